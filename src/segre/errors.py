@@ -1,0 +1,39 @@
+"""What can go wrong, as types: every error segre raises on purpose is a SegreError.
+
+The message is one line that says what was given, what is allowed, and what to do next;
+the command line prints it without a traceback and exits with `exit_code`.
+"""
+
+from __future__ import annotations
+
+
+class SegreError(Exception):
+    """Base of all deliberate errors."""
+
+    exit_code = 2
+
+
+class SpecError(SegreError):
+    """A spec that cannot be read: malformed, out of range, or in an unknown format."""
+
+
+class UnsupportedError(SegreError):
+    """A valid spec that this version of the engine does not compute with."""
+
+
+class TooLargeError(SegreError):
+    """The computation would need more memory than the stated limit; nothing was allocated."""
+
+
+class CertificateError(SegreError):
+    """A file that is not a certificate at all: not JSON, truncated, or of another format."""
+
+
+class UnluckyError(SegreError):
+    """A random point at which an exact computation has no value, such as a zero divisor.
+
+    Raised inside the engine and answered there by drawing another point; users see it only
+    if many points in a row fail.
+    """
+
+    exit_code = 3

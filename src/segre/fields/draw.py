@@ -1,0 +1,59 @@
+"""Random field elements, by a generator small enough to define in one paragraph.
+
+The definition is in docs/certificate.md, so that a certificate can name a point by a seed
+and anyone can rebuild the point in any language. With all arithmetic mod 2^64,
+
+    mix(z):  z ^= z >> 30;  z *= 0xBF58476D1CE4E5B9;
+             z ^= z >> 27;  z *= 0x94D049BB133111EB;  z ^= z >> 31
+    u(seed, stream, i) = mix(mix(seed + (stream + 1) G) + (i + 1) G),  G = 0x9E3779B97F4A7C15
+
+which is the SplitMix64 finaliser of Steele, Lea and Flood (2014), keyed by stream.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+_MASK = (1 << 64) - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+_FIRST = 0xBF58476D1CE4E5B9
+_SECOND = 0x94D049BB133111EB
+
+
+class Stream(IntEnum):
+    """What a random element is used for; each use has a stream of its own."""
+
+    WEIGHTS = 0
+    INPUTS = 1
+    EXPONENTIALS = 2
+    WITNESS_WEIGHTS = 3
+    WITNESS_INPUTS = 4
+    COMBINATIONS = 5
+
+
+def words(seed: int, stream: Stream, index: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """u(seed, stream, i) for every i in `index`.
+
+    >>> words(0, Stream.WEIGHTS, np.arange(2, dtype=np.uint64))
+    array([ 2797800277004357706, 12239586061891126057], dtype=uint64)
+    """
+    key = _mix_one((seed + (int(stream) + 1) * _GOLDEN) & _MASK)
+    z = index.astype(np.uint64)
+    z += np.uint64(1)
+    z *= np.uint64(_GOLDEN)
+    z += np.uint64(key)
+    z ^= z >> np.uint64(30)
+    z *= np.uint64(_FIRST)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(_SECOND)
+    z ^= z >> np.uint64(31)
+    return z
+
+
+def _mix_one(z: int) -> int:
+    z = (z ^ (z >> 30)) * _FIRST & _MASK
+    z = (z ^ (z >> 27)) * _SECOND & _MASK
+    return z ^ (z >> 31)

@@ -1,0 +1,133 @@
+"""An answer and how it is known: a proof and an estimate are different things.
+
+`lower` and `upper` are bounds that hold; each comes with its evidence. The status is
+`proved` only when they meet. A floating-point rank is an `estimate` and bounds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from segre.spec import Network
+
+Status = Literal["proved", "lower-bound", "upper-bound", "estimate"]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How a number is known: the kind of argument, a sentence, and the data behind it."""
+
+    kind: str
+    statement: str
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A number and the evidence that it bounds the dimension."""
+
+    value: int
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """One piece of the fiber: a family of changes of the weights that no input notices."""
+
+    name: str
+    where: str
+    dimension: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The dimension of a network's space of functions, and how it is known."""
+
+    spec: Network
+    value: int
+    status: Status
+    lower: int | None = None
+    upper: int | None = None
+    lower_evidence: Evidence | None = None
+    upper_evidence: Evidence | None = None
+    symmetries: tuple[Symmetry, ...] = ()
+    notes: tuple[str, ...] = ()
+    seed: int = 0
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return self.spec.parameters
+
+    @property
+    def fiber_dimension(self) -> int:
+        """Dimensions of weights that give the same function: parameters - dimension."""
+        return self.parameters - self.value
+
+    @classmethod
+    def from_bounds(
+        cls,
+        spec: Network,
+        lower: Bound | None,
+        upper: Bound | None,
+        *,
+        symmetries: tuple[Symmetry, ...] = (),
+        notes: tuple[str, ...] = (),
+        seed: int = 0,
+    ) -> Finding:
+        """The finding that two bounds, or one, allow."""
+        if lower is not None and upper is not None and lower.value > upper.value:
+            raise AssertionError(
+                f"{spec}: lower bound {lower.value} exceeds upper bound {upper.value}; "
+                "this is a bug in segre, please report it"
+            )
+        status: Status
+        if lower is not None and upper is not None and lower.value == upper.value:
+            value, status = lower.value, "proved"
+        elif lower is not None:
+            value, status = lower.value, "lower-bound"
+        elif upper is not None:
+            value, status = upper.value, "upper-bound"
+        else:
+            raise ValueError("a finding needs at least one bound")
+        return cls(
+            spec=spec,
+            value=value,
+            status=status,
+            lower=None if lower is None else lower.value,
+            upper=None if upper is None else upper.value,
+            lower_evidence=None if lower is None else lower.evidence,
+            upper_evidence=None if upper is None else upper.evidence,
+            symmetries=symmetries,
+            notes=notes,
+            seed=seed,
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The finding as plain data, for JSON."""
+
+        def evidence(of: Evidence | None) -> dict[str, Any] | None:
+            return None if of is None else {"kind": of.kind, "statement": of.statement}
+
+        return {
+            "spec": str(self.spec),
+            "digest": self.spec.digest,
+            "parameters": self.parameters,
+            "dimension": self.value,
+            "fiber_dimension": self.fiber_dimension,
+            "status": self.status,
+            "lower": self.lower,
+            "upper": self.upper,
+            "evidence": {
+                "lower": evidence(self.lower_evidence),
+                "upper": evidence(self.upper_evidence),
+            },
+            "symmetries": [
+                {"name": s.name, "where": s.where, "dimension": s.dimension}
+                for s in self.symmetries
+            ],
+            "notes": list(self.notes),
+            "seed": self.seed,
+        }

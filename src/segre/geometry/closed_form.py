@@ -1,0 +1,79 @@
+"""The dimension of a one-head stack as a formula in its widths, head ranks and tokens.
+
+With U_i = V_i...V_1, the function depends only on M_i = U_{i-1}^T A_i U_{i-1} and L = U_l, and
+for lightning attention only up to l scales. Counting dimensions of such tuples bounds the
+dimension of the function space from above (the proof is in docs/mathematics.md, section 2).
+That the bound is reached is proved by the exact rank, architecture by architecture.
+"""
+
+from __future__ import annotations
+
+from math import comb
+
+from segre.errors import UnsupportedError
+from segre.finding import Bound, Evidence
+from segre.network import require_supported
+from segre.spec import Network
+
+
+def closed_form(spec: Network) -> Bound:
+    """The upper bound of the formula.
+
+    >>> closed_form(Network.parse("softmax/d=10,10,10/a=2,2/t=3")).value
+    172
+    """
+    require_supported(spec)
+    if not spec.one_headed:
+        raise UnsupportedError(
+            f"spec {str(spec)!r}: there is no closed form for several heads or a factored value "
+            "map; use --method exact"
+        )
+    value = _count(spec)
+    statement = (
+        f"closed form of a one-head {spec.score} stack: the function depends on at most "
+        f"{value} dimensions of invariants of the weights"
+    )
+    return Bound(value, Evidence("closed-form", statement))
+
+
+def _count(spec: Network) -> int:
+    d = spec.widths
+    r = [d[0]]  # rank of U_i
+    for width in d[1:]:
+        r.append(min(r[-1], width))
+    if spec.score == "softmax" and spec.t == 1:  # the network is X -> L X
+        return r[-1] * (d[-1] + d[0] - r[-1])
+    p = [min(layer.attention.a, r[i]) for i, layer in enumerate(spec.layers)]  # rank of M_i
+    s = r[-1]  # dimensions of the image of U_i that later layers read, from the last back
+    total = r[-1] * d[-1]
+    for i in reversed(range(spec.depth)):
+        total += s * (r[i] - r[i + 1])
+        s = min(r[i], s + 2 * p[i])
+    symmetric = spec.score == "lightning" and spec.t == 1
+    for i in range(spec.depth):
+        total += _symmetric_matrices(r[i], p[i]) if symmetric else p[i] * (2 * r[i] - p[i])
+        # after a layer of rank one all tokens are parallel: later layers see symmetric parts
+        symmetric |= spec.score == "lightning" and p[i] == 1
+    return total - (spec.depth if spec.score == "lightning" else 0)
+
+
+def _symmetric_matrices(n: int, p: int) -> int:
+    """Dimension of the symmetric parts of n x n matrices of rank at most p."""
+    m = min(2 * p, n)
+    return m * n - m * (m - 1) // 2
+
+
+def ambient(spec: Network) -> Bound | None:
+    """Dimension of the polynomials that one lightning layer can be, whatever its heads.
+
+    An output is a sum of products of a quadratic form in one token and a linear form in
+    another (with one token: a cubic form), so nothing exceeds that space.
+    """
+    require_supported(spec)
+    if spec.score != "lightning" or spec.depth > 1:
+        return None
+    d, out = spec.widths
+    value = out * (comb(d + 2, 3) if spec.t == 1 else d * d * (d + 1) // 2)
+    form = "cubic forms" if spec.t == 1 else "quadratic times linear forms"
+    statement = f"one lightning layer lies in the {value}-dimensional space of {form}"
+    return Bound(value, Evidence("ambient", statement))

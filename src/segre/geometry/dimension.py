@@ -1,0 +1,181 @@
+"""How many dimensions of function does an architecture have?
+
+From below: the rank of the Jacobian at a random point mod p. A non-zero minor there is the
+reduction of a minor that is not the zero function, so the generic rank is at least as large.
+From above: parameters minus the rank of the symmetries, or a closed form. Where the two meet
+the dimension is proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from segre.errors import SegreError, UnluckyError
+from segre.finding import Bound, Evidence, Finding
+from segre.geometry.closed_form import ambient, closed_form
+from segre.geometry.estimate import estimate
+from segre.geometry.independence import Independence, witness
+from segre.geometry.memory import (
+    DEFAULT_LIMIT,
+    bytes_for_rank,
+    bytes_for_symmetries,
+    require_memory,
+)
+from segre.geometry.point import Point
+from segre.geometry.rank import (
+    JacobianRank,
+    Progress,
+    SymmetryRank,
+    jacobian_rank,
+    quiet,
+    symmetry_rank,
+)
+from segre.network import require_supported
+from segre.spec import Network
+
+Method = Literal["auto", "closed-form", "exact", "estimate"]
+
+_POINTS = 8
+_SHORTFALLS = 2
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Bounds on a dimension with everything needed to check them again."""
+
+    spec: Network
+    point: Point
+    minor: JacobianRank
+    independence: Independence | None
+    symmetry: SymmetryRank | None
+    lower: Bound
+    upper: Bound
+
+
+def dimension(
+    spec: str | Path | Mapping[str, Any] | Network,
+    method: Method = "auto",
+    seed: int = 0,
+    *,
+    memory: int = DEFAULT_LIMIT,
+    progress: Progress = quiet,
+) -> Finding:
+    """The dimension of the space of functions of an architecture, and how it is known.
+
+    `auto` and `exact` give proved bounds; `exact` does not use the closed form. `closed-form`
+    is the formula alone, an upper bound. `estimate` is a floating-point rank.
+
+    >>> found = dimension("softmax/d=10,10,10/a=2,2/t=3")
+    >>> found.value, found.status, found.parameters
+    (172, 'proved', 280)
+    """
+    net = Network.parse(spec)
+    if method not in get_args(Method):
+        raise SegreError(
+            f"method {method!r} is not known; allowed: {', '.join(get_args(Method))}"
+        )
+    if not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise SegreError(f"seed {seed!r} is not allowed; allowed: whole numbers 0 to 2^63 - 1")
+    require_supported(net)
+    if method == "estimate":
+        return estimate(net, seed=seed, memory=memory)
+    if method == "closed-form":
+        return Finding.from_bounds(net, None, closed_form(net), seed=seed)
+    proof = prove(net, seed, formula=method == "auto", memory=memory, progress=progress)
+    notes = []
+    if proof.lower.value < proof.upper.value:
+        notes.append(
+            f"the bounds do not meet: {proof.upper.value - proof.lower.value} dimensions of the "
+            "kernel at a random point come from no symmetry known to segre"
+        )
+    return Finding.from_bounds(
+        net,
+        proof.lower,
+        proof.upper,
+        symmetries=() if proof.symmetry is None else proof.symmetry.symmetries,
+        notes=tuple(notes),
+        seed=seed,
+    )
+
+
+def prove(
+    spec: Network,
+    seed: int = 0,
+    *,
+    formula: bool = True,
+    memory: int = DEFAULT_LIMIT,
+    progress: Progress = quiet,
+) -> Proof:
+    """The best bounds found at up to two random points; a third is not worth the wait.
+
+    Points at which something has no value are skipped. A point whose rank falls short of the
+    upper bound is retried once with another prime and seed, since that may be bad luck.
+    """
+    require_memory(spec, bytes_for_symmetries(spec), memory)
+    best: Proof | None = None
+    shortfalls = 0
+    for attempt in range(_POINTS):
+        try:
+            found = _prove_at(Point.draw(spec, seed, attempt), formula, memory, progress)
+        except UnluckyError:
+            continue
+        if best is None or found.lower.value > best.lower.value:
+            best = found
+        shortfalls += 1
+        if best.lower.value == best.upper.value or shortfalls == _SHORTFALLS:
+            return best
+    if best is None:
+        raise UnluckyError(f"spec {str(spec)!r}: no usable point in {_POINTS}; try another --seed")
+    return best
+
+
+def _prove_at(point: Point, formula: bool, memory: int, progress: Progress) -> Proof:
+    spec = point.spec
+    symmetry = symmetry_rank(point, progress)
+    upper = _upper_bound(spec, symmetry, formula)
+    require_memory(spec, bytes_for_rank(spec, upper.value), memory)
+    independence = witness(spec, point.field) if spec.score == "softmax" else None
+    minor = jacobian_rank(point, upper.value, progress)
+    return Proof(
+        spec, point, minor, independence, symmetry, _lower_bound(point, minor, independence), upper
+    )
+
+
+def _lower_bound(point: Point, minor: JacobianRank, independence: Independence | None) -> Bound:
+    if independence is not None and not independence.established:
+        evidence = Evidence(
+            "trivial", "the exponentials were not shown to be independent, so nothing is claimed"
+        )
+        return Bound(0, evidence)
+    statement = (
+        f"a {minor.rank} x {minor.rank} minor of the Jacobian is not zero mod {point.field.p} "
+        f"(seed {point.field.seed}, {minor.inputs} inputs)"
+    )
+    if independence is not None:
+        statement += (
+            f"; the {independence.arguments} exponentials of an input are independent (Ax)"
+        )
+    return Bound(minor.rank, Evidence("minor-mod-p", statement))
+
+
+def _upper_bound(spec: Network, symmetry: SymmetryRank, formula: bool) -> Bound:
+    explained = symmetry.rank
+    bounds = [
+        Bound(
+            spec.parameters - explained,
+            Evidence(
+                "symmetries",
+                f"{explained} independent symmetries of {spec.parameters} parameters, each "
+                "checked to lie in the kernel of the Jacobian",
+            ),
+        )
+    ]
+    if formula and spec.one_headed:
+        bounds.append(closed_form(spec))
+    whole = ambient(spec)
+    if whole is not None:
+        bounds.append(whole)
+    return min(bounds, key=lambda bound: bound.value)

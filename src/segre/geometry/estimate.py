@@ -1,0 +1,97 @@
+"""What floating point says of the dimension: singular values of the Jacobian, and their gap.
+
+For comparison only. A gap of many orders of magnitude suggests a rank and proves nothing; a
+small one means that the answer hangs on the tolerance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from segre.fields.interface import Array
+from segre.fields.real import Real
+from segre.finding import Evidence, Finding
+from segre.geometry.memory import DEFAULT_LIMIT, inputs_at_once, require_memory
+from segre.network import jacobian, layer_starts, require_supported, slots
+from segre.spec import Network
+
+_SMALL_GAP = 1e3
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Singular values of a floating-point Jacobian, and the rank they suggest."""
+
+    values: Array
+    tolerance: float
+    inputs: int
+
+    @property
+    def rank(self) -> int:
+        """How many singular values exceed the tolerance."""
+        return int((self.values > self.tolerance).sum())
+
+    @property
+    def gap(self) -> float:
+        """Ratio of the smallest singular value kept to the largest one dropped."""
+        if self.rank in (0, len(self.values)) or self.values[self.rank] == 0:
+            return float("inf")
+        return float(self.values[self.rank - 1] / self.values[self.rank])
+
+
+def spectrum(
+    spec: Network,
+    *,
+    seed: int = 0,
+    inputs: int | None = None,
+    dtype: npt.DTypeLike = np.float64,
+    memory: int = DEFAULT_LIMIT,
+) -> Spectrum:
+    """Singular values of the Jacobian at normal weights (scaled by width) and inputs."""
+    require_supported(spec)
+    outputs, P = spec.widths[-1] * spec.t, spec.parameters
+    count = inputs if inputs is not None else max(50, 2 * -(-P // outputs))
+    field = Real(dtype)
+    require_memory(spec, 3 * field.dtype.itemsize * count * outputs * P, memory)
+    rng = np.random.default_rng(seed)
+    weights = np.concatenate(
+        [
+            rng.standard_normal(slot.range.stop - slot.start) / np.sqrt(slot.shape[-1])
+            for layer, start in zip(spec.layers, layer_starts(spec), strict=True)
+            for slot in slots(layer, start)
+        ]
+    )
+    X = rng.standard_normal((count, spec.widths[0], spec.t))
+    step = inputs_at_once(spec)
+    rows = [
+        jacobian(field, spec, field.constant(weights), field.constant(X[i : i + step]))
+        for i in range(0, count, step)
+    ]
+    matrix = np.concatenate(rows).reshape(-1, P)
+    values = np.linalg.svd(matrix, compute_uv=False)
+    tolerance = float(values[0] * max(matrix.shape) * np.finfo(field.dtype).eps)
+    return Spectrum(values, tolerance, count)
+
+
+def estimate(spec: Network, *, seed: int = 0, memory: int = DEFAULT_LIMIT) -> Finding:
+    """The rank that float64 suggests, as an estimate with its gap."""
+    found = spectrum(spec, seed=seed, memory=memory)
+    notes = [f"singular-value gap {found.gap:.1e} at rank {found.rank} ({found.inputs} inputs)"]
+    if found.gap < _SMALL_GAP:
+        notes.append("warning: the gap is small, the estimate hangs on the tolerance")
+    evidence = Evidence(
+        "float64-rank",
+        f"{found.rank} singular values above {found.tolerance:.1e}; an estimate, not a bound",
+        {"singular_values": found.values.tolist(), "gap": found.gap},
+    )
+    return Finding(
+        spec=spec,
+        value=found.rank,
+        status="estimate",
+        lower_evidence=evidence,
+        notes=tuple(notes),
+        seed=seed,
+    )

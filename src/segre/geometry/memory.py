@@ -1,0 +1,65 @@
+"""How much memory an exact computation needs, known before anything is allocated."""
+
+from __future__ import annotations
+
+from segre.errors import TooLargeError
+from segre.spec import Layer, Network
+
+DEFAULT_LIMIT = 8 << 30
+_ENTRY = 8
+_WORKING = 1 << 28
+
+
+def bytes_per_input(spec: Network) -> int:
+    """Peak memory of differentiating the network at one input, tangents of all layers kept."""
+    t = spec.t
+
+    def directions(layer: Layer) -> int:
+        return layer.parameters + layer.width_in * t
+
+    kept = sum(layer.width_out * t * directions(layer) for layer in spec.layers)
+    passing = max(
+        layer.attention.heads
+        * t
+        * (4 * t + 4 * layer.attention.a + 2 * layer.width_in + 2 * layer.width_out)
+        * directions(layer)
+        for layer in spec.layers
+    )
+    rows = spec.widths[-1] * t * spec.parameters
+    return _ENTRY * (kept + passing + 2 * rows)
+
+
+def inputs_at_once(spec: Network) -> int:
+    """How many inputs to differentiate in one batch, so that the batch stays small."""
+    return max(1, min(256, _WORKING // bytes_per_input(spec)))
+
+
+def bytes_for_rank(spec: Network, rank: int) -> int:
+    """Memory for the exact rank: an echelon form of `rank` rows, seeds, and a batch of rows."""
+    largest = max(layer.parameters + layer.width_in * spec.t for layer in spec.layers)
+    echelon = 2 * _ENTRY * rank * spec.parameters
+    return echelon + _ENTRY * largest**2 + max(_WORKING, bytes_per_input(spec))
+
+
+def bytes_for_symmetries(spec: Network) -> int:
+    """Memory for the rank of the symmetry generators: at most as many rows as parameters."""
+    return 3 * _ENTRY * spec.parameters**2
+
+
+def require_memory(spec: Network, needed: int, limit: int) -> None:
+    """Stop, saying what would be needed, if it is more than the limit."""
+    if needed > limit:
+        raise TooLargeError(
+            f"spec {_short(spec)}: {spec.parameters:,} parameters would need about "
+            f"{_gib(needed)} of memory for an exact rank, over the limit of {_gib(limit)}; raise "
+            "it with --memory, or ask for --method closed-form (one-head stacks)"
+        )
+
+
+def _gib(count: int) -> str:
+    return f"{count / 2**30:,.1f} GiB"
+
+
+def _short(spec: Network) -> str:
+    text = str(spec)
+    return repr(text if len(text) <= 80 else text[:77] + "...")

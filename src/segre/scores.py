@@ -1,0 +1,19 @@
+"""Attention mechanisms: how scores between tokens become mixing weights, over any field."""
+
+from __future__ import annotations
+
+from segre.fields.interface import E, Field
+from segre.spec import Score
+
+
+def attention_pattern(field: Field[E], score: Score, keys: E, queries: E) -> E:
+    """The t x t matrix that mixes tokens: row = key, column = query.
+
+    lightning   keys^T queries
+    softmax     exp(keys^T queries), each column divided by its sum
+    """
+    scores = field.matmul(field.transpose(keys), queries)
+    if score == "lightning":
+        return scores
+    grown = field.exp(field.anchor(scores))
+    return field.mul(grown, field.reciprocal(field.sum(grown, axis=-2)))
