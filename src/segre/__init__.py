@@ -1,2 +1,57 @@
-"""segre."""
+"""segre: the exact geometry of attention networks.
+
+>>> import segre
+>>> segre.dimension("softmax/d=10,10,10/a=2,2/t=3").value
+172
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from segre.certificate import certify, write_certificate
+    from segre.errors import SegreError
+    from segre.finding import Finding
+    from segre.geometry.closed_form import closed_form
+    from segre.geometry.dimension import dimension
+    from segre.referee import Verdict, verify
+    from segre.spec import Network
+
+# Names are loaded when first used, so that `segre --help` does not wait for NumPy.
+_HOMES = {
+    "Finding": "segre.finding",
+    "Network": "segre.spec",
+    "SegreError": "segre.errors",
+    "Verdict": "segre.referee",
+    "certify": "segre.certificate",
+    "closed_form": "segre.geometry.closed_form",
+    "dimension": "segre.geometry.dimension",
+    "verify": "segre.referee",
+    "write_certificate": "segre.certificate",
+}
+
+__all__ = [
+    "Finding",
+    "Network",
+    "SegreError",
+    "Verdict",
+    "certify",
+    "closed_form",
+    "dimension",
+    "verify",
+    "write_certificate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'segre' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

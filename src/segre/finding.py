@@ -52,6 +52,7 @@ class Finding:
     upper: int | None = None
     lower_evidence: Evidence | None = None
     upper_evidence: Evidence | None = None
+    estimate_evidence: Evidence | None = None
     symmetries: tuple[Symmetry, ...] = ()
     notes: tuple[str, ...] = ()
     seed: int = 0
@@ -123,6 +124,7 @@ class Finding:
             "evidence": {
                 "lower": evidence(self.lower_evidence),
                 "upper": evidence(self.upper_evidence),
+                "estimate": evidence(self.estimate_evidence),
             },
             "symmetries": [
                 {"name": s.name, "where": s.where, "dimension": s.dimension}

@@ -81,7 +81,10 @@ def slots(layer: Layer, start: int = 0) -> list[Slot]:
     if head.dv is not None:
         shapes["W_O"] = (head.heads, layer.width_out, head.dv)
     starts = accumulate((prod(shape) for shape in shapes.values()), initial=start)
-    return [Slot(name, first, shape) for (name, shape), first in zip(shapes.items(), starts)]
+    return [
+        Slot(name, first, shape)
+        for (name, shape), first in zip(shapes.items(), starts, strict=False)
+    ]
 
 
 def layer_starts(spec: Network) -> list[int]:
@@ -128,11 +131,18 @@ def forward(field: Field[Array], spec: Network, weights: Array, X: Array) -> Arr
     return tokens[..., 0, :, :]
 
 
-def jacobian(field: ArrayField, spec: Network, weights: Array, X: Array) -> Array:
+def jacobian(
+    field: ArrayField,
+    spec: Network,
+    weights: Array,
+    X: Array,
+    outputs: Array | slice = slice(None),
+) -> Array:
     """Derivatives of the outputs by the weights, one matrix per input: (n, dl t, parameters).
 
     Each layer is differentiated by its own weights and its own input, as dual numbers; the
-    layers are then joined by the chain rule from the last to the first.
+    layers are then joined by the chain rule from the last to the first. `outputs` chooses
+    among the dl t output entries, in row-major order.
     """
     require_supported(spec)
     tokens = X[:, None, :, :]
@@ -140,6 +150,7 @@ def jacobian(field: ArrayField, spec: Network, weights: Array, X: Array) -> Arra
     for layer, start in zip(spec.layers, layer_starts(spec), strict=True):
         tokens, derivative = _differentiate(field, layer, weights[start:], tokens, start > 0)
         local.append(derivative)
+    local[-1] = local[-1][:, outputs]
     blocks: list[Array] = []
     onwards: Array | None = None
     for layer, derivative in zip(reversed(spec.layers), reversed(local), strict=True):

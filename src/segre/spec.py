@@ -225,9 +225,7 @@ def _build(given: Mapping[str, Any]) -> Network:
         if key not in _KEYS:
             raise SpecError(f"unknown key {_quote(str(key))}; allowed: {', '.join(_KEYS)}")
     if given.get("version", VERSION) != VERSION:
-        raise SpecError(
-            f"version {_quote(str(given['version']))} is not known; allowed: {VERSION}"
-        )
+        raise SpecError(f"version {_quote(str(given['version']))} is not known; allowed: {VERSION}")
     score = _choice("kind", given.get("kind"), get_args(Score))
     widths = _widths(given)
     depth = len(widths) - 1
@@ -354,9 +352,7 @@ def _read_file(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise SpecError(f"spec {_quote(str(path))}: {error.strerror or error}") from None
     if len(data) > LONGEST_FILE:
-        raise SpecError(
-            f"spec {_quote(str(path))}: larger than {LONGEST_FILE} bytes; not a spec"
-        )
+        raise SpecError(f"spec {_quote(str(path))}: larger than {LONGEST_FILE} bytes; not a spec")
     try:
         text = data.decode()
         given = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)

@@ -57,7 +57,11 @@ class Echelon:
         else:
             pivot, free = rows[:, self.order[:r]], rows[:, self.order[r:]]
         if r:
-            subtract_product(self.field, free, pivot, self._B[:r, r:])
+            used = pivot.any(axis=0)
+            if _mostly(used):
+                subtract_product(self.field, free, pivot, self._B[:r, r:])
+            elif used.any():
+                subtract_product(self.field, free, pivot[:, used], self._B[:r, r:][used])
         return free
 
     def add(self, rows: Array) -> int:
@@ -98,7 +102,7 @@ class Echelon:
         new[...] = 0
         subtract_product(self.field, new, -inverse, W[span(chosen), s:])
         if r:
-            subtract_product(self.field, self._B[:r, r + s :], self._B[:r, r : r + s].copy(), new)
+            self._clear(self._B[:r, r + s :], self._B[:r, r : r + s].copy(), new)
         self.rank += s
         self.pivot_rows += index[chosen].tolist()
         left = np.ones(rows, dtype=bool)
@@ -107,6 +111,17 @@ class Echelon:
         if len(rest):
             subtract_product(self.field, rest, W[left, :s], new)
         return rest, index[left]
+
+    def _clear(self, B: Array, coefficients: Array, new: Array) -> None:
+        """Subtract the new pivot rows from the old ones, where there is anything to subtract."""
+        rows, columns = coefficients.any(axis=1), new.any(axis=0)
+        if _mostly(rows) and _mostly(columns):
+            subtract_product(self.field, B, coefficients, new)
+        elif rows.any():
+            block = np.ix_(rows, columns)
+            part = B[block]
+            subtract_product(self.field, part, coefficients[rows], new[:, columns])
+            B[block] = part
 
     def _fill_front(self, W: Array, front: int) -> None:
         """Exchange zero columns at the front for non-zero ones from the back."""
@@ -145,6 +160,10 @@ class Echelon:
             matrix[:, y] = kept
         free = self.order[r:]
         free[x], free[y] = free[y], free[x]
+
+
+def _mostly(mask: Array) -> bool:
+    return 2 * int(np.count_nonzero(mask)) > len(mask)
 
 
 def rank(matrix: Array, field: Prime, *, block: int | None = None) -> int:

@@ -9,12 +9,13 @@ the dimension is proved.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from segre.errors import SegreError, UnluckyError
 from segre.finding import Bound, Evidence, Finding
+from segre.geometry.balls import ball_minor
 from segre.geometry.closed_form import ambient, closed_form
 from segre.geometry.estimate import estimate
 from segre.geometry.independence import Independence, witness
@@ -50,7 +51,7 @@ class Proof:
     point: Point
     minor: JacobianRank
     independence: Independence | None
-    symmetry: SymmetryRank | None
+    symmetry: SymmetryRank
     lower: Bound
     upper: Bound
 
@@ -74,9 +75,7 @@ def dimension(
     """
     net = Network.parse(spec)
     if method not in get_args(Method):
-        raise SegreError(
-            f"method {method!r} is not known; allowed: {', '.join(get_args(Method))}"
-        )
+        raise SegreError(f"method {method!r} is not known; allowed: {', '.join(get_args(Method))}")
     if not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise SegreError(f"seed {seed!r} is not allowed; allowed: whole numbers 0 to 2^63 - 1")
     require_supported(net)
@@ -95,7 +94,7 @@ def dimension(
         net,
         proof.lower,
         proof.upper,
-        symmetries=() if proof.symmetry is None else proof.symmetry.symmetries,
+        symmetries=proof.symmetry.symmetries,
         notes=tuple(notes),
         seed=seed,
     )
@@ -140,14 +139,21 @@ def _prove_at(point: Point, formula: bool, memory: int, progress: Progress) -> P
     independence = witness(spec, point.field) if spec.score == "softmax" else None
     minor = jacobian_rank(point, upper.value, progress)
     return Proof(
-        spec, point, minor, independence, symmetry, _lower_bound(point, minor, independence), upper
+        spec,
+        point,
+        minor,
+        independence,
+        symmetry,
+        _lower_bound(point, minor, independence),
+        upper,
     )
 
 
 def _lower_bound(point: Point, minor: JacobianRank, independence: Independence | None) -> Bound:
     if independence is not None and not independence.established:
         evidence = Evidence(
-            "trivial", "the exponentials were not shown to be independent, so nothing is claimed"
+            "trivial",
+            "the exponentials were not shown to be independent, so nothing is claimed",
         )
         return Bound(0, evidence)
     statement = (
@@ -155,9 +161,7 @@ def _lower_bound(point: Point, minor: JacobianRank, independence: Independence |
         f"(seed {point.field.seed}, {minor.inputs} inputs)"
     )
     if independence is not None:
-        statement += (
-            f"; the {independence.arguments} exponentials of an input are independent (Ax)"
-        )
+        statement += f"; the {independence.arguments} exponentials of an input are independent (Ax)"
     return Bound(minor.rank, Evidence("minor-mod-p", statement))
 
 

@@ -91,7 +91,7 @@ def estimate(spec: Network, *, seed: int = 0, memory: int = DEFAULT_LIMIT) -> Fi
         spec=spec,
         value=found.rank,
         status="estimate",
-        lower_evidence=evidence,
+        estimate_evidence=evidence,
         notes=tuple(notes),
         seed=seed,
     )

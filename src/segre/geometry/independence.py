@@ -63,9 +63,9 @@ def distinct_scores(spec: Network) -> list[list[tuple[int, int]]]:
 
 def witness(spec: Network, field: Prime) -> Independence:
     """Look for points that prove independence; `established` says whether they were found."""
-    pairs = distinct_scores(spec)
     arguments = sum(
-        layer.attention.heads * len(kept) for layer, kept in zip(spec.layers, pairs, strict=True)
+        layer.attention.heads * len(kept)
+        for layer, kept in zip(spec.layers, distinct_scores(spec), strict=True)
     )
     coordinates = spec.widths[0] * spec.t
     columns = arguments + coordinates
@@ -73,25 +73,24 @@ def witness(spec: Network, field: Prime) -> Independence:
     limit = columns + _SPARE_POINTS
     batch = max(1, min(limit, _ENTRIES_AT_ONCE // (spec.parameters + 2 * coordinates)))
     for start in range(0, limit, batch):
-        space.add(_differences(spec, field, pairs, start, min(batch, limit - start)))
+        space.add(witness_rows(spec, field, list(range(start, min(start + batch, limit)))))
         if space.rank == columns:
             break
     return Independence(arguments, coordinates, space.pivot_rows, space.rank == columns)
 
 
-def _differences(
-    spec: Network, field: Prime, pairs: list[list[tuple[int, int]]], start: int, count: int
-) -> Array:
-    """Rows [z(w, X) - z(w, X'), X - X'] at points start, ..., start + count - 1."""
-    P, d, t = spec.parameters, spec.widths[0], spec.t
-    weights = field.draw(Stream.WITNESS_WEIGHTS, start * P, (count, 1, P))
-    X = field.draw(Stream.WITNESS_INPUTS, start * 2 * d * t, (count, 2, d, t))
+def witness_rows(spec: Network, field: Prime, points: list[int]) -> Array:
+    """Rows [z(w, X) - z(w, X'), X - X'] at the witness points of the given numbers."""
+    P, (d, t) = spec.parameters, (spec.widths[0], spec.t)
+    weights = np.stack([field.draw(Stream.WITNESS_WEIGHTS, m * P, (1, P)) for m in points])
+    inputs = [field.draw(Stream.WITNESS_INPUTS, m * 2 * d * t, (2, d, t)) for m in points]
+    X = np.stack(inputs)
     listener = _Listener(field)
     forward(listener, spec, weights, X)
     rows = []
-    for scores, kept in zip(listener.heard, pairs, strict=True):
+    for scores, kept in zip(listener.heard, distinct_scores(spec), strict=True):
         keys, queries = np.array(kept).T
-        chosen = scores[..., keys, queries].reshape(count, 2, -1)
+        chosen = scores[..., keys, queries].reshape(len(points), 2, -1)
         rows.append(field.sub(chosen[:, 0], chosen[:, 1]))
-    rows.append(field.sub(X[:, 0], X[:, 1]).reshape(count, -1))
+    rows.append(field.sub(X[:, 0], X[:, 1]).reshape(len(points), -1))
     return np.concatenate(rows, axis=1)

@@ -37,7 +37,8 @@ class Point:
         shape = (count, self.spec.widths[0], self.spec.t)
         return self.field.draw(Stream.INPUTS, start * shape[1] * shape[2], shape)
 
-    def jacobian_rows(self, start: int, count: int) -> Array:
-        """Rows of the Jacobian: for each input, each output entry (row-major), by the weights."""
-        matrices = jacobian(self.field, self.spec, self.weights, self.inputs(start, count))
+    def jacobian_rows(self, start: int, count: int, outputs: Array | slice = slice(None)) -> Array:
+        """Rows of the Jacobian: for each input, the chosen output entries, by the weights."""
+        X = self.inputs(start, count)
+        matrices = jacobian(self.field, self.spec, self.weights, X, outputs)
         return matrices.reshape(-1, self.spec.parameters)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from segre.fields.rank import Echelon
 from segre.finding import Symmetry
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.point import Point
-from segre.geometry.symmetry import Generators
+from segre.geometry.symmetry import Generators, Piece
 
 Progress = Callable[[str, int, int], None]
 
@@ -42,45 +43,76 @@ def jacobian_rank(point: Point, at_most: int, progress: Progress = quiet) -> Jac
     """Add inputs until the rank is `at_most`, or several more inputs add nothing.
 
     An input that adds nothing to the row space at generic weights means that no input does,
-    but for accidents mod p; hence several.
+    but for accidents mod p; hence several, with all their outputs. While the rank grows, an
+    input is asked for little more outputs than the last one could use.
     """
     spec = point.spec
     outputs = spec.widths[-1] * spec.t
     space = Echelon(spec.parameters, point.field, capacity=at_most)
     limit = inputs_at_once(spec)
+    fed: list[tuple[int, int]] = []  # which (input, output) every row fed so far was
     seen = idle = 0
-    wanted = -(-at_most // outputs) + 1
+    wanted, asked = -(-spec.widths[0] // spec.t) + 1, outputs
     while space.rank < at_most and idle < _PATIENCE:
         count = min(wanted, limit)
-        rows = point.jacobian_rows(seen, count)
-        for start in range(0, (count - 1) * outputs, _ROWS_AT_ONCE):
-            space.add(rows[start : min(start + _ROWS_AT_ONCE, (count - 1) * outputs)])
-        gained = space.add(rows[(count - 1) * outputs :])
+        chosen = _spread(asked, outputs)
+        rows = point.jacobian_rows(seen, count, chosen)
+        fed += [(n, int(o)) for n in range(seen, seen + count) for o in chosen]
+        last = (count - 1) * asked
+        for start in range(0, last, _ROWS_AT_ONCE):
+            space.add(rows[start : min(start + _ROWS_AT_ONCE, last)])
+        gained = space.add(rows[last:])
         seen += count
-        idle = 0 if gained else idle + 1
-        # as many inputs as are missing at the rate of the last one, but at most as many again
-        wanted = min(-(-(at_most - space.rank) // gained), seen) if gained else 1
+        missing = at_most - space.rank
+        if gained:
+            # as many inputs as are missing at the rate of the last one, at most as many again
+            idle, wanted = 0, min(-(-missing // gained), seen)
+            asked = min(outputs, 2 * asked if gained == asked else gained + gained // 4 + 2)
+        else:
+            idle, wanted = idle + (asked == outputs), 1
+            asked = outputs
         progress("Jacobian rank mod p", space.rank, at_most)
-    return JacobianRank(
-        seen, [divmod(row, outputs) for row in space.pivot_rows], space.pivot_columns
-    )
+    return JacobianRank(seen, [fed[row] for row in space.pivot_rows], space.pivot_columns)
+
+
+def _spread(count: int, outputs: int) -> Array:
+    """`count` of the output entries, far from each other in both rows and columns."""
+    step = max(1, round(0.618 * outputs))
+    while gcd(step, outputs) > 1:
+        step += 1
+    return np.sort(np.arange(count) * step % outputs)
+
+
+@dataclass(frozen=True)
+class CountedPiece:
+    """A piece of the symmetries and how many dimensions it adds to the pieces before it."""
+
+    kind: str
+    layer: int
+    head: int | None
+    symmetry: Symmetry
+
+    @property
+    def dimension(self) -> int:
+        """The dimensions it adds."""
+        return self.symmetry.dimension
 
 
 @dataclass(frozen=True)
 class SymmetryRank:
     """How many independent symmetries there are at a point, piece by piece."""
 
-    kinds: tuple[tuple[str, Symmetry], ...]
+    pieces: tuple[CountedPiece, ...]
 
     @property
     def rank(self) -> int:
         """Dimension of the fiber directions that the symmetries explain."""
-        return sum(symmetry.dimension for _, symmetry in self.kinds)
+        return sum(piece.dimension for piece in self.pieces)
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """The pieces that added dimensions, first layer first."""
-        return tuple(symmetry for _, symmetry in self.kinds if symmetry.dimension)
+        """The pieces in words, first layer first."""
+        return tuple(p.symmetry for p in sorted(self.pieces, key=lambda p: p.layer))
 
 
 def symmetry_rank(point: Point, progress: Progress = quiet) -> SymmetryRank:
@@ -88,17 +120,28 @@ def symmetry_rank(point: Point, progress: Progress = quiet) -> SymmetryRank:
     P = point.spec.parameters
     space = Echelon(P, point.field)
     check = point.jacobian_rows(0, 1).T
-    kinds: list[tuple[str, Symmetry]] = []
+    pieces: list[CountedPiece] = []
     for piece in Generators(point.field, point.spec, point.weights).pieces():
         if point.field.matmul(piece.generators, check).any():
             raise AssertionError(
-                f"{point.spec}: {piece.name} ({piece.where}) changes the function; this is a "
+                f"{point.spec}: {piece.name} ({_place(point, piece)}) changes the function; this is a "
                 "bug in segre, please report it"
             )
         gained = sum(
             space.add(piece.generators[start : start + _ROWS_AT_ONCE])
             for start in range(0, len(piece.generators), _ROWS_AT_ONCE)
         )
-        kinds.append((piece.kind, Symmetry(piece.name, piece.where, gained)))
+        if gained:
+            symmetry = Symmetry(piece.name, _place(point, piece), gained)
+            pieces.append(CountedPiece(piece.kind, piece.layer, piece.head, symmetry))
         progress("rank of symmetries", space.rank, P)
-    return SymmetryRank(tuple(reversed(kinds)))
+    return SymmetryRank(tuple(pieces))
+
+
+def _place(point: Point, piece: Piece) -> str:
+    """Where a piece acts, in words; a lone head is not mentioned."""
+    if piece.kind == "between":
+        return f"between layers {piece.layer} and {piece.layer + 1}"
+    several = point.spec.layers[piece.layer - 1].attention.heads > 1
+    named = several and piece.head is not None
+    return f"layer {piece.layer}" + (f", head {piece.head}" if named else "")

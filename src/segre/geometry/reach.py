@@ -88,7 +88,7 @@ class Passage:
         """Compute the bases; raises UnluckyError where a dimension is not the generic one."""
         values = [
             pooled.W_V if pooled.W_O is None else field.matmul(pooled.W_O, pooled.W_V)
-            for pooled in (pool(spec, w) for w in weights)
+            for pooled in (_pool(spec, w) for w in weights)
         ]
         images = [np.eye(spec.widths[0])]
         for dimension, value in zip(reached(spec)[1:-1], values, strict=False):
@@ -105,7 +105,7 @@ class Passage:
         return cls(images, forms[::-1])
 
 
-def pool(spec: Network, weights: LayerWeights[Array]) -> LayerWeights[Array]:
+def _pool(spec: Network, weights: LayerWeights[Array]) -> LayerWeights[Array]:
     """Where scores are silent the heads act as one, with the sum of their value maps."""
     if not silent(spec):
         return weights

@@ -32,7 +32,8 @@ class Piece:
 
     kind: str
     name: str
-    where: str
+    layer: int
+    head: int | None
     generators: Array
 
 
@@ -65,6 +66,10 @@ class Generators:
         ]
 
     def pieces(self) -> Iterator[Piece]:
+        """The pieces that are not empty, from the last layer to the first."""
+        return (piece for piece in self._pieces() if len(piece.generators))
+
+    def _pieces(self) -> Iterator[Piece]:
         """The pieces that apply to this architecture, from the last layer to the first.
 
         In this order the weights a piece moves are mostly untouched by the pieces before,
@@ -77,8 +82,8 @@ class Generators:
             image, forms = passage.images[i], passage.forms[i]
             if i + 1 < spec.depth:
                 yield self._between(i)
-            yield from self._unread(i, forms)
-            yield from self._unreached(i, image)
+            yield self._unread(i, forms)
+            yield self._unreached(i, image)
             if silent(spec):
                 yield self._silent_scores(i)
                 yield self._pooled_heads(i)
@@ -90,19 +95,18 @@ class Generators:
         head = self.spec.layers[i].attention
         lightning = head.score == "lightning"
         for h in range(head.heads):
-            where = _layer(i) + (f", head {h + 1}" if head.heads > 1 else "")
-            yield self._query_key(i, h, where)
+            yield self._query_key(i, h)
             if lightning and parallel and head.a > 1:
-                yield self._skew_scores(i, h, where)
+                yield self._skew_scores(i, h)
             if head.dv is not None:
-                yield self._value_output(i, h, where)
+                yield self._value_output(i, h)
             if lightning:
-                yield self._scale(i, h, where)
+                yield self._scale(i, h)
 
     def _canvas(self, count: int) -> _Canvas:
         return _Canvas(count, self._slots)
 
-    def _query_key(self, i: int, h: int, where: str) -> Piece:
+    def _query_key(self, i: int, h: int) -> Piece:
         """(K, Q) -> (G^-T K, G Q): dQ = E Q, dK = -E^T K."""
         w, a = self._weights[i], self.spec.layers[i].attention.a
         canvas = self._canvas(a * a)
@@ -111,9 +115,9 @@ class Generators:
             for k in range(a):
                 dQ[j * a + k, h, j] = w.W_Q[h, k]
                 dK[j * a + k, h, k] = -w.W_K[h, j]
-        return Piece("query-key", f"query-key basis GL({a})", where, canvas.rows)
+        return Piece("query-key", f"query-key basis GL({a})", i + 1, h + 1, canvas.rows)
 
-    def _skew_scores(self, i: int, h: int, where: str) -> Piece:
+    def _skew_scores(self, i: int, h: int) -> Piece:
         """Parallel tokens: dK = M Q and dQ = N K with M, N skew change A by skew matrices."""
         w, a = self._weights[i], self.spec.layers[i].attention.a
         pairs = [(j, k) for j in range(a) for k in range(j)]
@@ -123,9 +127,9 @@ class Generators:
             dK[2 * n, h, j], dK[2 * n, h, k] = w.W_Q[h, k], -w.W_Q[h, j]
             dQ[2 * n + 1, h, j], dQ[2 * n + 1, h, k] = w.W_K[h, k], -w.W_K[h, j]
         name = f"skew part of scores, O({a},{a})"
-        return Piece("skew-scores", name, where, canvas.rows)
+        return Piece("skew-scores", name, i + 1, h + 1, canvas.rows)
 
-    def _value_output(self, i: int, h: int, where: str) -> Piece:
+    def _value_output(self, i: int, h: int) -> Piece:
         """(W_V, W_O) -> (G W_V, W_O G^-1) within one head."""
         w, dv = self._weights[i], self.spec.layers[i].attention.dv or 0
         assert w.W_O is not None
@@ -135,16 +139,16 @@ class Generators:
             for k in range(dv):
                 dV[j * dv + k, h, j] = w.W_V[h, k]
                 dO[j * dv + k, h, :, k] = -w.W_O[h, :, j]
-        return Piece("value-output", f"value-output basis GL({dv})", where, canvas.rows)
+        return Piece("value-output", f"value-output basis GL({dv})", i + 1, h + 1, canvas.rows)
 
-    def _scale(self, i: int, h: int, where: str) -> Piece:
+    def _scale(self, i: int, h: int) -> Piece:
         """Lightning: (V, Q) -> (c V, Q / c)."""
         w = self._weights[i]
         canvas = self._canvas(1)
         last = "W_V" if w.W_O is None else "W_O"
         canvas(i, last)[0, h] = getattr(w, last)[h]
         canvas(i, "W_Q")[0, h] = -w.W_Q[h]
-        return Piece("scale", "scale of scores against values", where, canvas.rows)
+        return Piece("scale", "scale of scores against values", i + 1, h + 1, canvas.rows)
 
     def _between(self, i: int) -> Piece:
         """Basis of the tokens between two layers: written with C, read with C^-1."""
@@ -159,10 +163,9 @@ class Generators:
                 written[j * d + k, :, j] = getattr(w, last)[:, k]
                 for tangent, value in reading:
                     tangent[j * d + k, :, :, k] = -value[:, :, j]
-        where = f"between layers {i + 1} and {i + 2}"
-        return Piece("between", f"token basis GL({d})", where, canvas.rows)
+        return Piece("between", f"token basis GL({d})", i + 1, None, canvas.rows)
 
-    def _unreached(self, i: int, image: Array) -> Iterator[Piece]:
+    def _unreached(self, i: int, image: Array) -> Piece:
         """Add to the rows of a map any linear form that vanishes on all that can arrive."""
         w, heads = self._weights[i], self.spec.layers[i].attention.heads
         outside = annihilator(self.field, image.T)
@@ -170,15 +173,15 @@ class Generators:
         if w.W_O is not None:
             arriving = self.field.matmul(w.W_V, image)
             blind["W_O"] = self._annihilators(arriving)
+        canvas = self._canvas(sum(getattr(w, n).shape[1] * len(f) for n, f in blind.items()))
+        start = 0
         for name, forms in blind.items():
-            rows = getattr(w, name).shape[1]
-            canvas = self._canvas(rows * len(forms))
-            tangent = canvas(i, name)
-            for row in range(rows):
-                tangent[row * len(forms) : (row + 1) * len(forms), :, row] = forms
-            yield Piece("unreached", "directions no token reaches", _layer(i), canvas.rows)
+            for row in range(getattr(w, name).shape[1]):
+                canvas(i, name)[start : start + len(forms), :, row] = forms
+                start += len(forms)
+        return Piece("unreached", "directions no token reaches", i + 1, None, canvas.rows)
 
-    def _unread(self, i: int, forms: Array) -> Iterator[Piece]:
+    def _unread(self, i: int, forms: Array) -> Piece:
         """Add to the columns of a map any vector that nothing later reads."""
         w, heads = self._weights[i], self.spec.layers[i].attention.heads
         hidden = _in_each_head([annihilator(self.field, forms)] * heads)
@@ -187,14 +190,13 @@ class Generators:
             unread["W_V"] = self._annihilators(
                 self.field.transpose(self.field.matmul(forms, w.W_O))
             )
+        canvas = self._canvas(sum(getattr(w, n).shape[2] * len(v) for n, v in unread.items()))
+        start = 0
         for name, vectors in unread.items():
-            columns = getattr(w, name).shape[2]
-            canvas = self._canvas(columns * len(vectors))
-            tangent = canvas(i, name)
-            for column in range(columns):
-                at = slice(column * len(vectors), (column + 1) * len(vectors))
-                tangent[at, :, :, column] = vectors
-            yield Piece("unread", "directions no layer reads", _layer(i), canvas.rows)
+            for column in range(getattr(w, name).shape[2]):
+                canvas(i, name)[start : start + len(vectors), :, :, column] = vectors
+                start += len(vectors)
+        return Piece("unread", "directions no layer reads", i + 1, None, canvas.rows)
 
     def _annihilators(self, columns: Array) -> Array:
         """Forms on the inner space of the heads that vanish on given columns: (n, heads, dv).
@@ -212,7 +214,7 @@ class Generators:
         count = self._slots[i][2].start - self._slots[i][0].start
         canvas = self._canvas(count)
         canvas.rows[range(count), range(self._slots[i][0].start, self._slots[i][2].start)] = 1
-        return Piece("silent-scores", "scores of a single token", _layer(i), canvas.rows)
+        return Piece("silent-scores", "scores of a single token", i + 1, None, canvas.rows)
 
     def _pooled_heads(self, i: int) -> Piece:
         """Softmax over one token: only the sum of the heads' value maps counts."""
@@ -225,7 +227,7 @@ class Generators:
                 at = range((h - 1) * rows * columns, h * rows * columns)
                 own[at, h, range(rows * columns)] = 1
                 own[at, 0, range(rows * columns)] = -1
-            return Piece("pooled-heads", "only the sum of heads counts", _layer(i), canvas.rows)
+            return Piece("pooled-heads", "only the sum of heads counts", i + 1, None, canvas.rows)
         inner = heads * rows
         V = w.W_V.reshape(inner, columns)
         canvas = self._canvas(inner * inner)
@@ -236,7 +238,7 @@ class Generators:
                 dV[j * inner + k, j] = V[k]
                 dO[j * inner + k, k // rows, :, k % rows] = -w.W_O[j // rows, :, j % rows]
         name = f"value-output basis of all heads GL({inner})"
-        return Piece("pooled-heads", name, _layer(i), canvas.rows)
+        return Piece("pooled-heads", name, i + 1, None, canvas.rows)
 
     def _mix_heads(self, i: int, image: Array, parallel: bool) -> Iterator[Piece]:
         """Lightning heads of full rank: sum_h V_h (x) A_h is a matrix product, GL(heads) acts.
@@ -264,18 +266,12 @@ class Generators:
                 dC[:r] = self._solve(F.matmul(C[:r], image), F.matmul(image.T, F.reduce(halved)))
                 dK[n, k], dQ[n, k] = dC[a:], dC[:a]
             else:
-                dQ[n, k, :r] = -self._solve(
-                    F.matmul(w.W_K[k, :r], image), F.matmul(image.T, A[h])
-                )
-        yield Piece("mix-heads", f"mixing of heads GL({heads})", _layer(i), canvas.rows)
+                dQ[n, k, :r] = -self._solve(F.matmul(w.W_K[k, :r], image), F.matmul(image.T, A[h]))
+        yield Piece("mix-heads", f"mixing of heads GL({heads})", i + 1, None, canvas.rows)
 
     def _solve(self, square: Array, right: Array) -> Array:
         """The solution Y of square^T Y = right."""
         return self.field.matmul(_inverse(self.field, square.T), right)
-
-
-def _layer(i: int) -> str:
-    return f"layer {i + 1}"
 
 
 def _in_each_head(vectors: list[Array]) -> Array:
@@ -298,4 +294,3 @@ def _inverse(field: Prime, matrix: Array) -> Array:
     out = np.empty_like(tableau)
     out[np.ix_(columns, rows)] = tableau[np.ix_(rows, columns)]
     return out
-

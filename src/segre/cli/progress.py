@@ -1,0 +1,41 @@
+"""A progress bar on standard error, for whatever takes longer than a moment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_MOMENT = 1.0
+
+
+@contextmanager
+def progress_bar(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """Gives a function of (stage, done, total); the bar appears after a second."""
+    if quiet:
+        yield lambda _stage, _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task("", total=None)
+    began = time.monotonic()
+
+    def show(stage: str, done: int, total: int) -> None:
+        bar.update(task, description=stage, completed=done, total=total)
+        if not bar.live.is_started and time.monotonic() - began > _MOMENT:
+            bar.start()
+
+    try:
+        yield show
+    finally:
+        if bar.live.is_started:
+            bar.stop()
