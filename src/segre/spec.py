@@ -139,22 +139,28 @@ class Network:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def document(self) -> dict[str, Any]:
-        """The canonical mapping: every key, one value per layer. Inverse of `from_mapping`."""
-        layers = self.layers
+        """The canonical mapping, one value per layer; keys with only default values are left out.
+
+        Inverse of `from_mapping`. A later version that adds a key changes no older digest.
+        """
+        columns: dict[str, list[Any]] = {
+            "a": [x.attention.a for x in self.layers],
+            "heads": [x.attention.heads for x in self.layers],
+            "dv": [x.attention.dv for x in self.layers],
+            "causal": [x.attention.causal for x in self.layers],
+            "pos": [x.attention.position for x in self.layers],
+            "norm": [x.norm.kind for x in self.layers],
+            "place": [x.norm.place for x in self.layers],
+            "mlp": [x.mlp.kind for x in self.layers],
+            "ff": [x.mlp.hidden for x in self.layers],
+            "residual": [x.residual for x in self.layers],
+        }
+        given = {k: v for k, v in columns.items() if any(x != _DEFAULTS[k] for x in v)}
         return {
             "version": VERSION,
             "kind": self.score,
             "d": list(self.widths),
-            "a": [x.attention.a for x in layers],
-            "heads": [x.attention.heads for x in layers],
-            "dv": [x.attention.dv for x in layers],
-            "causal": [x.attention.causal for x in layers],
-            "pos": [x.attention.position for x in layers],
-            "norm": [x.norm.kind for x in layers],
-            "place": [x.norm.place for x in layers],
-            "mlp": [x.mlp.kind for x in layers],
-            "ff": [x.mlp.hidden for x in layers],
-            "residual": [x.residual for x in layers],
+            **given,
             "t": self.t,
         }
 
@@ -162,11 +168,10 @@ class Network:
         """The shortest inline string that reads back as this network."""
         document = self.document()
         parts = [self.score, "d=" + ",".join(map(str, self.widths))]
-        for key, default in _DEFAULTS.items():
+        for key in (key for key in _DEFAULTS if key in document):
             values = document[key]
-            if any(value != default for value in values):
-                values = values[:1] if len(set(values)) == 1 else values
-                parts.append(f"{key}=" + ",".join(_show(value) for value in values))
+            values = values[:1] if len(set(values)) == 1 else values
+            parts.append(f"{key}=" + ",".join(_show(value) for value in values))
         return "/".join([*parts, f"t={self.t}"])
 
     @classmethod
@@ -331,7 +336,7 @@ def _read_inline(text: str) -> dict[str, Any]:
                 f"{', '.join(_KEYS[2:])}"
             )
         if key in given:
-            raise SpecError(f"spec {_quote(text)}: {key} is given twice; give it once")
+            raise SpecError(f"spec {_quote(text)}: {key} is given twice; allowed: each key once")
         values = [_literal(item) for item in value.split(",")]
         given[key] = values[0] if len(values) == 1 else values
     return given

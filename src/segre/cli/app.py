@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from segre import __version__
 from segre.cli.options import memory_bytes
+
+if TYPE_CHECKING:
+    from segre.geometry.dimension import Method
 
 app = typer.Typer(
     name="segre",
@@ -80,8 +83,9 @@ def dim(
     method: Annotated[
         str,
         typer.Option(
-            help="auto (proved, all bounds), exact (proved, without the closed form), closed-form "
-            "(the formula, an upper bound) or estimate (a floating-point rank, proves nothing)."
+            help="auto (proved, all bounds), exact (proved, without the closed form), balls (lower "
+            "bound in certified real arithmetic), closed-form (the formula, an upper bound) or "
+            "estimate (a floating-point rank, proves nothing)."
         ),
     ] = "auto",
     seed: Seed = 0,
@@ -96,7 +100,11 @@ def dim(
 
     with progress_bar(quiet or as_json) as progress:
         found = dimension(
-            spec, method=method, seed=seed, memory=memory_bytes(memory), progress=progress
+            spec,
+            method=cast("Method", method),
+            seed=seed,
+            memory=memory_bytes(memory),
+            progress=progress,
         )
     if as_json:
         _print_json(found.document())

@@ -162,8 +162,8 @@ class Echelon:
         free[x], free[y] = free[y], free[x]
 
 
-def _mostly(mask: Array) -> bool:
-    return 2 * int(np.count_nonzero(mask)) > len(mask)
+def _mostly(mask: Array | np.bool) -> bool:
+    return 2 * int(np.count_nonzero(mask)) > np.size(mask)
 
 
 def rank(matrix: Array, field: Prime, *, block: int | None = None) -> int:

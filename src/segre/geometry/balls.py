@@ -17,7 +17,7 @@ from segre.network import jacobian
 from segre.spec import Network
 
 _BITS = (128, 256, 512, 1024)
-_GRID = 16
+_GRID = 1 << 20
 
 
 def ball_minor(spec: Network, minor: JacobianRank, seed: int = 0) -> Bound | None:

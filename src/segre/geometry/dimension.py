@@ -37,7 +37,7 @@ from segre.geometry.rank import (
 from segre.network import require_supported
 from segre.spec import Network
 
-Method = Literal["auto", "closed-form", "exact", "estimate"]
+Method = Literal["auto", "closed-form", "exact", "balls", "estimate"]
 
 _POINTS = 8
 _SHORTFALLS = 2
@@ -66,8 +66,9 @@ def dimension(
 ) -> Finding:
     """The dimension of the space of functions of an architecture, and how it is known.
 
-    `auto` and `exact` give proved bounds; `exact` does not use the closed form. `closed-form`
-    is the formula alone, an upper bound. `estimate` is a floating-point rank.
+    `auto` and `exact` give proved bounds; `exact` does not use the closed form. `balls` takes
+    the lower bound at a real point, in certified real arithmetic, instead of mod p.
+    `closed-form` is the formula alone, an upper bound. `estimate` is a floating-point rank.
 
     >>> found = dimension("softmax/d=10,10,10/a=2,2/t=3")
     >>> found.value, found.status, found.parameters
@@ -84,15 +85,22 @@ def dimension(
     if method == "closed-form":
         return Finding.from_bounds(net, None, closed_form(net), seed=seed)
     proof = prove(net, seed, formula=method == "auto", memory=memory, progress=progress)
+    lower: Bound | None = proof.lower
     notes = []
-    if proof.lower.value < proof.upper.value:
+    if method == "balls":
+        lower = ball_minor(net, proof.minor, seed)
+        if lower is None:
+            notes.append(
+                "ball arithmetic does not separate the minor from zero; try another --seed"
+            )
+    elif proof.lower.value < proof.upper.value:
         notes.append(
             f"the bounds do not meet: {proof.upper.value - proof.lower.value} dimensions of the "
             "kernel at a random point come from no symmetry known to segre"
         )
     return Finding.from_bounds(
         net,
-        proof.lower,
+        lower,
         proof.upper,
         symmetries=proof.symmetry.symmetries,
         notes=tuple(notes),
@@ -113,7 +121,7 @@ def prove(
     Points at which something has no value are skipped. A point whose rank falls short of the
     upper bound is retried once with another prime and seed, since that may be bad luck.
     """
-    require_memory(spec, bytes_for_symmetries(spec), memory)
+    require_memory(spec, bytes_for_rank(spec, 0) + bytes_for_symmetries(spec), memory)
     best: Proof | None = None
     shortfalls = 0
     for attempt in range(_POINTS):
@@ -151,11 +159,8 @@ def _prove_at(point: Point, formula: bool, memory: int, progress: Progress) -> P
 
 def _lower_bound(point: Point, minor: JacobianRank, independence: Independence | None) -> Bound:
     if independence is not None and not independence.established:
-        evidence = Evidence(
-            "trivial",
-            "the exponentials were not shown to be independent, so nothing is claimed",
-        )
-        return Bound(0, evidence)
+        nothing = Evidence("trivial", "the exponentials were not shown to be independent")
+        return ball_minor(point.spec, minor, point.field.seed) or Bound(0, nothing)
     statement = (
         f"a {minor.rank} x {minor.rank} minor of the Jacobian is not zero mod {point.field.p} "
         f"(seed {point.field.seed}, {minor.inputs} inputs)"

@@ -112,7 +112,8 @@ class SymmetryRank:
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """The pieces in words, first layer first."""
-        return tuple(p.symmetry for p in sorted(self.pieces, key=lambda p: p.layer))
+        order = sorted(self.pieces, key=lambda piece: (piece.layer, piece.kind == "between"))
+        return tuple(piece.symmetry for piece in order)
 
 
 def symmetry_rank(point: Point, progress: Progress = quiet) -> SymmetryRank:
@@ -124,8 +125,8 @@ def symmetry_rank(point: Point, progress: Progress = quiet) -> SymmetryRank:
     for piece in Generators(point.field, point.spec, point.weights).pieces():
         if point.field.matmul(piece.generators, check).any():
             raise AssertionError(
-                f"{point.spec}: {piece.name} ({_place(point, piece)}) changes the function; this is a "
-                "bug in segre, please report it"
+                f"{point.spec}: {piece.name} ({_place(point, piece)}) changes the function; "
+                "this is a bug in segre, please report it"
             )
         gained = sum(
             space.add(piece.generators[start : start + _ROWS_AT_ONCE])

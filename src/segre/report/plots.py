@@ -20,7 +20,7 @@ def plot_normalized_dimension(rows: Sequence[Row], path: Path) -> None:
     """Conjectured, certified and estimated dimension against the width, kind by kind."""
     if path.suffix.lower() not in _FORMATS:
         raise SegreError(
-            f"plot {str(path)!r}: format {path.suffix!r} is not known; allowed: {', '.join(_FORMATS)}"
+            f"plot {str(path)!r}: {path.suffix!r} is not a format; allowed: {', '.join(_FORMATS)}"
         )
     from matplotlib.figure import Figure
 

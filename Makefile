@@ -1,0 +1,40 @@
+# `make demo` runs the main job, `make test` passes the tests; each does all set-up by itself.
+export OPENBLAS_NUM_THREADS ?= 1
+BIN := .venv/bin
+
+.PHONY: demo test lint format bench clean
+
+demo: .venv/ready
+	@mkdir -p out
+	$(BIN)/segre dim softmax/d=10,10,10/a=2,2/t=3
+	$(BIN)/segre certify softmax/d=10,10,10/a=2,2/t=3 -o out/certificate.json
+	$(BIN)/segre verify out/certificate.json
+	$(BIN)/segre reproduce normalized-dimension -o out/normalized-dimension.png
+	@echo
+	@echo "The certificate is out/certificate.json, the plot out/normalized-dimension.png."
+	@echo "Next: $(BIN)/segre dim lightning/d=6,6/a=2/heads=3/t=3, and $(BIN)/segre --help"
+
+test: lint
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+lint: .venv/ready
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+
+format: .venv/ready
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/ready
+	$(BIN)/pip install --quiet -c constraints.txt 'torch==2.13.0'
+	$(BIN)/python -m bench.estimator
+	$(BIN)/python -m bench.rank
+	$(BIN)/python -m bench.growth
+	$(BIN)/python -m bench.sweep
+
+clean:
+	rm -rf .venv out build dist .mypy_cache .ruff_cache .hypothesis
+
+.venv/ready: pyproject.toml constraints.txt scripts/setup.sh
+	@scripts/setup.sh

@@ -1,0 +1,125 @@
+"""What the benchmarks share: arguments, timing, machine facts, tables and JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from threadpoolctl import threadpool_info, threadpool_limits  # type: ignore[import-untyped]
+
+import segre
+
+Row = Mapping[str, Any]
+Columns = Mapping[str, tuple[str, str]]  # key of a row -> heading, format specification
+
+_PIPED_WIDTH = 160
+
+
+def arguments(description: str | None) -> argparse.ArgumentParser:
+    """A parser with the options that every benchmark has."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="a small version, for a look")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="save the numbers here")
+    return parser
+
+
+def timed(action: Callable[[], Any], repeats: int = 1) -> list[float]:
+    """Seconds of each of several calls."""
+    seconds = []
+    for _ in range(repeats):
+        start = perf_counter()
+        action()
+        seconds.append(perf_counter() - start)
+    return seconds
+
+
+def blas_threads(count: int) -> Any:
+    """Limit the threads of BLAS: from now on, or within a `with` block."""
+    return threadpool_limits(count)
+
+
+def machine() -> dict[str, Any]:
+    """What the numbers depend on, as far as the machine can tell."""
+    return {
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "load average at start": _load(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "segre": segre.__version__,
+        "blas": [
+            f"{pool['internal_api']} {pool['version']} "
+            f"({pool.get('architecture', 'generic')}, {pool['num_threads']} threads)"
+            for pool in threadpool_info()
+            if pool["user_api"] == "blas"
+        ],
+    }
+
+
+def _load() -> float:
+    return round(os.getloadavg()[0], 2)
+
+
+def _cpu_model() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "model name":
+                return value.strip()
+    return platform.processor() or platform.machine()
+
+
+class Report:
+    """Prints facts, tables and remarks as they come, and keeps them for the JSON file."""
+
+    def __init__(self, name: str, options: argparse.Namespace) -> None:
+        self._file: Path | None = options.json
+        self._console = Console()
+        if not self._console.is_terminal:
+            self._console.width = _PIPED_WIDTH
+        self._document: dict[str, Any] = {
+            "benchmark": name,
+            "quick": options.quick,
+            "machine": machine(),
+        }
+        for key, value in self._document["machine"].items():
+            shown = "; ".join(value) if isinstance(value, list) else value
+            self._console.print(f"{key}: {shown}", markup=False, highlight=False)
+
+    def table(self, title: str, columns: Columns, rows: Sequence[Row]) -> None:
+        """Print the named columns of the rows; all of every row goes to the JSON file."""
+        table = Table(title=title, title_justify="left")
+        for heading, _ in columns.values():
+            table.add_column(heading, justify="right")
+        for row in rows:
+            table.add_row(*(_cell(row[key], form) for key, (_, form) in columns.items()))
+        self._console.print(table)
+        self._document["rows"] = list(rows)
+
+    def remark(self, key: str, value: Any, sentence: str) -> None:
+        """Print a sentence; the value in it goes to the JSON file."""
+        self._console.print(sentence, markup=False, highlight=False)
+        self._document[key] = value
+
+    def finish(self) -> None:
+        """Print the load at the end, and write the JSON file if one was asked for."""
+        load = _load()
+        self.remark("load average at end", load, f"load average at end: {load}")
+        if self._file is not None:
+            self._file.write_text(json.dumps(self._document, indent=2) + "\n")
+
+
+def _cell(value: Any, form: str) -> str:
+    return "-" if value is None else format(value, form)

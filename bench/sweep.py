@@ -1,0 +1,157 @@
+"""Architectures per second in a sweep of random small ones, and whether all agree.
+
+segre solves each architecture exactly without the closed form, which is then compared. The sweep
+runs on one worker process and on two, with one BLAS thread each. The peer is a float64 rank
+(`method="estimate"`) of the first architectures of the same sweep.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.pool import Pool
+from multiprocessing.synchronize import Barrier
+from time import perf_counter
+from typing import Literal, NamedTuple
+
+from bench.harness import Report, arguments, blas_threads
+from segre.geometry.closed_form import closed_form
+from segre.geometry.dimension import dimension
+from segre.spec import Network
+
+TARGET = 200  # architectures per second on two workers
+CHUNK = 10
+
+
+class Task(NamedTuple):
+    """An architecture and how to find its dimension."""
+
+    spec: str
+    method: Literal["exact", "estimate"]
+
+
+class Outcome(NamedTuple):
+    """What was found, and what the formula says."""
+
+    spec: str
+    found: int
+    expected: int
+    status: str
+
+
+def random_specs(count: int, seed: int) -> list[str]:
+    """Stacks of up to 4 layers with widths to 6, head ranks to 4 and up to 4 tokens."""
+    rng = random.Random(seed)
+    specs = []
+    for _ in range(count):
+        kind = rng.choice(("softmax", "lightning"))
+        layers = rng.randint(1, 4)
+        widths = ",".join(str(rng.randint(1, 6)) for _ in range(layers + 1))
+        ranks = ",".join(str(rng.randint(1, 4)) for _ in range(layers))
+        specs.append(f"{kind}/d={widths}/a={ranks}/t={rng.randint(1, 4)}")
+    return specs
+
+
+def solve(task: Task) -> Outcome:
+    net = Network.parse(task.spec)
+    found = dimension(net, task.method)
+    return Outcome(task.spec, found.value, closed_form(net).value, found.status)
+
+
+def begin(ready: Barrier) -> None:
+    """Warm up, and wait until every worker has."""
+    blas_threads(1)
+    solve(Task("softmax/d=2,2/a=1/t=2", "exact"))
+    ready.wait()
+
+
+@contextmanager
+def workers(count: int) -> Iterator[Pool]:
+    """Fresh worker processes that have loaded segre and use one BLAS thread each."""
+    context = multiprocessing.get_context("spawn")
+    ready = context.Barrier(count + 1)
+    with context.Pool(count, begin, (ready,)) as pool:
+        ready.wait()
+        yield pool
+
+
+def run(
+    pool: Pool, specs: Sequence[str], method: Literal["exact", "estimate"]
+) -> tuple[list[Outcome], float]:
+    """The outcomes, and how many a second."""
+    start = perf_counter()
+    outcomes = pool.map(solve, [Task(spec, method) for spec in specs], chunksize=CHUNK)
+    return outcomes, len(specs) / (perf_counter() - start)
+
+
+def wrong(outcomes: Sequence[Outcome]) -> list[str]:
+    return [x.spec for x in outcomes if x.found != x.expected]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(argv)
+    specs = random_specs(40 if options.quick else 2000, options.seed)
+    some = specs[:200]
+    report = Report("sweep", options)
+    with workers(1) as pool:
+        one, one_rate = run(pool, specs, "exact")
+    with workers(2) as pool:
+        two, two_rate = run(pool, specs, "exact")
+        own, own_rate = run(pool, some, "exact")
+        peer, peer_rate = run(pool, some, "estimate")
+    if one != two:
+        raise SystemExit("one worker and two workers do not agree; this is a bug in segre")
+    rows = [
+        {
+            "method": name,
+            "workers": count,
+            "architectures": len(outcomes),
+            "rate": rate,
+            "proved": sum(x.status == "proved" for x in outcomes),
+            "wrong": len(wrong(outcomes)),
+            "ratio": ratio,
+        }
+        for name, count, outcomes, rate, ratio in (
+            ("segre exact", 1, one, one_rate, None),
+            ("segre exact", 2, two, two_rate, None),
+            ("segre exact", 2, own, own_rate, own_rate / peer_rate),
+            ("float64 estimate", 2, peer, peer_rate, 1.0),
+        )
+    ]
+    report.table(
+        f"random architectures, seed {options.seed}; wrong = not equal to the closed form",
+        {
+            "method": ("method", ""),
+            "workers": ("workers", ""),
+            "architectures": ("architectures", ""),
+            "rate": ("per second", ".0f"),
+            "ratio": ("rate / float64", ".2f"),
+            "proved": ("proved", ""),
+            "wrong": ("wrong", ""),
+        },
+        rows,
+    )
+    scaling = two_rate / one_rate
+    report.remark("scaling", scaling, f"two workers are {scaling:.2f} times as fast as one")
+    mismatches = wrong(two)
+    report.remark(
+        "mismatches",
+        mismatches,
+        f"mismatches of exact and closed form: {len(mismatches)} of {len(two)}"
+        + "".join(f"\n  {spec}" for spec in mismatches[:10]),
+    )
+    verdict = "met" if two_rate >= TARGET else "missed"
+    report.remark(
+        "target",
+        TARGET,
+        f"target: {TARGET} per second on two workers: {verdict} ({two_rate:.0f})",
+    )
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Does a certificate prove what it claims? `verify` recomputes everything and says so.
+
+The referee is written from docs/certificate.md alone and shares no arithmetic with the
+prover: other random generator code, other derivatives (reverse mode), other linear algebra.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from flint import nmod_mat
+
+from segre.referee.document import Certificate, Independence, examine
+from segre.referee.formulas import ambient, closed_form
+from segre.referee.limits import check_size
+from segre.referee.linear import select
+from segre.referee.network import Point, Progress, jacobian, score_differences
+from segre.referee.reading import read
+from segre.referee.rejection import RejectionError
+from segre.referee.residues import Draw
+from segre.referee.symmetries import check_symmetries
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a certificate holds; if not, the first reason why.
+
+    `checks` are the things that were checked and hold, in sentences; `claim` is what the
+    certificate claims (to be trusted only if `valid`), empty if it is malformed.
+    """
+
+    valid: bool
+    reason: str
+    checks: tuple[str, ...] = ()
+    claim: dict[str, Any] = field(default_factory=dict)
+
+
+def verify(source: str | Path | Mapping[str, Any], *, progress: Progress | None = None) -> Verdict:
+    """Check a certificate: a file, or the mapping that is in it.
+
+    Raises `CertificateError` if it is no certificate at all, and `TooLargeError` if it
+    cannot be checked within the limits. `progress` is called with what is being done, and
+    how much of how much is done.
+    """
+    document, fault = read(source)
+    checks: list[str] = []
+    claim: dict[str, Any] = {}
+    try:
+        if fault is not None:
+            raise fault
+        certificate = examine(document)
+        claim = asdict(certificate.claim)
+        _check(certificate, checks, progress or _silently)
+    except RejectionError as reason:
+        return Verdict(False, str(reason), tuple(checks), claim)
+    return Verdict(True, "every check holds", tuple(checks), claim)
+
+
+def _silently(_what: str, _done: int, _total: int) -> None:
+    """Report no progress."""
+
+
+def _check(certificate: Certificate, checks: list[str], progress: Progress) -> None:
+    net, claim = certificate.net, certificate.claim
+    name = str(net) if len(str(net)) <= 120 else str(net)[:117] + "..."
+    checks.append(
+        f"The file is whole and well formed, and describes {name} with {claim.parameters} "
+        "parameters."
+    )
+    checks.append(f"{certificate.prime} is prime.")
+    kind = certificate.upper.kind
+    if kind != "symmetries":
+        bound = closed_form(net) if kind == "closed-form" else ambient(net)
+        if claim.upper != bound:
+            raise RejectionError(f"claim.upper: {claim.upper}, but the {kind} bound is {bound}")
+        checks.append(f"The {kind} bound of this architecture is {bound}.")
+    check_size(certificate)
+    draw = Draw(certificate.prime, certificate.seed)
+    point = Point.drawn(net, draw)
+    rows = _check_minor(certificate, point, draw, progress)
+    checks.append(
+        f"The Jacobian at the point of seed {certificate.seed} has a minor of size "
+        f"{claim.lower} that is not zero mod p: the dimension is at least {claim.lower}."
+    )
+    if (independence := certificate.independence) is not None:
+        size = _check_independence(certificate, independence, draw, progress)
+        checks.append(
+            f"The scores are independent: a determinant of size {size} of their differences "
+            "is not zero mod p."
+        )
+    if kind == "symmetries":
+        pieces = certificate.upper.pieces
+        rank = check_symmetries(point, certificate.dimensions, rows, pieces, progress)
+        checks.append(
+            f"Symmetries of {len(pieces)} kinds and places have rank {rank} and change none "
+            f"of these outputs: the dimension is at most {claim.upper}."
+        )
+
+
+def _check_minor(
+    certificate: Certificate, point: Point, draw: Draw, progress: Progress
+) -> nmod_mat:
+    minor = certificate.minor
+    rows = jacobian(point, draw, minor.rows, progress)
+    determinant = int(select(rows, range(len(minor.rows)), minor.columns).det())
+    if determinant != minor.determinant:
+        raise RejectionError(
+            f"lower.determinant: {minor.determinant}, but the minor is {determinant} mod p"
+        )
+    return rows
+
+
+def _check_independence(
+    certificate: Certificate, independence: Independence, draw: Draw, progress: Progress
+) -> int:
+    points = independence.points
+    table = nmod_mat(len(points), len(points), certificate.prime)
+    for i, number in enumerate(points):
+        row = score_differences(certificate.net, draw, number, certificate.dimensions.reached)
+        for j, entry in enumerate(row):
+            table[i, j] = entry
+        progress("witness points", i + 1, len(points))
+    determinant = int(table.det())
+    if determinant != independence.determinant:
+        raise RejectionError(
+            f"independence.determinant: {independence.determinant}, but it is {determinant} mod p"
+        )
+    return len(points)

@@ -1,0 +1,70 @@
+"""The benchmarks run and say what they should. No test here asserts a time."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_quick(name: str, folder: Path) -> dict[str, Any]:
+    saved = folder / f"{name}.json"
+    command = [sys.executable, "-W", "error", "-m", f"bench.{name}", "--quick"]
+    done = subprocess.run(
+        [*command, "--json", str(saved)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "cpu: " in done.stdout
+    document: dict[str, Any] = json.loads(saved.read_text())
+    assert document["benchmark"] == name
+    assert document["quick"]
+    assert document["machine"]["blas"]
+    return document
+
+
+def test_rank(tmp_path: Path) -> None:
+    rows = run_quick("rank", tmp_path)["rows"]
+    assert [(row["n"], row["rank"]) for row in rows] == [
+        (100, 100),
+        (100, 80),
+        (200, 200),
+        (200, 160),
+    ]
+
+
+def test_growth(tmp_path: Path) -> None:
+    document = run_quick("growth", tmp_path)
+    found = {(row["layers"], row["d"]): row["dimension"] for row in document["rows"]}
+    assert found == {(1, 3): 17, (1, 4): 28, (2, 3): 25, (2, 4): 40}
+    assert all(row["peak"] >= row["start"] > 0 for row in document["rows"])
+
+
+def test_sweep(tmp_path: Path) -> None:
+    document = run_quick("sweep", tmp_path)
+    assert document["mismatches"] == []
+    exact = [row for row in document["rows"] if row["method"] == "segre exact"]
+    assert [row["workers"] for row in exact] == [1, 2, 2]
+    assert all(row["proved"] == row["architectures"] for row in exact)
+
+
+def test_estimator_without_torch_says_how_to_get_it() -> None:
+    hide_torch = "import sys; sys.modules['torch'] = None; import bench.estimator as e; e.main([])"
+    done = subprocess.run(
+        [sys.executable, "-c", hide_torch], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "segre[bench]" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["estimator", "rank", "growth", "sweep"])
+def test_help_says_what_is_compared(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", f"bench.{name}", "--help"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert "--quick" in done.stdout
+    assert "peer" in done.stdout or "against" in done.stdout

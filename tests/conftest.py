@@ -1,0 +1,10 @@
+"""What all tests share: where to find the generators of random architectures."""
+
+import sys
+from pathlib import Path
+
+from hypothesis import settings
+
+sys.path.insert(0, str(Path(__file__).parent))
+settings.register_profile("segre", deadline=None, max_examples=60)
+settings.load_profile("segre")

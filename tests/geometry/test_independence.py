@@ -1,0 +1,40 @@
+import pytest
+from hypothesis import given
+
+from architectures import networks
+from segre.fields import Prime
+from segre.geometry import dimension as dimension_module
+from segre.geometry import independence
+from segre.geometry.dimension import prove
+from segre.geometry.independence import witness
+from segre.spec import Network
+
+
+@given(networks())
+def test_scores_of_softmax_stacks_are_independent(net: Network) -> None:
+    net = Network.parse({**net.document(), "kind": "softmax"})
+    found = witness(net, Prime(seed=1))
+    assert found.established, str(net)
+    assert len(found.points) == found.arguments + found.coordinates
+    assert len(set(found.points)) == len(found.points)
+
+
+def test_equal_scores_counted_twice_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens of width one have symmetric scores: counting both must fail, and claim nothing."""
+    net = Network.parse("softmax/d=1,2/a=1/t=2")
+    assert witness(net, Prime()).established
+    pairs = [(k, q) for k in range(2) for q in range(2)]
+    monkeypatch.setattr(independence, "distinct_scores", lambda _: [pairs])
+    assert not witness(net, Prime()).established
+    proof = prove(net)
+    assert proof.lower.evidence.kind == "ball-minor"
+    monkeypatch.setattr(dimension_module, "ball_minor", lambda *_: None)
+    proof = prove(net)
+    assert (proof.lower.value, proof.lower.evidence.kind) == (0, "trivial")
+
+
+def test_symmetric_scores_are_counted_once() -> None:
+    found = witness(Network.parse("softmax/d=1,2/a=1/heads=3/t=4"), Prime())
+    assert (found.arguments, found.coordinates) == (3 * 10, 4)
+    found = witness(Network.parse("softmax/d=2,2/a=1/heads=3/t=4"), Prime())
+    assert (found.arguments, found.coordinates) == (3 * 16, 8)

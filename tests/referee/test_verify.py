@@ -1,0 +1,460 @@
+"""Certificates of the prover are accepted, and nothing in them can be altered."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segre.certificate import certify
+from segre.errors import CertificateError, SpecError, TooLargeError
+from segre.referee import Verdict, verify
+from segre.referee.document import sha256
+from segre.spec import Network
+
+ACCEPTED = [
+    "lightning/d=1,1/a=1/t=1",
+    "lightning/d=3,2/a=1/t=2",
+    "lightning/d=4,4,4/a=2/t=3",
+    "lightning/d=3,3,3/a=2/heads=2/t=1",
+    "lightning/d=2,2/a=3/heads=6/t=2",
+    "lightning/d=3,4,2,3/a=2,1,2/heads=2,1,2/dv=1,none,2/t=2",
+    "softmax/d=3,3/a=2/heads=2/t=1",
+    "softmax/d=4,3,4/a=2/heads=2/dv=1/t=1",
+    "softmax/d=3,1,3/a=2/t=2",
+    "softmax/d=4,4,4/a=2/heads=2,1/dv=2,none/t=3",
+    "softmax/d=10,10,10/a=2,2/t=3",
+]
+TAMPERED = [
+    "lightning/d=2,2,1/a=1/heads=1,2/t=2",
+    "lightning/d=1,2/a=2/heads=4/t=2",
+    "softmax/d=2,1/a=1/heads=2/dv=1/t=2",
+    "softmax/d=2,2/a=1/heads=2/t=1",
+]
+
+
+@cache
+def _certificate(spec: str) -> str:
+    return json.dumps(certify(spec, seed=0))
+
+
+def certificate(spec: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(_certificate(spec))
+    return loaded
+
+
+def sealed(document: dict[str, Any]) -> dict[str, Any]:
+    body = {key: value for key, value in document.items() if key != "checksum"}
+    return {**body, "checksum": sha256(body)}
+
+
+def refused(document: Any) -> Verdict:
+    verdict = verify(document)
+    assert not verdict.valid, document
+    assert verdict.reason
+    assert "\n" not in verdict.reason
+    return verdict
+
+
+@pytest.mark.parametrize("spec", ACCEPTED)
+def test_certificates_are_accepted(spec: str, tmp_path: Path) -> None:
+    document = certificate(spec)
+    verdict = verify(document)
+    assert verdict.valid, verdict.reason
+    assert verdict.claim == document["claim"]
+    assert len(verdict.checks) >= 3
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps(document, indent=1))
+    assert verify(path) == verify(str(path)) == verdict
+
+
+def test_progress_is_reported() -> None:
+    seen: list[tuple[str, int, int]] = []
+    document = certificate("softmax/d=3,1,3/a=2/t=2")
+    assert verify(document, progress=lambda *step: seen.append(step)).valid
+    last = {what: (done, total) for what, done, total in seen}
+    assert set(last) == {"Jacobian rows", "witness points", "symmetries"}
+    assert all(done == total for done, total in last.values())
+
+
+@pytest.mark.parametrize("spec", ["lightning/d=4,4,4/a=2/t=3", "softmax/d=3,1,3/a=2/t=2"])
+def test_the_closed_form_is_another_proof(spec: str) -> None:
+    document = {**certificate(spec), "upper": {"kind": "closed-form"}}
+    assert verify(sealed(document)).valid
+    document["claim"] = {**document["claim"], "status": "lower-bound"}
+    document["claim"]["upper"] += 1
+    assert "closed-form bound" in refused(sealed(document)).reason
+
+
+def test_fewer_rows_prove_less() -> None:
+    """Dropping the last row and column leaves a proof only if every other field follows."""
+    document = certificate("lightning/d=3,2/a=1/t=2")
+    document["lower"]["rows"].pop()
+    document["lower"]["columns"].pop()
+    assert "entries" in refused(sealed(document)).reason
+    document["claim"]["lower"] -= 1
+    assert "status" in refused(sealed(document)).reason
+    document["claim"]["status"] = "lower-bound"
+    assert "determinant" in refused(sealed(document)).reason
+
+
+def test_pieces_are_recounted() -> None:
+    """Sums, rank and claim are kept consistent, so only a recount can tell."""
+    original = certificate("lightning/d=2,2,1/a=1/heads=1,2/t=2")
+    pieces = original["upper"]["pieces"]
+    assert len(pieces) > 3
+
+    def consistent(changed: list[dict[str, Any]]) -> dict[str, Any]:
+        document = copy.deepcopy(original)
+        rank = sum(piece["dimension"] for piece in changed)
+        upper = document["claim"]["parameters"] - rank
+        lower = document["claim"]["lower"]
+        status = "proved" if upper == lower else "lower-bound"
+        document["claim"].update(upper=upper, status=status)
+        document["upper"].update(pieces=changed, rank=rank)
+        return sealed(document)
+
+    assert verify(consistent(pieces)).valid
+    for i, piece in enumerate(pieces):
+        without = pieces[:i] + pieces[i + 1 :]
+        assert "upper.pieces" in refused(consistent(without)).reason
+        for other in ("unread", "scale", "mix-heads", "nonsense"):
+            if other != piece["kind"]:
+                changed = [*pieces[:i], {**piece, "kind": other}, *pieces[i + 1 :]]
+                assert "upper.pieces" in refused(consistent(changed)).reason
+        if i and piece["dimension"] > 1:
+            more = {**pieces[i - 1], "dimension": pieces[i - 1]["dimension"] + 1}
+            less = {**piece, "dimension": piece["dimension"] - 1}
+            changed = [*pieces[: i - 1], more, less, *pieces[i + 1 :]]
+            assert "upper.pieces" in refused(consistent(changed)).reason
+
+
+@pytest.mark.parametrize("spec", TAMPERED)
+def test_another_point_under_the_same_proof(spec: str) -> None:
+    document = certificate(spec)
+    for prime in (65537, 8388593, 2147483629, 2147483647):
+        if prime != document["prime"]:
+            reason = refused(sealed({**document, "prime": prime})).reason
+            assert "determinant" in reason
+    for seed in range(1, 20):
+        assert "determinant" in refused(sealed({**document, "seed": seed})).reason
+
+
+def test_no_rows_prove_nothing_but_are_no_error() -> None:
+    document = certificate("lightning/d=3,2/a=1/t=2")
+    document["claim"].update(lower=0, status="lower-bound")
+    document["lower"].update(rows=[], columns=[], determinant=1)
+    assert verify(sealed(document)).valid
+    document["lower"]["determinant"] = 2
+    refused(sealed(document))
+
+
+# Alterations of one place.
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from places(inner, (*path, key))
+    if isinstance(value, list):
+        for i, inner in enumerate(value):
+            yield from places(inner, (*path, i))
+
+
+def at(document: Any, path: tuple[Any, ...]) -> Any:
+    for step in path:
+        document = document[step]
+    return document
+
+
+def variants(value: Any) -> Iterator[Any]:
+    """Other values for a place, of the same type and of others."""
+    yield from ("", "no\nline", 1.5, float("nan"), [], {}, 10**5000, object(), [[[]]])
+    if value is not None:
+        yield None
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int):
+        yield from (value + 1, value - 1, -value - 1, value + 2**64, 10**30, str(value))
+        yield from (float(value), bool(value), [value])
+    elif isinstance(value, str):
+        yield from (value + " ", value.upper(), value[1:], value + "\ud800", 0)
+        if value in ("proved", "lower-bound"):
+            yield {"proved": "lower-bound", "lower-bound": "proved"}[value]
+    elif isinstance(value, list) and value:
+        yield from (value[:-1], value[1:], [*value, value[-1]], [*value, 0], (*value, None))
+        if len(value) > 1 and value[0] != value[1]:
+            yield [value[1], value[0], *value[2:]]
+    elif isinstance(value, dict):
+        yield {**value, "more": 1}
+        for key in value:
+            yield {other: inner for other, inner in value.items() if other != key}
+    elif value is None:
+        yield from (0, 1, False, "null")
+
+
+def altered(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for path in places(document):
+        if path in ((), ("format",), ("version",)):
+            continue
+        for variant in variants(at(document, path)):
+            result = copy.deepcopy(document)
+            at(result, path[:-1])[path[-1]] = variant
+            yield result
+
+
+def reseal(document: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return sealed(document)
+    except (TypeError, ValueError):  # not JSON at all, and to be refused as such
+        return document
+
+
+@pytest.mark.parametrize("spec", TAMPERED)
+def test_every_alteration_is_noticed(spec: str) -> None:
+    document = certificate(spec)
+    assert verify(document).valid
+    count = 0
+    for changed in altered(document):
+        refused(changed)
+        if changed["checksum"] == document["checksum"]:
+            refused(reseal(changed))
+        count += 1
+    assert count > 500
+
+
+@pytest.mark.parametrize("spec", TAMPERED[:1])
+def test_keys_are_exact(spec: str) -> None:
+    document = certificate(spec)
+    refused(sealed({**document, "comment": ""}))
+    refused({**document, 7: ""})
+    for key in document:
+        rest = {other: value for other, value in document.items() if other != key}
+        if key in ("format", "version"):
+            with pytest.raises(CertificateError):
+                verify(rest)
+        else:
+            assert key in refused(rest if key == "checksum" else sealed(rest)).reason
+
+
+@pytest.mark.parametrize("spec", TAMPERED)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"t": 3},
+        {"t": 10**9},
+        {"d": [2, 3]},
+        {"d": [1, 1]},
+        {"a": [2]},
+        {"a": [1]},
+        {"heads": [3]},
+        {"heads": [10**9]},
+        {"dv": [2]},
+        {"dv": [10**9]},
+        {"kind": "softmax"},
+        {"kind": "lightning"},
+        {"causal": [True]},
+        {"causal": [False]},
+        {"pos": ["rope"]},
+        {"norm": ["rms"]},
+        {"mlp": ["gelu"]},
+        {"residual": [True]},
+        {"d": [1] * 9_000},
+        {"d": [1] * 100_000},
+        {"a": 1},
+        {"version": True},
+        {"version": 1.0},
+        {"layers": 1},
+    ],
+    ids=str,
+)
+def test_another_spec_under_the_same_proof(spec: str, change: dict[str, Any]) -> None:
+    """The spec is altered, and all that follows from it cheaply is recomputed."""
+    document = certificate(spec)
+    changed = {**document["spec"], **change}
+    if changed == document["spec"] and "version" not in change:
+        return
+    document["spec"] = changed
+    document["digest"] = sha256(changed)
+    with contextlib.suppress(SpecError):
+        document["claim"]["parameters"] = Network.from_mapping(changed).parameters
+    if document["upper"]["kind"] == "symmetries":
+        document["claim"]["upper"] = document["claim"]["parameters"] - document["upper"]["rank"]
+        proved = document["claim"]["upper"] == document["claim"]["lower"]
+        document["claim"]["status"] = "proved" if proved else "lower-bound"
+    start = time.monotonic()
+    with contextlib.suppress(TooLargeError):
+        refused(sealed(document))
+    assert time.monotonic() - start < 10
+
+
+def test_features_beyond_attention_are_named() -> None:
+    document = certificate(TAMPERED[0])
+    document["spec"]["causal"] = [True, True]
+    document["digest"] = Network.from_mapping(document["spec"]).digest
+    assert "attention stacks only" in refused(sealed(document)).reason
+
+
+def hostile(spec: str, **parts: Any) -> dict[str, Any]:
+    """A certificate with all cheap fields right and nothing computed."""
+    net = Network.parse(spec)
+    claim = {"parameters": net.parameters, "lower": 1, "upper": net.parameters}
+    return sealed(
+        {
+            "format": "segre-certificate",
+            "version": 1,
+            "spec": net.document(),
+            "digest": net.digest,
+            "claim": {**claim, "status": "lower-bound"},
+            "prime": 2147483629,
+            "seed": 0,
+            "lower": {"kind": "minor-mod-p", "rows": [[0, 0]], "columns": [0], "determinant": 1},
+            "independence": None,
+            "upper": {"kind": "symmetries", "pieces": [], "rank": 0},
+            **parts,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "lightning/d=1,1/a=1/heads=1000000000/t=1",
+        "lightning/d=1000000000,1000000000/a=1000000000/heads=1000000000/t=1000000000",
+        "lightning/d=100,100,100/a=10/t=3",
+        "lightning/d=1,1/a=1/t=1000000000",
+        "lightning/d=1,1/a=1/t=100000",
+        "lightning/d=1/layers=6000/a=1/t=1000",
+        "lightning/d=1,6000/a=1/t=1",
+    ],
+)
+def test_what_is_too_large_is_refused_at_once(spec: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(TooLargeError) as error:
+        verify(hostile(spec))
+    assert "\n" not in str(error.value)
+    assert time.monotonic() - start < 10
+
+
+def test_hostile_numbers_cost_nothing() -> None:
+    start = time.monotonic()
+    small = "lightning/d=2,2/a=1/t=2"
+    minor = {"kind": "minor-mod-p", "rows": [[10**18, 3]], "columns": [7], "determinant": 5}
+    assert "lower.determinant" in refused(hostile(small, lower=minor)).reason
+    minor["rows"] = [[2**62, 0]]
+    assert "lower.rows[0][0]" in refused(hostile(small, lower=minor)).reason
+    witness = {"arguments": 4, "coordinates": 4, "points": [2**64] * 8, "determinant": 1}
+    soft = "softmax/d=2,2/a=1/t=2"
+    assert "independence.points[0]" in refused(hostile(soft, independence=witness)).reason
+    for prime in (65537**2, 65521, 2**31 - 3, 2**31 + 11, 2**16 + 2):
+        assert "prime" in refused(hostile(small, prime=prime)).reason
+    assert time.monotonic() - start < 10
+
+
+# What is no certificate at all.
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "not json",
+        "[]",
+        "3",
+        "null",
+        "{}",
+        '{"format": "other", "version": 1}',
+        '{"format": ["segre-certificate"], "version": 1}',
+        '{"format": "segre-certificate"}',
+        '{"format": "segre-certificate", "version": 2}',
+        '{"format": "segre-certificate", "version": "1"}',
+        '{"format": "segre-certificate", "version": true}',
+        '{"format": "segre-certificate", "version": 1.0}',
+        "[" * 100_000,
+        '{"format": "segre-certificate", "version": 1, "spec": ' + "[" * 50 + "]" * 50 + "}",
+        "\ufeff{}",
+    ],
+    ids=range(16),
+)
+def test_unreadable_files(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(CertificateError) as error:
+        verify(path)
+    assert "\n" not in str(error.value)
+    assert "c.json" in str(error.value)
+
+
+def test_missing_files_and_other_bytes(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\x89PNG\xff\x00")
+    for source in (tmp_path / "none", tmp_path, tmp_path / "binary", "a\0b", "x" * 5000):
+        with pytest.raises(CertificateError) as error:
+            verify(source)
+        assert "\n" not in str(error.value)
+
+
+def test_every_truncation_is_unreadable(tmp_path: Path) -> None:
+    text = json.dumps(certificate(TAMPERED[0]))
+    path = tmp_path / "c.json"
+    for length in range(0, len(text), 7):
+        path.write_text(text[:length])
+        with pytest.raises(CertificateError):
+            verify(path)
+
+
+def test_oversized_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "c.json"
+    path.write_text('{"a": [' + "[]," * 2_100_000 + "0]}")
+    with pytest.raises(CertificateError, match="more than"):
+        verify(path)
+    with path.open("wb") as file:
+        file.truncate((256 << 20) + 1)
+    with pytest.raises(CertificateError, match="larger than 256 MiB"):
+        verify(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('"seed": 0', '"seed": 0, "seed": 0', "'seed' is given twice"),
+        ('"seed": 0', '"seed": NaN', "'NaN' is not a whole number"),
+        ('"seed": 0', '"seed": -Infinity', "not a whole number"),
+        ('"seed": 0', '"seed": 1e400', "not a whole number"),
+        ('"seed": 0', '"seed": 0.0', "not a whole number"),
+        ('"seed": 0', '"seed": ' + "9" * 100_000, "100000 digits"),
+        ('"kind": "minor-mod-p"', '"kind": "minor-mod-p", "kind": "minor-mod-p"', "twice"),
+        ('"version": 1, "spec"', '"version": 1, "version": 1, "spec"', "twice"),
+    ],
+)
+def test_faults_of_the_text(old: str, new: str, reason: str, tmp_path: Path) -> None:
+    text = json.dumps(certificate(TAMPERED[0]))
+    assert text.count(old) == 1
+    path = tmp_path / "c.json"
+    path.write_text(text.replace(old, new))
+    assert reason in refused(path).reason
+
+
+def test_a_mapping_that_holds_itself() -> None:
+    document = certificate(TAMPERED[0])
+    document["spec"]["d"] = document["spec"]
+    with pytest.raises(CertificateError, match="nested"):
+        verify(document)
+
+
+def test_the_referee_uses_no_code_of_the_prover() -> None:
+    allowed = ("segre.referee", "segre.spec", "segre.errors")
+    folder = Path(verify.__code__.co_filename).parent
+    for path in folder.glob("*.py"):
+        for line in path.read_text().splitlines():
+            words = line.split()
+            if words[:1] in (["from"], ["import"]) and len(words) > 1:
+                assert "numpy" not in words[1]
+                assert not words[1].startswith("segre") or words[1].startswith(allowed), line

@@ -1,0 +1,53 @@
+"""The prover's side of certificates; the referee's is in tests/referee."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from segre.certificate import certify, checksum, write_certificate
+from segre.errors import SegreError, UnluckyError
+from segre.geometry import dimension, independence
+from segre.spec import Network
+
+
+def test_the_same_spec_and_seed_give_the_same_bytes(tmp_path: Path) -> None:
+    text = "softmax/d=3,3,3/a=2/heads=2/t=2"
+    for name in ("one.json", "two.json"):
+        write_certificate(certify(text, seed=4), tmp_path / name)
+    assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
+    assert certify(text, seed=5)["checksum"] != certify(text, seed=4)["checksum"]
+
+
+def test_it_names_the_architecture_and_survives_json() -> None:
+    document = certify("lightning/d=3,2,3/a=1/t=3")
+    assert Network.parse(document["spec"]).digest == document["digest"]
+    again = json.loads(json.dumps(document))
+    assert again == document
+    assert checksum(again) == document["checksum"]
+
+
+def test_writing_replaces_at_once_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "cert.json"
+    path.write_text("before")
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(json, "dump", fail)
+    with pytest.raises(SegreError, match="No space left"):
+        write_certificate({}, path)
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nothing_is_certified_without_independence(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = [(k, q) for k in range(2) for q in range(2)]
+    monkeypatch.setattr(independence, "distinct_scores", lambda _: [every])
+    with pytest.raises(UnluckyError, match="nothing to certify"):
+        certify("softmax/d=1,2/a=1/t=2")
+    monkeypatch.setattr(dimension, "ball_minor", lambda *_: None)
+    with pytest.raises(UnluckyError, match="not shown to be independent"):
+        certify("softmax/d=1,2/a=1/t=2")

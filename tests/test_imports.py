@@ -1,0 +1,91 @@
+"""Imports run one way, the referee stands alone, and the command line starts light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "segre"
+ORDER = [
+    {"errors"},
+    {"spec"},
+    {"finding"},
+    {"fields"},
+    {"scores"},
+    {"network"},
+    {"geometry"},
+    {"certificate"},
+    {"reproduce"},
+    {"report"},
+    {"cli"},
+]
+RANK = {room: n for n, rooms in enumerate(ORDER) for room in rooms}
+
+
+def rooms_imported(path: Path) -> set[str]:
+    """The rooms of segre that a module imports, at any depth of its code."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("segre."):
+            found.add(node.module.split(".")[1])
+        elif isinstance(node, ast.Import):
+            found |= {n.name.split(".")[1] for n in node.names if n.name.startswith("segre.")}
+    return found
+
+
+def modules() -> list[Path]:
+    return [path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py"]
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_go_one_way(path: Path) -> None:
+    room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    imported = rooms_imported(path) - {room}
+    if room == "referee":
+        assert imported <= {"errors", "spec"}
+        assert "numpy" not in path.read_text().replace("no NumPy", "")
+        return
+    assert room in RANK, f"{room} is a new room: give it a place in ORDER and in docs/design.md"
+    allowed = {other for other in RANK if RANK[other] < RANK[room]}
+    if room == "cli":
+        allowed |= {"referee"}
+    assert imported <= allowed
+
+
+def loaded_by(code: str) -> set[str]:
+    script = f"import sys; {code}; print(' '.join(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return set(run.stdout.split())
+
+
+def test_the_command_line_starts_without_numerics() -> None:
+    loaded = loaded_by("import segre.cli.app")
+    assert not loaded & {"numpy", "flint", "matplotlib", "torch", "rich.console"}
+
+
+def test_the_core_works_without_torch() -> None:
+    code = (
+        "sys.modules['torch'] = None; import segre;"
+        "assert segre.dimension('softmax/d=2,2/a=1/t=2').value == 7;"
+        "assert segre.verify(segre.certify('softmax/d=2,2/a=1/t=2')).valid"
+    )
+    assert "matplotlib" not in loaded_by(code)
+
+
+def test_the_verifier_loads_nothing_of_the_prover() -> None:
+    loaded = loaded_by("import segre.referee")
+    assert not {name for name in loaded if name.startswith(("segre.fields", "segre.geometry"))}
+    assert not loaded & {"numpy", "segre.network", "segre.certificate"}
+
+
+def test_the_front_door_is_complete() -> None:
+    import segre
+
+    for name in segre.__all__:
+        assert getattr(segre, name).__doc__
+    assert set(segre.__all__) <= set(dir(segre))
+    with pytest.raises(AttributeError):
+        _ = segre.nothing
