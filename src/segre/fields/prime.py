@@ -7,6 +7,8 @@ reducing. Zero is always stored as 0.0, so testing for zero needs no reduction.
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from segre.errors import UnluckyError
@@ -72,14 +74,12 @@ class Prime:
         y += self.p * (y < 0)
         return y
 
-    def draw(self, stream: Stream, start: int, shape: tuple[int, ...]) -> Array:
-        """Elements u(seed, stream, start + i) mod p, in row-major order."""
-        count = int(np.prod(shape))
-        index = np.arange(start, start + count, dtype=np.uint64)
-        return self._balance(words(self.seed, stream, index)).reshape(shape)
-
-    def _balance(self, unsigned: Array) -> Array:
-        return self.reduce((unsigned % np.uint64(self.p)).astype(np.float64))
+    def draw(self, stream: Stream, start: int | Array, shape: tuple[int, ...]) -> Array:
+        """Elements u(seed, stream, start + i) mod p, in row-major order; one block per start."""
+        within = np.arange(prod(shape), dtype=np.uint64)
+        index = np.asarray(start, dtype=np.uint64)[..., None] + within
+        residues = words(self.seed, stream, index) % np.uint64(self.p)
+        return self.reduce(residues.astype(np.float64)).reshape(*index.shape[:-1], *shape)
 
     def add(self, x: Array, y: Array) -> Array:
         """Entrywise sum."""
@@ -118,15 +118,11 @@ class Prime:
         return self.reduce(value.astype(np.float64))
 
     def reciprocal(self, x: Array) -> Array:
-        """x^(p-2); raises UnluckyError at zero."""
+        """Entrywise inverse, by Python's own; raises UnluckyError at zero."""
         if not x.all():
             raise UnluckyError("division by zero at this point; another seed gives another point")
-        power = np.ones_like(x)
-        for bit in bin(self.p - 2)[2:]:
-            power = self.mul(power, power)
-            if bit == "1":
-                power = self.mul(power, x)
-        return power
+        inverses = [pow(entry, -1, self.p) for entry in x.astype(np.int64).reshape(-1).tolist()]
+        return self.constant(np.array(inverses, dtype=np.float64).reshape(x.shape))
 
     def anchor(self, x: Array) -> Array:
         """Nothing to do: residues do not overflow."""

@@ -82,9 +82,9 @@ def witness(spec: Network, field: Prime) -> Independence:
 def witness_rows(spec: Network, field: Prime, points: list[int]) -> Array:
     """Rows [z(w, X) - z(w, X'), X - X'] at the witness points of the given numbers."""
     P, (d, t) = spec.parameters, (spec.widths[0], spec.t)
-    weights = np.stack([field.draw(Stream.WITNESS_WEIGHTS, m * P, (1, P)) for m in points])
-    inputs = [field.draw(Stream.WITNESS_INPUTS, m * 2 * d * t, (2, d, t)) for m in points]
-    X = np.stack(inputs)
+    numbers = np.array(points, dtype=np.uint64)
+    weights = field.draw(Stream.WITNESS_WEIGHTS, numbers * np.uint64(P), (1, P))
+    X = field.draw(Stream.WITNESS_INPUTS, numbers * np.uint64(2 * d * t), (2, d, t))
     listener = _Listener(field)
     forward(listener, spec, weights, X)
     rows = []

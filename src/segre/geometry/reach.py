@@ -76,8 +76,8 @@ def silent(spec: Network) -> bool:
 class Passage:
     """What passes through each layer at given weights mod p, as bases.
 
-    images[i]      columns spanning the tokens before layer i
-    forms[i]       rows spanning the linear forms that are read after layer i
+    images[i]      columns spanning the tokens before layer i + 1 (after layer i)
+    forms[i]       rows spanning the linear forms of these tokens that are read later
     """
 
     images: list[Array]
@@ -91,12 +91,12 @@ class Passage:
             for pooled in (_pool(spec, w) for w in weights)
         ]
         images = [np.eye(spec.widths[0])]
-        for dimension, value in zip(reached(spec)[1:-1], values, strict=False):
+        for dimension, value in zip(reached(spec)[1:], values, strict=True):
             columns = field.matmul(value, images[-1])
             rows = columns.transpose(0, 2, 1).reshape(-1, columns.shape[1])
             images.append(rows[_generic_span(field, rows, dimension).pivot_rows].T)
         forms = [np.eye(spec.widths[-1])]
-        for i in reversed(range(1, spec.depth)):
+        for i in reversed(range(spec.depth)):
             w = weights[i]
             through = field.matmul(forms[-1], values[i])
             parts = [through] if silent(spec) else [w.W_K, w.W_Q, through]

@@ -79,7 +79,7 @@ class Generators:
         passage = Passage.of(self.field, spec, self._weights)
         parallel = parallel_tokens(spec)
         for i in reversed(range(spec.depth)):
-            image, forms = passage.images[i], passage.forms[i]
+            image, forms = passage.images[i], passage.forms[i + 1]
             if i + 1 < spec.depth:
                 yield self._between(i)
             yield self._unread(i, forms)
