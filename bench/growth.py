@@ -20,8 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bench.harness import Report, arguments, blas_threads, timed
-from segre.finding import Finding
-from segre.geometry.dimension import dimension
+from segre import Finding, dimension
 
 HEAD_RANK, TOKENS = 2, 3
 PATIENCE = 60  # seconds for the peer

@@ -60,7 +60,7 @@ def machine() -> dict[str, Any]:
         "segre": segre.__version__,
         "blas": [
             f"{pool['internal_api']} {pool['version']} "
-            f"({pool.get('architecture', 'generic')}, {pool['num_threads']} threads)"
+            f"({pool.get('architecture', 'generic')}, up to {pool['num_threads']} threads)"
             for pool in threadpool_info()
             if pool["user_api"] == "blas"
         ],

@@ -58,13 +58,14 @@ def compare(n: int, r: int, repeats: int, seed: int) -> dict[str, Any]:
     def dgemm() -> float:
         return min(timed(lambda: np.matmul(left, right, out=product), 2))
 
-    segre_seconds, dgemm_seconds = [], [dgemm()]
-    for _ in range(repeats):  # between products, so that both see the same clock and neighbours
+    segre_seconds, convert_seconds, flint_seconds = [], [], []
+    dgemm_seconds = [dgemm()]
+    for _ in range(repeats):  # in turns, so that all see the same clock and neighbours
         segre_seconds += timed(lambda: rank(matrix, field))
         dgemm_seconds.append(dgemm())
-    convert = min(timed(lambda: nmod_mat(matrix.tolist(), field.p), repeats))
-    flint = min(timed(converted.rank, repeats))
-    seconds = min(segre_seconds)
+        convert_seconds += timed(lambda: nmod_mat(matrix.tolist(), field.p))
+        flint_seconds += timed(converted.rank)
+    seconds, convert, flint = map(min, (segre_seconds, convert_seconds, flint_seconds))
     segre_rate = 2 / 3 * n**3 / seconds / 1e9
     dgemm_rate = 2 * n**3 / median(dgemm_seconds) / 1e9
     over_flint, of_dgemm = (convert + flint) / seconds, segre_rate / dgemm_rate
