@@ -36,7 +36,7 @@ def test_writing_replaces_at_once_or_not_at_all(
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(json, "dump", fail)
+    monkeypatch.setattr(Path, "write_text", fail)
     with pytest.raises(SegreError, match="No space left"):
         write_certificate({}, path)
     assert path.read_text() == "before"

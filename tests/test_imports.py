@@ -10,11 +10,12 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "segre"
 ORDER = [
     {"errors"},
-    {"spec"},
+    {"files", "spec"},
     {"finding"},
     {"fields"},
     {"scores"},
     {"network"},
+    {"weights"},
     {"geometry"},
     {"certificate"},
     {"reproduce"},

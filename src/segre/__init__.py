@@ -18,8 +18,14 @@ if TYPE_CHECKING:
     from segre.finding import Finding
     from segre.geometry.closed_form import closed_form
     from segre.geometry.dimension import dimension
+    from segre.geometry.fiber import canonical
+    from segre.geometry.group import connect, sample
+    from segre.geometry.recover import recover
+    from segre.geometry.same import same_function
+    from segre.geometry.strata import classify
     from segre.referee import Verdict, verify
     from segre.spec import Network
+    from segre.weights import Weights
 
 # Names are loaded when first used, so that `segre --help` does not wait for NumPy.
 _HOMES = {
@@ -27,9 +33,16 @@ _HOMES = {
     "Network": "segre.spec",
     "SegreError": "segre.errors",
     "Verdict": "segre.referee",
+    "Weights": "segre.weights",
+    "canonical": "segre.geometry.fiber",
     "certify": "segre.certificate",
+    "classify": "segre.geometry.strata",
     "closed_form": "segre.geometry.closed_form",
+    "connect": "segre.geometry.group",
     "dimension": "segre.geometry.dimension",
+    "recover": "segre.geometry.recover",
+    "same_function": "segre.geometry.same",
+    "sample": "segre.geometry.group",
     "verify": "segre.referee",
     "write_certificate": "segre.certificate",
 }
@@ -39,9 +52,16 @@ __all__ = [
     "Network",
     "SegreError",
     "Verdict",
+    "Weights",
+    "canonical",
     "certify",
+    "classify",
     "closed_form",
+    "connect",
     "dimension",
+    "recover",
+    "same_function",
+    "sample",
     "verify",
     "write_certificate",
 ]

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from flint import nmod_mat
 
-from segre.errors import SegreError, UnluckyError
+from segre.errors import UnluckyError
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
+from segre.files import whole_file
 from segre.geometry.dimension import Proof, prove
 from segre.geometry.independence import witness_rows
 from segre.geometry.memory import DEFAULT_LIMIT
@@ -75,20 +74,10 @@ def checksum(document: Mapping[str, Any]) -> str:
 
 
 def write_certificate(document: Mapping[str, Any], path: str | Path) -> None:
-    """Write beside the target and rename into place, so that no half file is ever seen."""
-    target = Path(path)
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(document, file, separators=(",", ":"), sort_keys=False)
-                file.write("\n")
-            Path(name).replace(target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise SegreError(f"cannot write {str(target)!r}: {error.strerror or error}") from None
+    """Write a certificate; the file is there whole or not at all."""
+    with whole_file(path) as temporary:
+        text = json.dumps(document, separators=(",", ":"))
+        temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def _minor(proof: Proof) -> dict[str, Any]:

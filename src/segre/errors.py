@@ -29,6 +29,10 @@ class CertificateError(SegreError):
     """A file that is not a certificate at all: not JSON, truncated, or of another format."""
 
 
+class WeightsError(SegreError):
+    """A file or array that does not hold the weights of a network."""
+
+
 class UnluckyError(SegreError):
     """A random point at which an exact computation has no value, such as a zero divisor.
 

@@ -14,9 +14,9 @@ from segre.errors import SegreError
 
 def main() -> NoReturn:
     """Run the command line and exit; errors are one line, without a traceback."""
-    from segre.cli.app import app
-
     try:
+        from segre.cli.app import app
+
         app(standalone_mode=True)
     except SegreError as error:
         message = " ".join(str(error).split())

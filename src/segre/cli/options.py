@@ -1,10 +1,28 @@
-"""How the text of an option becomes a value."""
+"""The options that commands share, and how their text becomes a value."""
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Annotated, Any
+
+import typer
 
 from segre.errors import SegreError
+
+Spec = Annotated[
+    str,
+    typer.Argument(
+        metavar="SPEC",
+        help="An inline spec such as softmax/d=4,4,4/a=2/t=3, or a .toml or .json file.",
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Seed of what is random; results name it.", min=0)]
+Memory = Annotated[
+    str, typer.Option(help="Memory limit; past it segre says what it would need and stops.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -21,3 +39,8 @@ def memory_bytes(text: str) -> int:
             f"--memory {text!r} is not allowed; allowed: a number with K, M, G or T, such as 8G"
         )
     return int(match[1]) * _UNITS[match[2].upper()]
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """One JSON object on standard output, keys sorted."""
+    typer.echo(json.dumps(document, indent=2, sort_keys=True))

@@ -39,3 +39,15 @@ def progress_bar(quiet: bool = False) -> Iterator[Callable[[str, int, int], None
     finally:
         if bar.live.is_started:
             bar.stop()
+
+
+@contextmanager
+def waiting(what: str, quiet: bool = False) -> Iterator[None]:
+    """A spinner for work that cannot say how far it is."""
+    if quiet:
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield

@@ -8,6 +8,8 @@ recursively, so that nearly all arithmetic is matrix products.
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 
 from segre.fields.interface import Array
@@ -34,7 +36,7 @@ def subtract_product(field: Prime, C: Array, X: Array, Y: Array) -> None:
         return
     inner = field.inner - 1  # room for C itself
     tall, wide = min(_TILE[0], m), min(_TILE[1], n)
-    product, scratch = np.empty(tall * wide), np.empty(tall * wide)
+    product, scratch = _tiles(tall * wide)
     for j in range(0, n, wide):
         for i in range(0, m, tall):
             tile = C[i : i + tall, j : j + wide]
@@ -45,6 +47,18 @@ def subtract_product(field: Prime, C: Array, X: Array, Y: Array) -> None:
                 np.subtract(tile, P, out=P)
                 field.reduce_with(P, quotient)
                 tile[...] = P
+
+
+_thread = threading.local()
+
+
+def _tiles(size: int) -> tuple[Array, Array]:
+    """Two tiles of working memory, kept by each thread: fresh pages would cost more than sums."""
+    if size < 4096:
+        return np.empty(size), np.empty(size)
+    if not hasattr(_thread, "tiles"):
+        _thread.tiles = np.empty((2, _TILE[0] * _TILE[1]))
+    return _thread.tiles[0], _thread.tiles[1]
 
 
 def exchange(field: Prime, T: Array) -> tuple[list[int], list[int]]:

@@ -107,7 +107,7 @@ class Echelon:
         self.pivot_rows += index[chosen].tolist()
         left = np.ones(rows, dtype=bool)
         left[chosen] = False
-        rest = np.array(W[left, s:])
+        rest = W[left, s:]
         if len(rest):
             subtract_product(self.field, rest, W[left, :s], new)
         return rest, index[left]
@@ -182,9 +182,12 @@ def rank(matrix: Array, field: Prime, *, block: int | None = None) -> int:
     m, n = matrix.shape
     size = block or max(64, min(field.inner + 1 & ~31, 512, 32 * round(n / 320)))
     space = Echelon(n, field)
+    buffer = np.empty((size, n))
     probe_at, gap, seen = 0, size, 0
     while seen < m and space.rank < n:
-        batch = field.constant(matrix[seen : seen + size])
+        batch = buffer[: min(size, m - seen)]
+        batch[...] = matrix[seen : seen + size]
+        field.reduce(batch)
         seen += len(batch)
         gained = space.add(batch)
         if gained < len(batch) and probe_at <= seen and m - seen > 4 * _PROBES:

@@ -13,7 +13,8 @@ from segre.fields.rank import Echelon
 from segre.finding import Symmetry
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.point import Point
-from segre.geometry.symmetry import Generators, Piece
+from segre.geometry.symmetry import Generators
+from segre.spec import Network
 
 Progress = Callable[[str, int, int], None]
 
@@ -125,7 +126,7 @@ def symmetry_rank(point: Point, progress: Progress = quiet) -> SymmetryRank:
     for piece in Generators(point.field, point.spec, point.weights).pieces():
         if point.field.matmul(piece.generators, check).any():
             raise AssertionError(
-                f"{point.spec}: {piece.name} ({_place(point, piece)}) changes the function; "
+                f"{point.spec}: {piece.name} of layer {piece.layer} changes the function; "
                 "this is a bug in segre, please report it"
             )
         gained = sum(
@@ -133,16 +134,16 @@ def symmetry_rank(point: Point, progress: Progress = quiet) -> SymmetryRank:
             for start in range(0, len(piece.generators), _ROWS_AT_ONCE)
         )
         if gained:
-            symmetry = Symmetry(piece.name, _place(point, piece), gained)
+            where = place(point.spec, piece.kind, piece.layer, piece.head)
+            symmetry = Symmetry(piece.name, where, gained)
             pieces.append(CountedPiece(piece.kind, piece.layer, piece.head, symmetry))
         progress("rank of symmetries", space.rank, P)
     return SymmetryRank(tuple(pieces))
 
 
-def _place(point: Point, piece: Piece) -> str:
+def place(spec: Network, kind: str, layer: int, head: int | None) -> str:
     """Where a piece acts, in words; a lone head is not mentioned."""
-    if piece.kind == "between":
-        return f"between layers {piece.layer} and {piece.layer + 1}"
-    several = point.spec.layers[piece.layer - 1].attention.heads > 1
-    named = several and piece.head is not None
-    return f"layer {piece.layer}" + (f", head {piece.head}" if named else "")
+    if kind == "between":
+        return f"between layers {layer} and {layer + 1}"
+    several = spec.layers[layer - 1].attention.heads > 1
+    return f"layer {layer}" + (f", head {head}" if several and head is not None else "")

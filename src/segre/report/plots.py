@@ -8,6 +8,7 @@ from pathlib import Path
 import matplotlib as mpl
 
 from segre.errors import SegreError
+from segre.files import whole_file
 from segre.reproduce.normalized_dimension import Row
 
 mpl.use("Agg")
@@ -16,12 +17,17 @@ _FORMATS = (".png", ".svg", ".pdf")
 _INK = {"softmax": "#1f5fa8", "lightning": "#c26a12"}
 
 
-def plot_normalized_dimension(rows: Sequence[Row], path: Path) -> None:
-    """Conjectured, certified and estimated dimension against the width, kind by kind."""
+def require_static_format(path: Path) -> None:
+    """Refuse a file name whose format is not known, before anything is computed."""
     if path.suffix.lower() not in _FORMATS:
         raise SegreError(
             f"plot {str(path)!r}: {path.suffix!r} is not a format; allowed: {', '.join(_FORMATS)}"
         )
+
+
+def plot_normalized_dimension(rows: Sequence[Row], path: Path) -> None:
+    """Conjectured, certified and estimated dimension against the width, kind by kind."""
+    require_static_format(path)
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4.6), layout="constrained")
@@ -61,7 +67,5 @@ def plot_normalized_dimension(rows: Sequence[Row], path: Path) -> None:
         ax.spines[["top", "right"]].set_visible(False)
         ax.legend(frameon=False, loc="upper left")
     axes[0].set_ylabel("dimension of the space of functions")
-    try:
-        figure.savefig(path, dpi=160)
-    except OSError as error:
-        raise SegreError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, dpi=160)

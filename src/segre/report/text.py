@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from segre.finding import Finding
+from segre.geometry.recovery.answer import Recovered
+from segre.geometry.same import Comparison
+from segre.geometry.strata import Stratum
+from segre.geometry.symmetry_table import SymmetryTable
 from segre.reproduce.normalized_dimension import Row
 
 _COLOURS = {"proved": "green", "lower-bound": "yellow", "upper-bound": "yellow", "estimate": "red"}
@@ -35,7 +40,7 @@ def print_finding(found: Finding) -> None:
         lines.append((name, str(total), "dimensions of weights with the same function:"))
         lines += [("", str(s.dimension), f"{s.name}, {s.where}") for s in found.symmetries]
     lines += [("note", "", note) for note in found.notes]
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     console.print(Text(str(found.spec), style="bold cyan"), soft_wrap=True)
     _print_lines(console, lines)
 
@@ -59,6 +64,98 @@ def _print_lines(console: Console, lines: list[tuple[str, str, str | Text]]) -> 
             console.print(" " * margin + line)
 
 
+def print_symmetries(table: SymmetryTable) -> None:
+    """Every symmetry, its dimension, and what gradient flow keeps constant because of it."""
+    console = Console(highlight=False, markup=False)
+    console.print(Text(str(table.spec), style="bold cyan"), soft_wrap=True)
+    for row in table.rows:
+        console.print(f"{row.dimension:>5}  {row.name}, {row.where}", soft_wrap=True)
+        if row.formula is not None:
+            console.print(
+                f"       conserved: {row.formula} ({_counted(row.count)})", soft_wrap=True
+            )
+        else:
+            console.print(f"       no conserved quantity: {row.reason}", soft_wrap=True)
+    console.print(
+        f"{table.dimension:>5}  dimensions of weights with the same function, of "
+        f"{table.spec.parameters} parameters"
+    )
+    console.print(f"{table.independent:>5}  independent numbers that gradient flow conserves")
+
+
+def _counted(numbers: int) -> str:
+    return "one number" if numbers == 1 else f"{numbers} numbers"
+
+
+def print_comparison(found: Comparison) -> None:
+    """The verdict and what it rests on."""
+    console = Console(highlight=False, markup=False)
+    proved = "proved" if found.proved else "not proved"
+    colour = {"same": "green", "different": "red", "undecided": "yellow"}[found.verdict]
+    head = Text(found.verdict, style=f"bold {colour}")
+    console.print(head.append(f" ({proved}): {found.reason}", style="default"), soft_wrap=True)
+    for name, value in (
+        ("normal forms differ by", found.normal_form_residual),
+        ("outputs differ by", found.output_residual),
+        ("largest condition number", found.condition),
+    ):
+        if value is not None and not found.proved:
+            console.print(f"  {name} {value:.1e}")
+    if found.first_difference is not None:
+        console.print(f"  first difference: {found.first_difference.invariant}", soft_wrap=True)
+
+
+def print_stratum(found: Stratum) -> None:
+    """What kind of point it is, and the numbers behind it."""
+    why = f": {', '.join(found.reasons)}" if found.reasons else ""
+    lines: list[tuple[str, str, str | Text]] = [
+        ("point", "", f"{found.kind}{why}"),
+        ("boundary", "", "yes: real weights reach one side only" if found.boundary else "no"),
+        ("rank of V", str(found.rank_V), f"of at most {min(found.d, found.d_out)}"),
+        ("rank of A", str(found.rank_A), f"of at most {min(found.a, found.d)}"),
+        ("dimension", str(found.dimension), "of the space of functions"),
+        ("tangent", str(found.tangent), "dimensions at these weights"),
+        ("tangents", str(found.tangent_span), "dimensions over all weights of the fiber"),
+    ]
+    lines += [("fiber" if not n else "", "", part) for n, part in enumerate(found.fiber)]
+    lines.append(("arithmetic", "", "exact" if found.exact else "float64, tolerance 1e-9"))
+    _print_lines(Console(highlight=False, markup=False), lines)
+
+
+def print_recovered(found: Recovered) -> None:
+    """The matrices found, how well, and how."""
+    console = Console(highlight=False, markup=False)
+    lines: list[tuple[str, str, str | Text]] = [
+        ("recovered", "", f"{found.spec} ({found.status}, {found.inputs} inputs)"),
+        ("residual", "", f"{found.residual:.1e} (relative)"),
+    ]
+    if found.error is not None:
+        lines.append(("error", "", f"about {found.error:.1e} (relative, estimated)"))
+    if found.success_rate is not None:
+        rate = f"{found.success_rate:.0%} of {found.starts} starts found it"
+        lines.append(("starts", "", rate))
+    lines += [("note", "", note) for note in found.notes]
+    _print_lines(console, lines)
+    document = found.document()
+    for number, head in enumerate(document["heads"], 1):
+        label = f" of head {number}" if len(document["heads"]) > 1 else ""
+        for name in ("V", "A"):
+            _print_matrix(console, f"{name}{label}", head[name])
+    for number, matrix in enumerate(document["products"]):
+        _print_matrix(console, f"M_{number}" if number else "L", matrix)
+    for head in document["alternatives"]:
+        for name in ("V", "A"):
+            _print_matrix(console, f"{name} of the other pair with this function", head[name])
+
+
+def _print_matrix(console: Console, name: str, rows: list[list[Any]]) -> None:
+    cells = [[x if isinstance(x, str) else f"{x:.6g}" for x in row] for row in rows]
+    width = max(len(cell) for row in cells for cell in row)
+    console.print(f"{name} =")
+    for row in cells:
+        console.print("  " + "  ".join(f"{cell:>{width}}" for cell in row), soft_wrap=True)
+
+
 def _value(found: Finding) -> str:
     if found.status == "lower-bound" and found.upper is not None:
         return f"{found.lower}..{found.upper}"
@@ -77,7 +174,7 @@ def _status(found: Finding) -> Text:
 
 def print_normalized_dimension(rows: Sequence[Row]) -> None:
     """The table of the paper's numerical experiment."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     console.print("Dimension of two attention layers, t = 3, a = 2; every column is computed.")
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("kind")

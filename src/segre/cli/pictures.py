@@ -1,0 +1,117 @@
+"""Commands that draw: plot slice, reproduce."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from segre.cli.options import AsJson, Quiet, Seed, print_json
+
+
+def plot_slice(
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="cone (functions of one layer, cut to a surface), discriminant (products of two"
+            " linear forms and their wall) or fiber (weights that move, the function stays).",
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help=".png, .svg, .pdf or .html.")
+    ],
+    point: Annotated[
+        list[Path] | None,
+        typer.Option(help="discriminant: a point to place (as for `segre point`); repeatable."),
+    ] = None,
+    spec: Annotated[
+        str, typer.Option(help="fiber: the architecture, with a >= 2.")
+    ] = "softmax/d=3,3/a=2/t=3",
+    seed: Seed = 0,
+) -> None:
+    """Draw the space of functions of one layer, or a fiber, as a picture or an interactive page."""
+    from segre.errors import SegreError
+    from segre.geometry.slices import discriminant, fiber_curve, segre_cone
+    from segre.report.slices import draw, require_format
+    from segre.spec import Network
+    from segre.weights import LayerPoint, Weights
+
+    require_format(output)
+    if kind == "cone":
+        draw(segre_cone(), output)
+    elif kind == "discriminant":
+        files = point or []
+        layers = [LayerPoint.read(file) for file in files]
+        placed = [(f.stem, p.V, p.A, p.a or 1) for f, p in zip(files, layers, strict=True)]
+        draw(discriminant(placed), output)
+    elif kind == "fiber":
+        draw(fiber_curve(Weights.random(Network.parse(spec), seed)), output)
+    else:
+        raise SegreError(f"slice {kind!r} is not known; allowed: cone, discriminant, fiber")
+    typer.echo(f"plot: {output}")
+
+
+def normalized_dimension(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The plot: .png, .svg or .pdf.")
+    ] = Path("normalized-dimension.png"),
+    widest: Annotated[int, typer.Option(help="The largest width d.", min=3, max=40)] = 10,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """The first paper's numerical experiment: l = 2, t = 3, a = 2, d = 3..10.
+
+    For softmax, and lightning beside it: the conjectured dimension (closed form), the certified
+    one (exact rank and symmetries), and floating-point estimates. All are computed.
+    """
+    from segre.cli.progress import progress_bar
+    from segre.report.plots import plot_normalized_dimension, require_static_format
+    from segre.report.text import print_normalized_dimension
+    from segre.reproduce.normalized_dimension import experiment
+
+    require_static_format(output)
+    with progress_bar(quiet or as_json) as progress:
+        rows = experiment(range(3, widest + 1), seed=seed, progress=progress)
+    plot_normalized_dimension(rows, output)
+    if as_json:
+        print_json({"plot": str(output), "rows": [row.document() for row in rows]})
+    else:
+        print_normalized_dimension(rows)
+        typer.echo(f"plot: {output}")
+
+
+GROUPS = (
+    (
+        "plot",
+        "Pictures of function spaces and fibers.",
+        (
+            (
+                "slice",
+                plot_slice,
+                """Examples:
+
+    segre plot slice cone -o cone.html
+
+    segre plot slice discriminant -o wall.png --point P.json --point Q.json
+
+    segre plot slice fiber -o fiber.svg --spec lightning/d=4,4/a=3/t=3""",
+            ),
+        ),
+    ),
+    (
+        "reproduce",
+        "Recompute the papers' tables and figures, every number afresh.",
+        (
+            (
+                "normalized-dimension",
+                normalized_dimension,
+                """Example:
+
+    segre reproduce normalized-dimension -o figure.png""",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,80 @@
+"""The rationals, exactly: arrays of python-flint's fractions. Lightning attention only: no exp."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import fmpq
+
+from segre.errors import SegreError, UnluckyError
+from segre.fields.interface import Array
+
+
+class Rational:
+    """The field Q.
+
+    >>> F = Rational()
+    >>> x = F.constant(np.array([["1/2", "3"]]))
+    >>> F.matmul(x, F.transpose(x)).item()
+    37/4
+    """
+
+    def __repr__(self) -> str:
+        return "Rational()"
+
+    def constant(self, x: Any) -> Array:
+        """Integers, fractions, strings such as 3/7, or floats (which are dyadic), exactly."""
+        x = np.asarray(x, dtype=object)
+        out = np.empty(x.size, dtype=object)
+        out[:] = [fraction(item) for item in x.reshape(-1).tolist()]
+        return out.reshape(x.shape)
+
+    def add(self, x: Array, y: Array) -> Array:
+        """Entrywise sum."""
+        return np.asarray(x + y)
+
+    def sub(self, x: Array, y: Array) -> Array:
+        """Entrywise difference."""
+        return np.asarray(x - y)
+
+    def mul(self, x: Array, y: Array) -> Array:
+        """Entrywise product."""
+        return np.asarray(x * y)
+
+    def matmul(self, x: Array, y: Array) -> Array:
+        """Matrix product."""
+        return np.asarray(np.matmul(x, y))
+
+    def transpose(self, x: Array) -> Array:
+        """Rows and columns exchanged."""
+        return x.swapaxes(-1, -2)
+
+    def sum(self, x: Array, axis: int) -> Array:
+        """Sum along an axis, kept."""
+        return np.asarray(x.sum(axis=axis, keepdims=True))
+
+    def exp(self, x: Array) -> Array:  # noqa: ARG002
+        """Refused: exponentials of rationals are not rational."""
+        raise SegreError("a softmax has no rational values; evaluate it in float64 or in balls")
+
+    def reciprocal(self, x: Array) -> Array:
+        """Entrywise inverse; raises UnluckyError at zero."""
+        if not all(x.reshape(-1)):
+            raise UnluckyError("division by zero")
+        return np.asarray(1 / x)
+
+    def anchor(self, x: Array) -> Array:
+        """Nothing to do."""
+        return x
+
+
+def fraction(item: Any) -> fmpq:
+    """One exact rational number; raises ValueError for what is none."""
+    if isinstance(item, fmpq):
+        return item
+    if isinstance(item, bool):
+        raise ValueError(f"{item!r} is not a number")
+    exact = Fraction(item)  # ValueError for text that is no fraction, OverflowError for infinity
+    return fmpq(exact.numerator, exact.denominator)

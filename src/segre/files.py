@@ -1,0 +1,38 @@
+"""Files are written whole or not at all: beside the target first, then renamed into place."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from segre.errors import SegreError
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[Path]:
+    """Gives a name to write to; when the block ends well, the file there becomes `path`.
+
+    If the block fails, or the process dies, `path` is as it was before. The temporary name has
+    the same ending as `path`, for writers that go by it.
+    """
+    target = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(
+            dir=target.parent, prefix=f".{target.stem}.", suffix=target.suffix
+        )
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            umask = os.umask(0)
+            os.umask(umask)
+            temporary.chmod(0o666 & ~umask)  # mkstemp is stricter than an ordinary new file
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise SegreError(f"cannot write {str(target)!r}: {error.strerror or error}") from None

@@ -1,0 +1,182 @@
+"""What the symmetries do to training: which quantities does gradient flow conserve?
+
+Let dw/dt = -g with g the gradient of a loss that sees the weights only through the function. A
+symmetry that acts linearly, dw = X w, leaves the loss as it is, so <g, X w> = 0. If the matrix X
+is symmetric, X w is the gradient of <w, X w> / 2, and
+
+    d/dt <w, X w>  =  2 <dw/dt, X w>  =  -2 <g, X w>  =  0.
+
+If X is skew, <w, X w> = 0 and nothing is said. So GL(n) with its n^2 dimensions has n (n + 1) / 2
+conserved quantities, the entries of one symmetric matrix. A constant translation dw = b
+conserves <w, b>. For symmetries that depend on the weights in other ways nothing is claimed.
+Proofs and examples are in docs/training.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segre.fields.interface import Array, ArrayField
+from segre.geometry.rank import place
+from segre.geometry.reach import parallel_tokens, silent
+from segre.network import LayerWeights, require_supported
+from segre.spec import Network
+from segre.weights import Weights
+
+
+@dataclass(frozen=True)
+class Conserved:
+    """A quantity that gradient flow conserves, and how many independent numbers it is.
+
+    `layer` and `head` count from 1; `head` is None for a quantity of the whole layer (of the
+    layer and the next one, for `between`). `count` is for this quantity by itself.
+
+    >>> law, = conserved_quantities(Network.parse("softmax/d=3,3/a=2/t=2"))
+    >>> law.formula, law.count
+    ('W_Q W_Q^T - W_K W_K^T', 3)
+    >>> law.evaluate(Weights.random(Network.parse("softmax/d=3,3/a=2/t=2"))).shape
+    (2, 2)
+    """
+
+    kind: str
+    where: str
+    layer: int
+    head: int | None
+    formula: str
+    count: int
+
+    def evaluate(self, weights: Weights) -> Array:
+        """Its value at given weights: a matrix, or a batch of them; exact for exact weights."""
+        plus, minus = self.sides(weights.field, weights.layers)
+        return weights.field.sub(plus, minus)
+
+    def sides(self, field: ArrayField, layers: list[LayerWeights[Array]]) -> tuple[Array, Array]:
+        """The two quantities whose difference is conserved, over any field.
+
+        Training moves both (unless the weights in question have no effect at all).
+        """
+        w = layers[self.layer - 1]
+        K, Q, V = w.W_K, w.W_Q, w.W_V
+        last = V if w.W_O is None else w.W_O
+        h = slice(None) if self.head is None else slice(self.head - 1, self.head)
+        match self.kind:
+            case "query-key":
+                return _rows(field, Q[h]), _rows(field, K[h])
+            case "skew-scores":
+                product = field.matmul(K[h], field.transpose(Q[h]))[0]
+                return product, field.transpose(product)
+            case "value-output":
+                return _rows(field, V[h]), _columns(field, last[h])
+            case "scale":
+                return _square(field, last[h]), _square(field, Q[h])
+            case "between":
+                after = layers[self.layer]
+                reading = (after.W_K, after.W_Q, after.W_V)
+                read = np.concatenate([W.reshape(1, -1, W.shape[-1]) for W in reading], axis=1)
+                return _rows(field, last), _columns(field, read)
+            case "silent-scores":
+                return np.stack([K, Q]), field.constant(np.zeros((2, *K.shape)))
+            case "pooled-heads" if w.W_O is None:
+                return V[1:], np.broadcast_to(V[:1], V[1:].shape)
+            case "pooled-heads":
+                stacked = V.reshape(1, -1, V.shape[-1])
+                beside = last.transpose(1, 0, 2).reshape(1, last.shape[1], -1)
+                return _rows(field, stacked), _columns(field, beside)
+        raise AssertionError(f"no conserved quantity belongs to {self.kind}")
+
+    def document(self) -> dict[str, Any]:
+        """The quantity as plain data, for JSON."""
+        return {
+            "kind": self.kind,
+            "where": self.where,
+            "layer": self.layer,
+            "head": self.head,
+            "formula": self.formula,
+            "count": self.count,
+        }
+
+
+def _rows(field: ArrayField, W: Array) -> Array:
+    """sum_h W_h W_h^T: inner products of rows, heads side by side."""
+    beside = W.transpose(1, 0, 2).reshape(W.shape[1], -1)
+    return field.matmul(beside, field.transpose(beside))
+
+
+def _columns(field: ArrayField, W: Array) -> Array:
+    """sum_h W_h^T W_h: inner products of columns, heads stacked."""
+    stacked = W.reshape(-1, W.shape[-1])
+    return field.matmul(field.transpose(stacked), stacked)
+
+
+def _square(field: ArrayField, W: Array) -> Array:
+    """The sum of all squares, 1 x 1."""
+    return field.matmul(W.reshape(1, -1), W.reshape(-1, 1))
+
+
+def conserved_quantities(spec: str | Path | Mapping[str, Any] | Network) -> list[Conserved]:
+    """The conserved quantities of an architecture, first layer first.
+
+    >>> [law.formula for law in conserved_quantities("lightning/d=3,3/a=1/dv=2/t=2")]
+    ['W_Q W_Q^T - W_K W_K^T', 'W_V W_V^T - W_O^T W_O', '|W_O|^2 - |W_Q|^2']
+    """
+    net = Network.parse(spec)
+    require_supported(net)
+    return [law for i in range(net.depth) for law in _of_layer(net, i)]
+
+
+def _of_layer(spec: Network, i: int) -> Iterator[Conserved]:
+    layer, head = spec.layers[i], spec.layers[i].attention
+    d, a, dv, heads = layer.width_in, head.a, head.dv, head.heads
+    lightning, last = head.score == "lightning", "W_V" if dv is None else "W_O"
+
+    def law(kind: str, formula: str, count: int, h: int | None = None) -> Conserved:
+        return Conserved(kind, place(spec, kind, i + 1, h), i + 1, h, formula, count)
+
+    if silent(spec):
+        yield law("silent-scores", "W_K and W_Q", 2 * heads * a * d)
+        if dv is not None:
+            count = _symmetric(heads * dv, d + layer.width_out)
+            yield law("pooled-heads", "W_V W_V^T - W_O^T W_O, all heads as one", count)
+        elif heads > 1:
+            count = (heads - 1) * layer.width_out * d
+            yield law("pooled-heads", "W_V[h] - W_V[1] for h > 1", count)
+    else:
+        for h in range(1, heads + 1):
+            yield law("query-key", "W_Q W_Q^T - W_K W_K^T", _symmetric(a, 2 * d), h)
+            if lightning and a > 1 and parallel_tokens(spec)[i]:
+                yield law("skew-scores", "W_K W_Q^T - W_Q W_K^T", _skew(a, 2 * d), h)
+            if dv is not None:
+                count = _symmetric(dv, d + layer.width_out)
+                yield law("value-output", "W_V W_V^T - W_O^T W_O", count, h)
+            if lightning:
+                yield law("scale", f"|{last}|^2 - |W_Q|^2", 1, h)
+    if i + 1 < spec.depth:
+        after = spec.layers[i + 1]
+        inner = after.width_out if after.attention.dv is None else after.attention.dv
+        seen = heads * (d if dv is None else dv)
+        seen += after.attention.heads * (2 * after.attention.a + inner)
+        writing = f"{'sum_h ' * (heads > 1)}{last} {last}^T"
+        reading = f"{'sum_h ' * (after.attention.heads > 1)}(W_K^T W_K + W_Q^T W_Q + W_V^T W_V)"
+        formula = f"{writing} [layer {i + 1}] - {reading} [layer {i + 2}]"
+        yield law("between", formula, _symmetric(layer.width_out, seen))
+
+
+def _symmetric(n: int, vectors: int) -> int:
+    """Generic rank of the differential of C = sum +- u u^T over `vectors` vectors u in R^n.
+
+    A symmetric S is orthogonal to its image if S u = 0 for all u. They span R^n, or leave
+    free an S on the quotient by their span.
+    """
+    free = max(0, n - vectors)
+    return (n * (n + 1) - free * (free + 1)) // 2
+
+
+def _skew(n: int, vectors: int) -> int:
+    """The same for the skew part of sum u v^T."""
+    free = max(0, n - vectors)
+    return (n * (n - 1) - free * (free - 1)) // 2

@@ -1,0 +1,275 @@
+"""The symmetries of an architecture as maps of weights: apply one, draw one, find one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from segre.fields.interface import Array
+from segre.fields.linear import LinearAlgebra
+from segre.geometry.effective import forms_read, occurring_tokens
+from segre.geometry.fiber import Canonical, Difference, Head, canonical, difference, stacked
+from segre.geometry.strata import factor, swapped
+from segre.network import LayerWeights
+from segre.weights import Weights
+
+
+@dataclass(frozen=True)
+class GroupElement:
+    """A symmetry: bases of the tokens between layers, and per layer and head (G, D, scale), order.
+
+    New layer i has, for its head h, with h' = order[h]: Q = G Q_h' C^-1 / c, K = G^-T K_h' C^-1,
+    V = c C' V_h' C^-1 (or W_V = D W_V C^-1, W_O = c C' W_O D^-1), where C, C' are the bases before
+    and after the layer (1 at both ends) and c is 1 for softmax.
+    """
+
+    bases: tuple[Array, ...]
+    order: tuple[tuple[int, ...], ...]
+    query_key: tuple[tuple[Array, ...], ...]
+    value_output: tuple[tuple[Array, ...] | None, ...]
+    scales: tuple[tuple[Any, ...], ...]
+
+    def apply(self, weights: Weights) -> Weights:
+        """The moved weights."""
+        algebra = weights.algebra
+        layers = []
+        for i, own in enumerate(weights.layers):
+            before, after = self.bases[i], self.bases[i + 1]
+            heads: list[Head] = []
+            for h, source in enumerate(self.order[i]):
+                G, c = self.query_key[i][h], self.scales[i][h]
+                Q = _right_divide(algebra, G @ own.W_Q[source], before) / c
+                K = _right_divide(algebra, algebra.solve(G.T, own.W_K[source]), before)
+                V = _right_divide(algebra, own.W_V[source], before)
+                inner = self.value_output[i]
+                if own.W_O is None or inner is None:
+                    heads.append((K, Q, c * (after @ V), None))
+                else:
+                    D = inner[h]
+                    out = c * (after @ _right_divide(algebra, own.W_O[source], D))
+                    heads.append((K, Q, D @ V, out))
+            layers.append(stacked(heads))
+        return Weights.of_layers(weights.spec, layers)
+
+
+def _right_divide(algebra: LinearAlgebra, matrix: Array, base: Array) -> Array:
+    """matrix base^-1."""
+    return np.asarray(algebra.solve(base.T, matrix.T).T)
+
+
+def random_element(weights: Weights, seed: int = 0) -> GroupElement:
+    """A random symmetry of the architecture, well conditioned, in the numbers of `weights`."""
+    rng = np.random.default_rng(seed)
+    spec = weights.spec
+
+    def regular(n: int) -> Array:
+        if weights.exact:  # unit triangular times unit triangular: integers, determinant 1
+            lower = np.tril(rng.integers(-2, 3, (n, n)), -1) + np.eye(n, dtype=int)
+            upper = np.triu(rng.integers(-2, 3, (n, n)), 1) + np.eye(n, dtype=int)
+            return weights.field.constant(lower @ upper)
+        left, right = (np.linalg.qr(rng.standard_normal((n, n)))[0] for _ in range(2))
+        return np.asarray(left @ np.diag(rng.uniform(0.5, 2, n)) @ right)
+
+    def scale() -> Any:
+        if spec.score == "softmax":
+            return 1
+        if weights.exact:
+            top, bottom = rng.integers(1, 6, 2).tolist()
+            return weights.field.constant(np.array([top]))[0] / bottom
+        return float(rng.uniform(0.5, 2) * rng.choice([-1, 1]))
+
+    identity = [
+        weights.field.constant(np.eye(n, dtype=int)) for n in (spec.widths[0], spec.widths[-1])
+    ]
+    bases = [identity[0], *(regular(n) for n in spec.widths[1:-1]), identity[1]]
+    heads = [layer.attention for layer in spec.layers]
+    return GroupElement(
+        bases=tuple(bases),
+        order=tuple(tuple(rng.permutation(head.heads).tolist()) for head in heads),
+        query_key=tuple(tuple(regular(x.a) for _ in range(x.heads)) for x in heads),
+        value_output=tuple(
+            None if x.dv is None else tuple(regular(x.dv) for _ in range(x.heads)) for x in heads
+        ),
+        scales=tuple(tuple(scale() for _ in range(x.heads)) for x in heads),
+    )
+
+
+def sample(weights: Weights, seed: int = 0) -> Weights:
+    """Another point of the fiber: a random symmetry, and random additions that nothing notices.
+
+    One lightning head with rank V = rank A = 1 may also be swapped to its other sheet.
+    """
+    rng = np.random.default_rng([seed, 1])
+    moved = random_element(weights, seed).apply(weights)
+    moved = _add_invisible(moved, rng)
+    spec = weights.spec
+    if spec.depth == 1 and spec.one_headed and spec.score == "lightning" and rng.random() < 0.5:
+        moved = _swap_sheets(moved)
+    return moved
+
+
+def _add_invisible(weights: Weights, rng: np.random.Generator) -> Weights:
+    """Write what nobody reads, then read outside of what can occur (in this order)."""
+    algebra = weights.algebra
+
+    def some(*shape: int) -> Array:
+        drawn = rng.integers(-3, 4, shape) if weights.exact else rng.standard_normal(shape)
+        return weights.field.constant(drawn)
+
+    layers = []
+    for own, form in zip(weights.layers, forms_read(weights), strict=True):
+        unread = algebra.null_space(form)
+        last = "W_V" if own.W_O is None else "W_O"
+        written = getattr(own, last)
+        added = unread.T @ some(len(written), len(unread), written.shape[2])
+        layers.append(replace(own, **{last: written + added}))
+    weights = Weights.of_layers(weights.spec, layers)
+    layers = []
+    for own, image in zip(weights.layers, occurring_tokens(weights), strict=True):
+        blind = algebra.null_space(image.T)
+        tensors = {
+            name: getattr(own, name) + some(*getattr(own, name).shape[:2], len(blind)) @ blind
+            for name in ("W_K", "W_Q", "W_V")
+        }
+        layers.append(replace(own, **tensors))
+    return Weights.of_layers(weights.spec, layers)
+
+
+def _swap_sheets(weights: Weights) -> Weights:
+    own, algebra = weights.layers[0], weights.algebra
+    V, A = own.W_V[0], own.W_K[0].T @ own.W_Q[0]
+    if algebra.rank(V) != 1 or algebra.rank(A) != 1:
+        return weights
+    other_V, other_A = swapped(algebra, V, A)
+    K, Q = factor(algebra, other_A, weights.spec.layers[0].attention.a)
+    return Weights.of_layers(weights.spec, [LayerWeights(K[None], Q[None], other_V[None])])
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Whether two weights lie on one generic fiber, and how to get from one to the other.
+
+    `element` takes the first to the second, up to `residual` (relative, zero if exact). It is None
+    where the weights also differ in directions that no input notices, or where only sums over
+    heads are visible; `note` then says so.
+    """
+
+    same: bool
+    difference: Difference | None = None
+    element: GroupElement | None = None
+    swapped: bool = False
+    residual: float | None = None
+    note: str = ""
+
+
+def connect(one: Weights, two: Weights) -> Connection:
+    """The symmetry that takes `one` to `two`, or the first invariant that differs."""
+    first, second = canonical(one), canonical(two)
+    found = difference(first, second)
+    if found is not None:
+        return Connection(False, found)
+    if one.spec != two.spec or one.exact != two.exact:
+        return Connection(True, note="equal functions of different architectures or numbers")
+    if one.spec.depth == 1 and one.spec.one_headed and one.spec.score == "lightning":
+        return _connect_one_layer(one, two)
+    merged = any(layer.merged is not None for layer in first.effective.layers)
+    if merged or first.effective.widths[1:-1] != one.spec.widths[1:-1]:
+        what = "only sums over heads are visible" if merged else "some directions are invisible"
+        return Connection(True, note=f"equal effective networks; {what}, so no element is named")
+    return _checked(one, two, _element_between(one, two, first, second))
+
+
+def _checked(
+    one: Weights, two: Weights, element: GroupElement | None, swap: bool = False
+) -> Connection:
+    if element is None:
+        note = "the basis of a head is not determined by its rows, so no element is named"
+        return Connection(True, swapped=swap, note=note)
+    moved = element.apply(one).vector
+    if one.exact:
+        equal = all(a == b for a, b in zip(moved, two.vector, strict=True))
+        residual = 0.0 if equal else float("inf")
+    else:
+        residual = float(np.linalg.norm(moved - two.vector) / np.linalg.norm(two.vector))
+    return Connection(True, None, element, swap, residual)
+
+
+def _connect_one_layer(one: Weights, two: Weights) -> Connection:
+    """(c V, A / c), after the swap to the other sheet if need be."""
+    for swap, start in ((False, one), (True, _swap_sheets(one))):
+        V, W = start.layers[0].W_V[0], two.layers[0].W_V[0]
+        algebra = one.algebra
+        if algebra.rank(V) == 0 or algebra.rank(W) == 0:
+            return Connection(True, note="the zero function: V = 0 or A = 0, the rest at will")
+        if algebra.rank(np.stack([V.reshape(-1), W.reshape(-1)])) > 1:
+            continue
+        place = int(np.argmax(np.abs(V.reshape(-1).astype(float))))
+        c = W.reshape(-1)[place] / V.reshape(-1)[place]
+        ends = tuple(one.field.constant(np.eye(n, dtype=int)) for n in one.spec.widths)
+        G = _basis_change(algebra, start.layers[0].W_Q[0], two.layers[0].W_Q[0] * c)
+        if G is None:
+            return _checked(start, two, None, swap)
+        element = GroupElement(ends, ((0,),), ((G,),), (None,), ((c,),))
+        return _checked(start, two, element, swap)
+    return Connection(True, note="the zero function: V = 0 or A = 0, the rest at will")
+
+
+def _element_between(
+    one: Weights, two: Weights, first: Canonical, second: Canonical
+) -> GroupElement | None:
+    algebra = one.algebra
+    ends = [one.field.constant(np.eye(n, dtype=int)) for n in one.spec.widths]
+    bases = [
+        algebra.solve(q, p) if 0 < i < one.spec.depth else ends[i]
+        for i, (p, q) in enumerate(
+            zip(first.effective.projections, second.effective.projections, strict=True)
+        )
+    ]
+    order: list[tuple[int, ...]] = []
+    scales: list[tuple[Any, ...]] = []
+    query_key: list[tuple[Array, ...]] = []
+    value_output: list[tuple[Array, ...] | None] = []
+    for i, (mine, other) in enumerate(zip(one.layers, two.layers, strict=True)):
+        a, b = first.effective.layers[i], second.effective.layers[i]
+        source = dict(zip(b.order, a.order, strict=True))
+        ratio: dict[int, Any] = {
+            h: s / t for h, s, t in zip(b.order, a.scales, b.scales, strict=True)
+        }
+        heads = range(len(source))
+        order.append(tuple(source[h] for h in heads))
+        scales.append(tuple(ratio[h] for h in heads))
+        G = [
+            _basis_change(algebra, mine.W_Q[source[h]], ratio[h] * (other.W_Q[h] @ bases[i]))
+            for h in heads
+        ]
+        D: list[Array | None] = []
+        if mine.W_O is not None and other.W_O is not None:
+            for h in heads:
+                change = _basis_change(algebra, mine.W_V[source[h]], other.W_V[h] @ bases[i])
+                if change is None:  # more value dimensions than tokens have: read them off W_O
+                    written = bases[i + 1] @ mine.W_O[source[h]] * ratio[h]
+                    back = _basis_change(algebra, other.W_O[h].T, written.T)
+                    change = None if back is None else back.T
+                D.append(change)
+        known_G, known_D = [g for g in G if g is not None], [d for d in D if d is not None]
+        if len(known_G) < len(G) or len(known_D) < len(D):
+            return None
+        query_key.append(tuple(known_G))
+        value_output.append(tuple(known_D) if D else None)
+    return GroupElement(
+        tuple(bases),
+        tuple(order),
+        tuple(query_key),
+        tuple(value_output),
+        tuple(scales),
+    )
+
+
+def _basis_change(algebra: LinearAlgebra, source: Array, target: Array) -> Array | None:
+    """G with G source = target, if the rows of `source` are independent (else not unique)."""
+    pivots = algebra.pivots(source)
+    if len(pivots) < len(source):
+        return None
+    return np.asarray(algebra.solve(source[:, pivots].T, target[:, pivots].T).T)

@@ -1,0 +1,188 @@
+"""Which weights does a function have? From a black box, or from inputs and outputs.
+
+One lightning layer is found by linear algebra, exactly if the data are exact; one softmax layer
+from a black box by asking about chosen inputs; everything else by fitting from several starts,
+verified on inputs held out. If the data do not determine an answer, segre says what is missing.
+docs/recovery.md has the mathematics and measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import ceil
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from segre.errors import SegreError
+from segre.fields.rational import Rational
+from segre.geometry.memory import DEFAULT_LIMIT
+from segre.geometry.recovery.answer import Recovered, measured
+from segre.geometry.recovery.fit import HELD_OUT, Search, descend, fit, inputs_needed
+from segre.geometry.recovery.layer import lightning_layer, softmax_layer
+from segre.geometry.recovery.lightning import Head, least_inputs
+from segre.geometry.recovery.samples import (
+    BlackBox,
+    NotDetermined,
+    NotRecovered,
+    NotThisLayer,
+    Samples,
+    TooFewInputs,
+    relative,
+)
+from segre.geometry.recovery.visible import normalise_scale, scale_pivot
+from segre.network import require_supported
+from segre.spec import Network, Score
+
+__all__ = [
+    "Head",
+    "NotDetermined",
+    "NotRecovered",
+    "NotThisLayer",
+    "Recovered",
+    "Samples",
+    "Search",
+    "TooFewInputs",
+    "fit",
+    "normalise_scale",
+    "recover",
+    "scale_pivot",
+]
+
+_EXACT = 1e-6  # relative residual below which floats count as exact data
+_NOISY = 0.1  # relative residual that may be noise, where no local minimum can be mistaken for it
+_DOUBLINGS = 3
+_TWICE = 4
+_VERIFY = 4
+
+
+def recover(
+    source: Samples | BlackBox,
+    spec: str | Path | Mapping[str, Any] | Network,
+    *,
+    a: int | None = None,
+    exact: bool = False,
+    tolerance: float | None = None,
+    starts: int = 20,
+    oversample: float = 2.0,
+    size: float = 1.0,
+    seed: int = 0,
+    memory: int = DEFAULT_LIMIT,
+) -> Recovered:
+    """The canonical weights of a function that is given by samples or as a black box.
+
+    `spec` is an architecture, or for samples just "lightning" or "softmax" (with `a`, else no
+    bound on the rank). `exact` asks a black box about fractions. `tolerance` is the relative
+    residual that may be noise: if not given, 0.1 for samples of one lightning layer, 1e-6 for
+    fits, and for black boxes ten times what differs when it is asked twice. `starts` is for fits;
+    `oversample` and `size` choose how many inputs a black box is asked about, and how large.
+
+    >>> truth = np.array([[1.0, 2.0], [3.0, 5.0]]), np.array([[1.0, 0.5], [0.0, 0.25]])
+    >>> found = recover(lambda X: truth[0] @ X @ (X.T @ truth[1] @ X), "lightning/d=2,2/a=2/t=3")
+    >>> np.allclose(found.V, truth[0], rtol=1e-12), np.allclose(found.A, truth[1], atol=1e-12)
+    (True, True)
+    """
+    net = _network(source, spec, a)
+    require_supported(net)
+    _require_visible(net)
+    single = net.depth == 1 and net.layers[0].attention.heads == 1
+    if isinstance(source, Samples):
+        source.require(net)
+        if single and net.score == "lightning":
+            return lightning_layer(net, source, _NOISY if tolerance is None else tolerance, memory)
+        return _fitted(
+            net, source.floats(), starts, seed, _EXACT if tolerance is None else tolerance
+        )
+    if exact and not (single and net.score == "lightning"):
+        raise SegreError("exact answers exist for one lightning layer with one head only")
+    if tolerance is None:
+        tolerance = 0.0 if exact else max(_EXACT, 10 * _noise(source, net, size, seed))
+    if single and net.score == "softmax":
+        return softmax_layer(net, source, tolerance, oversample, seed)
+    rng = np.random.default_rng(seed)
+
+    def ask(count: int) -> Samples:
+        shape = (ceil(oversample * count), net.widths[0], net.t)
+        X = rng.integers(-4, 5, shape) if exact else size * rng.standard_normal(shape)
+        return Samples.ask(source, Rational().constant(X) if exact else X, net.widths[-1])
+
+    if single:
+        return _with_enough(
+            lambda samples: lightning_layer(net, samples, tolerance, memory),
+            ask,
+            least_inputs(net.widths[0], net.t),
+        )
+    return _with_enough(
+        lambda samples: _fitted(net, samples, starts, seed, tolerance),
+        ask,
+        ceil((inputs_needed(net) + _VERIFY) / (1 - HELD_OUT)),
+    )
+
+
+def _with_enough(
+    solve: Callable[[Samples], Recovered], ask: Callable[[int], Samples], count: int
+) -> Recovered:
+    """Ask about more inputs if random ones happen not to be enough."""
+    for doublings in range(_DOUBLINGS):
+        try:
+            return solve(ask(count << doublings))
+        except TooFewInputs:
+            continue
+    return solve(ask(count << _DOUBLINGS))
+
+
+def _fitted(net: Network, samples: Samples, starts: int, seed: int, tolerance: float) -> Recovered:
+    """Fit from several starts, verify on inputs held out, then refine on all inputs."""
+    if not samples.Y.any():
+        raise NotDetermined("zero function: many weights give it, and none can be named")
+    search = fit(net, samples, starts=starts, seed=seed, tolerance=tolerance)
+    if not search.successes:
+        raise NotRecovered(
+            f"none of {starts} starts predicts the inputs held out to {tolerance:.1e} (best "
+            f"{search.residual:.1e}); try more starts, a larger tolerance if the data are that "
+            "noisy, or another spec"
+        )
+    vector = descend(net, samples, search.vector)
+    return measured(net, vector, samples, "fitted", search.residual, search=search)
+
+
+def _noise(box: BlackBox, net: Network, size: float, seed: int) -> float:
+    """How much answers differ, relatively, when the same is asked twice."""
+    X = size * np.random.default_rng(seed).standard_normal((_TWICE, net.widths[0], net.t))
+    first, second = (Samples.ask(box, X, net.widths[-1]).Y for _ in range(2))
+    return relative(first - second, first)
+
+
+def _network(
+    source: Samples | BlackBox, spec: str | Path | Mapping[str, Any] | Network, a: int | None
+) -> Network:
+    if not isinstance(spec, str) or spec not in get_args(Score):
+        if a is not None:
+            raise SegreError("a is part of the spec; give it there")
+        return Network.parse(spec)
+    if not isinstance(source, Samples):
+        raise SegreError(
+            f"a black box does not show its shape; give a spec such as {spec}/d=4,4/a=2/t=3"
+        )
+    _, d, t = source.X.shape
+    given = {"kind": spec, "d": [d, source.Y.shape[1]], "a": d if a is None else a, "t": t}
+    return Network.parse(given)
+
+
+def _require_visible(net: Network) -> None:
+    """Refuse what no data can determine."""
+    if net.t == 1:
+        reason = (
+            "a lightning layer shows only the symmetrised cubic form"
+            if net.score == "lightning"
+            else "the softmax of one score is 1, and A is invisible"
+        )
+        raise NotDetermined(f"t = 1: with one token {reason}; give inputs with two tokens or more")
+    reached = np.minimum.accumulate(net.widths)
+    ranks = [min(layer.attention.a, r) for layer, r in zip(net.layers, reached, strict=False)]
+    if net.score == "lightning" and net.one_headed and 1 in ranks[:-1]:
+        raise NotDetermined(
+            "after a lightning layer of rank one all tokens are parallel, and the next layer shows "
+            "only the symmetric part of the scores; give every layer but the last a >= 2"
+        )

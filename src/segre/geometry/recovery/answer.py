@@ -1,0 +1,170 @@
+"""What was recovered, how, and how well: the answer of `segre.geometry.recover`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from segre.errors import SegreError
+from segre.fields.interface import Array
+from segre.geometry.recovery.fit import Search
+from segre.geometry.recovery.lightning import Head
+from segre.geometry.recovery.samples import Samples, relative
+from segre.geometry.recovery.visible import canonical, standard_errors
+from segre.spec import Network, Score
+from segre.weights import Weights
+
+_STEEP = 1e5
+
+Status = Literal["exact", "least-squares", "fitted"]
+
+
+@dataclass(frozen=True, eq=False)
+class Recovered:
+    """The weights of a function, as far as a function determines them.
+
+    `heads` are those of one layer, the largest V first; a stack of one-head layers has
+    `products` (L, M_1, ..., M_l) instead. `deviations` are standard errors of the same shapes.
+    `alternatives` are other heads with the same function. `residual` is relative: on inputs held
+    out where there were some, else on all. `inputs` counts those that the answer rests on.
+    """
+
+    spec: Network
+    status: Status
+    residual: float
+    inputs: int
+    heads: tuple[Head, ...] = ()
+    products: tuple[Array, ...] = ()
+    deviations: tuple[Head, ...] | tuple[Array, ...] = ()
+    alternatives: tuple[Head, ...] = ()
+    search: Search | None = None
+    weights: Weights | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> Score:
+        """lightning or softmax."""
+        return self.spec.score
+
+    @property
+    def exact(self) -> bool:
+        """Whether the matrices are fractions, and exactly right."""
+        return self.status == "exact"
+
+    @property
+    def V(self) -> Array:
+        """The value map of the only head."""
+        return self._head.V
+
+    @property
+    def A(self) -> Array:
+        """The attention matrix of the only head."""
+        return self._head.A
+
+    @property
+    def error(self) -> float | None:
+        """The estimated relative error of the worst matrix; None if exact or not known."""
+        if not self.deviations:
+            return None
+        pairs = zip(_flat(self.deviations), _flat(self._found), strict=True)
+        estimate = max(relative(deviation, matrix) for deviation, matrix in pairs)
+        return max(estimate, float(np.finfo(np.float64).eps))
+
+    @property
+    def starts(self) -> int | None:
+        """How many starts were tried, if it was fitted."""
+        return None if self.search is None else self.search.starts
+
+    @property
+    def success_rate(self) -> float | None:
+        """The share of starts that predicted the inputs held out, if it was fitted."""
+        return None if self.search is None else self.search.success_rate
+
+    @property
+    def _head(self) -> Head:
+        if len(self.heads) != 1:
+            raise SegreError(f"{str(self.spec)!r} has not one V and A; use .heads or .products")
+        return self.heads[0]
+
+    @property
+    def _found(self) -> tuple[Head, ...] | tuple[Array, ...]:
+        return self.heads or self.products
+
+    def document(self) -> dict[str, Any]:
+        """The answer as plain data, for JSON; fractions are strings."""
+        return {
+            "spec": str(self.spec),
+            "status": self.status,
+            "residual": self.residual,
+            "error": self.error,
+            "inputs": self.inputs,
+            "heads": [_head_document(head) for head in self.heads],
+            "products": [_numbers(matrix) for matrix in self.products],
+            "deviations": [
+                _head_document(x) if isinstance(x, Head) else _numbers(x) for x in self.deviations
+            ],
+            "alternatives": [_head_document(head) for head in self.alternatives],
+            "starts": self.starts,
+            "success_rate": self.success_rate,
+            "notes": list(self.notes),
+        }
+
+
+def measured(
+    spec: Network, vector: Array, samples: Samples, status: Status, residual: float, **more: Any
+) -> Recovered:
+    """The answer for float64 weights, with the errors that the residuals at the samples suggest."""
+    answer: dict[str, Any] = {
+        "spec": spec,
+        "status": status,
+        "residual": residual,
+        "inputs": len(samples),
+        "weights": Weights(spec, vector),
+        **more,
+    }
+    if spec.depth > 1 and any(layer.attention.heads > 1 for layer in spec.layers):
+        note = "what a stack with several heads determines is not known: only weights are given"
+        return Recovered(**answer, notes=(note,))
+    found = canonical(spec, vector)
+    if spec.depth > 1:
+        errors = standard_errors(spec, vector, samples)
+        products, deviations = (tuple(matrix[0] for matrix in x) for x in (found, errors))
+        return _warned(Recovered(**answer, products=products, deviations=deviations))
+    order = np.argsort(-np.linalg.norm(found[0], axis=(1, 2)), kind="stable")
+    if spec.score == "lightning" and len(order) > 1:
+        note = "several lightning heads: others may have the same sum, so no errors are given"
+        return Recovered(**answer, heads=_heads(found, order), notes=(note,))
+    errors = standard_errors(spec, vector, samples)
+    heads, deviations = _heads(found, order), _heads(errors, order)
+    return _warned(Recovered(**answer, heads=heads, deviations=deviations))
+
+
+def _warned(answer: Recovered) -> Recovered:
+    """With a note if the errors are so much larger than the residuals that lines mislead."""
+    error, eps = answer.error or 0.0, float(np.finfo(np.float64).eps)
+    if error < _STEEP * max(answer.residual, eps):
+        return answer
+    note = (
+        f"ill-conditioned: the error is {error / max(answer.residual, eps):.0e} times the residual"
+    )
+    return replace(answer, notes=(*answer.notes, note + ", and may be larger than estimated"))
+
+
+def _heads(found: list[Array], order: Array) -> tuple[Head, ...]:
+    return tuple(Head(found[0][h], found[1][h]) for h in order)
+
+
+def _flat(found: tuple[Head, ...] | tuple[Array, ...]) -> list[Array]:
+    return [matrix for item in found for matrix in (item if isinstance(item, Head) else (item,))]
+
+
+def _head_document(head: Head) -> dict[str, Any]:
+    return {"V": _numbers(head.V), "A": _numbers(head.A)}
+
+
+def _numbers(matrix: Array) -> Any:
+    if matrix.dtype == object:
+        return [[str(x) for x in row] for row in matrix.tolist()]
+    return matrix.tolist()

@@ -1,0 +1,172 @@
+"""Are two small networks the same function? Exactly for fractions, with residuals for floats.
+
+Equal normal forms prove equality. An input at which the outputs differ proves difference: found
+mod p for lightning (a polynomial identity would hold mod p too), in balls for softmax. One
+lightning layer is decided by its coefficients. What is left is said to be undecided.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from segre.errors import SegreError
+from segre.fields.ball import Ball
+from segre.fields.draw import Stream
+from segre.fields.interface import Array
+from segre.fields.prime import PRIMES, Prime
+from segre.fields.real import Real
+from segre.geometry.fiber import TOLERANCE, Difference, canonical, difference, largest_residual
+from segre.network import forward
+from segre.weights import Weights, common_kind
+
+Verdict = Literal["same", "different", "undecided"]
+_INPUTS = 8
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The verdict on two networks and what it rests on."""
+
+    verdict: Verdict
+    proved: bool
+    reason: str
+    normal_form_residual: float | None = None
+    output_residual: float | None = None
+    condition: float | None = None
+    first_difference: Difference | None = None
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        first = self.first_difference
+        return {
+            "verdict": self.verdict,
+            "proved": self.proved,
+            "reason": self.reason,
+            "normal_form_residual": self.normal_form_residual,
+            "output_residual": self.output_residual,
+            "condition": self.condition,
+            "first_difference": None if first is None else first.invariant,
+        }
+
+
+def same_function(
+    one: Weights, two: Weights, *, tolerance: float = TOLERANCE, seed: int = 0
+) -> Comparison:
+    """Compare two networks on inputs of the same shape.
+
+    >>> from segre.geometry.group import sample
+    >>> from segre.spec import Network
+    >>> w = Weights.random(Network.parse("lightning/d=3,3,3/a=2/t=2"), exact=True)
+    >>> same_function(w, sample(w)).verdict, same_function(w, w).proved
+    ('same', True)
+    """
+    for what, a, b in (
+        ("kind of attention", one.spec.score, two.spec.score),
+        ("tokens t", one.spec.t, two.spec.t),
+        ("input width", one.spec.widths[0], two.spec.widths[0]),
+        ("output width", one.spec.widths[-1], two.spec.widths[-1]),
+    ):
+        if a != b:
+            raise SegreError(
+                f"the networks cannot be compared: {what} is {a} in the first and {b} in the second"
+            )
+    if one.exact and two.exact:
+        return _decide(one, two, seed)
+    return _measure(one, two, tolerance, seed)
+
+
+def _decide(one: Weights, two: Weights, seed: int) -> Comparison:
+    gap = difference(canonical(one), canonical(two))
+    if gap is None:
+        return Comparison("same", True, "the normal forms are equal", 0.0)
+    if one.spec.score == "lightning" and one.spec.depth == two.spec.depth == 1:
+        reason = "the coefficients of the two polynomials differ"
+        return Comparison("different", True, reason, first_difference=gap)
+    found = (
+        _differ_mod_p(one, two, seed)
+        if one.spec.score == "lightning"
+        else _differ_in_balls(one, two, seed)
+    )
+    if found is not None:
+        return Comparison("different", True, found, first_difference=gap)
+    reason = (
+        f"the normal forms differ ({gap.invariant}), yet outputs agree at {_INPUTS} inputs: the "
+        "weights may be special"
+    )
+    return Comparison("undecided", False, reason, first_difference=gap)
+
+
+def _differ_mod_p(one: Weights, two: Weights, seed: int) -> str | None:
+    for p in PRIMES:
+        field = Prime(p, seed)
+        try:
+            vectors = [_reduced(w.vector, field) for w in (one, two)]
+        except ZeroDivisionError:  # p divides a denominator
+            continue
+        X = field.draw(Stream.INPUTS, 0, (_INPUTS, one.spec.widths[0], one.spec.t))
+        outputs = [
+            field.residues(forward(field, w.spec, v, X))
+            for w, v in zip((one, two), vectors, strict=True)
+        ]
+        unequal = np.argwhere(outputs[0] != outputs[1])
+        if len(unequal):
+            n, row, column = unequal[0].tolist()
+            return (
+                f"output ({row}, {column}) differs mod {p} at input {n} of seed {seed}, so the "
+                "polynomials differ"
+            )
+    return None
+
+
+def _reduced(vector: Array, field: Prime) -> Array:
+    p = field.p
+    residues = [int(x.p) % p * pow(int(x.q), -1, p) % p if int(x.q) % p else _bad() for x in vector]
+    return field.constant(np.array(residues))
+
+
+def _bad() -> int:
+    raise ZeroDivisionError
+
+
+def _differ_in_balls(one: Weights, two: Weights, seed: int) -> str | None:
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-8, 9, (_INPUTS, one.spec.widths[0], one.spec.t))
+    for bits in (128, 512):
+        field = Ball(bits)
+        with field.precision():
+            outputs = [
+                forward(field, w.spec, field.constant(w.vector), field.constant(X))
+                for w in (one, two)
+            ]
+            apart = np.frompyfunc(lambda x, y: not x.overlaps(y), 2, 1)(*outputs)
+            for n, row, column in np.argwhere(apart).tolist()[:1]:
+                return (
+                    f"output ({row}, {column}) differs at integer input {n} of seed {seed}, by "
+                    f"ball arithmetic at {bits} bits"
+                )
+    return None
+
+
+def _measure(one: Weights, two: Weights, tolerance: float, seed: int) -> Comparison:
+    vectors = common_kind([one.vector, two.vector.astype(float) if two.exact else two.vector])
+    first, second = (Weights(w.spec, v) for w, v in zip((one, two), vectors, strict=True))
+    X = np.random.default_rng(seed).standard_normal((_INPUTS, one.spec.widths[0], one.spec.t))
+    Y, Z = (forward(Real(), w.spec, w.vector, X) for w in (first, second))
+    size = max(float(np.linalg.norm(Y)), float(np.linalg.norm(Z)), np.finfo(float).tiny)
+    output = float(np.linalg.norm(Y - Z)) / size
+    forms = canonical(first), canonical(second)
+    gap = difference(*forms, tolerance)
+    residual = largest_residual(*forms) if gap is None else gap.residual
+    condition = max(form.condition for form in forms)
+    verdict: Verdict
+    if output > tolerance:
+        verdict, reason = "different", f"outputs differ by {output:.1e} (relative)"
+    elif gap is None:
+        verdict, reason = "same", "normal forms and outputs agree within the tolerance"
+    else:
+        verdict = "undecided"
+        reason = f"outputs agree within the tolerance, but not {gap.invariant}"
+    return Comparison(verdict, False, reason, residual, output, condition, gap)

@@ -1,0 +1,238 @@
+"""Where on the space of functions of one lightning layer does a point lie?
+
+The functions X -> V X (X^T A X), rank A <= a, form a closed cone. Output o and query entry f hold
+the product of the linear forms v_o (row of V) and a_f (column of A), and factorisation is unique,
+so (docs/geometry.md has the proofs), for d >= 2 and d' >= 2 or a >= 2:
+
+- the fiber of (V, A) is {(c V, A / c)}, and with rank V = rank A = 1, V = u w^T, A = k q^T, also
+  the swapped pair (u k^T, w q^T);
+- singular are the zero function, rank A < a where a < d, and rank V = rank A = 1: two sheets cross,
+  or, if w is parallel to k, the sheet folds;
+- on the boundary (of the real points of the Zariski closure) are the folds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from segre.errors import SegreError
+from segre.fields.interface import Array
+from segre.fields.linear import Floats, LinearAlgebra, Rationals
+from segre.geometry.closed_form import closed_form
+from segre.geometry.coefficients import coefficient_tensor, tangent_vectors
+from segre.spec import Network
+
+Reason = Literal["zero function", "rank drop of A", "crossing sheets", "fold"]
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """What kind of point a function is, and the numbers behind it.
+
+    `tangent` is the rank of the parametrisation at the weights given (or at one factorisation of
+    A); `tangent_span` is the dimension spanned by its images at all weights of the fiber. At a
+    smooth point both equal `dimension`.
+    """
+
+    d: int
+    d_out: int
+    a: int
+    rank_V: int
+    rank_A: int
+    singular: bool
+    reasons: tuple[Reason, ...]
+    boundary: bool
+    fiber: tuple[str, ...]
+    dimension: int
+    tangent: int
+    tangent_span: int
+    exact: bool
+
+    @property
+    def kind(self) -> str:
+        """smooth or singular."""
+        return "singular" if self.singular else "smooth"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {"kind": self.kind, **asdict(self)}
+
+
+def classify(V: Array, A: Array, a: int, weights: tuple[Array, Array] | None = None) -> Stratum:
+    """The stratum of X -> V X (X^T A X) among all functions with rank A <= a, on t > 1 tokens.
+
+    `weights` are K and Q with K^T Q = A, if the point is given by them. Entries are float64, or
+    exact fractions (then the answer is exact).
+
+    >>> V, A = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> classify(V, A, a=2).kind
+    'smooth'
+    >>> w = np.array([[1.0, 2.0]])
+    >>> at_fold = classify(np.ones((2, 1)) @ w, w.T @ np.ones((1, 2)), a=2)
+    >>> at_fold.kind, at_fold.reasons, at_fold.boundary
+    ('singular', ('fold',), True)
+    """
+    algebra, V, A = _checked(V, A, a)
+    d_out, d = V.shape
+    rank_V, rank_A = algebra.rank(V), algebra.rank(A)
+    zero = rank_V == 0 or rank_A == 0
+    one_one = rank_V == rank_A == 1
+    fold = one_one and _parallel(algebra, V, A)
+    reasons: list[Reason] = []
+    if d > 1:
+        swap_everywhere = d_out == 1 and min(a, d) == 1
+        if zero:
+            reasons.append("zero function")
+        elif rank_A < min(a, d) and a < d:
+            reasons.append("rank drop of A")
+        if fold:
+            # with d' = a = 1, d = 2 all quadratics are products over C: the closure is smooth there
+            if not (swap_everywhere and d == 2):
+                reasons.append("fold")
+        elif one_one and not swap_everywhere:
+            reasons.append("crossing sheets")
+    spec = Network.parse({"kind": "lightning", "d": [d, d_out], "a": a, "t": 2})
+    K, Q = weights if weights is not None else factor(algebra, A, a)
+    span = [tangent_vectors(V, K, Q)]
+    span += [tangent_vectors(*point) for point in _fiber_points(algebra, V, A, a)]
+    return Stratum(
+        d=d,
+        d_out=d_out,
+        a=a,
+        rank_V=rank_V,
+        rank_A=rank_A,
+        singular=bool(reasons),
+        reasons=tuple(reasons),
+        boundary=fold and d > 1,
+        fiber=_components(zero, one_one and not fold, d),
+        dimension=closed_form(spec).value,
+        tangent=algebra.rank(span[0]),
+        tangent_span=algebra.rank(np.concatenate(span)),
+        exact=algebra.exact,
+    )
+
+
+def factor(algebra: LinearAlgebra, A: Array, a: int) -> tuple[Array, Array]:
+    """K and Q (a x d) with K^T Q = A: pivot columns of A, and A in terms of them."""
+    d = A.shape[0]
+    pivots = algebra.pivots(A)
+    columns = A[:, pivots]
+    rows = algebra.pivots(columns.T)
+    coordinates = algebra.solve(columns[rows], A[rows])
+    zero = A[:1, :1] - A[:1, :1]
+    K, Q = np.repeat(zero, a * d).reshape(a, d), np.repeat(zero, a * d).reshape(a, d)
+    K[: len(pivots)], Q[: len(pivots)] = columns.T, coordinates
+    return K, Q
+
+
+def swapped(algebra: LinearAlgebra, V: Array, A: Array) -> tuple[Array, Array]:
+    """The other pair with the same function: V = u w^T, A = k q^T gives (u k^T, w q^T)."""
+    (u, w), (k, q) = _rank_one(algebra, V), _rank_one(algebra, A)
+    return np.outer(u, k), np.outer(w, q)
+
+
+def unreachable_neighbour(V: Array, A: Array, epsilon: float) -> Array:
+    """Near a fold: coefficients of a function of the Zariski closure that no real weights reach.
+
+    At V = u w^T, A = k q^T with k = c w the quadratic part is c w^2. With e orthogonal to w,
+    c (w + i epsilon e)(w - i epsilon e) = c (w^2 + epsilon^2 e^2) is real, a product of complex
+    linear forms, and definite on the plane of w and e: not a product of real ones.
+    """
+    algebra, V, A = _checked(V, A, 1)
+    (u, w), (k, q) = _rank_one(algebra, V), _rank_one(algebra, A)
+    if algebra.rank(np.stack([w, k])) != 1:
+        raise SegreError(
+            "not a fold: w and k are not parallel, so real weights reach all neighbours"
+        )
+    w, k = w.astype(float), k.astype(float)
+    e = np.linalg.svd(w[None])[2][1] * np.linalg.norm(w)
+    c = (w @ k) / (w @ w)
+    complex_V = np.outer(u.astype(float), w + 1j * epsilon * e)
+    complex_A = np.outer(c * (w - 1j * epsilon * e), q.astype(float))
+    return np.asarray(coefficient_tensor(complex_V, complex_A).real)
+
+
+def _checked(V: Array, A: Array, a: int) -> tuple[LinearAlgebra, Array, Array]:
+    algebra: LinearAlgebra = Rationals() if V.dtype == A.dtype == object else Floats()
+    if V.ndim != 2 or A.ndim != 2 or A.shape != (V.shape[1],) * 2 or not V.size:
+        raise SegreError(
+            f"V of shape {V.shape} and A of shape {A.shape} do not fit; allowed: V is d' x d and A "
+            "is d x d"
+        )
+    if not algebra.exact and not (np.isfinite(V).all() and np.isfinite(A).all()):
+        raise SegreError("V and A must be finite; there is a NaN or an infinity among them")
+    if a < 1 or algebra.rank(A) > a:
+        raise SegreError(f"A has rank {algebra.rank(A)}, which is more than a = {a}")
+    return algebra, V, A
+
+
+def _rank_one(algebra: LinearAlgebra, matrix: Array) -> tuple[Array, Array]:
+    """A matrix of rank one as (column, row)."""
+    column = matrix[:, algebra.pivots(matrix)[0]]
+    top = int(np.argmax(np.abs(column.astype(float)))) if not algebra.exact else _first(column)
+    return column, matrix[top] / column[top]
+
+
+def _first(column: Array) -> int:
+    return next(i for i, entry in enumerate(column) if entry)
+
+
+def _parallel(algebra: LinearAlgebra, V: Array, A: Array) -> bool:
+    (_, w), (k, _) = _rank_one(algebra, V), _rank_one(algebra, A)
+    if not algebra.exact:
+        w, k = w / np.linalg.norm(w), k / np.linalg.norm(k)
+    return algebra.rank(np.stack([w, k])) == 1
+
+
+def _components(zero: bool, swap: bool, d: int) -> tuple[str, ...]:
+    if zero:
+        return ("{V = 0, A at will}", "{A = 0, V at will}")
+    scaled = "{(c V, A / c): c != 0}"
+    return (
+        (scaled, "{(c V', A' / c): c != 0}, V' = u k^T, A' = w q^T")
+        if swap and d > 1
+        else (scaled,)
+    )
+
+
+def _fiber_points(
+    algebra: LinearAlgebra, V: Array, A: Array, a: int
+) -> list[tuple[Array, Array, Array]]:
+    """Other weights with the same function, enough to see every sheet that passes through it."""
+    d_out, d = V.shape
+    rank_V, rank_A = algebra.rank(V), algebra.rank(A)
+    pairs = [(V, A)]
+    if rank_V == 0 or rank_A == 0:
+        rng = np.random.default_rng(0)
+        grid = [V - V + _integers(rng, (d_out, d), algebra) for _ in range(d_out * d)]
+        some = factor(algebra, A - A, a)
+        free = [(g, some[0], _integers(rng, (a, d), algebra)) for g in grid]
+        free += [
+            (V - V, _integers(rng, (a, d), algebra), _integers(rng, (a, d), algebra))
+            for _ in range(d * d)
+        ]
+        return free
+    if rank_V == rank_A == 1:
+        pairs.append(swapped(algebra, V, A))
+    points = []
+    for pair_V, pair_A in pairs:
+        K, Q = factor(algebra, pair_A, a)
+        points.append((pair_V, K, Q))
+        rank = algebra.rank(pair_A)
+        for row in range(rank, a):  # rows that A does not need: one factor may be anything
+            for i in range(d):
+                for name in (0, 1):
+                    moved = (K.copy(), Q.copy())
+                    moved[name][row, i] = moved[name][row, i] + 1
+                    points.append((pair_V, *moved))
+    return points
+
+
+def _integers(rng: np.random.Generator, shape: tuple[int, int], algebra: LinearAlgebra) -> Array:
+    from segre.fields.rational import Rational
+
+    drawn = rng.integers(-9, 10, shape)
+    return Rational().constant(drawn) if algebra.exact else drawn.astype(float)

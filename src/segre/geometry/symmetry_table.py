@@ -1,0 +1,208 @@
+"""The symmetries of an architecture in a table, each with what gradient flow conserves by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segre.errors import UnluckyError
+from segre.fields.interface import Array
+from segre.fields.prime import Prime
+from segre.fields.rank import Echelon
+from segre.geometry.conserved import Conserved, conserved_quantities
+from segre.geometry.memory import DEFAULT_LIMIT, bytes_for_symmetries, require_memory
+from segre.geometry.point import Point
+from segre.geometry.rank import Progress, place, quiet, symmetry_rank
+from segre.geometry.symmetry import Generators, Piece
+from segre.network import require_supported
+from segre.spec import Network
+
+_POINTS = 8
+
+# Why a piece conserves nothing that is known: its vector fields are not of the form X w or b.
+_REASONS = {
+    "unread": "not linear in the weights: which directions are unread depends on later weights",
+    "unreached": "not linear in the weights: which directions are reached depends on earlier ones",
+    "mix-heads": "not linear in the weights: W_K and W_Q change through their inverses",
+}
+
+
+@dataclass(frozen=True)
+class SymmetryRow:
+    """One piece of the symmetries: what it is, what it adds to the fiber, what it conserves.
+
+    `dimension` is counted beyond the pieces before, as in `segre dim`; it may be zero for a
+    piece that is listed for what it conserves. Exactly one of `conserved` and `reason` is None.
+    """
+
+    kind: str
+    name: str
+    where: str
+    layer: int
+    head: int | None
+    group: str
+    dimension: int
+    conserved: Conserved | None
+    reason: str | None
+
+    @property
+    def formula(self) -> str | None:
+        """The conserved quantity, if there is one."""
+        return None if self.conserved is None else self.conserved.formula
+
+    @property
+    def count(self) -> int:
+        """Number of independent scalars of the conserved quantity."""
+        return 0 if self.conserved is None else self.conserved.count
+
+    def document(self) -> dict[str, Any]:
+        """The row as plain data, for JSON."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "where": self.where,
+            "layer": self.layer,
+            "head": self.head,
+            "group": self.group,
+            "dimension": self.dimension,
+            "conserved": self.formula,
+            "count": self.count,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True)
+class SymmetryTable:
+    """All symmetries of an architecture and what each conserves.
+
+    `independent` is the rank of the gradients of all conserved quantities together, at a random
+    point mod p: so many of them, at least, are independent. It may be less than the sum of the
+    counts, and is at most `dimension`, since gradients of conserved quantities are symmetries.
+    """
+
+    spec: Network
+    rows: tuple[SymmetryRow, ...]
+    independent: int
+    seed: int = 0
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the fiber that the symmetries explain."""
+        return sum(row.dimension for row in self.rows)
+
+    def document(self) -> dict[str, Any]:
+        """The table as plain data, for JSON."""
+        return {
+            "spec": str(self.spec),
+            "digest": self.spec.digest,
+            "parameters": self.spec.parameters,
+            "dimension": self.dimension,
+            "conserved": self.independent,
+            "symmetries": [row.document() for row in self.rows],
+            "seed": self.seed,
+        }
+
+
+def symmetry_table(
+    spec: str | Path | Mapping[str, Any] | Network,
+    seed: int = 0,
+    *,
+    memory: int = DEFAULT_LIMIT,
+    progress: Progress = quiet,
+) -> SymmetryTable:
+    """The symmetries of an architecture, counted at a random point, with what they conserve.
+
+    >>> table = symmetry_table("lightning/d=4,4/a=2/t=3")
+    >>> [(row.group, row.dimension, row.formula, row.count) for row in table.rows]
+    [('GL(2)', 4, 'W_Q W_Q^T - W_K W_K^T', 3), ('GL(1)', 1, '|W_V|^2 - |W_Q|^2', 1)]
+    >>> table.dimension, table.independent
+    (5, 4)
+    """
+    net = Network.parse(spec)
+    require_supported(net)
+    require_memory(net, bytes_for_symmetries(net), memory)
+    for attempt in range(_POINTS):
+        try:
+            return _table_at(Point.draw(net, seed, attempt), seed, progress)
+        except UnluckyError:
+            continue
+    raise UnluckyError(f"spec {str(net)!r}: no usable point in {_POINTS}; try another --seed")
+
+
+def _table_at(point: Point, seed: int, progress: Progress) -> SymmetryTable:
+    spec = point.spec
+    laws = {(law.kind, law.layer, law.head): law for law in conserved_quantities(spec)}
+    counted = symmetry_rank(point, progress).pieces
+    dimensions = {(piece.kind, piece.layer, piece.head): piece.dimension for piece in counted}
+    space = Echelon(spec.parameters, point.field)
+    rows = []
+    for piece in Generators(point.field, spec, point.weights).pieces():
+        key = (piece.kind, piece.layer, piece.head)
+        law = laws.get(key)
+        if law is not None:
+            space.add(gradients(point.field, spec, piece))
+        if law is None and key not in dimensions:
+            continue
+        row = SymmetryRow(
+            kind=piece.kind,
+            name=piece.name,
+            where=place(spec, *key),
+            layer=piece.layer,
+            head=piece.head,
+            group=_group(spec, piece),
+            dimension=dimensions.get(key, 0),
+            conserved=law,
+            reason=_REASONS[piece.kind] if law is None else None,
+        )
+        rows.append(row)
+    rows.sort(key=lambda row: (row.layer, row.kind == "between"))
+    return SymmetryTable(spec, tuple(rows), space.rank, seed)
+
+
+def gradients(field: Prime, spec: Network, piece: Piece) -> Array:
+    """Gradients of the piece's conserved quantity at the piece's point, one scalar per row.
+
+    They are the generators X w with X symmetric: for GL(n) the sums of those of E_jk and E_kj
+    (k <= j, the entry (j, k) of the quantity), for the skew part of scores the difference of
+    dK = M Q and dQ = M K. Pieces without a conserved quantity have no rows.
+    """
+    g = piece.generators
+    dv = spec.layers[piece.layer - 1].attention.dv
+    if piece.kind in _REASONS:
+        return g[:0]
+    if piece.kind == "silent-scores" or (piece.kind == "pooled-heads" and dv is None):
+        return g
+    if piece.kind == "skew-scores":
+        return field.sub(g[0::2], g[1::2])
+    n = isqrt(len(g))
+    j, k = np.tril_indices(n)
+    return field.add(g[j * n + k], g[k * n + j])
+
+
+def _group(spec: Network, piece: Piece) -> str:
+    """The group that acts, in words."""
+    layer = spec.layers[piece.layer - 1]
+    head = layer.attention
+    match piece.kind:
+        case "query-key":
+            return f"GL({head.a})"
+        case "skew-scores":
+            return f"O({head.a},{head.a})"
+        case "value-output":
+            return f"GL({head.dv})"
+        case "scale":
+            return "GL(1)"
+        case "between":
+            return f"GL({layer.width_out})"
+        case "mix-heads":
+            return f"GL({head.heads})"
+        case "pooled-heads" if head.dv is not None:
+            return f"GL({head.heads * head.dv})"
+        case "pooled-heads" | "silent-scores":
+            return f"R^{len(piece.generators)}"
+    return "translations that depend on other weights"

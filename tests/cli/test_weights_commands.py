@@ -1,0 +1,123 @@
+"""The commands on given weights and the pictures, as real processes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_cli import run
+
+from segre.spec import Network
+from segre.weights import Weights
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    net = Network.parse("softmax/d=3,3,3/a=2/heads=2/t=2")
+    Weights.random(net, 0, exact=True).write(tmp_path / "one.json")
+    Weights.random(net, 1, exact=True).write(tmp_path / "other.json")
+    Weights.random(net, 0).write(tmp_path / "one.npz")
+    return tmp_path
+
+
+def test_move_and_same(files: Path) -> None:
+    moved = run("move", "one.json", "-o", "two.json", "--seed", "3", cwd=files)
+    assert moved.returncode == 0
+    assert (files / "one.json").read_text() != (files / "two.json").read_text()
+    same = run("same", "one.json", "two.json", cwd=files)
+    assert same.returncode == 0
+    assert same.stdout.startswith("same (proved)")
+    different = run("same", "one.json", "other.json", "--json", cwd=files)
+    assert different.returncode == 1
+    found = json.loads(different.stdout)
+    assert (found["verdict"], found["proved"]) == ("different", True)
+    run("move", "one.npz", "-o", "two.npz", cwd=files)
+    floats = run("same", "one.npz", "two.npz", cwd=files)
+    assert floats.returncode == 0
+    assert "same (not proved)" in floats.stdout
+    assert "outputs differ by" in floats.stdout
+
+
+def test_point(files: Path) -> None:
+    fold = {"V": [["1/2", 1], [1, 2]], "A": [[1, 0], [2, 0]], "a": 1}
+    (files / "fold.json").write_text(json.dumps(fold))
+    result = run("point", "fold.json", cwd=files)
+    assert result.returncode == 0
+    assert "singular: fold" in result.stdout
+    assert "exact" in result.stdout
+    found = json.loads(run("point", "fold.json", "--json", cwd=files).stdout)
+    assert found["boundary"] is True
+    assert found["tangent"] < found["dimension"]
+    np.savez(files / "smooth.npz", V=np.eye(2), K=np.eye(2), Q=np.array([[1.0, 2], [3, 4]]))
+    assert "smooth" in run("point", "smooth.npz", cwd=files).stdout
+
+
+def test_symmetries() -> None:
+    result = run("symmetries", "lightning/d=4,4/a=2/t=3")
+    assert result.returncode == 0
+    assert "W_Q W_Q^T - W_K W_K^T (3 numbers)" in result.stdout
+    found = json.loads(run("symmetries", "lightning/d=4,4/a=2/t=3", "--json").stdout)
+    assert found["dimension"] == 5
+    assert found["conserved"] == 4
+
+
+def test_recover(files: Path) -> None:
+    rng = np.random.default_rng(0)
+    V, A = rng.standard_normal((2, 3)), rng.standard_normal((3, 3))
+    X = rng.standard_normal((20, 3, 3))
+    np.savez(files / "data.npz", X=X, Y=V @ X @ (X.transpose(0, 2, 1) @ A @ X))
+    result = run("recover", "data.npz", "--spec", "lightning/d=3,2/a=3/t=3", "--json", cwd=files)
+    assert result.returncode == 0
+    found = json.loads(result.stdout)["heads"][0]
+    product = np.multiply.outer(np.array(found["V"]), np.array(found["A"]))
+    assert np.allclose(product, np.multiply.outer(V, A), rtol=1e-9)
+    text = run("recover", "data.npz", "--spec", "lightning/d=3,2/a=3/t=3", cwd=files)
+    assert "V =" in text.stdout
+    np.savez(files / "few.npz", X=X[:2], Y=np.ones((2, 2, 3)))
+    few = run("recover", "few.npz", "--spec", "lightning/d=3,2/a=3/t=3", cwd=files)
+    assert few.returncode == 3
+    assert few.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "html"])
+@pytest.mark.parametrize("kind", ["cone", "discriminant", "fiber"])
+def test_plot_slice(kind: str, ending: str, files: Path) -> None:
+    point = {"V": [["1/2", 1], [1, 2]], "A": [[1, 0], [3, 0]], "a": 1}
+    (files / "P.json").write_text(json.dumps(point))
+    more = ("--point", "P.json") if kind == "discriminant" else ()
+    result = run("plot", "slice", kind, "-o", f"picture.{ending}", *more, cwd=files)
+    assert result.returncode == 0, result.stderr
+    data = (files / f"picture.{ending}").read_bytes()
+    start = {"png": b"\x89PNG", "svg": b"<?xml", "html": b"<!doctype"}[ending]
+    assert data.lstrip()[:10].startswith(start)
+    if ending == "html":
+        assert b"https://cdn" not in data[:5000]  # self-contained: no network
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("same", "one.json", "missing.json"),
+        ("same", "one.json", "broken.json"),
+        ("same", "one.json", "small.json"),
+        ("move", "one.json", "-o", "two.npz"),
+        ("move", "one.json", "-o", "no/such/two.json"),
+        ("point", "one.json"),
+        ("point", "broken.json"),
+        ("recover", "one.npz", "--spec", "lightning"),
+        ("recover", "broken.json", "--spec", "lightning"),
+        ("plot", "slice", "torus", "-o", "x.png"),
+        ("plot", "slice", "cone", "-o", "x.docx"),
+        ("symmetries", "softmax/d=4"),
+    ],
+    ids=" ".join,
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments: tuple[str, ...], files: Path) -> None:
+    (files / "broken.json").write_text('{"V": [[1')
+    Weights.random(Network.parse("softmax/d=2,3/a=1/t=2"), exact=True).write(files / "small.json")
+    before = sorted(files.iterdir())
+    result = run(*arguments, cwd=files)
+    assert result.returncode == 2, result.stderr
+    assert result.stderr.startswith("segre: ")
+    assert result.stderr.count("\n") == 1
+    assert sorted(files.iterdir()) == before
