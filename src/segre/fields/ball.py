@@ -14,9 +14,10 @@ from flint import arb, arb_mat, ctx
 
 from segre.errors import UnluckyError
 from segre.fields.interface import Array
+from segre.fields.operators import Operators
 
 
-class Ball:
+class Ball(Operators):
     """Real numbers as balls of the given precision in bits.
 
     >>> F = Ball(64)
@@ -49,30 +50,6 @@ class Ball:
         out = np.empty(len(flat), dtype=object)
         out[:] = flat
         return out.reshape(x.shape)
-
-    def add(self, x: Array, y: Array) -> Array:
-        """Entrywise sum."""
-        return np.asarray(x + y)
-
-    def sub(self, x: Array, y: Array) -> Array:
-        """Entrywise difference."""
-        return np.asarray(x - y)
-
-    def mul(self, x: Array, y: Array) -> Array:
-        """Entrywise product."""
-        return np.asarray(x * y)
-
-    def matmul(self, x: Array, y: Array) -> Array:
-        """Matrix product."""
-        return np.asarray(np.matmul(x, y))
-
-    def transpose(self, x: Array) -> Array:
-        """Rows and columns exchanged."""
-        return x.swapaxes(-1, -2)
-
-    def sum(self, x: Array, axis: int) -> Array:
-        """Sum along an axis, kept."""
-        return np.asarray(x.sum(axis=axis, keepdims=True))
 
     def exp(self, x: Array) -> Array:
         """Entrywise exponential."""

@@ -10,9 +10,10 @@ from flint import fmpq
 
 from segre.errors import SegreError, UnluckyError
 from segre.fields.interface import Array
+from segre.fields.operators import Operators
 
 
-class Rational:
+class Rational(Operators):
     """The field Q.
 
     >>> F = Rational()
@@ -30,30 +31,6 @@ class Rational:
         out = np.empty(x.size, dtype=object)
         out[:] = [fraction(item) for item in x.reshape(-1).tolist()]
         return out.reshape(x.shape)
-
-    def add(self, x: Array, y: Array) -> Array:
-        """Entrywise sum."""
-        return np.asarray(x + y)
-
-    def sub(self, x: Array, y: Array) -> Array:
-        """Entrywise difference."""
-        return np.asarray(x - y)
-
-    def mul(self, x: Array, y: Array) -> Array:
-        """Entrywise product."""
-        return np.asarray(x * y)
-
-    def matmul(self, x: Array, y: Array) -> Array:
-        """Matrix product."""
-        return np.asarray(np.matmul(x, y))
-
-    def transpose(self, x: Array) -> Array:
-        """Rows and columns exchanged."""
-        return x.swapaxes(-1, -2)
-
-    def sum(self, x: Array, axis: int) -> Array:
-        """Sum along an axis, kept."""
-        return np.asarray(x.sum(axis=axis, keepdims=True))
 
     def exp(self, x: Array) -> Array:  # noqa: ARG002
         """Refused: exponentials of rationals are not rational."""

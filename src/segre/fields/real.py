@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from segre.fields.interface import Array
+from segre.fields.operators import Operators
 
 
-class Real:
+class Real(Operators):
     """float64 (or another NumPy float type, to show what its precision costs).
 
     >>> F = Real()
@@ -25,30 +26,6 @@ class Real:
     def constant(self, x: Array) -> Array:
         """Numbers as floats."""
         return np.asarray(x, dtype=self.dtype)
-
-    def add(self, x: Array, y: Array) -> Array:
-        """Entrywise sum."""
-        return np.asarray(x + y)
-
-    def sub(self, x: Array, y: Array) -> Array:
-        """Entrywise difference."""
-        return np.asarray(x - y)
-
-    def mul(self, x: Array, y: Array) -> Array:
-        """Entrywise product."""
-        return np.asarray(x * y)
-
-    def matmul(self, x: Array, y: Array) -> Array:
-        """Matrix product."""
-        return np.asarray(np.matmul(x, y))
-
-    def transpose(self, x: Array) -> Array:
-        """Rows and columns exchanged."""
-        return x.swapaxes(-1, -2)
-
-    def sum(self, x: Array, axis: int) -> Array:
-        """Sum along an axis, kept."""
-        return np.asarray(x.sum(axis=axis, keepdims=True))
 
     def exp(self, x: Array) -> Array:
         """Entrywise exponential."""

@@ -19,7 +19,8 @@ from segre.errors import SegreError
 from segre.fields.rational import Rational
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.recovery.answer import Recovered, measured
-from segre.geometry.recovery.fit import HELD_OUT, Search, descend, fit, inputs_needed
+from segre.geometry.recovery.descent import descend
+from segre.geometry.recovery.fit import HELD_OUT, Search, fit, inputs_needed
 from segre.geometry.recovery.layer import lightning_layer, softmax_layer
 from segre.geometry.recovery.lightning import Head, least_inputs
 from segre.geometry.recovery.samples import (
@@ -52,9 +53,10 @@ __all__ = [
 
 _EXACT = 1e-6  # relative residual below which floats count as exact data
 _NOISY = 0.1  # relative residual that may be noise, where no local minimum can be mistaken for it
+_HALF = 0.5  # with a larger residual, most of the outputs is not explained at all
 _DOUBLINGS = 3
-_TWICE = 4
-_VERIFY = 4
+_TWICE = 4  # inputs asked about twice
+_VERIFY = 4  # inputs more than needed, at least
 
 
 def recover(
@@ -83,6 +85,7 @@ def recover(
     >>> np.allclose(found.V, truth[0], rtol=1e-12), np.allclose(found.A, truth[1], atol=1e-12)
     (True, True)
     """
+    _require_sensible(starts, oversample, size, seed)
     net = _network(source, spec, a)
     require_supported(net)
     _require_visible(net)
@@ -97,7 +100,7 @@ def recover(
     if exact and not (single and net.score == "lightning"):
         raise SegreError("exact answers exist for one lightning layer with one head only")
     if tolerance is None:
-        tolerance = 0.0 if exact else max(_EXACT, 10 * _noise(source, net, size, seed))
+        tolerance = 0.0 if exact else _noise(source, net, size, seed)
     if single and net.score == "softmax":
         return softmax_layer(net, source, tolerance, oversample, seed)
     rng = np.random.default_rng(seed)
@@ -105,7 +108,10 @@ def recover(
     def ask(count: int) -> Samples:
         shape = (ceil(oversample * count), net.widths[0], net.t)
         X = rng.integers(-4, 5, shape) if exact else size * rng.standard_normal(shape)
-        return Samples.ask(source, Rational().constant(X) if exact else X, net.widths[-1])
+        samples = Samples.ask(source, Rational().constant(X) if exact else X, net.widths[-1])
+        if exact and not samples.exact:
+            raise SegreError("the black box answers fractions with floats; ask without `exact`")
+        return samples
 
     if single:
         return _with_enough(
@@ -148,10 +154,10 @@ def _fitted(net: Network, samples: Samples, starts: int, seed: int, tolerance: f
 
 
 def _noise(box: BlackBox, net: Network, size: float, seed: int) -> float:
-    """How much answers differ, relatively, when the same is asked twice."""
+    """Ten times what answers differ, relatively, when the same is asked twice; at most a half."""
     X = size * np.random.default_rng(seed).standard_normal((_TWICE, net.widths[0], net.t))
     first, second = (Samples.ask(box, X, net.widths[-1]).Y for _ in range(2))
-    return relative(first - second, first)
+    return min(max(_EXACT, 10 * relative(first - second, first)), _HALF)
 
 
 def _network(
@@ -168,6 +174,14 @@ def _network(
     _, d, t = source.X.shape
     given = {"kind": spec, "d": [d, source.Y.shape[1]], "a": d if a is None else a, "t": t}
     return Network.parse(given)
+
+
+def _require_sensible(starts: int, oversample: float, size: float, seed: int) -> None:
+    if starts < 1 or seed < 0 or not oversample >= 1 or not 0 < size < np.inf:
+        raise SegreError(
+            f"starts {starts}, oversample {oversample}, size {size} or seed {seed} is not allowed; "
+            "allowed: starts from 1, oversample from 1, size above 0, seed from 0"
+        )
 
 
 def _require_visible(net: Network) -> None:

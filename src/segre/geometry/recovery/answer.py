@@ -11,12 +11,13 @@ from segre.errors import SegreError
 from segre.fields.interface import Array
 from segre.geometry.recovery.fit import Search
 from segre.geometry.recovery.lightning import Head
+from segre.geometry.recovery.precision import standard_errors
 from segre.geometry.recovery.samples import Samples, relative
-from segre.geometry.recovery.visible import canonical, standard_errors
+from segre.geometry.recovery.visible import canonical
 from segre.spec import Network, Score
 from segre.weights import Weights
 
-_STEEP = 1e5
+_STEEP = 1e5  # an error this many times the residual is beyond linearisation
 
 Status = Literal["exact", "least-squares", "fitted"]
 
@@ -113,32 +114,39 @@ class Recovered:
 
 
 def measured(
-    spec: Network, vector: Array, samples: Samples, status: Status, residual: float, **more: Any
+    spec: Network,
+    vector: Array,
+    samples: Samples,
+    status: Status,
+    residual: float,
+    *,
+    search: Search | None = None,
+    notes: tuple[str, ...] = (),
 ) -> Recovered:
     """The answer for float64 weights, with the errors that the residuals at the samples suggest."""
-    answer: dict[str, Any] = {
-        "spec": spec,
-        "status": status,
-        "residual": residual,
-        "inputs": len(samples),
-        "weights": Weights(spec, vector),
-        **more,
-    }
-    if spec.depth > 1 and any(layer.attention.heads > 1 for layer in spec.layers):
+    answer = Recovered(
+        spec=spec,
+        status=status,
+        residual=residual,
+        inputs=len(samples),
+        search=search,
+        weights=Weights(spec, vector),
+        notes=notes,
+    )
+    heads = max(layer.attention.heads for layer in spec.layers)
+    if spec.depth > 1 and heads > 1:
         note = "what a stack with several heads determines is not known: only weights are given"
-        return Recovered(**answer, notes=(note,))
+        return replace(answer, notes=(*notes, note))
     found = canonical(spec, vector)
-    if spec.depth > 1:
-        errors = standard_errors(spec, vector, samples)
-        products, deviations = (tuple(matrix[0] for matrix in x) for x in (found, errors))
-        return _warned(Recovered(**answer, products=products, deviations=deviations))
     order = np.argsort(-np.linalg.norm(found[0], axis=(1, 2)), kind="stable")
-    if spec.score == "lightning" and len(order) > 1:
+    if spec.score == "lightning" and heads > 1:
         note = "several lightning heads: others may have the same sum, so no errors are given"
-        return Recovered(**answer, heads=_heads(found, order), notes=(note,))
+        return replace(answer, heads=_heads(found, order), notes=(*notes, note))
     errors = standard_errors(spec, vector, samples)
-    heads, deviations = _heads(found, order), _heads(errors, order)
-    return _warned(Recovered(**answer, heads=heads, deviations=deviations))
+    if spec.depth > 1:
+        products, deviations = (tuple(matrix[0] for matrix in x) for x in (found, errors))
+        return _warned(replace(answer, products=products, deviations=deviations))
+    return _warned(replace(answer, heads=_heads(found, order), deviations=_heads(errors, order)))
 
 
 def _warned(answer: Recovered) -> Recovered:

@@ -1,8 +1,7 @@
 """Weights of any architecture from samples, by least squares from several starts.
 
-Levenberg-Marquardt with the exact Jacobian of `segre.network`. There are local minima: a start
-counts as a success only if it predicts inputs that it was not fitted to, and the rate of
-successes is part of the answer.
+There are local minima: a start counts as a success only if it predicts inputs that it was not
+fitted to, and the rate of successes is part of the answer.
 """
 
 from __future__ import annotations
@@ -15,25 +14,20 @@ from segre.fields.draw import Stream
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
-from segre.fields.real import Real
 from segre.geometry.closed_form import closed_form
 from segre.geometry.dimension import dimension
 from segre.geometry.memory import inputs_at_once
+from segre.geometry.recovery.descent import descend, misfit, triangle
 from segre.geometry.recovery.lightning import Head
-from segre.geometry.recovery.samples import Samples, TooFewInputs, relative
-from segre.geometry.recovery.visible import triangle
-from segre.network import forward, jacobian, layer_starts, slots
+from segre.geometry.recovery.samples import Samples, TooFewInputs
+from segre.network import jacobian, layer_starts, slots
 from segre.spec import Network
 from segre.weights import Weights
 
 HELD_OUT = 0.25
-_ROUNDING = 1e-15  # relative residuals of this size are rounding
-_CONVERGED = 1e-14  # so is a gain of this share of the squares
-_STALLED = 20  # steps in a row that gain less than one part in ten thousand
-_TRIALS = 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Search:
     """The best of several starts, and how many predicted the inputs held out."""
 
@@ -69,6 +63,8 @@ def fit(
 ) -> Search:
     """Fit three quarters of the samples from random weights, and judge by the rest.
 
+    >>> from segre.fields import Real
+    >>> from segre.network import forward
     >>> spec = Network.parse("softmax/d=2,2/a=1/t=2")
     >>> truth = Weights.random(spec, seed=1).vector
     >>> X = np.random.default_rng(0).standard_normal((20, 2, 2))
@@ -91,57 +87,6 @@ def fit(
         found.append((misfit(spec, vector, unseen), vector))
     best, vector = min(found, key=lambda pair: pair[0])
     return Search(vector, best, tuple(residual for residual, _ in found), tolerance)
-
-
-def misfit(spec: Network, vector: Array, samples: Samples) -> float:
-    """The relative error of the predicted outputs; infinite if they are not finite."""
-    with np.errstate(all="ignore"):
-        error = relative(forward(Real(), spec, vector, samples.X) - samples.Y, samples.Y)
-    return error if np.isfinite(error) else float("inf")
-
-
-def descend(spec: Network, samples: Samples, start: Array, steps: int = 300) -> Array:
-    """Levenberg-Marquardt: weights near `start` with the least squared residuals.
-
-    Steps are damped in units of each weight's own influence; the damping is raised until a step
-    gains, and lowered as far as the gain was foreseen (Nielsen's rule).
-    """
-    x, damping = start, 1e-2
-    goal = _ROUNDING**2 * float((samples.Y**2).sum())
-    R, z, squares = triangle(spec, x, samples)
-    stalled = 0
-    for _ in range(steps):
-        if not np.isfinite(R).all():
-            break
-        units = np.linalg.norm(R, axis=0)
-        units = np.maximum(units, 1e-8 * units.max()) if units.any() else np.ones_like(units)
-        growth = 2.0
-        for _ in range(_TRIALS):
-            step = _damped(R / units, z, damping) / units
-            after = _squares(spec, x + step, samples)
-            if after < squares:
-                break
-            damping, growth = damping * growth, 2 * growth
-        else:
-            break
-        moved = R @ step
-        foreseen = -float(moved @ (2 * z + moved))
-        ratio = (squares - after) / foreseen if foreseen > 0 else 1.0
-        damping = max(damping * max(0.2, 1 - (2 * ratio - 1) ** 3), 1e-16)
-        stalled = stalled + 1 if squares - after < 1e-4 * squares else 0
-        x = np.asarray(x + step)
-        if after <= goal or foreseen <= _CONVERGED * squares or stalled >= _STALLED:
-            break
-        with np.errstate(all="ignore"):
-            R, z, squares = triangle(spec, x, samples)
-    return x
-
-
-def _damped(R: Array, z: Array, damping: float) -> Array:
-    """The step s with the least |R s + z|^2 + damping |s|^2, without squaring R."""
-    n = R.shape[1]
-    Q, triangular = np.linalg.qr(np.concatenate([R, np.sqrt(damping) * np.eye(n)]))
-    return np.asarray(np.linalg.solve(triangular, -(Q[: len(R)].T @ z)))
 
 
 def weights_of(spec: Network, head: Head) -> Array:
@@ -192,13 +137,6 @@ def _dimension(spec: Network) -> int:
 
 def _ratio(x: float) -> tuple[int, int]:
     return x.as_integer_ratio()
-
-
-def _squares(spec: Network, vector: Array, samples: Samples) -> float:
-    with np.errstate(all="ignore"):
-        r = forward(Real(), spec, vector, samples.X) - samples.Y
-        total = float((r * r).sum())
-    return total if np.isfinite(total) else float("inf")
 
 
 def _start(spec: Network, samples: Samples, seed: int, size: float) -> Array:

@@ -11,7 +11,8 @@ from segre.fields.interface import Array
 from segre.fields.linear import Rationals
 from segre.fields.rational import Rational
 from segre.geometry.recovery.answer import Recovered, measured
-from segre.geometry.recovery.fit import descend, inputs_needed, misfit, weights_of
+from segre.geometry.recovery.descent import descend, misfit, squared_error
+from segre.geometry.recovery.fit import inputs_needed, weights_of
 from segre.geometry.recovery.lightning import Forms, Head, factor, quadratic_forms, tensor
 from segre.geometry.recovery.samples import (
     BlackBox,
@@ -21,12 +22,13 @@ from segre.geometry.recovery.samples import (
     relative,
 )
 from segre.geometry.recovery.softmax import probe
-from segre.geometry.recovery.visible import canonical, compressed, normalise_scale
+from segre.geometry.recovery.visible import canonical, normalise_scale
 from segre.network import forward
 from segre.spec import Network
 
 _ROUNDING = 1e-9  # relative residuals below this are not held against a model
 _ENOUGH = 20  # degrees of freedom from which residuals measure the noise
+_REFUSED = 100.0  # times the variance that noise explains
 _VERIFY = 8  # inputs to verify with, at least
 
 
@@ -46,12 +48,12 @@ def lightning_layer(spec: Network, samples: Samples, tolerance: float, memory: i
     for head, miss in zip(candidates, misses, strict=True):
         if miss <= close:
             vector = descend(spec, samples, weights_of(spec, head))
-            fitted.append((compressed(spec, vector, samples)[1], vector))
+            fitted.append((squared_error(spec, vector, samples), vector))
     fitted.sort(key=lambda pair: pair[0])
     squares, vector = fitted[0]
-    _require_fit(spec, samples, forms, squares, tolerance)
+    notes = _judged(spec, samples, forms, squares, tolerance)
     residual = misfit(spec, vector, samples)
-    answer = measured(spec, vector, samples, "least-squares", residual)
+    answer = measured(spec, vector, samples, "least-squares", residual, notes=notes)
     others = []
     for more, other in fitted[1:]:
         V, A = canonical(spec, other)
@@ -121,13 +123,14 @@ def _reproduces(spec: Network, head: Head, samples: Samples) -> bool:
     return bool((forward(field, full, vector, samples.X) == samples.Y).all())
 
 
-def _require_fit(
+def _judged(
     spec: Network, samples: Samples, forms: Forms, squares: float, tolerance: float
-) -> None:
-    """Refuse residuals that are too large, or larger than noise explains.
+) -> tuple[str, ...]:
+    """Refuse residuals that are too large, or much larger than noise explains; or note it.
 
-    The tensor before it is factored has room for sums of heads. If that room explains far more
-    than its share of what one head leaves over (an F-test), there is more than one head.
+    The tensor before it is factored has room for sums of heads. If that room explains more than
+    its share of what one head leaves over (an F-test), there is more than one head, or the noise
+    grows with the outputs; if it explains a hundred times its share, the former.
     """
     total = float((samples.Y**2).sum())
     residual = float(np.sqrt(squares / total))
@@ -135,13 +138,19 @@ def _require_fit(
         raise _wrong(spec, residual, tolerance)
     room = samples.Y.size - forms.freedom - _dimension(spec)
     if residual < _ROUNDING or forms.freedom < _ENOUGH or room <= 0:
-        return
+        return ()
     ratio = (squares - forms.squares) / room / (forms.squares / forms.freedom)
-    if ratio > 1 + 8 * np.sqrt(2 / room + 2 / forms.freedom) + 20 / room:
+    if ratio > _REFUSED:
         raise NotThisLayer(
             f"one head of {str(spec)!r} leaves a relative residual of {residual:.1e}, of which "
             f"noise explains {np.sqrt(forms.squares / total):.1e}: a sum of heads, or a larger a"
         )
+    if ratio < 1 + 8 * np.sqrt(2 / room + 2 / forms.freedom) + 20 / room:
+        return ()
+    return (
+        f"one head leaves {np.sqrt(ratio):.1f} times the residuals that even noise would: a small "
+        "second head, or noise that grows with the outputs",
+    )
 
 
 def _dimension(spec: Network) -> int:

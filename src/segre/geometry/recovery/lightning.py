@@ -121,8 +121,8 @@ def _strong_slice(T: Array) -> tuple[Array, Array]:
     outputs, queries = len(T), T.shape[-1]
     if T.dtype == object:
         o, f = np.argwhere((T != 0).any(axis=(1, 2)))[0]
-        units = Rational().constant(np.eye(outputs, dtype=int)), np.eye(queries, dtype=int)
-        return units[0][o], Rational().constant(units[1])[f]
+        c, e = (np.arange(outputs) == o).astype(int), (np.arange(queries) == f).astype(int)
+        return Rational().constant(c), Rational().constant(e)
     c = np.linalg.svd(T.reshape(outputs, -1), full_matrices=False)[0][:, 0]
     e = np.linalg.svd(T.reshape(-1, queries), full_matrices=False)[2][0]
     return c, e

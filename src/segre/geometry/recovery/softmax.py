@@ -14,11 +14,11 @@ from segre.fields.interface import Array
 from segre.geometry.recovery.lightning import Head
 from segre.geometry.recovery.samples import BlackBox, NotDetermined, Samples
 
-_ROUNDS = 60
+_ROUNDS = 40
 _CERTAIN = 1e-6  # shares nearer to 0 or 1 than this are cut off: their scores are not readable
-_NOISY = 0.6
+_NOISY = 0.6  # shares farther than this from 1/2 are neither 0, 1 nor between
 _LARGEST, _SMALLEST = 4.0, 0.25  # largest score among the queries
-_FARTHEST = 1e6  # inputs larger than this are not tried: A is zero
+_NEAREST, _FARTHEST = 1e-6, 1e6  # inputs smaller or larger than this are not tried
 
 
 def probe(box: BlackBox, d: int, outputs: int, t: int) -> tuple[Head, Samples, float, int]:
@@ -41,7 +41,7 @@ def probe(box: BlackBox, d: int, outputs: int, t: int) -> tuple[Head, Samples, f
         largest = float(np.abs(scores).max())
         if np.abs(shares - 0.5).max() > _NOISY:
             break  # no mixture at all: noise, which smaller inputs would make worse
-        if largest > _LARGEST:
+        if largest > _LARGEST and size > _NEAREST:
             size *= np.sqrt(1 / largest)
         elif largest < _SMALLEST and size < _FARTHEST:
             size *= min(16.0, np.sqrt(1 / max(largest, 1e-30)))

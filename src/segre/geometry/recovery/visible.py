@@ -1,4 +1,4 @@
-"""Which numbers does a function determine of its weights, and how precisely do samples show them?
+"""Which numbers does a function determine of its weights?
 
 Of a layer: V and A = K^T Q of each head. Of a stack of one-head layers (docs/mathematics.md,
 section 2): L = V_l ... V_1 and M_i = U^T A_i U with U = V_{i-1} ... V_1. In lightning attention a
@@ -13,12 +13,9 @@ from segre.errors import UnsupportedError
 from segre.fields.dual import Dual, DualArray
 from segre.fields.interface import Array, E, Field
 from segre.fields.real import Real
-from segre.geometry.memory import inputs_at_once
-from segre.geometry.recovery.samples import NotDetermined, Samples
-from segre.network import LayerWeights, forward, jacobian, layer_starts, slots, unflatten
+from segre.geometry.recovery.samples import NotDetermined
+from segre.network import LayerWeights, layer_starts, slots, unflatten
 from segre.spec import Network
-
-_SMALL = 1e-9  # singular values below this, relative to the largest, are directions of the fiber
 
 
 def scale_pivot(A: Array) -> tuple[int, int]:
@@ -77,33 +74,15 @@ def canonical(spec: Network, vector: Array) -> list[Array]:
     return _rescale(field, spec, found, _pivots(spec, found))
 
 
-def standard_errors(spec: Network, vector: Array, samples: Samples) -> list[Array]:
-    """How far off each entry of `canonical` may be, if residuals are independent noise.
-
-    The variance of the noise is that of the residuals. It passes through the Jacobian of the
-    outputs to the weights, up to the directions that no output sees, and through the derivative
-    of `canonical`, which does not see them either.
-    """
-    P = spec.parameters
-    R, left = compressed(spec, vector, samples)
-    norms = np.linalg.norm(R, axis=0)
-    norms[norms == 0] = 1.0
-    _, sizes, rows = np.linalg.svd(R / norms)
-    rank = int((sizes > _SMALL * sizes[0]).sum())
-    freedom = samples.Y.size - rank
-    if freedom <= 0:
-        raise NotDetermined(
-            f"{samples.Y.size} outputs for {rank} unknowns leave nothing to estimate an error "
-            "from; give more inputs"
-        )
-    noise = np.sqrt(left / freedom)
-    seeds = np.eye(P)
+def derivatives(spec: Network, vector: Array) -> list[Array]:
+    """The derivatives of `canonical` by the weights, which are the last axis."""
+    seeds = np.eye(spec.parameters)
     moving = [
         LayerWeights(
             **{
                 slot.name: DualArray(
                     vector[slot.range].reshape(slot.shape),
-                    seeds[slot.range].reshape(*slot.shape, P),
+                    seeds[slot.range].reshape(*slot.shape, spec.parameters),
                 )
                 for slot in slots(layer, start)
             }
@@ -113,32 +92,7 @@ def standard_errors(spec: Network, vector: Array, samples: Samples) -> list[Arra
     pivots = _pivots(spec, matrices(Real(), spec, _layers(spec, vector)))
     dual = Dual(Real())
     found = _rescale(dual, spec, matrices(dual, spec, moving), [DualArray(p) for p in pivots])
-    spread = rows[:rank].T / (sizes[:rank] * norms[:, None])
-    errors = []
-    for matrix in found:
-        assert matrix.tangent is not None
-        errors.append(noise * np.linalg.norm(matrix.tangent @ spread, axis=-1))
-    return errors
-
-
-def compressed(spec: Network, vector: Array, samples: Samples) -> tuple[Array, float]:
-    """The triangle R of the Jacobian (R^T R = J^T J), and the sum of squared residuals."""
-    R, _, squares = triangle(spec, vector, samples)
-    return R, squares
-
-
-def triangle(spec: Network, vector: Array, samples: Samples) -> tuple[Array, Array, float]:
-    """R and z = Q^T r of J = Q R with residuals r, and r^T r; some inputs at a time."""
-    P = spec.parameters
-    kept = np.zeros((0, P + 1))
-    step = inputs_at_once(spec)
-    for i in range(0, len(samples), step):
-        X, Y = samples.X[i : i + step], samples.Y[i : i + step]
-        J = jacobian(Real(), spec, vector, X).reshape(-1, P)
-        r = (forward(Real(), spec, vector, X) - Y).reshape(-1, 1)
-        rows = np.concatenate([kept, np.concatenate([J, r], axis=1)])
-        kept = np.asarray(np.linalg.qr(rows, mode="r"))
-    return kept[:P, :P], kept[:P, P], float(kept[:, P] @ kept[:, P])
+    return [matrix.tangent for matrix in found if matrix.tangent is not None]
 
 
 def _layers(spec: Network, vector: Array) -> list[LayerWeights[Array]]:

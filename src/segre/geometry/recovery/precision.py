@@ -1,0 +1,39 @@
+"""How precisely do samples show what is visible of the weights?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from segre.fields.interface import Array
+from segre.geometry.recovery.descent import triangle
+from segre.geometry.recovery.samples import NotDetermined, Samples
+from segre.geometry.recovery.visible import derivatives
+from segre.spec import Network
+
+_SMALL = 1e-9  # singular values below this, relative to the largest, are directions of the fiber
+
+
+def standard_errors(spec: Network, vector: Array, samples: Samples) -> list[Array]:
+    """How far off each entry of `canonical` may be, if residuals are independent noise.
+
+    The variance of the noise is that of the residuals. It passes through the Jacobian of the
+    outputs to the weights, up to the directions that no output sees, and through the derivative
+    of `canonical`, which does not see them either.
+    """
+    R, _, squares = triangle(spec, vector, samples)
+    norms = np.linalg.norm(R, axis=0)
+    norms[norms == 0] = 1.0
+    _, sizes, rows = np.linalg.svd(R / norms)
+    rank = int((sizes > _SMALL * sizes[0]).sum())
+    freedom = samples.Y.size - rank
+    if freedom <= 0:
+        raise NotDetermined(
+            f"{samples.Y.size} outputs for {rank} unknowns leave nothing to estimate an error "
+            "from; give more inputs"
+        )
+    noise = np.sqrt(squares / freedom)
+    spread = rows[:rank].T / (sizes[:rank] * norms[:, None])
+    return [
+        np.asarray(noise * np.linalg.norm(slope @ spread, axis=-1))
+        for slope in derivatives(spec, vector)
+    ]
