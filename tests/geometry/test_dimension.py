@@ -165,6 +165,12 @@ def test_too_few_inputs_would_understate_the_rank() -> None:
     assert found.inputs > 172 // 30 + 1
 
 
+def test_an_upper_bound_that_is_too_small_is_noticed() -> None:
+    net = Network.parse("softmax/d=4,4,4/a=2/t=3")
+    with pytest.raises(AssertionError, match="above the upper bound"):
+        jacobian_rank(Point.draw(net, 0), 39)
+
+
 def test_without_a_tight_bound_the_rank_stops_by_itself() -> None:
     net = Network.parse("softmax/d=4,4,4/a=2/t=3")
     assert jacobian_rank(Point.draw(net, 0), net.parameters).rank == 40

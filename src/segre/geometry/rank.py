@@ -41,9 +41,9 @@ class JacobianRank:
 
 
 def jacobian_rank(point: Point, at_most: int, progress: Progress = quiet) -> JacobianRank:
-    """Add inputs until the rank is `at_most`, or several more inputs add nothing.
+    """Add inputs until the rank is `at_most` and one more adds nothing, or several add nothing.
 
-    An input that adds nothing to the row space at generic weights means that no input does,
+    A rank above `at_most` would be a mistake in an upper bound, so it is looked for. An input that adds nothing to the row space at generic weights means that no input does,
     but for accidents mod p; hence several, with all their outputs. While the rank grows, an
     input is asked for little more outputs than the last one could use.
     """
@@ -73,6 +73,13 @@ def jacobian_rank(point: Point, at_most: int, progress: Progress = quiet) -> Jac
             idle, wanted = idle + (asked == outputs), 1
             asked = outputs
         progress("Jacobian rank mod p", space.rank, at_most)
+    if space.rank == at_most:
+        space.add(point.jacobian_rows(seen, 1))
+    if space.rank > at_most:
+        raise AssertionError(
+            f"{spec}: the Jacobian has a rank above the upper bound {at_most}; this is a bug in "
+            "segre, please report it"
+        )
     return JacobianRank(seen, [fed[row] for row in space.pivot_rows], space.pivot_columns)
 
 

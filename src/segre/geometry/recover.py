@@ -85,6 +85,11 @@ def recover(
     >>> np.allclose(found.V, truth[0], rtol=1e-12), np.allclose(found.A, truth[1], atol=1e-12)
     (True, True)
     """
+    if not isinstance(source, Samples) and not callable(source):
+        raise SegreError(
+            f"{type(source).__name__} is not a source; allowed: Samples (Samples.read for a file) "
+            "or a function of X"
+        )
     _require_sensible(starts, oversample, size, seed)
     net = _network(source, spec, a)
     require_supported(net)

@@ -47,7 +47,7 @@ def descend(spec: Network, samples: Samples, start: Array, steps: int = 300) -> 
             break
         moved = R @ step
         foreseen = -float(moved @ (2 * z + moved))
-        ratio = (squares - after) / foreseen if foreseen > 0 else 1.0
+        ratio = min((squares - after) / foreseen, 1.0) if foreseen > 0 else 1.0
         damping = max(damping * max(0.2, 1 - (2 * ratio - 1) ** 3), 1e-16)
         stalled = stalled + 1 if squares - after < 1e-4 * squares else 0
         x = np.asarray(x + step)

@@ -13,7 +13,7 @@ from segre.fields.rational import Rational
 from segre.geometry.recovery.answer import Recovered, measured
 from segre.geometry.recovery.descent import descend, misfit, squared_error
 from segre.geometry.recovery.fit import inputs_needed, weights_of
-from segre.geometry.recovery.lightning import Forms, Head, factor, quadratic_forms, tensor
+from segre.geometry.recovery.lightning import Forms, Head, factor, miss, quadratic_forms
 from segre.geometry.recovery.samples import (
     BlackBox,
     NotDetermined,
@@ -42,11 +42,11 @@ def lightning_layer(spec: Network, samples: Samples, tolerance: float, memory: i
     if samples.exact:
         return _exactly(spec, samples, forms)
     candidates = factor(forms.T)
-    misses = [relative(tensor(head) - forms.T, forms.T) for head in candidates]
+    misses = [relative(miss(head, forms.T), forms.T) for head in candidates]
     close = max(3 * min(misses), _ROUNDING)
     fitted: list[tuple[float, Array]] = []
-    for head, miss in zip(candidates, misses, strict=True):
-        if miss <= close:
+    for head, missed in zip(candidates, misses, strict=True):
+        if missed <= close:
             vector = descend(spec, samples, weights_of(spec, head))
             fitted.append((squared_error(spec, vector, samples), vector))
     fitted.sort(key=lambda pair: pair[0])
@@ -87,7 +87,7 @@ def _exactly(spec: Network, samples: Samples, forms: Forms) -> Recovered:
     heads = [
         Head(*normalise_scale(*head))
         for head in (factor(forms.T) if forms.T.any() else [])
-        if (tensor(head) == forms.T).all() and _reproduces(spec, head, samples)
+        if not miss(head, forms.T).any() and _reproduces(spec, head, samples)
     ]
     if not heads:
         raise NotThisLayer(

@@ -1,9 +1,10 @@
 """One lightning layer from samples: a linear system, then a factorisation.
 
 Output o at query q is sum_k v_o(x_k) a_f(x_k) x_qf, summed over f: linear in the tensor
-T[o, i, j, f], the symmetric matrices of the quadratic forms v_o a_f. The system has the same
-matrix for every o. Then v_o and a_f are found as the factors of the forms: they are unique up to
-one scale, and if V and A both have rank one up to an exchange (docs/recovery.md has the proof).
+T[o, i, j, f], the symmetric matrices of the quadratic forms v_o a_f (half of the tensor in
+`segre.geometry.coefficients`). The system has the same matrix for every o. Then v_o and a_f are
+found as the factors of the forms: they are unique up to one scale, and if V and A both have rank
+one up to an exchange (docs/recovery.md has the proof).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from segre.fields.linear import Floats, LinearAlgebra, Rationals
 from segre.fields.prime import PRIMES, Prime
 from segre.fields.rank import Echelon
 from segre.fields.rational import Rational
+from segre.geometry.coefficients import coefficient_tensor
 from segre.geometry.recovery.samples import NotThisLayer, Samples, TooFewInputs
 
 
@@ -100,10 +102,9 @@ def factor(T: Array) -> list[Head]:
     return found
 
 
-def tensor(head: Head) -> Array:
-    """T[o, i, j, f] = (V[o, i] A[j, f] + V[o, j] A[i, f]) / 2."""
-    product = np.multiply.outer(head.V, head.A)
-    return (product + product.swapaxes(1, 2)) / 2
+def miss(head: Head, T: Array) -> Array:
+    """What the tensor of a head has more than T."""
+    return coefficient_tensor(head.V, head.A) / 2 - T
 
 
 def _other(T: Array, A: Array) -> Array:

@@ -29,7 +29,7 @@ def scale_pivot(A: Array) -> tuple[int, int]:
         index = int(np.argmax(flat != 0))
     else:
         size = np.abs(flat)
-        index = int(np.argmax(size >= size.max() * (1 - 1e-9)))
+        index = int(np.argmax(size > size.max() * (1 - 1e-6)))  # rounding must not choose
     if not flat[index]:
         raise NotDetermined("A is zero: a lightning head without scores is the zero function")
     return index // A.shape[1], index % A.shape[1]
