@@ -29,8 +29,9 @@ def span(index: list[int]) -> Index:
     return index
 
 
-def subtract_product(field: Prime, C: Array, X: Array, Y: Array) -> None:
-    """C <- C - X Y mod p in place, tile by tile so that reductions happen in cache."""
+def subtract_product(field: Prime, C: Array, X: Array, Y: Array, out: Array | None = None) -> None:
+    """out <- C - X Y mod p (in place by default), in tiles so that reductions happen in cache."""
+    out = C if out is None else out
     m, n = C.shape
     if not C.size:
         return
@@ -39,14 +40,16 @@ def subtract_product(field: Prime, C: Array, X: Array, Y: Array) -> None:
     product, scratch = _tiles(tall * wide)
     for j in range(0, n, wide):
         for i in range(0, m, tall):
-            tile = C[i : i + tall, j : j + wide]
+            source = C[i : i + tall, j : j + wide]
+            tile = out[i : i + tall, j : j + wide]
             P = product[: tile.size].reshape(tile.shape)
             quotient = scratch[: tile.size].reshape(tile.shape)
             for k in range(0, X.shape[1], inner):
                 np.matmul(X[i : i + tall, k : k + inner], Y[k : k + inner, j : j + wide], out=P)
-                np.subtract(tile, P, out=P)
+                np.subtract(source, P, out=P)
                 field.reduce_with(P, quotient)
                 tile[...] = P
+                source = tile
 
 
 _thread = threading.local()

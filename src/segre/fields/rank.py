@@ -41,8 +41,11 @@ class Echelon:
         self.pivot_rows: list[int] = []
         self._seen = 0
         self._in_order = True
-        rows = columns if capacity is None else min(capacity, columns)
-        self._B = np.empty((rows, columns))
+        # B is rank x (columns - rank); as the rank grows it moves between two buffers
+        rows = min(columns // 2, columns if capacity is None else capacity)
+        self._held, self._spare = (np.empty(rows * (columns - rows)) for _ in range(2))
+        self._B = np.empty((0, columns))
+        self._free = np.empty(0)
 
     @property
     def pivot_columns(self) -> list[int]:
@@ -50,18 +53,23 @@ class Echelon:
         return [int(c) for c in self.order[: self.rank]]
 
     def residual(self, rows: Array) -> Array:
-        """What of `rows` lies outside the row space, in the free columns."""
+        """What of `rows` lies outside the row space, in the free columns; valid until the next."""
         r = self.rank
+        size = len(rows) * (self.columns - r)
+        if self._free.size < size:  # kept, since asking for fresh pages again is not free
+            self._free = np.empty(size)
+        free = self._free[:size].reshape(len(rows), -1) if size else np.empty((len(rows), 0))
         if self._in_order:
-            pivot, free = rows[:, :r], np.array(rows[:, r:])
+            pivot, free[...] = rows[:, :r], rows[:, r:]
         else:
-            pivot, free = rows[:, self.order[:r]], rows[:, self.order[r:]]
+            pivot = rows[:, self.order[:r]]
+            np.take(rows, self.order[r:], axis=1, out=free, mode="clip")
         if r:
             used = pivot.any(axis=0)
             if _mostly(used):
-                subtract_product(self.field, free, pivot, self._B[:r, r:])
+                subtract_product(self.field, free, pivot, self._B)
             elif used.any():
-                subtract_product(self.field, free, pivot[:, used], self._B[:r, r:][used])
+                subtract_product(self.field, free, pivot[:, used], self._B[used])
         return free
 
     def add(self, rows: Array) -> int:
@@ -82,7 +90,7 @@ class Echelon:
         """A basis of the vectors orthogonal to every row, one per row: [-B^T | I]."""
         r, n = self.rank, self.columns
         basis = np.zeros((n - r, n))
-        basis[:, self.order[:r]] = -self._B[:r, r:].T
+        basis[:, self.order[:r]] = -self._B.T
         basis[np.arange(n - r), self.order[r:]] = 1
         return basis
 
@@ -96,13 +104,13 @@ class Echelon:
         s = len(chosen)
         inverse = tableau[:, span(pivots)][span(chosen)]
         self._bring_forward(W, pivots)
-        if r + s > len(self._B):
-            self._B = np.concatenate([self._B, np.empty((max(s, len(self._B)), self.columns))])
-        new = self._B[r : r + s, r + s :]
+        B = self._grown(r + s, W.shape[1] - s)
+        new = B[r:]
         new[...] = 0
         subtract_product(self.field, new, -inverse, W[span(chosen), s:])
         if r:
-            self._clear(self._B[:r, r + s :], self._B[:r, r : r + s].copy(), new)
+            self._clear(B[:r], new)
+        self._held, self._spare, self._B = self._spare, self._held, B
         self.rank += s
         self.pivot_rows += index[chosen].tolist()
         left = np.ones(rows, dtype=bool)
@@ -112,16 +120,30 @@ class Echelon:
             subtract_product(self.field, rest, W[left, :s], new)
         return rest, index[left]
 
-    def _clear(self, B: Array, coefficients: Array, new: Array) -> None:
-        """Subtract the new pivot rows from the old ones, where there is anything to subtract."""
+    def _grown(self, rows: int, columns: int) -> Array:
+        """Room for the next B in the spare buffer."""
+        size = rows * columns
+        if self._spare.size < size:
+            self._spare = np.empty(max(size, 2 * self._spare.size))
+        return self._spare[:size].reshape(rows, columns)
+
+    def _clear(self, out: Array, new: Array) -> None:
+        """out <- the old rows without their new pivot columns: B[:, s:] - B[:, :s] new.
+
+        Symmetry generators are mostly zero: then only the part that changes is computed.
+        """
+        s = len(new)
+        coefficients, rest = self._B[:, :s], self._B[:, s:]
         rows, columns = coefficients.any(axis=1), new.any(axis=0)
         if _mostly(rows) and _mostly(columns):
-            subtract_product(self.field, B, coefficients, new)
-        elif rows.any():
+            subtract_product(self.field, rest, coefficients, new, out)
+            return
+        out[...] = rest
+        if rows.any():
             block = np.ix_(rows, columns)
-            part = B[block]
+            part = rest[block]
             subtract_product(self.field, part, coefficients[rows], new[:, columns])
-            B[block] = part
+            out[block] = part
 
     def _fill_front(self, W: Array, front: int) -> None:
         """Exchange zero columns at the front for non-zero ones from the back."""
@@ -144,7 +166,7 @@ class Echelon:
         if not isinstance(span(final), slice):
             r = self.rank
             self._in_order = False
-            for matrix in (W, self._B[:r, r:]):
+            for matrix in (W, self._B):
                 matrix[:, :s] = matrix[:, final]
             self.order[r : r + s] = self.order[r:][final]
 
@@ -154,7 +176,7 @@ class Echelon:
             return
         r = self.rank
         self._in_order = False
-        for matrix in (W, self._B[:r, r:]):
+        for matrix in (W, self._B):
             kept = matrix[:, x]
             matrix[:, x] = matrix[:, y]
             matrix[:, y] = kept

@@ -43,9 +43,10 @@ class JacobianRank:
 def jacobian_rank(point: Point, at_most: int, progress: Progress = quiet) -> JacobianRank:
     """Add inputs until the rank is `at_most` and one more adds nothing, or several add nothing.
 
-    A rank above `at_most` would be a mistake in an upper bound, so it is looked for. An input that adds nothing to the row space at generic weights means that no input does,
-    but for accidents mod p; hence several, with all their outputs. While the rank grows, an
-    input is asked for little more outputs than the last one could use.
+    A rank above `at_most` would be a mistake in an upper bound, so it is looked for. An input that
+    adds nothing to the row space at generic weights means that no input does, but for accidents
+    mod p; hence several, with all their outputs. While the rank grows, an input is asked for little
+    more outputs than the last one could use.
     """
     spec = point.spec
     outputs = spec.widths[-1] * spec.t
