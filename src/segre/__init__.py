@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from segre.finding import Finding
     from segre.geometry.closed_form import closed_form
     from segre.geometry.dimension import dimension
-    from segre.geometry.fiber import canonical
-    from segre.geometry.group import connect, sample
+    from segre.geometry.fiber import canonical, connect, sample
     from segre.geometry.recover import recover
     from segre.geometry.same import same_function
     from segre.geometry.strata import classify
@@ -38,11 +37,11 @@ _HOMES = {
     "certify": "segre.certificate",
     "classify": "segre.geometry.strata",
     "closed_form": "segre.geometry.closed_form",
-    "connect": "segre.geometry.group",
+    "connect": "segre.geometry.fiber",
     "dimension": "segre.geometry.dimension",
     "recover": "segre.geometry.recover",
     "same_function": "segre.geometry.same",
-    "sample": "segre.geometry.group",
+    "sample": "segre.geometry.fiber",
     "verify": "segre.referee",
     "write_certificate": "segre.certificate",
 }

@@ -44,7 +44,7 @@ def move(
     seed: Seed = 0,
 ) -> None:
     """Write another point of the same fiber: other weights, the same function."""
-    from segre.geometry.group import sample
+    from segre.geometry.fiber import sample
     from segre.weights import Weights
 
     weights = Weights.read(file)

@@ -1,160 +1,202 @@
-"""Which weights are the same function? Their normal form says.
+"""The fiber of a function: the normal form of its weights, other points of it, and the way there.
 
-The normal form of weights is their effective network (geometry/effective.py): bilinear forms and
-value maps on canonical coordinates, heads in canonical order, lightning scales fixed. Equal normal
-forms mean equal functions, for all weights. On generic fibers equal functions mean equal normal
-forms; for one lightning layer (its polynomial) and one softmax layer this holds for all weights,
-up to heads with equal scores.
+`canonical` is in normal_form.py; here weights are moved along their fiber, and two weights are
+connected by the group element between them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.fields.linear import Floats, LinearAlgebra, Rationals
-from segre.fields.rational import Rational
-from segre.geometry.effective import Effective, effective
-from segre.geometry.reach import silent
-from segre.geometry.strata import factor
+from segre.fields.linear import LinearAlgebra
+from segre.geometry.effective import forms_read, occurring_tokens
+from segre.geometry.group import GroupElement, random_element
+from segre.geometry.normal_form import Canonical, Difference, canonical, difference
+from segre.geometry.strata import factor, swapped
 from segre.network import LayerWeights
-from segre.spec import Network
-from segre.weights import Weights, common_kind
+from segre.weights import Weights
 
-TOLERANCE = 1e-8
+__all__ = ["Connection", "canonical", "connect", "sample"]
 
 
-@dataclass(frozen=True)
-class Canonical:
-    """The normal form: named invariants in a fixed order.
+def sample(weights: Weights, seed: int = 0) -> Weights:
+    """Another point of the fiber: a random symmetry, and random additions that nothing notices.
 
-    For floats, `condition` is the largest condition number of a basis on the way: invariants are
-    accurate to about condition times 1e-16.
+    One lightning head with rank V = rank A = 1 may also be swapped to its other sheet.
     """
-
-    effective: Effective
-    invariants: tuple[tuple[str, Array], ...]
-    exact: bool
-
-    @property
-    def condition(self) -> float:
-        """How much rounding may have been amplified (1 if exact)."""
-        return self.effective.condition
-
-    def weights(self) -> Weights | None:
-        """Weights of the same spec in normal form; None where only sums of heads are visible."""
-        return _normal_weights(self)
+    rng = np.random.default_rng([seed, 1])
+    moved = random_element(weights, seed).apply(weights)
+    moved = _add_invisible(moved, rng)
+    spec = weights.spec
+    if spec.depth == 1 and spec.one_headed and spec.score == "lightning" and rng.random() < 0.5:
+        moved = _swap_sheets(moved)
+    return moved
 
 
-@dataclass(frozen=True)
-class Difference:
-    """The first invariant in which two weights differ, and by how much (relative)."""
+def _add_invisible(weights: Weights, rng: np.random.Generator) -> Weights:
+    """Write what nobody reads, then read outside of what can occur (in this order)."""
+    algebra = weights.algebra
 
-    invariant: str
-    residual: float
+    def some(*shape: int) -> Array:
+        drawn = rng.integers(-3, 4, shape) if weights.exact else rng.standard_normal(shape)
+        return weights.field.constant(drawn)
 
-
-def canonical(weights: Weights) -> Canonical:
-    """The normal form of weights.
-
-    >>> from segre.geometry.group import sample
-    >>> w = Weights.random(Network.parse("softmax/d=3,3,3/a=2/t=3"), exact=True)
-    >>> difference(canonical(w), canonical(sample(w, seed=1))) is None
-    True
-    """
-    reduced = effective(weights)
-    invariants: list[tuple[str, Array]] = []
-    for i, layer in enumerate(reduced.layers, 1):
-        if layer.merged is not None:
-            invariants.append((f"layer {i}: {_merged_name(weights.spec)}", layer.merged))
-        for h, (A, V) in enumerate(zip(layer.A, layer.V, strict=True), 1):
-            head = f", head {h}" if len(layer.A) > 1 else ""
-            invariants.append((f"layer {i}{head}: scores (A on effective tokens)", A))
-            invariants.append((f"layer {i}{head}: values (V on effective tokens)", V))
-    return Canonical(reduced, tuple(invariants), weights.exact)
-
-
-def difference(one: Canonical, two: Canonical, tolerance: float = TOLERANCE) -> Difference | None:
-    """The first invariant that differs, or None; floats are compared relative to their size."""
-    for (name, x), (other, y) in zip(one.invariants, two.invariants, strict=False):
-        if name != other or x.shape != y.shape:
-            return Difference(f"{name}: shape {x.shape} against {y.shape}", float("inf"))
-        x, y = common_kind([x, y])
-        if x.dtype == object:
-            if not all(a == b for a, b in zip(x.reshape(-1), y.reshape(-1), strict=True)):
-                return Difference(name, _relative(*common_kind([x, y.astype(float)])))
-        elif _relative(x, y) > tolerance:
-            return Difference(name, _relative(x, y))
-    if len(one.invariants) != len(two.invariants):
-        return Difference("number of heads and layers", float("inf"))
-    return None
-
-
-def largest_residual(one: Canonical, two: Canonical) -> float:
-    """The largest relative difference of two normal forms of the same shape."""
-    pairs = zip(one.invariants, two.invariants, strict=True)
-    return max(_relative(*common_kind([x, y.astype(float)])) for (_, x), (_, y) in pairs)
-
-
-def _relative(x: Array, y: Array) -> float:
-    size = max(float(np.linalg.norm(x)), float(np.linalg.norm(y)))
-    return float(np.linalg.norm(x - y)) / size if size else 0.0
-
-
-def _merged_name(spec: Network) -> str:
-    if silent(spec):
-        return "sum of value maps"
-    return "coefficients of the polynomial" if spec.depth == 1 else "sum of V (x) A over heads"
-
-
-def _normal_weights(form: Canonical) -> Weights | None:
-    """Put the effective network into the shapes of the spec, padded with zeros."""
-    reduced = form.effective
-    spec = reduced.spec
-    algebra: LinearAlgebra = Rationals() if form.exact else Floats()
-    if any(layer.merged is not None for layer in reduced.layers):
-        return None
     layers = []
-    for i, (layer, target) in enumerate(zip(reduced.layers, spec.layers, strict=True)):
-        heads: list[Head] = []
-        for A, V in zip(layer.A, layer.V, strict=True):
-            if algebra.rank(A) > target.attention.a:
-                return None  # a symmetric part: its rank may exceed that of the scores
-            K, Q = factor(algebra, A, target.attention.a)
-            wide = _padded(V, target.width_out if i + 1 < spec.depth else len(V), target.width_in)
-            K, Q = (_padded(M, target.attention.a, target.width_in) for M in (K, Q))
-            if target.attention.dv is None:
-                heads.append((K, Q, wide, None))
-                continue
-            out_T, value = factor_through(algebra, wide, target.attention.dv)
-            heads.append((K, Q, value, out_T))
-        layers.append(stacked(heads))
-    return Weights.of_layers(spec, layers)
+    for own, form in zip(weights.layers, forms_read(weights), strict=True):
+        unread = algebra.null_space(form)
+        last = "W_V" if own.W_O is None else "W_O"
+        written = getattr(own, last)
+        added = unread.T @ some(len(written), len(unread), written.shape[2])
+        layers.append(replace(own, **{last: written + added}))
+    weights = Weights.of_layers(weights.spec, layers)
+    layers = []
+    for own, image in zip(weights.layers, occurring_tokens(weights), strict=True):
+        blind = algebra.null_space(image.T)
+        tensors = {
+            name: getattr(own, name) + some(*getattr(own, name).shape[:2], len(blind)) @ blind
+            for name in ("W_K", "W_Q", "W_V")
+        }
+        layers.append(replace(own, **tensors))
+    return Weights.of_layers(weights.spec, layers)
 
 
-Head = tuple[Array, Array, Array, Array | None]
+def _swap_sheets(weights: Weights) -> Weights:
+    own, algebra = weights.layers[0], weights.algebra
+    V, A = own.W_V[0], own.W_K[0].T @ own.W_Q[0]
+    if algebra.rank(V) != 1 or algebra.rank(A) != 1:
+        return weights
+    other_V, other_A = swapped(algebra, V, A)
+    K, Q = factor(algebra, other_A, weights.spec.layers[0].attention.a)
+    return Weights.of_layers(weights.spec, [LayerWeights(K[None], Q[None], other_V[None])])
 
 
-def stacked(heads: list[Head]) -> LayerWeights[Array]:
-    """The tensors of a layer from (W_K, W_Q, W_V, W_O) of its heads."""
-    outs = [out for *_, out in heads if out is not None]
-    K, Q, V = (np.stack([head[n] for head in heads]) for n in range(3))  # type: ignore[misc]
-    return LayerWeights(K, Q, V, np.stack(outs) if outs else None)
+@dataclass(frozen=True)
+class Connection:
+    """Whether two weights lie on one generic fiber, and how to get from one to the other.
+
+    `element` takes the first to the second, up to `residual` (relative, zero if exact). It is None
+    where the weights also differ in directions that no input notices, or where only sums over
+    heads are visible; `note` then says so.
+    """
+
+    same: bool
+    difference: Difference | None = None
+    element: GroupElement | None = None
+    swapped: bool = False
+    residual: float | None = None
+    note: str = ""
 
 
-def factor_through(algebra: LinearAlgebra, matrix: Array, inner: int) -> tuple[Array, Array]:
-    """A matrix of rank at most `inner` as a product (rows x inner) (inner x columns)."""
-    pivots = algebra.pivots(matrix)
-    columns = matrix[:, pivots]
-    rows = algebra.pivots(columns.T)
-    coordinates = algebra.solve(columns[rows], matrix[rows])
-    return _padded(columns, len(matrix), inner), _padded(coordinates, inner, matrix.shape[1])
+def connect(one: Weights, two: Weights) -> Connection:
+    """The symmetry that takes `one` to `two`, or the first invariant that differs."""
+    first, second = canonical(one), canonical(two)
+    found = difference(first, second)
+    if found is not None:
+        return Connection(False, found)
+    if one.spec != two.spec or one.exact != two.exact:
+        return Connection(True, note="equal functions of different architectures or numbers")
+    if one.spec.depth == 1 and one.spec.one_headed and one.spec.score == "lightning":
+        return _connect_one_layer(one, two)
+    merged = any(layer.merged is not None for layer in first.effective.layers)
+    if merged or first.effective.widths[1:-1] != one.spec.widths[1:-1]:
+        what = "only sums over heads are visible" if merged else "some directions are invisible"
+        return Connection(True, note=f"equal effective networks; {what}, so no element is named")
+    return _checked(one, two, _element_between(one, two, first, second))
 
 
-def _padded(matrix: Array, rows: int, columns: int) -> Array:
-    blank = np.zeros((rows, columns))
-    out = Rational().constant(blank) if matrix.dtype == object else blank
-    out[: matrix.shape[0], : matrix.shape[1]] = matrix
-    return out
+def _checked(
+    one: Weights, two: Weights, element: GroupElement | None, swap: bool = False
+) -> Connection:
+    if element is None:
+        note = "the basis of a head is not determined by its rows, so no element is named"
+        return Connection(True, swapped=swap, note=note)
+    moved = element.apply(one).vector
+    if one.exact:
+        equal = all(a == b for a, b in zip(moved, two.vector, strict=True))
+        residual = 0.0 if equal else float("inf")
+    else:
+        residual = float(np.linalg.norm(moved - two.vector) / np.linalg.norm(two.vector))
+    return Connection(True, None, element, swap, residual)
+
+
+def _connect_one_layer(one: Weights, two: Weights) -> Connection:
+    """(c V, A / c), after the swap to the other sheet if need be."""
+    for swap, start in ((False, one), (True, _swap_sheets(one))):
+        V, W = start.layers[0].W_V[0], two.layers[0].W_V[0]
+        algebra = one.algebra
+        if algebra.rank(V) == 0 or algebra.rank(W) == 0:
+            return Connection(True, note="the zero function: V = 0 or A = 0, the rest at will")
+        if algebra.rank(np.stack([V.reshape(-1), W.reshape(-1)])) > 1:
+            continue
+        place = int(np.argmax(np.abs(V.reshape(-1).astype(float))))
+        c = W.reshape(-1)[place] / V.reshape(-1)[place]
+        ends = tuple(one.field.constant(np.eye(n, dtype=int)) for n in one.spec.widths)
+        G = _basis_change(algebra, start.layers[0].W_Q[0], two.layers[0].W_Q[0] * c)
+        if G is None:
+            return _checked(start, two, None, swap)
+        element = GroupElement(ends, ((0,),), ((G,),), (None,), ((c,),))
+        return _checked(start, two, element, swap)
+    return Connection(True, note="the zero function: V = 0 or A = 0, the rest at will")
+
+
+def _element_between(
+    one: Weights, two: Weights, first: Canonical, second: Canonical
+) -> GroupElement | None:
+    algebra = one.algebra
+    ends = [one.field.constant(np.eye(n, dtype=int)) for n in one.spec.widths]
+    bases = [
+        algebra.solve(q, p) if 0 < i < one.spec.depth else ends[i]
+        for i, (p, q) in enumerate(
+            zip(first.effective.projections, second.effective.projections, strict=True)
+        )
+    ]
+    order: list[tuple[int, ...]] = []
+    scales: list[tuple[Any, ...]] = []
+    query_key: list[tuple[Array, ...]] = []
+    value_output: list[tuple[Array, ...] | None] = []
+    for i, (mine, other) in enumerate(zip(one.layers, two.layers, strict=True)):
+        a, b = first.effective.layers[i], second.effective.layers[i]
+        source = dict(zip(b.order, a.order, strict=True))
+        ratio: dict[int, Any] = {
+            h: s / t for h, s, t in zip(b.order, a.scales, b.scales, strict=True)
+        }
+        heads = range(len(source))
+        order.append(tuple(source[h] for h in heads))
+        scales.append(tuple(ratio[h] for h in heads))
+        G = [
+            _basis_change(algebra, mine.W_Q[source[h]], ratio[h] * (other.W_Q[h] @ bases[i]))
+            for h in heads
+        ]
+        D: list[Array | None] = []
+        if mine.W_O is not None and other.W_O is not None:
+            for h in heads:
+                change = _basis_change(algebra, mine.W_V[source[h]], other.W_V[h] @ bases[i])
+                if change is None:  # more value dimensions than tokens have: read them off W_O
+                    written = bases[i + 1] @ mine.W_O[source[h]] * ratio[h]
+                    back = _basis_change(algebra, other.W_O[h].T, written.T)
+                    change = None if back is None else back.T
+                D.append(change)
+        known_G, known_D = [g for g in G if g is not None], [d for d in D if d is not None]
+        if len(known_G) < len(G) or len(known_D) < len(D):
+            return None
+        query_key.append(tuple(known_G))
+        value_output.append(tuple(known_D) if D else None)
+    return GroupElement(
+        tuple(bases),
+        tuple(order),
+        tuple(query_key),
+        tuple(value_output),
+        tuple(scales),
+    )
+
+
+def _basis_change(algebra: LinearAlgebra, source: Array, target: Array) -> Array | None:
+    """G with G source = target, if the rows of `source` are independent (else not unique)."""
+    pivots = algebra.pivots(source)
+    if len(pivots) < len(source):
+        return None
+    return np.asarray(algebra.solve(source[:, pivots].T, target[:, pivots].T).T)

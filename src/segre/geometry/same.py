@@ -18,7 +18,13 @@ from segre.fields.draw import Stream
 from segre.fields.interface import Array
 from segre.fields.prime import PRIMES, Prime
 from segre.fields.real import Real
-from segre.geometry.fiber import TOLERANCE, Difference, canonical, difference, largest_residual
+from segre.geometry.normal_form import (
+    TOLERANCE,
+    Difference,
+    canonical,
+    difference,
+    largest_residual,
+)
 from segre.network import forward
 from segre.weights import Weights, common_kind
 
@@ -57,7 +63,7 @@ def same_function(
 ) -> Comparison:
     """Compare two networks on inputs of the same shape.
 
-    >>> from segre.geometry.group import sample
+    >>> from segre.geometry.fiber import sample
     >>> from segre.spec import Network
     >>> w = Weights.random(Network.parse("lightning/d=3,3,3/a=2/t=2"), exact=True)
     >>> same_function(w, sample(w)).verdict, same_function(w, w).proved
