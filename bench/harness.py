@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from threadpoolctl import threadpool_info, threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import segre
 

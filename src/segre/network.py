@@ -156,27 +156,36 @@ def jacobian(
     for layer, derivative in zip(reversed(spec.layers), reversed(local), strict=True):
         if onwards is not None:
             derivative = field.matmul(onwards, derivative)
-        blocks.append(derivative[..., : layer.parameters])
-        onwards = derivative[..., layer.parameters :]
+        inputs = derivative.shape[-1] - layer.parameters
+        blocks.append(derivative[..., inputs:])
+        onwards = derivative[..., :inputs]
     return np.concatenate(blocks[::-1], axis=-1)
 
 
 def _differentiate(
     field: ArrayField, layer: Layer, weights: Array, tokens: Array, by_input: bool
 ) -> tuple[Array, Array]:
-    """A layer's output, and its derivatives by its weights (and by its input, if asked)."""
+    """A layer's output, and its derivatives by its input (if asked) and then its weights.
+
+    Tensors come in the order in which they are used, so that what is computed from the first ones
+    has tangents in few directions.
+    """
     t = tokens.shape[-1]
-    own = layer.parameters
-    directions = own + layer.width_in * t * by_input
-    seeds = field.constant(np.eye(directions))
+    inputs = layer.width_in * t * by_input
+
+    def seeded(value: Array, first: int) -> DualArray:
+        size = prod(value.shape[-3:])
+        seeds = field.constant(np.eye(size, first + size, first))
+        return DualArray(value, seeds.reshape(*value.shape[-3:], first + size))
+
     tensors = {
-        slot.name: DualArray(
-            weights[slot.range].reshape(slot.shape),
-            seeds[slot.range].reshape(*slot.shape, directions),
-        )
+        slot.name: seeded(weights[slot.range].reshape(slot.shape), inputs + slot.start)
         for slot in slots(layer)
     }
-    moving = seeds[own:].reshape(1, 1, layer.width_in, t, directions) if by_input else None
-    out = apply_layer(Dual(field), layer, LayerWeights(**tensors), DualArray(tokens, moving))
+    X = DualArray(tokens)
+    if by_input:
+        X = DualArray(tokens, seeded(tokens[:1], 0).tangent)
+    out = apply_layer(Dual(field), layer, LayerWeights(**tensors), X)
     assert out.tangent is not None
+    directions = inputs + layer.parameters
     return out.value, out.tangent.reshape(len(tokens), layer.width_out * t, directions)

@@ -144,6 +144,25 @@ def test_standard_errors_of_fits(spec: str) -> None:
     assert 0.5 < np.mean(np.minimum(squares, 10)) < 2
 
 
+def test_weakly_seen_directions_are_not_taken_for_symmetries() -> None:
+    """Inputs squeezed to 1e-5 in one direction show A in it to 1e-10 only: errors must say so."""
+    net = Network.parse("softmax/d=2,2/a=2/t=3")
+    ratios = []
+    for seed in range(6):
+        weights = Weights.random(net, seed)
+        rng = np.random.default_rng([seed, 1])
+        turn = np.linalg.qr(rng.standard_normal((2, 2)))[0]
+        X = turn @ np.diag([1.0, 1e-5]) @ turn.T @ rng.standard_normal((60, 2, 3))
+        Y = forward(Real(), net, weights.vector, X)
+        noisy = Samples(X, Y + 1e-13 * rng.standard_normal(Y.shape))
+        vector = descend(net, noisy, weights.vector)
+        (_, A), (_, truth) = canonical(net, vector), canonical(net, weights.vector)
+        error = standard_errors(net, vector, noisy)[1]
+        assert 1e-6 < np.linalg.norm(error) / np.linalg.norm(truth) < 1
+        ratios.append(np.linalg.norm(A - truth) / np.linalg.norm(error))
+    assert max(ratios) < 5
+
+
 def test_noise_needs_a_tolerance_and_then_has_an_error() -> None:
     weights = Weights.random(Network.parse("softmax/d=3,3/a=1/heads=2/t=3"), 0)
     clean = samples_of(weights, 60)

@@ -1,12 +1,16 @@
 """Dual numbers over any array field: a value and its derivatives in D directions.
 
 The tangent of an array of shape S has shape S + (D,): directions come last, so that the
-product rule is two ordinary batched matrix products, with no copies.
+product rule is two ordinary batched matrix products, with no copies. Arrays may have tangents in
+different numbers of directions; those that are missing at the end are zero, so that what does not
+depend on the last variables yet does not carry zeros for them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+import numpy as np
 
 from segre.fields.interface import Array, ArrayField
 
@@ -22,7 +26,6 @@ class DualArray:
 class Dual:
     """Forward-mode differentiation: the field of dual numbers over `base`.
 
-    >>> import numpy as np
     >>> from segre.fields import Real
     >>> x = DualArray(np.array([[3.0]]), np.array([[[1.0]]]))
     >>> F = Dual(Real())
@@ -85,4 +88,10 @@ class Dual:
     def _plus(self, x: Array | None, y: Array | None) -> Array | None:
         if x is None or y is None:
             return y if x is None else x
-        return self.base.add(x, y)
+        if x.shape[-1] == y.shape[-1]:
+            return self.base.add(x, y)
+        short, long = sorted((x, y), key=lambda tangent: tangent.shape[-1])
+        common = self.base.add(short, long[..., : short.shape[-1]])
+        rest = long[..., short.shape[-1] :]
+        rest = np.broadcast_to(rest, (*common.shape[:-1], rest.shape[-1]))
+        return np.concatenate([common, rest], axis=-1)

@@ -100,23 +100,22 @@ def _exchange_few(
     R: list[int] = []
     J: list[int] = []
     rows = list(range(start, stop))
-    skip = 0
     while rows:
-        window = np.flatnonzero(free)[skip : skip + len(rows) + _SLACK].tolist()
+        # columns that depend on pivots have become zero; they must not fill the window
+        live = free & T[span(rows)].any(axis=0)
+        window = np.flatnonzero(live)[: len(rows) + _SLACK].tolist()
         if not window:
             break
         small = T[span(rows)][:, span(window)].copy()
         local_rows, local_columns = _exchange_window(field, small)
-        if not local_rows:
-            skip += len(window)
-            continue
         new_rows = [rows[i] for i in local_rows]
         new_columns = [window[j] for j in local_columns]
         inverse = small[:, span(local_columns)][span(local_rows)]
         pivots = field.matmul(inverse, T[span(new_rows)])
         pivots[:, span(new_columns)] = inverse
         T[span(new_rows)] = pivots
-        others = [i for i in range(start, stop) if i not in set(new_rows)]
+        taken = set(new_rows)
+        others = [i for i in range(start, stop) if i not in taken]
         if others:
             rest = T[others]
             _eliminate(field, T, rest, new_rows, new_columns)
@@ -124,10 +123,7 @@ def _exchange_few(
         free[new_columns] = False
         R += new_rows
         J += new_columns
-        rows = [i for i in rows if i not in set(new_rows)]
-        skip = 0
-        if rows and not T[rows][:, free].any():
-            break
+        rows = [i for i in rows if i not in taken]
     return R, J
 
 

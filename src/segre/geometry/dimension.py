@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from segre.errors import SegreError, UnluckyError
+from segre.fields.threads import threads_for
 from segre.finding import Bound, Evidence, Finding
 from segre.geometry.balls import ball_minor
 from segre.geometry.closed_form import ambient, closed_form
@@ -126,7 +127,8 @@ def prove(
     shortfalls = 0
     for attempt in range(_POINTS):
         try:
-            found = _prove_at(Point.draw(spec, seed, attempt), formula, memory, progress)
+            with threads_for(spec.parameters):
+                found = _prove_at(Point.draw(spec, seed, attempt), formula, memory, progress)
         except UnluckyError:
             continue
         if best is None or found.lower.value > best.lower.value:

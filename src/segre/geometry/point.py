@@ -8,6 +8,7 @@ from functools import cached_property
 from segre.fields.draw import Stream
 from segre.fields.interface import Array
 from segre.fields.prime import PRIMES, Prime
+from segre.geometry.memory import inputs_at_once
 from segre.network import jacobian
 from segre.spec import Network
 
@@ -31,6 +32,17 @@ class Point:
     def weights(self) -> Array:
         """The weights, one vector."""
         return self.field.draw(Stream.WEIGHTS, 0, (self.spec.parameters,))
+
+    @property
+    def first_inputs(self) -> int:
+        """How many inputs to begin with: to see a linear map on the tokens, and one more."""
+        spec = self.spec
+        return min(-(-spec.widths[0] // spec.t) + 1, inputs_at_once(spec))
+
+    @cached_property
+    def first_rows(self) -> Array:
+        """All rows of the Jacobian at the first inputs."""
+        return self.jacobian_rows(0, self.first_inputs)
 
     def inputs(self, start: int, count: int) -> Array:
         """Inputs number start, ..., start + count - 1."""

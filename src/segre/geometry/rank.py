@@ -54,33 +54,31 @@ def jacobian_rank(point: Point, at_most: int, progress: Progress = quiet) -> Jac
     limit = inputs_at_once(spec)
     fed: list[tuple[int, int]] = []  # which (input, output) every row fed so far was
     seen = idle = 0
-    wanted, asked = -(-spec.widths[0] // spec.t) + 1, outputs
-    while space.rank < at_most and idle < _PATIENCE:
-        count = min(wanted, limit)
+    wanted, asked = point.first_inputs, outputs
+    while idle < (1 if space.rank == at_most else _PATIENCE):
+        count = min(wanted, limit) if seen else point.first_inputs
         chosen = _spread(asked, outputs)
-        rows = point.jacobian_rows(seen, count, chosen)
+        rows = point.jacobian_rows(seen, count, chosen) if seen else point.first_rows
         fed += [(n, int(o)) for n in range(seen, seen + count) for o in chosen]
         last = (count - 1) * asked
         for start in range(0, last, _ROWS_AT_ONCE):
             space.add(rows[start : min(start + _ROWS_AT_ONCE, last)])
         gained = space.add(rows[last:])
         seen += count
-        missing = at_most - space.rank
+        if space.rank > at_most:
+            raise AssertionError(
+                f"{spec}: the Jacobian has a rank above the upper bound {at_most}; this is a bug "
+                "in segre, please report it"
+            )
         if gained:
-            # as many inputs as are missing at the rate of the last one, at most as many again
-            idle, wanted = 0, min(-(-missing // gained), seen)
+            # as many inputs as are missing at the rate of the last one, and one to see that it
+            # adds nothing; but not many more at once than there were
+            idle, wanted = 0, min(-(-(at_most - space.rank) // gained), seen) + 1
             asked = min(outputs, 2 * asked if gained == asked else gained + gained // 4 + 2)
         else:
-            idle, wanted = idle + (asked == outputs), 1
+            idle, wanted = idle + (asked == outputs or space.rank == at_most), 1
             asked = outputs
         progress("Jacobian rank mod p", space.rank, at_most)
-    if space.rank == at_most:
-        space.add(point.jacobian_rows(seen, 1))
-    if space.rank > at_most:
-        raise AssertionError(
-            f"{spec}: the Jacobian has a rank above the upper bound {at_most}; this is a bug in "
-            "segre, please report it"
-        )
     return JacobianRank(seen, [fed[row] for row in space.pivot_rows], space.pivot_columns)
 
 
@@ -129,7 +127,7 @@ def symmetry_rank(point: Point, progress: Progress = quiet) -> SymmetryRank:
     """The rank of all symmetry generators, each checked to be in the kernel of the Jacobian."""
     P = point.spec.parameters
     space = Echelon(P, point.field)
-    check = point.jacobian_rows(0, 1).T
+    check = point.first_rows.T
     pieces: list[CountedPiece] = []
     for piece in Generators(point.field, point.spec, point.weights).pieces():
         if point.field.matmul(piece.generators, check).any():

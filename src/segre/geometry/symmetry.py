@@ -168,7 +168,7 @@ class Generators:
     def _unreached(self, i: int, image: Array) -> Piece:
         """Add to the rows of a map any linear form that vanishes on all that can arrive."""
         w, heads = self._weights[i], self.spec.layers[i].attention.heads
-        outside = annihilator(self.field, image.T)
+        outside = _outside(self.field, image.T)
         blind = dict.fromkeys(("W_K", "W_Q", "W_V"), _in_each_head([outside] * heads))
         if w.W_O is not None:
             arriving = self.field.matmul(w.W_V, image)
@@ -184,7 +184,7 @@ class Generators:
     def _unread(self, i: int, forms: Array) -> Piece:
         """Add to the columns of a map any vector that nothing later reads."""
         w, heads = self._weights[i], self.spec.layers[i].attention.heads
-        hidden = _in_each_head([annihilator(self.field, forms)] * heads)
+        hidden = _in_each_head([_outside(self.field, forms)] * heads)
         unread = {"W_V" if w.W_O is None else "W_O": hidden}
         if w.W_O is not None:
             unread["W_V"] = self._annihilators(
@@ -272,6 +272,12 @@ class Generators:
     def _solve(self, square: Array, right: Array) -> Array:
         """The solution Y of square^T Y = right."""
         return self.field.matmul(_inverse(self.field, square.T), right)
+
+
+def _outside(field: Prime, basis: Array) -> Array:
+    """The annihilator of a basis: nothing, if it spans everything."""
+    rows, columns = basis.shape
+    return np.zeros((0, columns)) if rows == columns else annihilator(field, basis)
 
 
 def _in_each_head(vectors: list[Array]) -> Array:
