@@ -30,7 +30,6 @@ def quiet(_stage: str, _done: int, _total: int) -> None:
 class JacobianRank:
     """A non-zero minor of the Jacobian: its rows (input, output entry) and its columns."""
 
-    inputs: int
     rows: list[tuple[int, int]]
     columns: list[int]
 
@@ -38,6 +37,11 @@ class JacobianRank:
     def rank(self) -> int:
         """The size of the minor."""
         return len(self.columns)
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs its rows come from."""
+        return len({n for n, _ in self.rows})
 
 
 def jacobian_rank(point: Point, at_most: int, progress: Progress = quiet) -> JacobianRank:
@@ -79,7 +83,7 @@ def jacobian_rank(point: Point, at_most: int, progress: Progress = quiet) -> Jac
             idle, wanted = idle + (asked == outputs or space.rank == at_most), 1
             asked = outputs
         progress("Jacobian rank mod p", space.rank, at_most)
-    return JacobianRank(seen, [fed[row] for row in space.pivot_rows], space.pivot_columns)
+    return JacobianRank([fed[row] for row in space.pivot_rows], space.pivot_columns)
 
 
 def _spread(count: int, outputs: int) -> Array:
