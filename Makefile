@@ -32,6 +32,7 @@ bench: .venv/ready
 	$(BIN)/python -m bench.rank
 	$(BIN)/python -m bench.growth
 	$(BIN)/python -m bench.sweep
+	$(BIN)/python -m bench.recovery
 
 clean:
 	rm -rf .venv out build dist .mypy_cache .ruff_cache .hypothesis

@@ -52,6 +52,7 @@ BAD_JSON = [
     json.dumps({"spec": SPEC, "layers": [{**GOOD, "W_K": [[[1], [2, 3]]]}]}),
     json.dumps({"spec": SPEC, "layers": [{**GOOD, "W_K": [[[1, "1/0"]]]}]}),
     json.dumps({"spec": SPEC, "layers": [{**GOOD, "W_K": [[[1, "x"]]]}]}),
+    json.dumps({"spec": SPEC, "layers": [{**GOOD, "W_K": [[[1, "1e999999999"]]]}]}),
     json.dumps({"spec": SPEC, "layers": [{**GOOD, "W_K": [[[1, None]]]}]}),
     json.dumps({"spec": SPEC, "layers": [{**GOOD, "W_K": [[[1, True]]]}]}),
     json.dumps({"spec": SPEC, "layers": [{**GOOD, "W_K": [[[1, float("nan")]]]}]}),

@@ -114,7 +114,7 @@ def _independence(proof: Proof) -> dict[str, Any] | None:
 
 def _upper(proof: Proof) -> dict[str, Any]:
     kind = proof.upper.evidence.kind
-    if kind != "symmetries":
+    if kind != "symmetries" or proof.symmetry is None:
         return {"kind": kind}
     return {
         "kind": kind,

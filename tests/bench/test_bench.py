@@ -60,7 +60,7 @@ def test_estimator_without_torch_says_how_to_get_it() -> None:
     assert "segre[bench]" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["estimator", "rank", "growth", "sweep"])
+@pytest.mark.parametrize("name", ["estimator", "rank", "growth", "sweep", "recovery"])
 def test_help_says_what_is_compared(name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", f"bench.{name}", "--help"], cwd=ROOT, capture_output=True, text=True

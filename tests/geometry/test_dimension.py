@@ -21,7 +21,10 @@ def test_the_example_of_the_readme() -> None:
     found = dimension("softmax/d=10,10,10/a=2,2/t=3")
     assert (found.value, found.lower, found.upper) == (172, 172, 172)
     assert (found.status, found.parameters, found.fiber_dimension) == ("proved", 280, 108)
-    assert sum(s.dimension for s in found.symmetries) == 108
+    assert found.upper_evidence is not None
+    assert found.upper_evidence.kind == "closed-form"
+    listed = dimension("softmax/d=10,10,10/a=2,2/t=3", symmetries=True)
+    assert sum(s.dimension for s in listed.symmetries) == 108
 
 
 @given(networks())

@@ -436,7 +436,16 @@ def test_bad_questions_are_one_line() -> None:
             recover(source, net, **options)
         assert "\n" not in str(caught.value)
     with pytest.raises(TooLargeError):
-        recover(good, spec, memory=100)
+        recover(sampled(good, np.ones((9, 2, 2))), spec, memory=100)
+    asked = []
+
+    def counting(X: Array) -> Array:
+        asked.append(X)
+        return X
+
+    with pytest.raises(TooLargeError):
+        recover(counting, "lightning/d=64,64/a=3/t=4")
+    assert len(asked) < 10  # refused before thousands of questions
 
 
 # ---- the answer as data

@@ -129,6 +129,7 @@ def test_a_broken_symmetry_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_pieces_by_name(text: str, names: dict[str, int]) -> None:
     proof = prove(Network.parse(text))
+    assert proof.symmetry is not None
     found: dict[str, int] = {}
     for symmetry in proof.symmetry.symmetries:
         key = next((name for name in names if name in symmetry.name), symmetry.name)

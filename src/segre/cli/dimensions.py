@@ -38,6 +38,7 @@ def dim(
             spec,
             method=cast("Method", method),
             seed=seed,
+            symmetries=True,
             memory=memory_bytes(memory),
             progress=progress,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -11,6 +12,9 @@ from flint import fmpq
 from segre.errors import SegreError, UnluckyError
 from segre.fields.interface import Array
 from segre.fields.operators import Operators
+
+# No exponents: "1e999999999" is a number too, of a gigabyte.
+_NUMBER = re.compile(r"[+-]?(\d{1,1000}(/\d{1,1000})?|\d{1,1000}\.\d{1,1000})", re.ASCII)
 
 
 class Rational(Operators):
@@ -53,5 +57,7 @@ def fraction(item: Any) -> fmpq:
         return item
     if isinstance(item, bool):
         raise ValueError(f"{item!r} is not a number")
-    exact = Fraction(item)  # ValueError for text that is no fraction, OverflowError for infinity
+    if isinstance(item, str) and not _NUMBER.fullmatch(item.strip()):
+        raise ValueError(f"{item[:40]!r} is not a number such as 3, 3/7 or 0.5")
+    exact = Fraction(item)  # ValueError for NaN, OverflowError for infinity
     return fmpq(exact.numerator, exact.denominator)

@@ -28,6 +28,19 @@ def coefficient_tensor(V: Array, A: Array) -> Array:
     return np.asarray(product + product.swapaxes(1, 2))
 
 
+def scale_place(A: Array) -> int:
+    """The entry of A (row-major) that fixing the scale of a lightning head makes 1.
+
+    In fractions the first that is not zero; in floats the first of the largest, with some slack so
+    that rounding does not choose between entries of equal size.
+    """
+    flat = A.reshape(-1)
+    if A.dtype == object:
+        return int(np.argmax(flat != 0))
+    size = np.abs(flat)
+    return int(np.argmax(size > size.max() * (1 - 1e-6)))
+
+
 def tangent_vectors(V: Array, K: Array, Q: Array) -> Array:
     """Derivatives of T at weights (V, K, Q) of one head, by all weights: one per row.
 

@@ -52,7 +52,7 @@ class Proof:
     point: Point
     minor: JacobianRank
     independence: Independence | None
-    symmetry: SymmetryRank
+    symmetry: SymmetryRank | None
     lower: Bound
     upper: Bound
 
@@ -62,12 +62,14 @@ def dimension(
     method: Method = "auto",
     seed: int = 0,
     *,
+    symmetries: bool = False,
     memory: int = DEFAULT_LIMIT,
     progress: Progress = quiet,
 ) -> Finding:
     """The dimension of the space of functions of an architecture, and how it is known.
 
-    `auto` and `exact` give proved bounds; `exact` does not use the closed form. `balls` takes
+    `auto` and `exact` give proved bounds; `exact` does not use the closed form. `auto` does, where
+    there is one, and then counts the symmetries only if asked to list them. `balls` takes
     the lower bound at a real point, in certified real arithmetic, instead of mod p.
     `closed-form` is the formula alone, an upper bound. `estimate` is a floating-point rank.
 
@@ -85,7 +87,14 @@ def dimension(
         return estimate(net, seed=seed, memory=memory)
     if method == "closed-form":
         return Finding.from_bounds(net, None, closed_form(net), seed=seed)
-    proof = prove(net, seed, formula=method == "auto", memory=memory, progress=progress)
+    proof = prove(
+        net,
+        seed,
+        formula=method == "auto",
+        symmetries=symmetries or method != "auto",
+        memory=memory,
+        progress=progress,
+    )
     lower: Bound | None = proof.lower
     notes = []
     if method == "balls":
@@ -103,7 +112,7 @@ def dimension(
         net,
         lower,
         proof.upper,
-        symmetries=proof.symmetry.symmetries,
+        symmetries=() if proof.symmetry is None else proof.symmetry.symmetries,
         notes=tuple(notes),
         seed=seed,
     )
@@ -114,21 +123,27 @@ def prove(
     seed: int = 0,
     *,
     formula: bool = True,
+    symmetries: bool = True,
     memory: int = DEFAULT_LIMIT,
     progress: Progress = quiet,
 ) -> Proof:
     """The best bounds found at up to two random points; a third is not worth the wait.
 
     Points at which something has no value are skipped. A point whose rank falls short of the
-    upper bound is retried once with another prime and seed, since that may be bad luck.
+    upper bound is retried once with another prime and seed, since that may be bad luck. Symmetries
+    are counted if asked for, and where there is no closed form to do without them.
     """
-    require_memory(spec, bytes_for_rank(spec, 0) + bytes_for_symmetries(spec), memory)
+    formula = formula and spec.one_headed
+    symmetries = symmetries or not formula
+    needed = bytes_for_rank(spec, 0) + symmetries * bytes_for_symmetries(spec)
+    require_memory(spec, needed, memory)
     best: Proof | None = None
     shortfalls = 0
     for attempt in range(_POINTS):
         try:
             with threads_for(spec.parameters):
-                found = _prove_at(Point.draw(spec, seed, attempt), formula, memory, progress)
+                point = Point.draw(spec, seed, attempt)
+                found = _prove_at(point, formula, symmetries, memory, progress)
         except UnluckyError:
             continue
         if best is None or found.lower.value > best.lower.value:
@@ -141,9 +156,11 @@ def prove(
     return best
 
 
-def _prove_at(point: Point, formula: bool, memory: int, progress: Progress) -> Proof:
+def _prove_at(
+    point: Point, formula: bool, symmetries: bool, memory: int, progress: Progress
+) -> Proof:
     spec = point.spec
-    symmetry = symmetry_rank(point, progress)
+    symmetry = symmetry_rank(point, progress) if symmetries else None
     upper = _upper_bound(spec, symmetry, formula)
     require_memory(spec, bytes_for_rank(spec, upper.value), memory)
     independence = witness(spec, point.field) if spec.score == "softmax" else None
@@ -172,19 +189,15 @@ def _lower_bound(point: Point, minor: JacobianRank, independence: Independence |
     return Bound(minor.rank, Evidence("minor-mod-p", statement))
 
 
-def _upper_bound(spec: Network, symmetry: SymmetryRank, formula: bool) -> Bound:
-    explained = symmetry.rank
-    bounds = [
-        Bound(
-            spec.parameters - explained,
-            Evidence(
-                "symmetries",
-                f"{explained} independent symmetries of {spec.parameters} parameters, each "
-                "checked to lie in the kernel of the Jacobian",
-            ),
+def _upper_bound(spec: Network, symmetry: SymmetryRank | None, formula: bool) -> Bound:
+    bounds: list[Bound] = []
+    if symmetry is not None:
+        statement = (
+            f"{symmetry.rank} independent symmetries of {spec.parameters} parameters, each "
+            "checked to lie in the kernel of the Jacobian"
         )
-    ]
-    if formula and spec.one_headed:
+        bounds.append(Bound(spec.parameters - symmetry.rank, Evidence("symmetries", statement)))
+    if formula:
         bounds.append(closed_form(spec))
     whole = ambient(spec)
     if whole is not None:

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.fields.linear import LinearAlgebra
-from segre.geometry.coefficients import coefficient_tensor
+from segre.geometry.coefficients import coefficient_tensor, scale_place
 from segre.geometry.reach import parallel_tokens, silent
 from segre.network import LayerWeights
 from segre.spec import Network
@@ -129,7 +128,7 @@ def forms_read(weights: Weights) -> list[Array]:
 
 def _canonical_heads(weights: Weights, i: int, A: list[Array], V: list[Array]) -> EffectiveLayer:
     """Order the heads, fix their scales, and merge what is only visible as a sum."""
-    spec, algebra = weights.spec, weights.algebra
+    spec = weights.spec
     if silent(spec):
         return EffectiveLayer((), (), _total(V), (), ())
     if spec.score == "softmax":
@@ -145,7 +144,7 @@ def _canonical_heads(weights: Weights, i: int, A: list[Array], V: list[Array]) -
     full = width <= (2 * head.a if parallel else head.a)
     if spec.depth == 1 or (len(A) > 1 and full):
         return EffectiveLayer((), (), _merge(spec, A, V, parallel), (), ())
-    scales = [_scale(algebra, form) for form in A]
+    scales = [form.reshape(-1)[scale_place(form)] or 1 for form in A]
     A = [form / c for form, c in zip(A, scales, strict=True)]
     V = [value * c for value, c in zip(V, scales, strict=True)]
     order = _order(A)
@@ -184,18 +183,6 @@ def _projected(layer: EffectiveLayer, projection: Array) -> EffectiveLayer:
         merged = flat.reshape(len(projection), *merged.shape[1:])
     V = tuple(projection @ value for value in layer.V)
     return EffectiveLayer(layer.A, V, merged, layer.order, layer.scales)
-
-
-def _scale(algebra: LinearAlgebra, form: Array) -> Any:
-    """The entry that is made 1: the first that is not zero, or for floats the largest."""
-    flat = form.reshape(-1)
-    if algebra.exact:
-        return next((entry for entry in flat if entry), 1)
-    largest = np.abs(flat).max()
-    if largest == 0:
-        return 1.0
-    # "first of the largest" so that rounding does not choose between entries of equal size
-    return float(flat[np.argmax(np.abs(flat) > largest * (1 - 1e-6))])
 
 
 def _order(forms: list[Array]) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from segre.geometry.recovery.answer import Recovered, measured
 from segre.geometry.recovery.descent import descend
 from segre.geometry.recovery.fit import HELD_OUT, Search, fit, inputs_needed
 from segre.geometry.recovery.layer import lightning_layer, softmax_layer
-from segre.geometry.recovery.lightning import Head, least_inputs
+from segre.geometry.recovery.lightning import Head, least_inputs, require_room
 from segre.geometry.recovery.samples import (
     BlackBox,
     NotDetermined,
@@ -112,6 +112,8 @@ def recover(
 
     def ask(count: int) -> Samples:
         shape = (ceil(oversample * count), net.widths[0], net.t)
+        if single:  # know before asking
+            require_room(shape, memory)
         X = rng.integers(-4, 5, shape) if exact else size * rng.standard_normal(shape)
         samples = Samples.ask(source, Rational().constant(X) if exact else X, net.widths[-1])
         if exact and not samples.exact:

@@ -52,16 +52,23 @@ def least_inputs(d: int, t: int) -> int:
     return -(-unknowns(d) // min(t, d))
 
 
-def quadratic_forms(samples: Samples, memory: int) -> Forms:
-    """Solve for the tensor: exactly, or in least squares; refuse if it is not determined."""
-    _, d, t = samples.X.shape
-    n, outputs = unknowns(d), samples.Y.shape[1]
-    needed = 8 * 3 * len(samples) * t * n
+def require_room(shape: tuple[int, ...], memory: int) -> None:
+    """Stop, saying what would be needed, if the system of inputs of this shape is too large."""
+    count, d, t = shape
+    needed = 8 * 3 * count * t * unknowns(d)
     if needed > memory:
         raise TooLargeError(
-            f"{len(samples)} inputs of width {d} would need about {needed / 2**30:,.1f} GiB for "
-            f"{n:,} unknowns, over the limit of {memory / 2**30:,.1f} GiB; raise it with --memory"
+            f"{count:,} inputs of width {d} would need about {needed / 2**30:,.1f} GiB for "
+            f"{unknowns(d):,} unknowns, over the limit of {memory / 2**30:,.1f} GiB; raise it with "
+            "--memory"
         )
+
+
+def quadratic_forms(samples: Samples, memory: int) -> Forms:
+    """Solve for the tensor: exactly, or in least squares; refuse if it is not determined."""
+    d, outputs = samples.X.shape[1], samples.Y.shape[1]
+    n = unknowns(d)
+    require_room(samples.X.shape, memory)
     design = _design(samples.X)
     targets = samples.Y.swapaxes(1, 2).reshape(-1, outputs)
     if samples.exact:

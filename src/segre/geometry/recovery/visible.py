@@ -13,6 +13,7 @@ from segre.errors import UnsupportedError
 from segre.fields.dual import Dual, DualArray
 from segre.fields.interface import Array, E, Field
 from segre.fields.real import Real
+from segre.geometry.coefficients import scale_place
 from segre.geometry.recovery.samples import NotDetermined
 from segre.network import LayerWeights, layer_starts, slots, unflatten
 from segre.spec import Network
@@ -21,16 +22,10 @@ from segre.spec import Network
 def scale_pivot(A: Array) -> tuple[int, int]:
     """The entry of A that the canonical scale makes 1; raises NotDetermined if A is zero.
 
-    In floats the first of the largest in absolute value, for stability; in fractions the first
-    that is not zero, in row-major order.
+    It is the convention of the normal form (`coefficients.scale_place`).
     """
-    flat = A.reshape(-1)
-    if A.dtype == object:
-        index = int(np.argmax(flat != 0))
-    else:
-        size = np.abs(flat)
-        index = int(np.argmax(size > size.max() * (1 - 1e-6)))  # rounding must not choose
-    if not flat[index]:
+    index = scale_place(A)
+    if not A.reshape(-1)[index]:
         raise NotDetermined("A is zero: a lightning head without scores is the zero function")
     return index // A.shape[1], index % A.shape[1]
 
