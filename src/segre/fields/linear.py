@@ -38,10 +38,6 @@ class LinearAlgebra(Protocol):
         """A basis (rows) of the vectors that the matrix sends to zero."""
         ...
 
-    def is_zero(self, array: Array, scale: float = 1.0) -> bool:
-        """Whether all entries are zero (for floats: relative to `scale`)."""
-        ...
-
 
 class Floats:
     """float64, with a relative tolerance."""
@@ -90,10 +86,6 @@ class Floats:
         rank = int((values > self.tolerance * values[0]).sum()) if values[0] > 0 else 0
         return np.asarray(rows[rank:])
 
-    def is_zero(self, array: Array, scale: float = 1.0) -> bool:
-        """Largest entry against tolerance times scale."""
-        return not array.size or float(np.abs(array).max()) <= self.tolerance * scale
-
 
 class Rationals:
     """Fractions, exactly."""
@@ -132,10 +124,6 @@ class Rationals:
         for i, j in enumerate(pivots):
             basis[:, j] = -rows[i, free]
         return basis
-
-    def is_zero(self, array: Array, scale: float = 1.0) -> bool:  # noqa: ARG002
-        """Exactly zero."""
-        return not any(array.reshape(-1))
 
 
 def _flint(matrix: Array) -> fmpq_mat:
