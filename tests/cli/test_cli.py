@@ -59,6 +59,11 @@ def test_bounds_that_do_not_meet_are_shown_as_such() -> None:
     [
         ("dim", "softmax/d=4,x/a=2/t=3"),
         ("dim", "nothing"),
+        ("dim",),
+        ("dim", "softmax/d=4,4/a=2/t=3", "--seed", "-1"),
+        ("dim", "softmax/d=4,4/a=2/t=3", "--colour", "blue"),
+        ("dim", "softmax/d=4,4/a=2/t=3", "more"),
+        ("nonsense",),
         ("dim", "missing.toml"),
         ("dim", "softmax/d=4,4/a=2/t=3", "--method", "guess"),
         ("dim", "softmax/d=4,4/a=2/t=3", "--memory", "lots"),
