@@ -27,7 +27,6 @@ format: .venv/ready
 	$(BIN)/ruff check --fix .
 
 bench: .venv/ready
-	$(BIN)/pip install --quiet -c constraints.txt 'torch==2.13.0'
 	$(BIN)/python -m bench.estimator
 	$(BIN)/python -m bench.rank
 	$(BIN)/python -m bench.growth

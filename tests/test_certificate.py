@@ -49,5 +49,5 @@ def test_nothing_is_certified_without_independence(monkeypatch: pytest.MonkeyPat
     with pytest.raises(UnluckyError, match="nothing to certify"):
         certify("softmax/d=1,2/a=1/t=2")
     monkeypatch.setattr(dimension, "ball_minor", lambda *_: None)
-    with pytest.raises(UnluckyError, match="not shown to be independent"):
+    with pytest.raises(UnluckyError, match="not shown to be independent mod p"):
         certify("softmax/d=1,2/a=1/t=2")

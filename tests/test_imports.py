@@ -10,10 +10,13 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "segre"
 ORDER = [
     {"errors"},
-    {"files", "spec"},
-    {"finding"},
+    {"files", "values"},
+    {"spec"},
+    {"finding", "stage"},
     {"fields"},
     {"scores"},
+    {"transformer"},
+    {"families"},
     {"network"},
     {"weights"},
     {"geometry"},

@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from architectures import networks
-from segre.errors import SpecError, UnsupportedError
-from segre.geometry.dimension import dimension
-from segre.network import require_supported
+from segre.errors import SpecError
 from segre.spec import Network
 
 
@@ -123,15 +121,10 @@ FEATURES = [
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_features_of_later_versions_are_specs_but_refused_by_name(feature: str) -> None:
-    net = Network.parse(f"softmax/d=4,4/a=2/{feature}/t=3")
-    assert Network.parse(str(net)) == net
-    assert net.digest != Network.parse("softmax/d=4,4/a=2/t=3").digest
-    with pytest.raises(UnsupportedError, match=feature.split("/")[0]):
-        require_supported(net)
-    for method in ("auto", "closed-form", "estimate"):
-        with pytest.raises(UnsupportedError):
-            dimension(net, method=method)
+def test_features_of_transformers_are_sent_to_the_transformer_family(feature: str) -> None:
+    with pytest.raises(SpecError, match="transformer/") as caught:
+        Network.parse(f"softmax/d=4,4/a=2/{feature}/t=3")
+    assert feature.split("=")[0] in str(caught.value)
 
 
 @given(st.text(max_size=60))

@@ -12,24 +12,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from flint import nmod_mat
 
 from segre.errors import UnluckyError
+from segre.families import architecture
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.files import whole_file
+from segre.geometry.balls import BallMinor
 from segre.geometry.dimension import Proof, prove
 from segre.geometry.independence import witness_rows
 from segre.geometry.memory import DEFAULT_LIMIT
-from segre.geometry.rank import Progress, quiet
+from segre.geometry.progress import Progress, quiet
 from segre.spec import Network
+from segre.transformer.spec import Transformer
 
 FORMAT = "segre-certificate"
 VERSION = 1
+TRANSFORMER_VERSION = 2
 
 
 def certify(
-    spec: str | Path | Mapping[str, Any] | Network,
+    spec: str | Path | Mapping[str, Any] | Network | Transformer,
     seed: int = 0,
     *,
     memory: int = DEFAULT_LIMIT,
@@ -41,18 +46,19 @@ def certify(
     >>> document["claim"]
     {'parameters': 8, 'lower': 6, 'upper': 6, 'status': 'proved'}
     """
-    proof = prove(Network.parse(spec), seed, memory=memory, progress=progress)
-    if proof.lower.evidence.kind != "minor-mod-p":
+    net = architecture(spec)
+    proof = prove(net, seed, memory=memory, progress=progress)
+    if proof.minor is None or (isinstance(proof.minor, BallMinor) and isinstance(net, Network)):
         raise UnluckyError(
-            f"spec {str(proof.spec)!r}: {proof.lower.evidence.statement}; nothing to certify"
+            f"spec {str(net)!r}: {proof.lower.evidence.statement}; nothing to certify"
         )
     document = {
         "format": FORMAT,
-        "version": VERSION,
-        "spec": proof.spec.document(),
-        "digest": proof.spec.digest,
+        "version": VERSION if isinstance(net, Network) else TRANSFORMER_VERSION,
+        "spec": net.document(),
+        "digest": net.digest,
         "claim": {
-            "parameters": proof.spec.parameters,
+            "parameters": net.parameters,
             "lower": proof.lower.value,
             "upper": proof.upper.value,
             "status": "proved" if proof.lower.value == proof.upper.value else "lower-bound",
@@ -61,6 +67,7 @@ def certify(
         "seed": proof.point.field.seed,
         "lower": _minor(proof),
         "independence": _independence(proof),
+        **({"roots": _roots(proof)} if isinstance(net, Transformer) else {}),
         "upper": _upper(proof),
     }
     return {**document, "checksum": checksum(document)}
@@ -82,20 +89,40 @@ def write_certificate(document: Mapping[str, Any], path: str | Path) -> None:
 
 def _minor(proof: Proof) -> dict[str, Any]:
     point, minor = proof.point, proof.minor
+    assert minor is not None
+    rows = [list(row) for row in minor.rows]
+    if isinstance(minor, BallMinor):
+        return {
+            "kind": "ball-minor",
+            "rows": rows,
+            "columns": minor.columns,
+            "bits": minor.bits,
+            "seed": minor.seed,
+        }
     wanted: dict[int, list[int]] = {}
     for n, o in minor.rows:
         wanted.setdefault(n, []).append(o)
     values: dict[tuple[int, int], list[int]] = {}
     for n, outputs in wanted.items():
-        rows = point.field.residues(point.jacobian_rows(n, 1)[outputs][:, minor.columns])
-        values |= {(n, o): row for o, row in zip(outputs, rows.tolist(), strict=True)}
+        found = point.jacobian_rows(point.batch(n, 1))[np.array(outputs)]
+        residues = point.field.residues(found[:, np.array(minor.columns)]).tolist()
+        values |= {(n, o): row for o, row in zip(outputs, residues, strict=True)}
     matrix = [values[row] for row in minor.rows]
     return {
         "kind": "minor-mod-p",
-        "rows": [list(row) for row in minor.rows],
+        "rows": rows,
         "columns": minor.columns,
         "determinant": _determinant(matrix, point.field),
+        **({"salts": _salts(proof, sorted(wanted))} if isinstance(proof.spec, Transformer) else {}),
     }
+
+
+def _salts(proof: Proof, inputs: list[int]) -> dict[str, list[list[int]]]:
+    """The salts of inputs, by source and token."""
+    found = {}
+    for n in inputs:
+        found[str(n)] = proof.point.batch(n, 1).salts[:, 0].tolist()
+    return found
 
 
 def _independence(proof: Proof) -> dict[str, Any] | None:
@@ -103,19 +130,32 @@ def _independence(proof: Proof) -> dict[str, Any] | None:
     if found is None:
         return None
     field = proof.point.field
-    rows: Array = field.residues(witness_rows(proof.spec, field, found.points))
+    rows: Array = field.residues(witness_rows(proof.spec, field, found.points).rows)
+    salts = [found.salts[point] for point in found.points if point in found.salts]
     return {
         "arguments": found.arguments,
         "coordinates": found.coordinates,
         "points": found.points,
+        **({"salts": salts} if isinstance(proof.spec, Transformer) else {}),
         "determinant": _determinant(rows.tolist(), field),
     }
+
+
+def _roots(proof: Proof) -> list[dict[str, Any]] | None:
+    if isinstance(proof.minor, BallMinor):
+        return None
+    return [
+        {"stage": stage, "root": root, "entry": entry, "input": number, "salts": salts}
+        for (stage, root, entry), (number, salts) in sorted(proof.point.roots.seen.items())
+    ]
 
 
 def _upper(proof: Proof) -> dict[str, Any]:
     kind = proof.upper.evidence.kind
     if kind != "symmetries" or proof.symmetry is None:
         return {"kind": kind}
+    if isinstance(proof.spec, Transformer):
+        return {"kind": kind, "rank": proof.symmetry.rank, "salts": _salts(proof, [0, 1])}
     return {
         "kind": kind,
         "pieces": [

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from segre.spec import Network
+from segre.spec import Architecture
 
+GROUPS = ("QK", "VO", "MLP", "norms and biases", "shifts", "residual")
+HOLDS = ("exact", "eps=0", "softmax")
 Status = Literal["proved", "lower-bound", "upper-bound", "estimate"]
 
 
@@ -39,13 +41,20 @@ class Symmetry:
     name: str
     where: str
     dimension: int
+    group: str = ""  # of a transformer's redundancy: one of GROUPS
+    holds: str = "exact"  # one of HOLDS
+
+    def document(self) -> dict[str, Any]:
+        """The piece as plain data, for JSON."""
+        plain = {"name": self.name, "where": self.where, "dimension": self.dimension}
+        return {**plain, "group": self.group, "holds": self.holds} if self.group else plain
 
 
 @dataclass(frozen=True)
 class Finding:
     """The dimension of a network's space of functions, and how it is known."""
 
-    spec: Network
+    spec: Architecture
     value: int
     status: Status
     lower: int | None = None
@@ -67,10 +76,22 @@ class Finding:
         """Dimensions of weights that give the same function: parameters - dimension."""
         return self.parameters - self.value
 
+    @property
+    def redundancy(self) -> dict[str, Any] | None:
+        """Redundant parameters of a transformer: all, by piece, and by when they are redundant."""
+        if not any(symmetry.group for symmetry in self.symmetries):
+            return None
+        pieces: dict[str, int] = dict.fromkeys(GROUPS, 0)
+        holds: dict[str, int] = dict.fromkeys(HOLDS, 0)
+        for symmetry in self.symmetries:
+            pieces[symmetry.group] += symmetry.dimension
+            holds[symmetry.holds] += symmetry.dimension
+        return {"total": sum(pieces.values()), "pieces": pieces, "holds": holds}
+
     @classmethod
     def from_bounds(
         cls,
-        spec: Network,
+        spec: Architecture,
         lower: Bound | None,
         upper: Bound | None,
         *,
@@ -126,10 +147,8 @@ class Finding:
                 "upper": evidence(self.upper_evidence),
                 "estimate": evidence(self.estimate_evidence),
             },
-            "symmetries": [
-                {"name": s.name, "where": s.where, "dimension": s.dimension}
-                for s in self.symmetries
-            ],
+            "symmetries": [symmetry.document() for symmetry in self.symmetries],
+            **({"redundancy": self.redundancy} if self.redundancy is not None else {}),
             "notes": list(self.notes),
             "seed": self.seed,
         }

@@ -10,18 +10,22 @@ as W_K, W_Q, W_V, W_O, each of shape (heads, rows, columns) in row-major order.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from math import prod
 from typing import Generic
 
 import numpy as np
 
-from segre.errors import UnsupportedError
 from segre.fields.dual import Dual, DualArray
 from segre.fields.interface import Array, ArrayField, E, Field
 from segre.scores import attention_pattern
-from segre.spec import Layer, Network, Norm
+from segre.spec import Architecture, Layer, Network
+from segre.stage import Slot, Stage
+from segre.transformer.spec import Transformer
+from segre.transformer.stages import stages as transformer_stages
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,41 +36,6 @@ class LayerWeights(Generic[E]):
     W_Q: E
     W_V: E
     W_O: E | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """Where one weight tensor lies in the vector of all weights."""
-
-    name: str
-    start: int
-    shape: tuple[int, int, int]
-
-    @property
-    def range(self) -> slice:
-        """Its range of indices."""
-        return slice(self.start, self.start + prod(self.shape))
-
-
-def require_supported(spec: Network) -> None:
-    """Refuse by name what the spec can say and this engine does not compute yet."""
-    for number, layer in enumerate(spec.layers, 1):
-        given = {
-            "residual=true": layer.residual,
-            f"norm={layer.norm.kind}": layer.norm.kind != "none",
-            f"place={layer.norm.place}": layer.norm.place != Norm().place,
-            f"mlp={layer.mlp.kind}": layer.mlp.kind != "none",
-            f"ff={layer.mlp.hidden}": layer.mlp.hidden is not None,
-            "causal=true": layer.attention.causal,
-            f"pos={layer.attention.position}": layer.attention.position != "none",
-        }
-        for key, present in given.items():
-            if present:
-                raise UnsupportedError(
-                    f"spec {str(spec)!r}: layer {number} has {key}, which this version does not "
-                    "compute with yet; leave it out (attention layers with any widths, heads, "
-                    "a and dv are computed)"
-                )
 
 
 def slots(layer: Layer, start: int = 0) -> list[Slot]:
@@ -113,8 +82,34 @@ def apply_layer(field: Field[E], layer: Layer, weights: LayerWeights[E], X: E) -
     return out if layer.attention.heads == 1 else field.sum(out, axis=-3)
 
 
-def forward(field: Field[Array], spec: Network, weights: Array, X: Array) -> Array:
-    """The network on a batch of inputs: (..., d0, t) -> (..., dl, t).
+def stages(spec: Architecture) -> Sequence[Stage]:
+    """The network as a sequence of stages: one for each layer of a stack."""
+    if isinstance(spec, Transformer):
+        return transformer_stages(spec)
+    assert isinstance(spec, Network)
+    return [
+        Stage(
+            f"layer {number}",
+            {slot.name: slot for slot in slots(layer, start)},
+            partial(_apply_named, layer=layer),
+        )
+        for number, (layer, start) in enumerate(
+            zip(spec.layers, layer_starts(spec), strict=True), 1
+        )
+    ]
+
+
+def _apply_named(field: Field[E], weights: Mapping[str, E], X: E, *, layer: Layer) -> E:
+    return apply_layer(field, layer, LayerWeights(**weights), X)
+
+
+def with_head_axes(spec: Architecture, X: Array) -> Array:
+    """Inputs (..., rows, t) with an axis of length one for every axis of heads."""
+    return X[..., None, None, :, :] if isinstance(spec, Transformer) else X[..., None, :, :]
+
+
+def forward(field: Field[Array], spec: Architecture, weights: Array, X: Array) -> Array:
+    """The network on a batch of inputs: (..., rows, t) -> (..., output rows, output columns).
 
     `weights` is one vector for all inputs, or one for each.
 
@@ -123,69 +118,93 @@ def forward(field: Field[Array], spec: Network, weights: Array, X: Array) -> Arr
     >>> forward(Real(), spec, np.array([2.0, 3.0, 5.0]), np.array([[1.0, 10.0]])).tolist()
     [[3030.0, 30300.0]]
     """
-    require_supported(spec)
-    tokens = X[..., None, :, :]
-    for layer, start in zip(spec.layers, layer_starts(spec), strict=True):
-        own = unflatten(layer, weights[..., start : start + layer.parameters])
-        tokens = apply_layer(field, layer, own, tokens)
-    return tokens[..., 0, :, :]
+    tokens = with_head_axes(spec, X)
+    for stage in stages(spec):
+        tokens = stage.apply(field, named_tensors(stage, weights), tokens)
+    return tokens.reshape(*X.shape[:-2], *tokens.shape[-2:])
+
+
+def named_tensors(stage: Stage, weights: Array) -> dict[str, Array]:
+    """The tensors of a stage from the vector of all weights, or a batch of vectors."""
+    batch = weights.shape[:-1]
+    return {
+        name: weights[..., slot.range].reshape(
+            *batch, *[1] * (stage.axes - len(slot.shape) if batch else 0), *slot.shape
+        )
+        for name, slot in stage.slots.items()
+    }
 
 
 def jacobian(
-    field: ArrayField,
-    spec: Network,
+    field: ArrayField | Sequence[ArrayField],
+    spec: Architecture,
     weights: Array,
     X: Array,
     outputs: Array | slice = slice(None),
 ) -> Array:
-    """Derivatives of the outputs by the weights, one matrix per input: (n, dl t, parameters).
+    """Derivatives of the outputs by the weights, one matrix per input: (n, outputs, parameters).
 
-    Each layer is differentiated by its own weights and its own input, as dual numbers; the
-    layers are then joined by the chain rule from the last to the first. `outputs` chooses
-    among the dl t output entries, in row-major order.
+    Each stage is differentiated by its own weights and its own input, as dual numbers; the
+    stages are then joined by the chain rule from the last to the first. `outputs` chooses
+    among the output entries, in row-major order. There may be one field for all stages, or one
+    for each.
     """
-    require_supported(spec)
-    tokens = X[:, None, :, :]
+    every = stages(spec)
+    fields = list(field) if isinstance(field, Sequence) else [field] * len(every)
+    tokens = with_head_axes(spec, X)
     local: list[Array] = []
-    for layer, start in zip(spec.layers, layer_starts(spec), strict=True):
-        tokens, derivative = _differentiate(field, layer, weights[start:], tokens, start > 0)
+    for own, stage in zip(fields, every, strict=True):
+        tokens, derivative = _differentiate(own, stage, weights, tokens, len(local) > 0)
         local.append(derivative)
     local[-1] = local[-1][:, outputs]
-    blocks: list[Array] = []
+    shape = (len(X), local[-1].shape[1], spec.parameters)
+    total = np.zeros(shape, dtype=local[-1].dtype)
+    base = fields[-1]
     onwards: Array | None = None
-    for layer, derivative in zip(reversed(spec.layers), reversed(local), strict=True):
+    written: set[int] = set()
+    for stage, derivative in zip(reversed(every), reversed(local), strict=True):
         if onwards is not None:
-            derivative = field.matmul(onwards, derivative)
-        inputs = derivative.shape[-1] - layer.parameters
-        blocks.append(derivative[..., inputs:])
-        onwards = derivative[..., :inputs]
-    return np.concatenate(blocks[::-1], axis=-1)
+            derivative = base.matmul(onwards, derivative)
+        column = derivative.shape[-1] - sum(slot.size for slot in stage.slots.values())
+        onwards = derivative[..., :column]
+        for slot in stage.slots.values():
+            mine = derivative[..., column : column + slot.size]
+            if slot.start in written:
+                mine = base.add(total[..., slot.range], mine)
+            total[..., slot.range] = mine
+            written.add(slot.start)
+            column += slot.size
+    return total
 
 
 def _differentiate(
-    field: ArrayField, layer: Layer, weights: Array, tokens: Array, by_input: bool
+    field: ArrayField, stage: Stage, weights: Array, tokens: Array, by_input: bool
 ) -> tuple[Array, Array]:
-    """A layer's output, and its derivatives by its input (if asked) and then its weights.
+    """A stage's output, and its derivatives by its input (if asked) and then its weights.
 
     Tensors come in the order in which they are used, so that what is computed from the first ones
     has tangents in few directions.
     """
-    t = tokens.shape[-1]
-    inputs = layer.width_in * t * by_input
+    inputs = prod(tokens.shape[-2:]) * by_input
 
     def seeded(value: Array, first: int) -> DualArray:
-        size = prod(value.shape[-3:])
+        size = prod(value.shape)
         seeds = field.constant(np.eye(size, first + size, first))
-        return DualArray(value, seeds.reshape(*value.shape[-3:], first + size))
+        return DualArray(value, seeds.reshape(*value.shape, first + size))
 
-    tensors = {
-        slot.name: seeded(weights[slot.range].reshape(slot.shape), inputs + slot.start)
-        for slot in slots(layer)
-    }
+    tensors, first = {}, inputs
+    for name, value in named_tensors(stage, weights).items():
+        tensors[name] = seeded(value, first)
+        first += value.size
     X = DualArray(tokens)
     if by_input:
         X = DualArray(tokens, seeded(tokens[:1], 0).tangent)
-    out = apply_layer(Dual(field), layer, LayerWeights(**tensors), X)
-    assert out.tangent is not None
-    directions = inputs + layer.parameters
-    return out.value, out.tangent.reshape(len(tokens), layer.width_out * t, directions)
+    out = stage.apply(Dual(field), tensors, X)
+    shape = (len(tokens), prod(out.value.shape[-2:]), first)
+    if out.tangent is None:
+        return out.value, np.zeros(shape)
+    missing = first - out.tangent.shape[-1]
+    tangent = out.tangent.reshape(*shape[:2], first - missing)
+    if missing:
+        tangent = np.concatenate([tangent, field.constant(np.zeros((*shape[:2], missing)))], -1)
+    return out.value, tangent

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from segre.errors import SegreError, WeightsError
-from segre.fields.interface import Array, ArrayField
+from segre.fields.interface import Array
 from segre.fields.linear import Floats, LinearAlgebra, Rationals
 from segre.fields.rational import Rational
 from segre.fields.real import Real
 from segre.files import whole_file
-from segre.network import LayerWeights, layer_starts, require_supported, slots, unflatten
+from segre.network import LayerWeights, layer_starts, slots, unflatten
 from segre.spec import Network
 
 LONGEST_FILE = 1 << 28
@@ -42,7 +42,6 @@ class Weights:
     vector: Array
 
     def __post_init__(self) -> None:
-        require_supported(self.spec)
         if self.vector.shape != (self.spec.parameters,):
             raise WeightsError(
                 f"{self.vector.size} weights for {str(self.spec)!r}, which has "
@@ -57,7 +56,7 @@ class Weights:
         return self.vector.dtype == object
 
     @property
-    def field(self) -> ArrayField:
+    def field(self) -> Rational | Real:
         """The field to compute in."""
         return Rational() if self.exact else Real()
 
@@ -93,7 +92,6 @@ class Weights:
     @classmethod
     def of_layers(cls, spec: Network, layers: list[LayerWeights[Array]]) -> Weights:
         """From tensors; inverse of `layers`."""
-        require_supported(spec)
         parts = []
         for number, (layer, own) in enumerate(zip(spec.layers, layers, strict=True), 1):
             for slot in slots(layer):

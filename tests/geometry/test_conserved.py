@@ -66,7 +66,7 @@ def linear(law: Conserved, spec: Network) -> bool:
 
 def gradient_mod_p(point: Point):
     """The gradient of a random loss: random multiples of the outputs at three inputs."""
-    rows = point.jacobian_rows(0, 3)
+    rows = point.jacobian_rows(point.batch(0, 3))
     errors = np.random.default_rng(1).integers(0, point.field.p, (1, len(rows)))
     return point.field.matmul(point.field.constant(errors), rows)[0]
 

@@ -53,9 +53,9 @@ def test_floats_and_exact_ranks_agree_where_the_gap_is_wide(net: Network) -> Non
 @settings(max_examples=25)
 def test_balls_certify_the_same_rank_at_a_real_point(net: Network) -> None:
     proof = prove(net)
-    bound = ball_minor(net, proof.minor)
-    assert bound is not None
-    assert bound.value == proof.lower.value
+    found = ball_minor(net, proof.lower.value)
+    assert found is not None
+    assert found.bound.value == proof.lower.value
 
 
 def test_where_symmetries_do_not_explain_the_deficiency_the_bounds_stay_apart() -> None:

@@ -90,7 +90,7 @@ def test_every_generator_is_in_the_kernel_at_fresh_inputs(net: Network) -> None:
         pieces = list(Generators(point.field, net, point.weights).pieces())
     except UnluckyError:
         return
-    J = point.jacobian_rows(5, 2)
+    J = point.jacobian_rows(point.batch(5, 2))
     for piece in pieces:
         assert piece.generators.shape[1] == net.parameters
         assert piece.generators.any(axis=1).all(), piece.kind

@@ -6,15 +6,16 @@ of true real values is regular, softmax and all, with no theorem about exponenti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 
 import numpy as np
 from flint import arb, arb_mat, ctx
 
 from segre.errors import UnluckyError
 from segre.fields.interface import Array
-from segre.fields.operators import Operators
+from segre.fields.operators import Operators, largest_entries
 
 
 class Ball(Operators):
@@ -51,9 +52,68 @@ class Ball(Operators):
         out[:] = flat
         return out.reshape(x.shape)
 
-    def exp(self, x: Array) -> Array:
+    def fraction(self, value: Fraction) -> Array:
+        """A rational number, enclosed."""
+        return np.array([[arb(value.numerator) / arb(value.denominator)]], dtype=object)
+
+    def surd(self, n: int, over_pi: bool = False) -> Array:
+        """A square root, enclosed."""
+        return np.array([[(arb(n) / (arb.pi() if over_pi else 1)).sqrt()]], dtype=object)
+
+    def exp(self, x: Array, used: Array | None = None) -> Array:  # noqa: ARG002
         """Entrywise exponential."""
-        return np.asarray(np.frompyfunc(lambda ball: ball.exp(), 1, 1)(x))
+        return _each(arb.exp, x)
+
+    def sigmoid(self, x: Array) -> Array:
+        """1 / (1 + exp(-x)): the sum is at least 1."""
+        return np.asarray(1 / (1 + _each(arb.exp, -x)))
+
+    def cdf(self, x: Array) -> Array:
+        """Normal distribution function."""
+        return np.asarray((1 + _each(arb.erf, x / arb(2).sqrt())) / 2)
+
+    def pdf(self, x: Array) -> Array:
+        """Normal density."""
+        return np.asarray(_each(arb.exp, -x * x / 2) / (2 * arb.pi()).sqrt())
+
+    def sqrt(self, x: Array) -> Array:
+        """Square root; raises UnluckyError where the ball is not positive."""
+        if not all(ball > 0 for ball in x.reshape(-1)):
+            raise UnluckyError("a ball under a root is not positive; more bits may help")
+        return _each(arb.sqrt, x)
+
+    def step(self, x: Array) -> Array:
+        """1 or 0 by the sign; raises UnluckyError where the ball holds zero."""
+        if any(ball.contains(0) for ball in x.reshape(-1)):
+            raise UnluckyError("a ball at a kink holds zero; more bits may separate them")
+        return self.constant(np.vectorize(lambda ball: int(ball > 0), otypes=[int])(x))
+
+    def relu(self, x: Array) -> Array:
+        """x where it is positive, which is certain or refused."""
+        return np.asarray(x * self.step(x))
+
+    def largest(self, x: Array, count: int) -> Array:
+        """Ones at the largest entries along axis -3, certainly larger than the others."""
+        middle = np.vectorize(lambda ball: float(ball.mid()), otypes=[float])(x)
+        chosen = largest_entries(middle, count)
+        moved = np.moveaxis(x, -3, -1).reshape(-1, x.shape[-3])
+        for balls, ones in zip(
+            moved, np.moveaxis(chosen, -3, -1).reshape(moved.shape), strict=True
+        ):
+            inside = [ball for ball, one in zip(balls, ones, strict=True) if one]
+            outside = [ball for ball, one in zip(balls, ones, strict=True) if not one]
+            if not all(i > o for i in inside for o in outside):
+                raise UnluckyError("balls to be sorted overlap; more bits may separate them")
+        return chosen
+
+    def turns(self, base: int, planes: int, count: int) -> tuple[Array, Array]:
+        """cos and sin of m base^(-j / planes), enclosed."""
+        cos, sin = np.empty((2, planes, count), dtype=object)
+        for j in range(planes):
+            frequency = arb(base) ** (arb(-j) / planes)
+            for m in range(count):
+                sin[j, m], cos[j, m] = (m * frequency).sin_cos()
+        return cos, sin
 
     def reciprocal(self, x: Array) -> Array:
         """Entrywise inverse; raises UnluckyError where the ball holds zero."""
@@ -61,13 +121,38 @@ class Ball(Operators):
             raise UnluckyError("a ball to be inverted holds zero; more bits may separate them")
         return np.asarray(1 / x)
 
+    def matmul(self, x: Array, y: Array) -> Array:
+        """Matrix product; single matrices by FLINT."""
+        if x.ndim == y.ndim == 2 and x.size and y.size:
+            product = arb_mat(x.tolist()) * arb_mat(y.tolist())
+            return np.array(product.tolist(), dtype=object)
+        return super().matmul(x, y)
+
     def anchor(self, x: Array) -> Array:
         """Nothing to do: balls have exponents of any size."""
         return x
 
     def regular(self, matrix: Array) -> bool:
-        """Whether a square matrix is *proved* regular; False proves nothing."""
-        if matrix.shape[0] == 0:
+        """Whether a square matrix A is *proved* regular; False proves nothing.
+
+        With R about the inverse of A, in floating point: if every row of 1 - A R has absolute sum
+        below one, A R is regular, and so is A.
+        """
+        n = len(matrix)
+        if n == 0:
             return True
+        middle = np.vectorize(lambda ball: float(ball.mid()), otypes=[float])(matrix)
+        try:
+            inverse = np.linalg.inv(middle)
+        except np.linalg.LinAlgError:
+            return False
+        if not np.isfinite(inverse).all():
+            return False
         with self.precision():
-            return not arb_mat(matrix.tolist()).det().contains(0)
+            product = arb_mat(matrix.tolist()) * arb_mat(inverse.tolist())
+            rest = np.array(product.tolist(), dtype=object) - np.eye(n, dtype=np.int64)
+            return all(sum(abs(ball) for ball in row) < 1 for row in rest)
+
+
+def _each(function: Callable[[arb], arb], x: Array) -> Array:
+    return np.asarray(np.frompyfunc(function, 1, 1)(x))

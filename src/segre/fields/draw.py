@@ -32,6 +32,11 @@ class Stream(IntEnum):
     WITNESS_WEIGHTS = 3
     WITNESS_INPUTS = 4
     COMBINATIONS = 5
+    DISTRIBUTION = 6
+    DENSITY = 7
+    CIRCLE = 8
+    CONSTANTS = 9
+    REGIONS = 10
 
 
 def words(seed: int, stream: Stream, index: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -8,7 +8,9 @@ depend on the last variables yet does not carry zeros for them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -67,23 +69,64 @@ class Dual:
         tangent = None if x.tangent is None else self.base.sum(x.tangent, axis - 1)
         return DualArray(self.base.sum(x.value, axis), tangent)
 
-    def exp(self, x: DualArray) -> DualArray:
+    def constant(self, x: Array) -> DualArray:
+        """Integers: no tangent."""
+        return DualArray(self.base.constant(x))
+
+    def fraction(self, value: Fraction) -> DualArray:
+        """A rational number: no tangent."""
+        return DualArray(self.base.fraction(value))
+
+    def surd(self, n: int, over_pi: bool = False) -> DualArray:
+        """A constant: no tangent."""
+        return DualArray(self.base.surd(n, over_pi))
+
+    def turns(self, base: int, planes: int, count: int) -> tuple[DualArray, DualArray]:
+        """Rotations are constants: no tangent."""
+        cos, sin = self.base.turns(base, planes, count)
+        return DualArray(cos), DualArray(sin)
+
+    def exp(self, x: DualArray, used: Array | None = None) -> DualArray:
         """Exponential: its derivative is itself."""
-        value = self.base.exp(x.value)
-        tangent = None if x.tangent is None else self.base.mul(value[..., None], x.tangent)
-        return DualArray(value, tangent)
+        value = self.base.exp(x.value, used)
+        return self._along(x, value, lambda: value)
 
     def reciprocal(self, x: DualArray) -> DualArray:
         """1/x, with derivative -1/x^2."""
         value = self.base.reciprocal(x.value)
-        if x.tangent is None:
-            return DualArray(value)
-        slope = self.base.mul(-value, value)
-        return DualArray(value, self.base.mul(slope[..., None], x.tangent))
+        return self._along(x, value, lambda: self.base.mul(-value, value))
+
+    def sigmoid(self, x: DualArray) -> DualArray:
+        """s(x), with derivative s - s^2."""
+        value = self.base.sigmoid(x.value)
+        return self._along(x, value, lambda: self.base.sub(value, self.base.mul(value, value)))
+
+    def cdf(self, x: DualArray) -> DualArray:
+        """Normal distribution function: its derivative is the density."""
+        return self._along(x, self.base.cdf(x.value), lambda: self.base.pdf(x.value))
+
+    def sqrt(self, x: DualArray) -> DualArray:
+        """Root r, with derivative 1/(2r)."""
+        value = self.base.sqrt(x.value)
+        return self._along(x, value, lambda: self.base.reciprocal(self.base.add(value, value)))
+
+    def relu(self, x: DualArray) -> DualArray:
+        """x where it is positive."""
+        return self._along(x, self.base.relu(x.value), lambda: self.base.step(x.value))
+
+    def largest(self, x: DualArray, count: int) -> Array:
+        """Which entries are largest does not change near x."""
+        return self.base.largest(x.value, count)
 
     def anchor(self, x: DualArray) -> DualArray:
         """The base's shift, held constant: a softmax has no derivative along it."""
         return DualArray(self.base.anchor(x.value), x.tangent)
+
+    def _along(self, x: DualArray, value: Array, slope: Callable[[], Array]) -> DualArray:
+        """A function of one variable: its value, and its derivative times x's tangent."""
+        if x.tangent is None:
+            return DualArray(value)
+        return DualArray(value, self.base.mul(slope()[..., None], x.tangent))
 
     def _plus(self, x: Array | None, y: Array | None) -> Array | None:
         if x is None or y is None:

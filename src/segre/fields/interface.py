@@ -7,6 +7,7 @@ arrays; `Dual` over any of them computes with pairs (value, tangents).
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 import numpy.typing as npt
@@ -17,6 +18,10 @@ E = TypeVar("E")
 
 class Field(Protocol[E]):
     """Arithmetic on batches of matrices."""
+
+    def constant(self, x: Array) -> E:
+        """Integers as elements."""
+        ...
 
     def add(self, x: E, y: E) -> E:
         """Entrywise sum."""
@@ -38,8 +43,8 @@ class Field(Protocol[E]):
         """Sum along a negative `axis`, which stays, with length one."""
         ...
 
-    def exp(self, x: E) -> E:
-        """Entrywise exponential."""
+    def exp(self, x: E, used: Array | None = None) -> E:
+        """Entrywise exponential; entries that are not `used` do not matter."""
         ...
 
     def reciprocal(self, x: E) -> E:
@@ -51,11 +56,51 @@ class Field(Protocol[E]):
         ...
 
 
-class ArrayField(Field[Array], Protocol):
+class Analytic(Field[E], Protocol[E]):
+    """What transformers ask beyond arithmetic: constants, roots, activations, rotations."""
+
+    def fraction(self, value: Fraction) -> E:
+        """A rational number, as a 1 x 1 matrix."""
+        ...
+
+    def surd(self, n: int, over_pi: bool = False) -> E:
+        """The square root of n, or of n / pi, as a 1 x 1 matrix."""
+        ...
+
+    def sigmoid(self, x: E) -> E:
+        """Entrywise 1 / (1 + exp(-x))."""
+        ...
+
+    def cdf(self, x: E) -> E:
+        """Entrywise distribution function of the normal distribution."""
+        ...
+
+    def sqrt(self, x: E) -> E:
+        """Entrywise square root."""
+        ...
+
+    def relu(self, x: E) -> E:
+        """Entrywise larger of x and 0."""
+        ...
+
+    def largest(self, x: E, count: int) -> Array:
+        """Ones at the `count` largest entries along axis -3, zeros elsewhere."""
+        ...
+
+    def turns(self, base: int, planes: int, count: int) -> tuple[E, E]:
+        """cos and sin of m base^(-j / planes), for planes j and positions m: (planes, count)."""
+        ...
+
+
+class ArrayField(Analytic[Array], Protocol):
     """A field whose elements are NumPy arrays: what `Dual` can be taken over."""
 
-    def constant(self, x: Array) -> Array:
-        """Integers as elements."""
+    def pdf(self, x: Array) -> Array:
+        """Entrywise density of the normal distribution: the derivative of `cdf`."""
+        ...
+
+    def step(self, x: Array) -> Array:
+        """1 where x > 0, else 0: the derivative of `relu`."""
         ...
 
     def sub(self, x: Array, y: Array) -> Array:

@@ -33,3 +33,11 @@ class Operators:
     def sum(self, x: Array, axis: int) -> Array:
         """Sum along an axis, kept."""
         return np.asarray(x.sum(axis=axis, keepdims=True))
+
+
+def largest_entries(x: Array, count: int) -> Array:
+    """Ones at the `count` largest entries along axis -3, zeros elsewhere."""
+    order = np.argsort(-x, axis=-3, kind="stable")
+    out = np.zeros(x.shape, dtype=np.int64)
+    np.put_along_axis(out, np.take(order, range(count), axis=-3), 1, axis=-3)
+    return out

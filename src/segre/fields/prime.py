@@ -7,13 +7,16 @@ reducing. Zero is always stored as 0.0, so testing for zero needs no reduction.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import prod
 
 import numpy as np
 
 from segre.errors import UnluckyError
+from segre.fields.circle import commensurable
 from segre.fields.draw import Stream, words
 from segre.fields.interface import Array
+from segre.fields.operators import largest_entries
 
 # The largest primes = 3 mod 4 below 2^23; the first is the default, the others for retries.
 PRIMES = (8388587, 8388571, 8388547, 8388539)
@@ -109,20 +112,119 @@ class Prime:
         """Sum along an axis of length below 2^30."""
         return self.reduce(x.sum(axis=axis, keepdims=True))
 
-    def exp(self, x: Array) -> Array:
+    def fraction(self, value: Fraction) -> Array:
+        """A rational number whose denominator p does not divide."""
+        residue = value.numerator * pow(value.denominator, -1, self.p) % self.p
+        return self.constant(np.array([[residue]]))
+
+    def surd(self, n: int, over_pi: bool = False) -> Array:
+        """A random residue: right for a transcendental number, as the root of n / pi is."""
+        index = np.array([[2 * n + over_pi]], dtype=np.uint64)
+        value = words(self.seed, Stream.CONSTANTS, index) % np.uint64(self.p)
+        return self.reduce(value.astype(np.float64))
+
+    def drawn(self, stream: Stream, argument: Array) -> Array:
+        """Random words, the same for the same arguments (residues 0..p-1)."""
+        return words(self.seed, stream, argument)
+
+    def exp(self, x: Array, used: Array | None = None) -> Array:  # noqa: ARG002
         """Random non-zero residues, the same for the same argument; 1 at 0."""
         argument = self.residues(x)
-        drawn = words(self.seed, Stream.EXPONENTIALS, argument)
-        value = np.uint64(1) + drawn % np.uint64(self.p - 1)
+        value = np.uint64(1) + self.drawn(Stream.EXPONENTIALS, argument) % np.uint64(self.p - 1)
         value[argument == 0] = 1
         return self.reduce(value.astype(np.float64))
 
+    def sigmoid(self, x: Array) -> Array:
+        """1 / (1 + exp(-x))."""
+        return self.reciprocal(self.add(np.ones(1), self.exp(-x)))
+
+    def cdf(self, x: Array) -> Array:
+        """Random residues, the same for the same argument."""
+        value = self.drawn(Stream.DISTRIBUTION, self.residues(x)) % np.uint64(self.p)
+        return self.reduce(value.astype(np.float64))
+
+    def pdf(self, x: Array) -> Array:
+        """Random non-zero residues, the same for the same argument: the derivative of `cdf`."""
+        value = self.drawn(Stream.DENSITY, self.residues(x)) % np.uint64(self.p - 1)
+        return self.reduce(value.astype(np.float64) + 1)
+
+    def sqrt(self, x: Array) -> Array:
+        """The root that is itself a square (p = 3 mod 4); raises UnluckyError if there is none."""
+        root, found = self.roots(x)
+        if not found.all():
+            raise UnluckyError("a number without a root; another seed gives another point")
+        return root
+
+    def roots(self, x: Array) -> tuple[Array, Array]:
+        """x^((p+1)/4), and where it is a root of a number that is not zero."""
+        root, power, exponent = np.ones_like(x), x, (self.p + 1) // 4
+        while exponent:
+            if exponent & 1:
+                root = self.mul(root, power)
+            exponent >>= 1
+            power = self.mul(power, power)
+        return root, (self.sub(self.mul(root, root), x) == 0) & (x != 0)
+
+    def step(self, x: Array) -> Array:
+        """Random zeros and ones, the same for the same argument: a region, real or not."""
+        bits = self.drawn(Stream.REGIONS, self.residues(x)) % np.uint64(2)
+        return bits.astype(np.float64)
+
+    def relu(self, x: Array) -> Array:
+        """x or 0, by the region."""
+        return np.asarray(x * self.step(x))
+
+    def largest(self, x: Array, count: int) -> Array:
+        """Ones at random entries along axis -3, by the region."""
+        drawn = self.drawn(Stream.REGIONS, self.residues(x)) >> np.uint64(12)
+        return largest_entries(drawn.astype(np.float64), count).astype(np.float64)
+
+    def turns(self, base: int, planes: int, count: int) -> tuple[Array, Array]:
+        """Powers of random points of the circle: one for each class of commensurable angles."""
+        cos, sin = np.empty((2, planes, count))
+        for j, (number, multiple) in enumerate(commensurable(base, planes)):
+            s = (
+                int(words(self.seed, Stream.CIRCLE, np.array([number], dtype=np.uint64))[0])
+                % self.p
+            )
+            scale = pow(1 + s * s, -1, self.p)
+            step = self._power(((1 - s * s) * scale % self.p, 2 * s * scale % self.p), multiple)
+            at = (1, 0)
+            for m in range(count):
+                cos[j, m], sin[j, m] = at
+                at = self._times(at, step)
+        return self.constant(cos), self.constant(sin)
+
+    def _times(self, x: tuple[int, int], y: tuple[int, int]) -> tuple[int, int]:
+        return (x[0] * y[0] - x[1] * y[1]) % self.p, (x[0] * y[1] + x[1] * y[0]) % self.p
+
+    def _power(self, x: tuple[int, int], exponent: int) -> tuple[int, int]:
+        out = (1, 0)
+        while exponent:
+            out = self._times(out, x) if exponent & 1 else out
+            exponent, x = exponent >> 1, self._times(x, x)
+        return out
+
     def reciprocal(self, x: Array) -> Array:
-        """Entrywise inverse, by Python's own; raises UnluckyError at zero."""
+        """Entrywise inverse; raises UnluckyError at zero.
+
+        One inverse of the product of all entries, and a tree of products back to each of them.
+        """
         if not x.all():
             raise UnluckyError("division by zero at this point; another seed gives another point")
-        inverses = [pow(entry, -1, self.p) for entry in x.astype(np.int64).reshape(-1).tolist()]
-        return self.constant(np.array(inverses, dtype=np.float64).reshape(x.shape))
+        levels = [x.reshape(-1)]
+        while len(levels[-1]) > 1:
+            below = levels[-1]
+            if len(below) % 2:
+                below = levels[-1] = np.append(below, 1.0)
+            levels.append(self.mul(below[0::2], below[1::2]))
+        if not x.size:
+            return x
+        inverse = self.constant(np.array([pow(int(levels.pop()[0]), -1, self.p)]))
+        for level in reversed(levels):
+            swapped = level.reshape(-1, 2)[:, ::-1]
+            inverse = self.mul(swapped, inverse[: len(swapped), None]).reshape(-1)
+        return inverse[: x.size].reshape(x.shape)
 
     def anchor(self, x: Array) -> Array:
         """Nothing to do: residues do not overflow."""

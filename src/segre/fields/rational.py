@@ -36,7 +36,7 @@ class Rational(Operators):
         out[:] = [fraction(item) for item in x.reshape(-1).tolist()]
         return out.reshape(x.shape)
 
-    def exp(self, x: Array) -> Array:  # noqa: ARG002
+    def exp(self, x: Array, used: Array | None = None) -> Array:  # noqa: ARG002
         """Refused: exponentials of rationals are not rational."""
         raise SegreError("a softmax has no rational values; evaluate it in float64 or in balls")
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import numpy.typing as npt
 
 from segre.fields.interface import Array
-from segre.fields.operators import Operators
+from segre.fields.operators import Operators, largest_entries
 
 
 class Real(Operators):
@@ -27,9 +30,50 @@ class Real(Operators):
         """Numbers as floats."""
         return np.asarray(x, dtype=self.dtype)
 
-    def exp(self, x: Array) -> Array:
+    def fraction(self, value: Fraction) -> Array:
+        """A rational number, rounded."""
+        return self.constant(np.array([[float(value)]]))
+
+    def surd(self, n: int, over_pi: bool = False) -> Array:
+        """A square root, rounded."""
+        return self.constant(np.array([[math.sqrt(n / math.pi if over_pi else n)]]))
+
+    def exp(self, x: Array, used: Array | None = None) -> Array:  # noqa: ARG002
         """Entrywise exponential."""
         return np.asarray(np.exp(x))
+
+    def sigmoid(self, x: Array) -> Array:
+        """1 / (1 + exp(-x)), without overflow."""
+        return np.asarray((1 + np.tanh(x / 2)) / 2)
+
+    def cdf(self, x: Array) -> Array:
+        """Normal distribution function."""
+        return self.constant((1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2)
+
+    def pdf(self, x: Array) -> Array:
+        """Normal density."""
+        return np.asarray(np.exp(-x * x / 2) / math.sqrt(2 * math.pi))
+
+    def sqrt(self, x: Array) -> Array:
+        """Square root."""
+        return np.asarray(np.sqrt(x))
+
+    def relu(self, x: Array) -> Array:
+        """The larger of x and 0."""
+        return np.asarray(np.maximum(x, 0))
+
+    def step(self, x: Array) -> Array:
+        """1 where x > 0."""
+        return self.constant(x > 0)
+
+    def largest(self, x: Array, count: int) -> Array:
+        """Ones at the largest entries along axis -3."""
+        return largest_entries(x, count)
+
+    def turns(self, base: int, planes: int, count: int) -> tuple[Array, Array]:
+        """cos and sin of m base^(-j / planes)."""
+        angles = float(base) ** (-np.arange(planes) / planes)[:, None] * np.arange(count)
+        return self.constant(np.cos(angles)), self.constant(np.sin(angles))
 
     def reciprocal(self, x: Array) -> Array:
         """Entrywise inverse."""

@@ -1,50 +1,123 @@
-"""The same lower bound without mod p and without Ax: a minor at a real point, in balls.
+"""The lower bound without mod p and without Ax: a minor at a real point, in balls.
 
 At weights and inputs that are small dyadic numbers the true Jacobian of the true network, with
-real exponentials, is enclosed in balls. If the determinant of a minor excludes zero, the
-Jacobian has at least that rank at that point, hence generically.
+real exponentials, roots and rotations, is enclosed in balls. If a minor is proved regular there,
+the Jacobian has at least that rank at that point, hence generically. Which minor is found in
+floating point; that it is regular is proved.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from segre.errors import UnluckyError
 from segre.fields.ball import Ball
+from segre.fields.interface import Array
+from segre.fields.real import Real
 from segre.finding import Bound, Evidence
-from segre.geometry.rank import JacobianRank
+from segre.geometry.memory import inputs_at_once
+from segre.geometry.progress import Progress, quiet
+from segre.geometry.real_point import RealPoint
 from segre.network import jacobian
-from segre.spec import Network
+from segre.spec import Architecture
 
-_BITS = (128, 256, 512, 1024)
-_GRID = 1 << 20
+_BITS = (128, 256, 512)
+_CUT = 1e-11
+_MOST_ROWS = 6
 
 
-def ball_minor(spec: Network, minor: JacobianRank, seed: int = 0) -> Bound | None:
-    """The rank of `minor`, certified at a real point; None if no precision separates it from 0.
+@dataclass(frozen=True)
+class BallMinor:
+    """Rows (input, output entry) and columns of a minor that is regular at the real point."""
 
-    >>> from segre.geometry.dimension import prove
-    >>> proof = prove(Network.parse("softmax/d=2,2/a=1/t=2"))
-    >>> ball_minor(proof.spec, proof.minor).value
+    rows: list[tuple[int, int]]
+    columns: list[int]
+    bits: int
+    seed: int
+
+    @property
+    def bound(self) -> Bound:
+        """What it proves."""
+        n = len(self.columns)
+        statement = (
+            f"a {n} x {n} minor of the real Jacobian is not zero at a dyadic point "
+            f"(seed {self.seed}), by ball arithmetic at {self.bits} bits"
+        )
+        return Bound(n, Evidence("ball-minor", statement))
+
+
+def ball_minor(
+    spec: Architecture, at_most: int, seed: int = 0, progress: Progress = quiet
+) -> BallMinor | None:
+    """A certified minor, as large as floating point finds one; None if none is certified.
+
+    >>> from segre.spec import Network
+    >>> len(ball_minor(Network.parse("softmax/d=2,2/a=1/t=2"), 7).columns)
     7
     """
-    rng = np.random.default_rng(seed)
-    weights = rng.integers(-_GRID, _GRID + 1, spec.parameters) / _GRID
-    inputs = sorted({n for n, _ in minor.rows})
-    X = rng.integers(-_GRID, _GRID + 1, (len(inputs), spec.widths[0], spec.t)) / _GRID
-    place = {n: i for i, n in enumerate(inputs)}
-    chosen = ([place[n] for n, _ in minor.rows], [o for _, o in minor.rows])
+    point = RealPoint(spec, seed)
+    rows, columns = _choose(point, at_most, progress)
     for bits in _BITS:
-        field = Ball(bits)
-        with field.precision():
-            try:
-                J = jacobian(field, spec, field.constant(weights), field.constant(X))
-            except UnluckyError:
-                continue
-            if field.regular(J[chosen][:, minor.columns]):
-                statement = (
-                    f"a {minor.rank} x {minor.rank} minor of the real Jacobian is not zero at a "
-                    f"dyadic point (seed {seed}), by ball arithmetic at {bits} bits"
-                )
-                return Bound(minor.rank, Evidence("ball-minor", statement))
+        try:
+            if Ball(bits).regular(_minor(point, rows, columns, bits, progress)):
+                return BallMinor(rows, columns, bits, seed)
+        except UnluckyError:
+            continue
     return None
+
+
+def _choose(
+    point: RealPoint, at_most: int, progress: Progress
+) -> tuple[list[tuple[int, int]], list[int]]:
+    """Well-conditioned rows and columns of the floating-point Jacobian, by pivoted QR."""
+    from scipy.linalg import qr
+
+    spec, outputs = point.spec, prod(point.spec.output_shape)
+    enough = min(_MOST_ROWS * spec.parameters, 3 * at_most + 8 * outputs)
+    count, J = 0, np.zeros((0, spec.parameters))
+    while True:
+        more = np.arange(count, count + max(2, min(inputs_at_once(spec), enough // outputs)))
+        found = jacobian(Real(), spec, point.weights, point.inputs(more))
+        J = np.concatenate([J, found.reshape(-1, spec.parameters)])
+        count += len(more)
+        progress("floating-point Jacobian", min(len(J), enough), enough)
+        if len(J) < enough:
+            continue
+        size = np.sqrt((J * J).sum(axis=1, keepdims=True))
+        scaled = J / np.where(size > 0, size, 1)
+        R, columns = qr(scaled, mode="r", pivoting=True)
+        diagonal = np.abs(np.diag(R))
+        rank = min(at_most, int((diagonal > _CUT * diagonal[0]).sum()))
+        if rank == at_most or len(J) >= _MOST_ROWS * spec.parameters:
+            break
+        enough = min(2 * enough, _MOST_ROWS * spec.parameters)
+    chosen = np.sort(columns[:rank])
+    _, rows = qr(scaled[:, chosen].T, mode="r", pivoting=True)
+    picked = np.sort(rows[:rank])
+    return [(int(r) // outputs, int(r) % outputs) for r in picked], chosen.tolist()
+
+
+def _minor(
+    point: RealPoint,
+    rows: list[tuple[int, int]],
+    columns: list[int],
+    bits: int,
+    progress: Progress,
+) -> Array:
+    """The minor in balls, input by input."""
+    field = Ball(bits)
+    wanted: dict[int, list[int]] = {}
+    for n, o in rows:
+        wanted.setdefault(n, []).append(o)
+    parts = []
+    with field.precision():
+        weights = field.constant(point.weights)
+        for done, (n, outputs) in enumerate(wanted.items()):
+            X = field.constant(point.inputs(np.array([n])))
+            J = jacobian(field, point.spec, weights, X, np.array(outputs))
+            parts.append(J[0][:, columns])
+            progress("Jacobian in ball arithmetic", done + 1, len(wanted))
+    return np.concatenate(parts)

@@ -12,7 +12,6 @@ from math import comb
 
 from segre.errors import UnsupportedError
 from segre.finding import Bound, Evidence
-from segre.network import require_supported
 from segre.spec import Network
 
 
@@ -22,7 +21,6 @@ def closed_form(spec: Network) -> Bound:
     >>> closed_form(Network.parse("softmax/d=10,10,10/a=2,2/t=3")).value
     172
     """
-    require_supported(spec)
     if not spec.one_headed:
         raise UnsupportedError(
             f"spec {str(spec)!r}: there is no closed form for several heads or a factored value "
@@ -69,7 +67,6 @@ def ambient(spec: Network) -> Bound | None:
     An output is a sum of products of a quadratic form in one token and a linear form in
     another (with one token: a cubic form), so nothing exceeds that space.
     """
-    require_supported(spec)
     if spec.score != "lightning" or spec.depth > 1:
         return None
     d, out = spec.widths

@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from segre.fields.interface import Array, ArrayField
+from segre.fields.interface import Array, Field
 from segre.geometry.rank import place
 from segre.geometry.reach import parallel_tokens, silent
-from segre.network import LayerWeights, require_supported
+from segre.network import LayerWeights
 from segre.spec import Network
 from segre.weights import Weights
 
@@ -55,7 +55,7 @@ class Conserved:
         plus, minus = self.sides(weights.field, weights.layers)
         return weights.field.sub(plus, minus)
 
-    def sides(self, field: ArrayField, layers: list[LayerWeights[Array]]) -> tuple[Array, Array]:
+    def sides(self, field: Field[Array], layers: list[LayerWeights[Array]]) -> tuple[Array, Array]:
         """The two quantities whose difference is conserved, over any field.
 
         Training moves both (unless the weights in question have no effect at all).
@@ -101,19 +101,19 @@ class Conserved:
         }
 
 
-def _rows(field: ArrayField, W: Array) -> Array:
+def _rows(field: Field[Array], W: Array) -> Array:
     """sum_h W_h W_h^T: inner products of rows, heads side by side."""
     beside = W.transpose(1, 0, 2).reshape(W.shape[1], -1)
     return field.matmul(beside, field.transpose(beside))
 
 
-def _columns(field: ArrayField, W: Array) -> Array:
+def _columns(field: Field[Array], W: Array) -> Array:
     """sum_h W_h^T W_h: inner products of columns, heads stacked."""
     stacked = W.reshape(-1, W.shape[-1])
     return field.matmul(field.transpose(stacked), stacked)
 
 
-def _square(field: ArrayField, W: Array) -> Array:
+def _square(field: Field[Array], W: Array) -> Array:
     """The sum of all squares, 1 x 1."""
     return field.matmul(W.reshape(1, -1), W.reshape(-1, 1))
 
@@ -125,7 +125,6 @@ def conserved_quantities(spec: str | Path | Mapping[str, Any] | Network) -> list
     ['W_Q W_Q^T - W_K W_K^T', 'W_V W_V^T - W_O^T W_O', '|W_O|^2 - |W_Q|^2']
     """
     net = Network.parse(spec)
-    require_supported(net)
     return [law for i in range(net.depth) for law in _of_layer(net, i)]
 
 

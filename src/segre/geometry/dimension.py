@@ -13,13 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from segre.errors import SegreError, UnluckyError
+import numpy as np
+
+from segre.errors import SegreError, UnluckyError, UnsupportedError
+from segre.families import architecture
 from segre.fields.threads import threads_for
 from segre.finding import Bound, Evidence, Finding
-from segre.geometry.balls import ball_minor
+from segre.geometry.balls import BallMinor, ball_minor
 from segre.geometry.closed_form import ambient, closed_form
 from segre.geometry.estimate import estimate
-from segre.geometry.independence import Independence, witness
+from segre.geometry.independence import (
+    Independence,
+    has_exponentials,
+    only_in_balls,
+    witness,
+)
 from segre.geometry.memory import (
     DEFAULT_LIMIT,
     bytes_for_rank,
@@ -27,30 +35,28 @@ from segre.geometry.memory import (
     require_memory,
 )
 from segre.geometry.point import Point
-from segre.geometry.rank import (
-    JacobianRank,
-    Progress,
-    SymmetryRank,
-    jacobian_rank,
-    quiet,
-    symmetry_rank,
-)
-from segre.network import require_supported
-from segre.spec import Network
+from segre.geometry.progress import Progress, quiet
+from segre.geometry.rank import JacobianRank, SymmetryRank, jacobian_rank, symmetry_rank
+from segre.geometry.redundancy import asked_for, counted
+from segre.spec import Architecture, Network
+from segre.transformer.spec import Output, Transformer
 
-Method = Literal["auto", "closed-form", "exact", "balls", "estimate"]
+Method = Literal["auto", "closed-form", "exact", "balls", "estimate", "count"]
 
 _POINTS = 8
 _SHORTFALLS = 2
+_MOST_ROOT_INPUTS = 1 << 10
+_LARGEST_AUTO = 6_000
+_LONGEST_AUTO = 64
 
 
 @dataclass(frozen=True)
 class Proof:
     """Bounds on a dimension with everything needed to check them again."""
 
-    spec: Network
+    spec: Architecture
     point: Point
-    minor: JacobianRank
+    minor: JacobianRank | BallMinor | None
     independence: Independence | None
     symmetry: SymmetryRank | None
     lower: Bound
@@ -58,10 +64,11 @@ class Proof:
 
 
 def dimension(
-    spec: str | Path | Mapping[str, Any] | Network,
+    spec: str | Path | Mapping[str, Any] | Network | Transformer,
     method: Method = "auto",
     seed: int = 0,
     *,
+    output: Output | None = None,
     symmetries: bool = False,
     memory: int = DEFAULT_LIMIT,
     progress: Progress = quiet,
@@ -69,40 +76,43 @@ def dimension(
     """The dimension of the space of functions of an architecture, and how it is known.
 
     `auto` and `exact` give proved bounds; `exact` does not use the closed form. `auto` does, where
-    there is one, and then counts the symmetries only if asked to list them. `balls` takes
+    there is one, and then counts the symmetries only if asked to list them; of transformers too
+    large to compute with it counts the symmetries by formulas, as `count` does. `balls` takes
     the lower bound at a real point, in certified real arithmetic, instead of mod p.
     `closed-form` is the formula alone, an upper bound. `estimate` is a floating-point rank.
+    `output` asks about another output of a language model: its logits or hidden states.
 
     >>> found = dimension("softmax/d=10,10,10/a=2,2/t=3")
     >>> found.value, found.status, found.parameters
     (172, 'proved', 280)
+    >>> dimension("llama-3-8b").redundancy["total"]
+    13342720
     """
-    net = Network.parse(spec)
+    net = architecture(spec)
     if method not in get_args(Method):
         raise SegreError(f"method {method!r} is not known; allowed: {', '.join(get_args(Method))}")
     if not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise SegreError(f"seed {seed!r} is not allowed; allowed: whole numbers 0 to 2^63 - 1")
-    require_supported(net)
+    if output is not None:
+        net = asked_for(net, output)
     if method == "estimate":
         return estimate(net, seed=seed, memory=memory)
+    if method == "count" or (method == "auto" and _too_large(net)):
+        return counted(net)
     if method == "closed-form":
-        return Finding.from_bounds(net, None, closed_form(net), seed=seed)
+        return Finding.from_bounds(net, None, closed_form(_stack(net)), seed=seed)
     proof = prove(
         net,
         seed,
         formula=method == "auto",
         symmetries=symmetries or method != "auto",
+        balls=method == "balls",
         memory=memory,
         progress=progress,
     )
-    lower: Bound | None = proof.lower
     notes = []
-    if method == "balls":
-        lower = ball_minor(net, proof.minor, seed)
-        if lower is None:
-            notes.append(
-                "ball arithmetic does not separate the minor from zero; try another --seed"
-            )
+    if method == "balls" and proof.minor is None:
+        notes.append("ball arithmetic does not separate the minor from zero; try another --seed")
     elif proof.lower.value < proof.upper.value:
         notes.append(
             f"the bounds do not meet: {proof.upper.value - proof.lower.value} dimensions of the "
@@ -110,7 +120,7 @@ def dimension(
         )
     return Finding.from_bounds(
         net,
-        lower,
+        proof.lower if proof.minor is not None else None,
         proof.upper,
         symmetries=() if proof.symmetry is None else proof.symmetry.symmetries,
         notes=tuple(notes),
@@ -118,12 +128,29 @@ def dimension(
     )
 
 
+def _stack(spec: Architecture) -> Network:
+    if not isinstance(spec, Network):
+        raise UnsupportedError(
+            f"spec {str(spec)!r}: no closed form is known for transformers; leave out "
+            "--method, or use --method count"
+        )
+    return spec
+
+
+def _too_large(spec: Architecture) -> bool:
+    """Transformers that `auto` counts by formulas."""
+    return isinstance(spec, Transformer) and (
+        spec.parameters > _LARGEST_AUTO or spec.t > _LONGEST_AUTO
+    )
+
+
 def prove(
-    spec: Network,
+    spec: Architecture,
     seed: int = 0,
     *,
     formula: bool = True,
     symmetries: bool = True,
+    balls: bool = False,
     memory: int = DEFAULT_LIMIT,
     progress: Progress = quiet,
 ) -> Proof:
@@ -133,7 +160,7 @@ def prove(
     upper bound is retried once with another prime and seed, since that may be bad luck. Symmetries
     are counted if asked for, and where there is no closed form to do without them.
     """
-    formula = formula and spec.one_headed
+    formula = formula and isinstance(spec, Network) and spec.one_headed
     symmetries = symmetries or not formula
     needed = bytes_for_rank(spec, 0) + symmetries * bytes_for_symmetries(spec)
     require_memory(spec, needed, memory)
@@ -143,7 +170,7 @@ def prove(
         try:
             with threads_for(spec.parameters):
                 point = Point.draw(spec, seed, attempt)
-                found = _prove_at(point, formula, symmetries, memory, progress)
+                found = _prove_at(point, formula, symmetries, balls, memory, progress)
         except UnluckyError:
             continue
         if best is None or found.lower.value > best.lower.value:
@@ -157,39 +184,56 @@ def prove(
 
 
 def _prove_at(
-    point: Point, formula: bool, symmetries: bool, memory: int, progress: Progress
+    point: Point, formula: bool, symmetries: bool, balls: bool, memory: int, progress: Progress
 ) -> Proof:
     spec = point.spec
     symmetry = symmetry_rank(point, progress) if symmetries else None
     upper = _upper_bound(spec, symmetry, formula)
     require_memory(spec, bytes_for_rank(spec, upper.value), memory)
-    independence = witness(spec, point.field) if spec.score == "softmax" else None
-    minor = jacobian_rank(point, upper.value, progress)
-    return Proof(
-        spec,
-        point,
-        minor,
-        independence,
-        symmetry,
-        _lower_bound(point, minor, independence),
-        upper,
-    )
+    reason = "asked for" if balls else only_in_balls(spec)
+    independence = minor = None
+    if reason is None:
+        independence = witness(spec, point.field) if has_exponentials(spec) else None
+        if independence is not None and not independence.established:
+            reason = "the exponentials were not shown to be independent mod p"
+    if reason is None:
+        minor = jacobian_rank(point, upper.value, progress)
+        if not _roots_seen(point):
+            reason = "the square roots were not shown to be independent mod p"
+    if reason is not None:
+        found = ball_minor(spec, upper.value, point.field.seed, progress)
+        nothing = Bound(0, Evidence("trivial", f"no minor was certified in balls ({reason})"))
+        lower = nothing if found is None else found.bound
+        return Proof(spec, point, found, None, symmetry, lower, upper)
+    assert minor is not None
+    lower = _lower_bound(point, minor, independence)
+    return Proof(spec, point, minor, independence, symmetry, lower, upper)
+
+
+def _roots_seen(point: Point) -> bool:
+    """Whether every radicand was seen without a root; a few more inputs are looked at."""
+    if not isinstance(point.spec, Transformer):
+        return True
+    seen = 0
+    while not point.roots.established and seen < _MOST_ROOT_INPUTS:
+        point.settle(np.arange(2**20 + seen, 2**20 + seen + 64))
+        seen += 64
+    return point.roots.established
 
 
 def _lower_bound(point: Point, minor: JacobianRank, independence: Independence | None) -> Bound:
-    if independence is not None and not independence.established:
-        nothing = Evidence("trivial", "the exponentials were not shown to be independent")
-        return ball_minor(point.spec, minor, point.field.seed) or Bound(0, nothing)
     statement = (
         f"a {minor.rank} x {minor.rank} minor of the Jacobian is not zero mod {point.field.p} "
         f"(seed {point.field.seed}, {minor.inputs} inputs)"
     )
     if independence is not None:
         statement += f"; the {independence.arguments} exponentials of an input are independent (Ax)"
+    if point.roots.sites:
+        statement += f", its {len(point.roots.sites)} square roots too"
     return Bound(minor.rank, Evidence("minor-mod-p", statement))
 
 
-def _upper_bound(spec: Network, symmetry: SymmetryRank | None, formula: bool) -> Bound:
+def _upper_bound(spec: Architecture, symmetry: SymmetryRank | None, formula: bool) -> Bound:
     bounds: list[Bound] = []
     if symmetry is not None:
         statement = (
@@ -197,9 +241,10 @@ def _upper_bound(spec: Network, symmetry: SymmetryRank | None, formula: bool) ->
             "checked to lie in the kernel of the Jacobian"
         )
         bounds.append(Bound(spec.parameters - symmetry.rank, Evidence("symmetries", statement)))
-    if formula:
-        bounds.append(closed_form(spec))
-    whole = ambient(spec)
-    if whole is not None:
-        bounds.append(whole)
+    if isinstance(spec, Network):
+        if formula:
+            bounds.append(closed_form(spec))
+        whole = ambient(spec)
+        if whole is not None:
+            bounds.append(whole)
     return min(bounds, key=lambda bound: bound.value)

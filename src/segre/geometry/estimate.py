@@ -7,6 +7,7 @@ small one means that the answer hangs on the tolerance.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,10 @@ from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.finding import Evidence, Finding
 from segre.geometry.memory import DEFAULT_LIMIT, inputs_at_once, require_memory
-from segre.network import jacobian, layer_starts, require_supported, slots
-from segre.spec import Network
+from segre.geometry.real_point import RealPoint
+from segre.network import jacobian, stages
+from segre.spec import Architecture
+from segre.transformer.spec import Transformer
 
 _SMALL_GAP = 1e3
 
@@ -43,7 +46,7 @@ class Spectrum:
 
 
 def spectrum(
-    spec: Network,
+    spec: Architecture,
     *,
     seed: int = 0,
     inputs: int | None = None,
@@ -51,20 +54,20 @@ def spectrum(
     memory: int = DEFAULT_LIMIT,
 ) -> Spectrum:
     """Singular values of the Jacobian at normal weights (scaled by width) and inputs."""
-    require_supported(spec)
-    outputs, P = spec.widths[-1] * spec.t, spec.parameters
+    outputs, P = prod(spec.output_shape), spec.parameters
     count = inputs if inputs is not None else max(50, 2 * -(-P // outputs))
     field = Real(dtype)
     require_memory(spec, 3 * field.dtype.itemsize * count * outputs * P, memory)
     rng = np.random.default_rng(seed)
-    weights = np.concatenate(
-        [
-            rng.standard_normal(slot.range.stop - slot.start) / np.sqrt(slot.shape[-1])
-            for layer, start in zip(spec.layers, layer_starts(spec), strict=True)
-            for slot in slots(layer, start)
-        ]
-    )
-    X = rng.standard_normal((count, spec.widths[0], spec.t))
+    weights = np.zeros(P)
+    for stage in stages(spec):
+        for name, slot in stage.slots.items():
+            drawn = rng.standard_normal(slot.size) / np.sqrt(slot.shape[-1])
+            weights[slot.range] = 1 + drawn / 2 if name.endswith(".gain") else drawn
+    if isinstance(spec, Transformer) and spec.discrete:
+        X = RealPoint(spec, seed).inputs(np.arange(count))
+    else:
+        X = rng.standard_normal((count, spec.width_in, spec.t))
     step = inputs_at_once(spec)
     rows = [
         jacobian(field, spec, field.constant(weights), field.constant(X[i : i + step]))
@@ -76,7 +79,7 @@ def spectrum(
     return Spectrum(values, tolerance, count)
 
 
-def estimate(spec: Network, *, seed: int = 0, memory: int = DEFAULT_LIMIT) -> Finding:
+def estimate(spec: Architecture, *, seed: int = 0, memory: int = DEFAULT_LIMIT) -> Finding:
     """The rank that float64 suggests, as an estimate with its gap."""
     found = spectrum(spec, seed=seed, memory=memory)
     notes = [f"singular-value gap {found.gap:.1e} at rank {found.rank} ({found.inputs} inputs)"]

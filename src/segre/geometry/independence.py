@@ -15,16 +15,21 @@ the scores symmetric) are one function and counted once. See docs/soundness.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 
 import numpy as np
 
 from segre.fields.draw import Stream
+from segre.fields.formal import Formal
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
+from segre.geometry.point import drawn_inputs
 from segre.geometry.reach import reached
-from segre.network import forward
-from segre.spec import Network
+from segre.geometry.settle import Roots, Salts, settle
+from segre.network import forward, named_tensors, stages, with_head_axes
+from segre.spec import Architecture, Network
+from segre.transformer.spec import Transformer
 
 _SPARE_POINTS = 8
 _ENTRIES_AT_ONCE = 1 << 21
@@ -38,18 +43,30 @@ class Independence:
     coordinates: int
     points: list[int]
     established: bool
+    salts: dict[int, list[Salts]] = dataclass_field(default_factory=dict)
 
 
-class _Listener(Prime):
-    """The field, taking note of every argument of an exponential."""
+def has_exponentials(spec: Architecture) -> bool:
+    """Whether there are transcendental functions at all."""
+    if isinstance(spec, Network):
+        return spec.score == "softmax"
+    assert isinstance(spec, Transformer)
+    return spec.attn == "softmax" or spec.mlp not in ("none", "bilinear")
 
-    def __init__(self, field: Prime) -> None:
-        super().__init__(field.p, field.seed)
-        self.heard: list[Array] = []
 
-    def exp(self, x: Array) -> Array:
-        self.heard.append(x)
-        return super().exp(x)
+def only_in_balls(spec: Architecture) -> str | None:
+    """Why a lower bound mod p would prove nothing for this architecture; None if it does."""
+    if not isinstance(spec, Transformer):
+        return None
+    if spec.discrete:
+        return "inputs are token sequences"
+    if spec.mlp in ("relu", "relu2", "reglu"):
+        return "relu is piecewise"
+    if spec.experts:
+        return "the choice of experts is piecewise"
+    if spec.mlp in ("gelu-tanh", "geglu-tanh") and spec.turned:
+        return "pi and rotary angles are not known to be independent"
+    return None
 
 
 def distinct_scores(spec: Network) -> list[list[tuple[int, int]]]:
@@ -61,36 +78,96 @@ def distinct_scores(spec: Network) -> list[list[tuple[int, int]]]:
     ]
 
 
-def witness(spec: Network, field: Prime) -> Independence:
+def witness(spec: Architecture, field: Prime) -> Independence:
     """Look for points that prove independence; `established` says whether they were found."""
-    arguments = sum(
-        layer.attention.heads * len(kept)
-        for layer, kept in zip(spec.layers, distinct_scores(spec), strict=True)
-    )
-    coordinates = spec.widths[0] * spec.t
+    coordinates = spec.width_in * spec.t
+    arguments = argument_count(spec, field)
     columns = arguments + coordinates
     space = Echelon(columns, field)
-    limit = columns + _SPARE_POINTS
-    batch = max(1, min(limit, _ENTRIES_AT_ONCE // (spec.parameters + 2 * coordinates)))
+    # a transformer's point may be unusable: a token that sees only itself has no free roots
+    limit = columns + _SPARE_POINTS if isinstance(spec, Network) else 64 * columns
+    batch = max(
+        1, min(columns + _SPARE_POINTS, _ENTRIES_AT_ONCE // (spec.parameters + 2 * columns))
+    )
+    salts: dict[int, list[Salts]] = {}
     for start in range(0, limit, batch):
-        space.add(witness_rows(spec, field, list(range(start, min(start + batch, limit)))))
+        found = witness_rows(spec, field, list(range(start, min(start + batch, limit))))
+        space.add(found.rows)
+        salts |= found.salts
         if space.rank == columns:
             break
-    return Independence(arguments, coordinates, space.pivot_rows, space.rank == columns)
+    kept = {point: salts[point] for point in space.pivot_rows if point in salts}
+    return Independence(arguments, coordinates, space.pivot_rows, space.rank == columns, kept)
 
 
-def witness_rows(spec: Network, field: Prime, points: list[int]) -> Array:
-    """Rows [z(w, X) - z(w, X'), X - X'] at the witness points of the given numbers."""
-    P, (d, t) = spec.parameters, (spec.widths[0], spec.t)
+def argument_count(spec: Architecture, field: Prime) -> int:
+    """How many different exponentials one input has."""
+    if isinstance(spec, Network):
+        return sum(
+            layer.attention.heads * len(kept)
+            for layer, kept in zip(spec.layers, distinct_scores(spec), strict=True)
+        )
+    X = drawn_inputs(field, spec, np.zeros(1))
+    weights = field.draw(Stream.WITNESS_WEIGHTS, 0, (spec.parameters,))
+    listener = Formal(field)
+    forward(listener, spec, weights, X)
+    return sum(_used(*heard).shape[1] for heard in listener.heard)
+
+
+@dataclass(frozen=True)
+class WitnessRows:
+    """Rows [z(w, X) - z(w, X'), X - X'] at witness points, and the salts of the two inputs."""
+
+    rows: Array
+    salts: dict[int, list[Salts]]
+
+
+def witness_rows(spec: Architecture, field: Prime, points: list[int]) -> WitnessRows:
+    """The rows of the witness points of the given numbers."""
+    P, (d, t) = spec.parameters, (spec.width_in, spec.t)
     numbers = np.array(points, dtype=np.uint64)
     weights = field.draw(Stream.WITNESS_WEIGHTS, numbers * np.uint64(P), (1, P))
+    if isinstance(spec, Transformer):
+        return _transformer_rows(spec, field, points, weights[:, 0])
+    assert isinstance(spec, Network)
     X = field.draw(Stream.WITNESS_INPUTS, numbers * np.uint64(2 * d * t), (2, d, t))
-    listener = _Listener(field)
+    listener = Formal(field)
     forward(listener, spec, weights, X)
     rows = []
-    for scores, kept in zip(listener.heard, distinct_scores(spec), strict=True):
+    for (scores, _), kept in zip(listener.heard, distinct_scores(spec), strict=True):
         keys, queries = np.array(kept).T
         chosen = scores[..., keys, queries].reshape(len(points), 2, -1)
         rows.append(field.sub(chosen[:, 0], chosen[:, 1]))
     rows.append(field.sub(X[:, 0], X[:, 1]).reshape(len(points), -1))
-    return np.concatenate(rows, axis=1)
+    return WitnessRows(np.concatenate(rows, axis=1), {})
+
+
+def _transformer_rows(
+    spec: Transformer, field: Prime, points: list[int], weights: Array
+) -> WitnessRows:
+    """Two inputs for each point, with salts for which all roots exist."""
+
+    def draw(numbers: Array, salts: Array) -> Array:
+        return drawn_inputs(field, spec, numbers, salts, Stream.WITNESS_INPUTS)
+
+    numbers = np.array([2 * m + b for m in points for b in (0, 1)])
+    own = np.repeat(weights, 2, axis=0)
+    found = settle(field, spec, own, numbers, draw, Roots())
+    tokens = with_head_axes(spec, found.X)
+    heard: list[Array] = []
+    for stage, salt in zip(stages(spec), found.salts[1:], strict=True):
+        formal = Formal(field, salt)
+        tokens = stage.apply(formal, named_tensors(stage, own), tokens)
+        heard += [_used(*argument) for argument in formal.heard]
+    both_rows = np.concatenate([*heard, found.X.reshape(len(numbers), -1)], axis=1)
+    salts = {
+        m: found.salts[:, 2 * i : 2 * i + 2].swapaxes(0, 1).tolist() for i, m in enumerate(points)
+    }
+    return WitnessRows(field.sub(both_rows[0::2], both_rows[1::2]), salts)
+
+
+def _used(argument: Array, used: Array | None) -> Array:
+    """The arguments that matter, one row per input."""
+    if used is not None:
+        argument = argument[..., used.astype(bool)]
+    return argument.reshape(len(argument), -1)

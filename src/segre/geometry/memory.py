@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from segre.errors import TooLargeError
-from segre.spec import Layer, Network
+from segre.network import stages
+from segre.spec import Architecture, Layer, Network
+from segre.transformer.spec import Transformer
 
 DEFAULT_LIMIT = 8 << 30
 _ENTRY = 8
 _WORKING = 1 << 28
 
 
-def bytes_per_input(spec: Network) -> int:
-    """Peak memory of differentiating the network at one input, tangents of all layers kept."""
+def bytes_per_input(spec: Architecture) -> int:
+    """Peak memory of differentiating the network at one input, tangents of all stages kept."""
+    if isinstance(spec, Transformer):
+        return _transformer_bytes(spec)
+    assert isinstance(spec, Network)
     t = spec.t
 
     def directions(layer: Layer) -> int:
@@ -29,24 +36,48 @@ def bytes_per_input(spec: Network) -> int:
     return _ENTRY * (kept + passing + 2 * rows)
 
 
-def inputs_at_once(spec: Network) -> int:
+def _transformer_bytes(spec: Transformer) -> int:
+    t, rows = spec.t, prod(spec.output_shape)
+    widest = {
+        "attention": spec.heads * (4 * t + 4 * spec.head + 3 * spec.dv + 2 * spec.d) + 4 * spec.d,
+        "mlp": 5 * max(spec.ff, spec.experts * (spec.eff + spec.d)) + 4 * spec.d,
+        "embed": 4 * spec.d,
+        "head": 4 * spec.output_shape[0] + 4 * spec.d,
+    }
+    kept = passing = 0
+    for directions, stage in zip(stage_directions(spec), stages(spec), strict=True):
+        kept += max(spec.d * t, rows) * directions
+        passing = max(passing, t * widest[stage.name.split()[0]] * directions)
+    return _ENTRY * (kept + passing + 2 * rows * spec.parameters)
+
+
+def stage_directions(spec: Architecture) -> list[int]:
+    """By how many variables each stage is differentiated: its input and its weights."""
+    if isinstance(spec, Network):
+        return [layer.parameters + layer.width_in * spec.t for layer in spec.layers]
+    assert isinstance(spec, Transformer)
+    inner = [sum(slot.size for slot in stage.slots.values()) for stage in stages(spec)]
+    return [spec.d * spec.t + size for size in inner]
+
+
+def inputs_at_once(spec: Architecture) -> int:
     """How many inputs to differentiate in one batch, so that the batch stays small."""
     return max(1, min(256, _WORKING // bytes_per_input(spec)))
 
 
-def bytes_for_rank(spec: Network, rank: int) -> int:
+def bytes_for_rank(spec: Architecture, rank: int) -> int:
     """Memory for the exact rank: an echelon form of `rank` rows, seeds, and a batch of rows."""
-    largest = max(layer.parameters + layer.width_in * spec.t for layer in spec.layers)
+    largest = max(stage_directions(spec))
     echelon = 2 * _ENTRY * rank * spec.parameters
     return echelon + _ENTRY * largest**2 + max(_WORKING, bytes_per_input(spec))
 
 
-def bytes_for_symmetries(spec: Network) -> int:
+def bytes_for_symmetries(spec: Architecture) -> int:
     """Memory for the rank of the symmetry generators: at most as many rows as parameters."""
     return 3 * _ENTRY * spec.parameters**2
 
 
-def require_memory(spec: Network, needed: int, limit: int) -> None:
+def require_memory(spec: Architecture, needed: int, limit: int) -> None:
     """Stop, saying what would be needed, if it is more than the limit."""
     if needed > limit:
         raise TooLargeError(
@@ -60,6 +91,6 @@ def _gib(count: int) -> str:
     return f"{count / 2**30:,.1f} GiB"
 
 
-def _short(spec: Network) -> str:
+def _short(spec: Architecture) -> str:
     text = str(spec)
     return repr(text if len(text) <= 80 else text[:77] + "...")

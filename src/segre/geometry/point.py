@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
-from segre.fields.draw import Stream
+import numpy as np
+
+from segre.fields.draw import Stream, words
 from segre.fields.interface import Array
 from segre.fields.prime import PRIMES, Prime
 from segre.geometry.memory import inputs_at_once
+from segre.geometry.settle import Roots, Settled, settle
 from segre.network import jacobian
-from segre.spec import Network
+from segre.spec import Architecture
+from segre.transformer.spec import Transformer
+
+_COLUMN_SALT = np.uint64(1 << 40)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some inputs: their numbers, themselves, the field (or fields of the stages), the salts."""
+
+    numbers: list[int]
+    X: Array
+    fields: Prime | Sequence[Prime]
+    salts: Array
 
 
 @dataclass(frozen=True)
 class Point:
     """Weights of a network over F_p, and the inputs it is looked at with.
 
-    Weight j is u(seed, WEIGHTS, j); entry (r, c) of input n is u(seed, INPUTS, n d0 t + r t + c).
+    Weight j is u(seed, WEIGHTS, j); `drawn_inputs` says what the inputs are. A transformer's
+    inputs and exponentials have salts for which all its square roots exist.
     """
 
-    spec: Network
+    spec: Architecture
     field: Prime
 
     @classmethod
-    def draw(cls, spec: Network, seed: int, attempt: int = 0) -> Point:
+    def draw(cls, spec: Architecture, seed: int, attempt: int = 0) -> Point:
         """The point of a seed; later attempts use other seeds and other primes."""
         return cls(spec, Prime(PRIMES[attempt % len(PRIMES)], (seed + attempt) % 2**64))
 
@@ -37,20 +55,72 @@ class Point:
     def first_inputs(self) -> int:
         """How many inputs to begin with: to see a linear map on the tokens, and one more."""
         spec = self.spec
-        return min(-(-spec.widths[0] // spec.t) + 1, inputs_at_once(spec))
+        wanted = 2 if isinstance(spec, Transformer) else -(-spec.width_in // spec.t) + 1
+        return min(wanted, inputs_at_once(spec))
 
     @cached_property
     def first_rows(self) -> Array:
         """All rows of the Jacobian at the first inputs."""
-        return self.jacobian_rows(0, self.first_inputs)
+        return self.jacobian_rows(self.batch(0, self.first_inputs))
 
-    def inputs(self, start: int, count: int) -> Array:
-        """Inputs number start, ..., start + count - 1."""
-        shape = (count, self.spec.widths[0], self.spec.t)
-        return self.field.draw(Stream.INPUTS, start * shape[1] * shape[2], shape)
+    @cached_property
+    def roots(self) -> Roots:
+        """What has been seen of the square roots so far."""
+        return Roots()
 
-    def jacobian_rows(self, start: int, count: int, outputs: Array | slice = slice(None)) -> Array:
+    @cached_property
+    def _settled(self) -> list[Settled]:
+        return []
+
+    def batch(self, start: int, count: int) -> Batch:
+        """The inputs start, ..., start + count - 1."""
+        numbers = np.arange(start, start + count)
+        if not isinstance(self.spec, Transformer):
+            X = drawn_inputs(self.field, self.spec, numbers)
+            return Batch(numbers.tolist(), X, self.field, np.zeros((0, count, self.spec.t)))
+        while (known := sum(len(part.numbers) for part in self._settled)) < start + count:
+            self._settled.append(self.settle(np.arange(known, known + max(16, count))))
+        found = Settled(
+            numbers,
+            np.concatenate([part.X for part in self._settled])[numbers],
+            np.concatenate([part.salts for part in self._settled], axis=1)[:, numbers],
+        )
+        return Batch(numbers.tolist(), found.X, found.fields(self.field), found.salts)
+
+    def settle(self, numbers: Array) -> Settled:
+        """The inputs of a transformer with salts for which its square roots exist."""
+        spec = self.spec
+        assert isinstance(spec, Transformer)
+        draw = partial(drawn_inputs, self.field, spec)
+        return settle(self.field, spec, self.weights, numbers, draw, self.roots)
+
+    def jacobian_rows(self, batch: Batch, outputs: Array | slice = slice(None)) -> Array:
         """Rows of the Jacobian: for each input, the chosen output entries, by the weights."""
-        X = self.inputs(start, count)
-        matrices = jacobian(self.field, self.spec, self.weights, X, outputs)
+        matrices = jacobian(batch.fields, self.spec, self.weights, batch.X, outputs)
         return matrices.reshape(-1, self.spec.parameters)
+
+
+def drawn_inputs(
+    field: Prime,
+    spec: Architecture,
+    numbers: Array,
+    salts: Array | None = None,
+    stream: Stream = Stream.INPUTS,
+) -> Array:
+    """Inputs by number: entry (r, c) of input n is u(seed, stream, n d t + r t + c + 2^40 salt_c).
+
+    With a vocabulary, inputs mod p are *soft* sequences, any columns that sum to one (in the
+    vocabulary and in the types): the last row of each is what is missing to one.
+    """
+    d, t = spec.width_in, spec.t
+    index = numbers.astype(np.uint64)[:, None, None] * np.uint64(d * t)
+    index = index + np.arange(d * t, dtype=np.uint64).reshape(d, t)
+    if salts is not None:
+        index = index + salts.astype(np.uint64)[:, None, :] * _COLUMN_SALT
+    residues = words(field.seed, stream, index) % np.uint64(field.p)
+    X = field.reduce(residues.astype(np.float64))
+    if isinstance(spec, Transformer) and spec.discrete:
+        ends = [spec.vocab, spec.vocab + spec.types][: 1 + (spec.types > 0)]
+        for first, end in zip([0, *ends], ends, strict=False):
+            X[:, end - 1] = field.reduce(1 - X[:, first : end - 1].sum(axis=1))
+    return X

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from math import gcd
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import gcd, prod
 
 import numpy as np
 
 from segre.fields.interface import Array
 from segre.fields.rank import Echelon
 from segre.finding import Symmetry
+from segre.geometry.gauge.all import pieces
+from segre.geometry.gauge.piece import Weights
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.point import Point
+from segre.geometry.progress import Progress, quiet
 from segre.geometry.symmetry import Generators
 from segre.spec import Network
-
-Progress = Callable[[str, int, int], None]
+from segre.transformer.spec import Transformer
 
 _PATIENCE = 4
 _ROWS_AT_ONCE = 256
-
-
-def quiet(_stage: str, _done: int, _total: int) -> None:
-    """Report progress to nobody."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ def jacobian_rank(point: Point, at_most: int, progress: Progress = quiet) -> Jac
     more outputs than the last one could use.
     """
     spec = point.spec
-    outputs = spec.widths[-1] * spec.t
+    outputs = prod(spec.output_shape)
     space = Echelon(spec.parameters, point.field, capacity=at_most)
     limit = inputs_at_once(spec)
     fed: list[tuple[int, int]] = []  # which (input, output) every row fed so far was
@@ -62,8 +60,9 @@ def jacobian_rank(point: Point, at_most: int, progress: Progress = quiet) -> Jac
     while idle < (1 if space.rank == at_most else _PATIENCE):
         count = min(wanted, limit) if seen else point.first_inputs
         chosen = _spread(asked, outputs)
-        rows = point.jacobian_rows(seen, count, chosen) if seen else point.first_rows
-        fed += [(n, int(o)) for n in range(seen, seen + count) for o in chosen]
+        batch = point.batch(seen, count)
+        rows = point.jacobian_rows(batch, chosen) if seen else point.first_rows
+        fed += [(n, int(o)) for n in batch.numbers for o in chosen]
         last = (count - 1) * asked
         for start in range(0, last, _ROWS_AT_ONCE):
             space.add(rows[start : min(start + _ROWS_AT_ONCE, last)])
@@ -99,7 +98,7 @@ class CountedPiece:
     """A piece of the symmetries and how many dimensions it adds to the pieces before it."""
 
     kind: str
-    layer: int
+    layer: int | None
     head: int | None
     symmetry: Symmetry
 
@@ -123,8 +122,35 @@ class SymmetryRank:
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """The pieces in words, first layer first."""
-        order = sorted(self.pieces, key=lambda piece: (piece.layer, piece.kind == "between"))
+        order = sorted(self.pieces, key=lambda piece: (piece.layer or 0, piece.kind == "between"))
         return tuple(piece.symmetry for piece in order)
+
+
+@dataclass(frozen=True)
+class _Family:
+    """A piece of either kind of architecture: who it is, in words, and its generators."""
+
+    kind: str
+    layer: int | None
+    head: int | None
+    symmetry: Symmetry  # with a dimension that is still to be counted
+    generators: Array
+
+
+def _families(point: Point) -> Iterator[_Family]:
+    spec = point.spec
+    if isinstance(spec, Transformer):
+        weights = Weights(point.field, spec, point.weights)
+        for piece in pieces(spec):
+            symmetry = Symmetry(piece.name, piece.where, 0, piece.group, piece.holds)
+            generators = point.field.reduce(piece.build(weights))
+            yield _Family(piece.kind, None, None, symmetry, generators)
+        return
+    assert isinstance(spec, Network)
+    for own in Generators(point.field, spec, point.weights).pieces():
+        where = place(spec, own.kind, own.layer, own.head)
+        symmetry = Symmetry(own.name, where, 0)
+        yield _Family(own.kind, own.layer, own.head, symmetry, own.generators)
 
 
 def symmetry_rank(point: Point, progress: Progress = quiet) -> SymmetryRank:
@@ -132,23 +158,22 @@ def symmetry_rank(point: Point, progress: Progress = quiet) -> SymmetryRank:
     P = point.spec.parameters
     space = Echelon(P, point.field)
     check = point.first_rows.T
-    pieces: list[CountedPiece] = []
-    for piece in Generators(point.field, point.spec, point.weights).pieces():
-        if point.field.matmul(piece.generators, check).any():
+    counted: list[CountedPiece] = []
+    for family in _families(point):
+        if point.field.matmul(family.generators, check).any():
             raise AssertionError(
-                f"{point.spec}: {piece.name} of layer {piece.layer} changes the function; "
-                "this is a bug in segre, please report it"
+                f"{point.spec}: {family.symmetry.name}, {family.symmetry.where}, changes the "
+                "function; this is a bug in segre, please report it"
             )
         gained = sum(
-            space.add(piece.generators[start : start + _ROWS_AT_ONCE])
-            for start in range(0, len(piece.generators), _ROWS_AT_ONCE)
+            space.add(family.generators[start : start + _ROWS_AT_ONCE])
+            for start in range(0, len(family.generators), _ROWS_AT_ONCE)
         )
         if gained:
-            where = place(point.spec, piece.kind, piece.layer, piece.head)
-            symmetry = Symmetry(piece.name, where, gained)
-            pieces.append(CountedPiece(piece.kind, piece.layer, piece.head, symmetry))
+            symmetry = replace(family.symmetry, dimension=gained)
+            counted.append(CountedPiece(family.kind, family.layer, family.head, symmetry))
         progress("rank of symmetries", space.rank, P)
-    return SymmetryRank(tuple(pieces))
+    return SymmetryRank(tuple(counted))
 
 
 def place(spec: Network, kind: str, layer: int, head: int | None) -> str:

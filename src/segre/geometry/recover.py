@@ -33,7 +33,6 @@ from segre.geometry.recovery.samples import (
     relative,
 )
 from segre.geometry.recovery.visible import normalise_scale, scale_pivot
-from segre.network import require_supported
 from segre.spec import Network, Score
 
 __all__ = [
@@ -92,7 +91,6 @@ def recover(
         )
     _require_sensible(starts, oversample, size, seed)
     net = _network(source, spec, a)
-    require_supported(net)
     _require_visible(net)
     single = net.depth == 1 and net.layers[0].attention.heads == 1
     if isinstance(source, Samples):

@@ -22,8 +22,9 @@ from segre.fields.exchange import exchange
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.geometry.reach import Passage, annihilator, parallel_tokens, silent
-from segre.network import LayerWeights, Slot, layer_starts, require_supported, slots, unflatten
+from segre.network import LayerWeights, layer_starts, slots, unflatten
 from segre.spec import Network
+from segre.stage import Slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,6 @@ class Generators:
     """All symmetry generators of a network at given weights mod p."""
 
     def __init__(self, field: Prime, spec: Network, weights: Array) -> None:
-        require_supported(spec)
         self.field = field
         self.spec = spec
         starts = layer_starts(spec)

@@ -17,9 +17,9 @@ from segre.fields.rank import Echelon
 from segre.geometry.conserved import Conserved, conserved_quantities
 from segre.geometry.memory import DEFAULT_LIMIT, bytes_for_symmetries, require_memory
 from segre.geometry.point import Point
-from segre.geometry.rank import Progress, place, quiet, symmetry_rank
+from segre.geometry.progress import Progress, quiet
+from segre.geometry.rank import place, symmetry_rank
 from segre.geometry.symmetry import Generators, Piece
-from segre.network import require_supported
 from segre.spec import Network
 
 _POINTS = 8
@@ -124,7 +124,6 @@ def symmetry_table(
     (5, 4)
     """
     net = Network.parse(spec)
-    require_supported(net)
     require_memory(net, bytes_for_symmetries(net), memory)
     for attempt in range(_POINTS):
         try:
@@ -136,6 +135,7 @@ def symmetry_table(
 
 def _table_at(point: Point, seed: int, progress: Progress) -> SymmetryTable:
     spec = point.spec
+    assert isinstance(spec, Network)
     laws = {(law.kind, law.layer, law.head): law for law in conserved_quantities(spec)}
     counted = symmetry_rank(point, progress).pieces
     dimensions = {(piece.kind, piece.layer, piece.head): piece.dimension for piece in counted}

@@ -18,7 +18,7 @@ from segre.finding import Status
 from segre.geometry.closed_form import closed_form
 from segre.geometry.dimension import dimension
 from segre.geometry.estimate import spectrum
-from segre.geometry.rank import Progress, quiet
+from segre.geometry.progress import Progress, quiet
 from segre.spec import Network, Score
 
 INPUTS = 250

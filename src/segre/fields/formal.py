@@ -1,0 +1,62 @@
+"""F_p as one evaluation of a network sees it: what is drawn, what is heard, what has no root.
+
+Exponentials (and normal distribution functions) are drawn as functions of their argument and of
+a *salt* of the token they are computed for. A network that takes square roots needs points at
+which the roots exist; changing the salt of a token changes its exponentials, and with them
+what stands under the roots after them. docs/soundness.md says why the values are free.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from segre.fields.draw import Stream
+from segre.fields.interface import Array
+from segre.fields.prime import Prime
+
+SALT = 1 << 32
+
+
+class Formal(Prime):
+    """The field for one stage and one batch of inputs; `salt` has shape (inputs, tokens)."""
+
+    def __init__(self, field: Prime, salt: Array | None = None) -> None:
+        super().__init__(field.p, field.seed)
+        self.salt = salt
+        self.heard: list[tuple[Array, Array | None]] = []  # arguments, and which are used
+        self.rootless: list[tuple[Array, bool]] = []  # where roots are missing; after draws?
+        self.divided: list[Array] = []  # where something to be inverted is zero
+        self.drew = False
+
+    def drawn(self, stream: Stream, argument: Array) -> Array:
+        """Random words, the same for the same argument and salt."""
+        self.drew = True
+        if self.salt is None:
+            return super().drawn(stream, argument)
+        salt = self.salt[:, : argument.shape[-1]]
+        ones = [1] * (argument.ndim - 2)
+        return super().drawn(stream, argument + SALT * salt.reshape(len(salt), *ones, -1))
+
+    def exp(self, x: Array, used: Array | None = None) -> Array:
+        """Drawn, and the argument heard."""
+        self.heard.append((x, used))
+        return super().exp(x, used)
+
+    def cdf(self, x: Array) -> Array:
+        """Drawn, and the argument of its density heard: exp(-x^2 / 2), up to a factor."""
+        self.heard.append((self.mul(x, x), None))
+        return super().cdf(x)
+
+    def sqrt(self, x: Array) -> Array:
+        """A root where there is one; where there is none, that is noted."""
+        root, found = self.roots(x)
+        self.rootless.append((~found, self.drew))
+        return np.where(found, root, 1.0)
+
+    def reciprocal(self, x: Array) -> Array:
+        """The inverse where there is one; where there is none, that is noted."""
+        zero = x == 0
+        if zero.any():
+            self.divided.append(zero)
+            x = np.where(zero, 1.0, x)
+        return super().reciprocal(x)

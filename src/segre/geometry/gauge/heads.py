@@ -1,0 +1,382 @@
+"""Symmetries inside attention: bases of queries and keys, of values and outputs, their biases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from segre.fields.interface import Array
+from segre.geometry.gauge.piece import Canvas, Group, Piece, Weights
+from segre.geometry.gauge.wiring import Norm, has, norm_at, where
+from segre.geometry.reach import annihilator
+from segre.transformer.layers import plane_dimensions
+from segre.transformer.spec import Transformer
+
+
+def head_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
+    """The pieces of one attention layer."""
+    at = where(spec, part)
+    if spec.qknorm:
+        yield from _normed_queries(spec, part, at)
+    else:
+        yield from _queries(spec, part, at)
+    yield _values(spec, part, at)
+    if not spec.latent and spec.dv > spec.d and spec.group > 1:
+        yield _unmet(spec, part, at, "W_V", "W_O", transpose=True)
+    if has(spec, part, "b_K"):
+        yield from _key_bias(spec, part, at)
+        yield from _value_bias(spec, part, at)
+    if spec.attn == "lightning":
+        yield _scale(spec, part, at)
+    if spec.latent:
+        yield from _latents(spec, part, at)
+
+
+def _still(spec: Transformer) -> list[int]:
+    """Dimensions of a head's W_Q, W_K that no rotation touches."""
+    return list(range(0 if spec.latent else spec.turned, spec.head))
+
+
+def _names(spec: Transformer, part: str, weight: str) -> list[str]:
+    bias = weight.replace("W_", "b_")
+    return [name for name in (weight, bias) if has(spec, part, name)]
+
+
+def _queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
+    still = _still(spec)
+    n = len(still)
+    if n:
+        name = f"query-key basis GL({n})"
+        count = spec.kv * n * n
+
+        def basis(w: Weights) -> Array:
+            canvas = w.canvas(spec.kv * n * n)
+            for query, key in zip(
+                _names(spec, part, "W_Q"), _names(spec, part, "W_K"), strict=True
+            ):
+                Q, K = w(part, query), w(part, key)
+                dQ, dK = canvas(part, query), canvas(part, key)
+                row = 0
+                for g in range(spec.kv):
+                    for j in still:
+                        for k in still:
+                            dQ[row, g, :, j] = Q[g, :, k]
+                            dK[row, g, :, k] = -K[g, :, j]
+                            row += 1
+            return canvas.rows
+
+        yield Piece("query-key", name, at, "QK", "exact", count, basis)
+    if spec.turned:
+        count = spec.turned if spec.latent else spec.kv * spec.turned
+        build = (
+            (lambda w: _latent_planes(spec, part, w))
+            if spec.latent
+            else (lambda w: _planes(spec, part, w))
+        )
+        name = "scaled rotations of the rotary planes"
+        yield Piece("rotary", name, at, "QK", "exact", count, build)
+    if not spec.turned and not spec.latent and spec.head > spec.d and spec.group > 1:
+        yield _unmet(spec, part, at, "W_K", "W_Q", transpose=False)
+
+
+def _planes(spec: Transformer, part: str, w: Weights) -> Array:
+    """Per key-value head and plane: scale queries against keys; turn both."""
+    first, second = plane_dimensions(spec)
+    canvas = w.canvas(spec.kv * spec.turned)
+    for name, sign in (("W_Q", 1), ("W_K", -1)):
+        for tensor in _names(spec, part, name):
+            value, tangent = w(part, tensor), canvas(part, tensor)
+            row = 0
+            for g in range(spec.kv):
+                for a, b in zip(first, second, strict=True):
+                    tangent[row, g, :, [a, b]] = sign * value[g][:, [a, b]].swapaxes(0, 1)
+                    tangent[row + 1, g, :, a] = -value[g, :, b]
+                    tangent[row + 1, g, :, b] = value[g, :, a]
+                    row += 2
+    return canvas.rows
+
+
+def _latent_planes(spec: Transformer, part: str, w: Weights) -> Array:
+    """Per plane of the common rotary key, against the rotary queries of all heads."""
+    first, second = plane_dimensions(spec)
+    canvas = w.canvas(spec.turned)
+    Q, K = w(part, "R_Q"), w(part, "R_K")
+    dQ, dK = canvas(part, "R_Q"), canvas(part, "R_K")
+    for n, (a, b) in enumerate(zip(first, second, strict=True)):
+        for d in (a, b):
+            dQ[2 * n, :, :, d], dK[2 * n, d] = Q[:, :, d], -K[d]
+        dQ[2 * n + 1, :, :, a], dQ[2 * n + 1, :, :, b] = -Q[:, :, b], Q[:, :, a]
+        dK[2 * n + 1, a], dK[2 * n + 1, b] = -K[b], K[a]
+    return canvas.rows
+
+
+def _unmet(spec: Transformer, part: str, at: str, key: str, query: str, transpose: bool) -> Piece:
+    """Heads wider than the stream: what queries ask and no key meets (or outputs, and values).
+
+    Without rotations, so that a query meets the image of the key map alone.
+    """
+
+    def build(w: Weights) -> Array:
+        rows = []
+        for g in range(spec.kv):
+            image = np.concatenate([w(part, n)[g, 0] for n in _names(spec, part, key)], axis=1)
+            if image.shape[1] >= image.shape[0]:
+                continue
+            forms = annihilator(w.field, image.T)
+            for tensor in [query] if transpose else _names(spec, part, query):
+                shape = w(part, tensor).shape
+                columns = shape[-2 if transpose else -1]
+                canvas = w.canvas(spec.group * len(forms) * columns)
+                view = canvas(part, tensor)
+                view = view.swapaxes(-1, -2) if transpose else view
+                for row, (q, n, c) in enumerate(np.ndindex(spec.group, len(forms), columns)):
+                    view[row, g, q, :, c] = forms[n]
+                rows.append(canvas.rows)
+        return np.concatenate([np.zeros((0, spec.parameters)), *rows])
+
+    name = "outputs that no value reaches" if transpose else "queries that no key meets"
+    group: Group = "VO" if transpose else "QK"
+    return Piece("unmet", name, at, group, "exact", 0, build)
+
+
+def _normed_queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
+    first, second = plane_dimensions(spec) if spec.turned else (np.zeros(0, int),) * 2
+    planes, still = list(zip(first.tolist(), second.tolist(), strict=True)), _still(spec)
+    if spec.gain:
+        units = [list(p) for p in planes] + [[j] for j in still]
+
+        def gains(w: Weights) -> Array:
+            canvas = w.canvas(len(units))
+            for name, sign in (("normq.gain", 1), ("normk.gain", -1)):
+                value, tangent = w(part, name), canvas(part, name)
+                for row, dims in enumerate(units):
+                    tangent[row, dims] = sign * value[dims]
+            return canvas.rows
+
+        name = "gains of queries against gains of keys"
+        yield Piece("query-key-gains", name, at, "QK", "exact", len(units), gains)
+    else:
+        pairs = [*planes, *((j, k) for j in still for k in still if k < j)]
+
+        def turns(w: Weights) -> Array:
+            canvas = w.canvas(spec.kv * len(pairs))
+            for weight in ("W_Q", "W_K"):
+                for tensor in _names(spec, part, weight):
+                    value, tangent = w(part, tensor), canvas(part, tensor)
+                    rows = ((g, p) for g in range(spec.kv) for p in pairs)
+                    for row, (g, (a, b)) in enumerate(rows):
+                        tangent[row, g, :, a] = -value[g, :, b]
+                        tangent[row, g, :, b] = value[g, :, a]
+            return canvas.rows
+
+        if pairs:
+            name = "rotations of normed queries and keys"
+            yield Piece("query-key-turns", name, at, "QK", "exact", spec.kv * len(pairs), turns)
+    if not spec.eps:
+
+        def scales(w: Weights) -> Array:
+            canvas = w.canvas(spec.heads + spec.kv)
+            row = 0
+            for weight, inner in (("W_Q", spec.group), ("W_K", 1)):
+                for g in range(spec.kv):
+                    for q in range(inner):
+                        for tensor in _names(spec, part, weight):
+                            canvas(part, tensor)[row, g, q] = w(part, tensor)[g, q]
+                        row += 1
+            return canvas.rows
+
+        name = "scale of every query and key head"
+        yield Piece("query-key-scale", name, at, "QK", "eps=0", spec.heads + spec.kv, scales)
+
+
+def _values(spec: Transformer, part: str, at: str) -> Piece:
+    """(W_V, W_O) -> (G W_V, W_O G^-1), one G for each key-value head."""
+    v = spec.dv
+
+    def build(w: Weights) -> Array:
+        canvas = w.canvas(spec.kv * v * v)
+        out, dO = w(part, "W_O"), canvas(part, "W_O")
+        values = [(w(part, n), canvas(part, n)) for n in _names(spec, part, "W_V")]
+        row = 0
+        for g in range(spec.kv):
+            for j in range(v):
+                for k in range(v):
+                    for V, dV in values:
+                        dV[row, g, 0, j] = V[g, 0, k]
+                    dO[row, g, :, :, k] = -out[g, :, :, j]
+                    row += 1
+        return canvas.rows
+
+    name = f"value-output basis GL({v})"
+    return Piece("value-output", name, at, "VO", "exact", spec.kv * v * v, build)
+
+
+def _key_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
+    """A key bias shifts all scores of a query alike; a softmax does not notice."""
+    still = _still(spec)
+    if spec.attn != "softmax" or spec.cap or spec.qknorm or not still:
+        return
+
+    def build(w: Weights) -> Array:
+        canvas = w.canvas(spec.kv * len(still))
+        view = canvas(part, "b_K")
+        for row, (g, j) in enumerate((g, j) for g in range(spec.kv) for j in still):
+            view[row, g, 0, j] = 1
+        return canvas.rows
+
+    name = "key biases, which a softmax does not notice"
+    count = spec.kv * len(still)
+    yield Piece("key-bias", name, at, "norms and biases", "exact", count, build)
+
+
+def _value_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
+    """Softmax columns sum to one: value biases write a constant."""
+    if spec.attn != "softmax":
+        return
+    inner, d = spec.kv * spec.dv, spec.d
+    centred = norm_centres(spec)
+    if has(spec, part, "b_O"):
+
+        def absorbed(w: Weights) -> Array:
+            canvas = w.canvas(inner)
+            dV, dO = canvas(part, "b_V"), canvas(part, "b_O")
+            written = w(part, "W_O").sum(axis=1)  # (kv, d, v)
+            for row, (g, j) in enumerate((g, j) for g in range(spec.kv) for j in range(spec.dv)):
+                dV[row, g, 0, j] = 1
+                dO[row, :, 0] = -written[g, :, j]
+            return w.field.reduce(canvas.rows)
+
+        name = "value biases, absorbed by the output bias"
+        yield Piece("value-bias", name, at, "norms and biases", "exact", inner, absorbed)
+        return
+    free = inner - min(inner, d - centred)
+    if not free:
+        return
+
+    def unwritten(w: Weights) -> Array:
+        written = w.field.reduce(w(part, "W_O").sum(axis=1))
+        joint = written.swapaxes(0, 1).reshape(d, inner)
+        if centred:
+            joint = w.field.reduce(joint[1:] - joint[:1])
+        forms = annihilator(w.field, joint)
+        canvas = w.canvas(len(forms))
+        canvas(part, "b_V")[:, :, 0, :, 0] = forms.reshape(-1, spec.kv, spec.dv)
+        return canvas.rows
+
+    name = "value biases that write nothing"
+    yield Piece("value-bias", name, at, "norms and biases", "exact", free, unwritten)
+
+
+def norm_centres(spec: Transformer) -> bool:
+    """Whether nothing sees the mean of what attention writes: LayerNorms everywhere after it."""
+    if spec.norm != "layer":
+        return False
+    return spec.final or spec.place != "pre"
+
+
+def _scale(spec: Transformer, part: str, at: str) -> Piece:
+    """Lightning: scores scaled against outputs, head by head."""
+
+    def build(w: Weights) -> Array:
+        canvas = w.canvas(spec.heads)
+        for row, (g, q) in enumerate((g, q) for g in range(spec.kv) for q in range(spec.group)):
+            canvas(part, "W_O")[row, g, q] = w(part, "W_O")[g, q]
+            for tensor in _names(spec, part, "W_Q"):
+                canvas(part, tensor)[row, g, q] = -w(part, tensor)[g, q]
+        return canvas.rows
+
+    name = "scale of scores against values"
+    return Piece("scale", name, at, "QK", "exact", spec.heads, build)
+
+
+def _latents(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
+    """A normed latent: rotations and gains before its readers, and at eps = 0 its scale."""
+    chosen = [("A_K", "normk", ["W_K", "W_V"], "key-value")]
+    if spec.qrank:
+        readers = ["W_Q", "R_Q"] if spec.turned else ["W_Q"]
+        chosen.insert(0, ("A_Q", "normq", readers, "query"))
+    for source, norm, readers, name in chosen:
+        width = spec.kvrank if source == "A_K" else spec.qrank
+        site = norm_at(spec, part, norm, width)
+        yield _latent_turns(part, at, site, source, readers, name)
+        if site.gain:
+            yield gain_piece(part, at, site, [(part, r) for r in readers], f"{name} latent")
+        if not spec.eps:
+
+            def scale(w: Weights, source: str = source) -> Array:
+                canvas = w.canvas(1)
+                canvas(part, source)[0] = w(part, source)
+                return canvas.rows
+
+            title = f"scale of the {name} latent"
+            yield Piece("latent-scale", title, at, "QK", "eps=0", 1, scale)
+
+
+def _latent_turns(
+    part: str, at: str, site: Norm, source: str, readers: list[str], name: str
+) -> Piece:
+    n = site.width
+
+    def build(w: Weights) -> Array:
+        pairs = below_diagonal(n)
+        canvas = w.canvas(len(pairs))
+        turn_rows(canvas, (part, source), w(part, source), pairs)
+        for reader in readers:
+            turn_columns(w, canvas, (part, reader), site, pairs)
+        return w.field.reduce(canvas.rows)
+
+    title = f"rotations O({n}) of the {name} latent"
+    return Piece("latent-turns", title, at, "QK", "exact", n * (n - 1) // 2, build)
+
+
+def below_diagonal(n: int) -> list[tuple[int, int]]:
+    """The pairs (j, k), k < j < n: a basis E_jk - E_kj of the skew matrices."""
+    return [(j, k) for j in range(n) for k in range(j)]
+
+
+def turn_rows(
+    canvas: Canvas, tensor: tuple[str, str], value: Array, pairs: list[tuple[int, int]]
+) -> None:
+    """d tensor = S tensor on its rows (next to last axis), S = E_jk - E_kj."""
+    tangent = canvas(*tensor)
+    for row, (j, k) in enumerate(pairs):
+        tangent[row, ..., j, :] = value[..., k, :]
+        tangent[row, ..., k, :] = -value[..., j, :]
+
+
+def turn_columns(
+    w: Weights,
+    canvas: Canvas,
+    tensor: tuple[str, str],
+    norm: Norm | None,
+    pairs: list[tuple[int, int]],
+) -> None:
+    """d tensor = -tensor G S G^-1 on its columns, G the gain of the norm before it."""
+    value, tangent = w(*tensor), canvas(*tensor)
+    g = inverse = np.ones(value.shape[-1])
+    if norm is not None and norm.gain is not None:
+        g = w(norm.part, norm.gain)[:, 0]
+        inverse = w.inverse(norm.part, norm.gain)[:, 0]
+    scaled = w.field.reduce(value * g)
+    for row, (j, k) in enumerate(pairs):
+        tangent[row, ..., k] = -w.field.reduce(scaled[..., j] * inverse[k])
+        tangent[row, ..., j] = w.field.reduce(scaled[..., k] * inverse[j])
+
+
+def gain_piece(part: str, at: str, site: Norm, readers: list[tuple[str, str]], name: str) -> Piece:
+    """A gain that its readers absorb."""
+
+    def build(w: Weights) -> Array:
+        assert site.gain is not None
+        canvas = w.canvas(site.width)
+        for i in range(site.width):
+            for own in (site.gain, site.bias):
+                if own is not None:
+                    canvas(part, own)[i, i, 0] = w(part, own)[i, 0]
+            for tensor in readers:
+                canvas(*tensor)[i, ..., i] = -w(*tensor)[..., i]
+        return canvas.rows
+
+    title = f"gains of the {name} norm, absorbed by what reads it"
+    return Piece("gain", title, at, "norms and biases", "exact", site.width, build)

@@ -1,0 +1,377 @@
+"""Symmetries of the residual stream and the vocabulary: its basis, its scale, constant shifts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from segre.fields.interface import Array
+from segre.geometry.gauge.heads import below_diagonal, turn_columns, turn_rows
+from segre.geometry.gauge.norms import absorb_shift, logits_may_shift
+from segre.geometry.gauge.piece import Holds, Piece, Weights
+from segre.geometry.gauge.wiring import (
+    End,
+    Norm,
+    Place,
+    has,
+    norm_after,
+    norm_before,
+    places,
+    readers,
+    shift_source,
+    stream_places,
+    sublayers,
+    where,
+    writer_bias,
+    writers,
+)
+from segre.transformer.spec import Transformer
+
+
+def stream_pieces(spec: Transformer) -> Iterator[Piece]:
+    """The basis and scale of the stream wherever it may be chosen, and constant shifts."""
+    for place in stream_places(spec):
+        if place.free:
+            yield from _basis(spec, place)
+            yield from _scale(spec, place)
+    if spec.embed and not spec.tied:
+        yield from _embedding_basis(spec)
+    if spec.bias == "all" and (spec.norm == "none" or spec.place == "post"):
+        for place in places(spec, carried=False):
+            if place.free:
+                yield from _stream_shift(spec, place)
+
+
+def _tied_here(spec: Transformer, place: Place) -> bool:
+    """Whether a tied table both writes and reads this stream."""
+    return spec.tied and not spec.embed and ("head", "") in place.consumers
+
+
+def _writing(spec: Transformer, place: Place) -> list[tuple[str, str]]:
+    """All tensors whose rows are in the stream's basis."""
+    out = []
+    for end in place.producers:
+        bias = writer_bias(spec, end)
+        out += [(end[0], n) for n in [*writers(spec, end), *([bias] if bias else [])]]
+    return out
+
+
+def _normed(spec: Transformer, place: Place) -> bool:
+    return spec.norm != "none" and (
+        spec.place == "post"
+        or any(norm_before(spec, end) for end in place.consumers)
+        or any(norm_after(spec, end) for end in place.producers if end[0] != "embed")
+    )
+
+
+def _basis(spec: Transformer, place: Place) -> Iterator[Piece]:
+    outer = [norm_after(spec, end) for end in place.producers]
+    if any(site is not None and (site.gain or site.part == "embed") for site in outer):
+        return  # gains after the writers fix the axes
+    tied = _tied_here(spec, place)
+    if tied and (spec.transform or (spec.final and spec.gain)):
+        return
+    if spec.tied and not spec.embed and ("embed", "") in place.producers and not tied:
+        return
+    normed = _normed(spec, place)
+    if normed or tied:
+        centred = normed and spec.norm == "layer"
+        yield _turns(spec, place, centred, tied)
+    else:
+        yield _general(spec, place)
+
+
+def _turns(spec: Transformer, place: Place, centred: bool, tied: bool) -> Piece:
+    """S skew; for LayerNorms S 1 = 0: S = E_jk - E_kj made orthogonal to 1 on both sides."""
+
+    n = spec.d - centred
+
+    def build(w: Weights) -> Array:
+        pairs = below_diagonal(n)
+        F, canvas = w.field, w.canvas(len(pairs))
+        skew = centred_skew(spec.d) if centred else None
+        for tensor in _writing(spec, place):
+            if skew is None:
+                turn_rows(canvas, tensor, w(*tensor), pairs)
+            else:
+                for row, S in enumerate(skew):
+                    canvas(*tensor)[row] = F.matmul(S, w(*tensor))
+        for end in place.consumers:
+            site = norm_before(spec, end)
+            for reader in [] if tied and end == ("head", "") else readers(spec, end):
+                tensor = (reader.part, reader.weight)
+                if skew is None:
+                    turn_columns(w, canvas, tensor, site, pairs)
+                else:
+                    _skew_columns(w, canvas(*tensor), w(*tensor), site, skew)
+            if site is not None and site.bias is not None:
+                assert skew is not None
+                _skew_bias(w, canvas(site.part, site.bias), site, skew)
+        return F.reduce(canvas.rows)
+
+    name, count = f"rotations O({n}) of the stream", n * (n - 1) // 2
+    return Piece("stream-turns", name, _whole(spec, place), "residual", "exact", count, build)
+
+
+def centred_skew(d: int) -> list[Array]:
+    """A basis of the skew matrices that vanish on 1, with whole numbers: C^T (E_jk - E_kj) C.
+
+    C maps R^d to R^{d-1}, x to (x_j - x_{d-1})_j.
+    """
+    C = np.concatenate([np.eye(d - 1), -np.ones((d - 1, 1))], axis=1)
+    out = []
+    for j, k in below_diagonal(d - 1):
+        S = np.outer(C[j], C[k])
+        out.append(S - S.T)
+    return out
+
+
+def _conjugated(w: Weights, site: Norm | None, S: Array) -> Array:
+    """G S G^-1 for the gain G of a norm."""
+    if site is None or site.gain is None:
+        return S
+    F = w.field
+    g, inverse = w(site.part, site.gain), w.inverse(site.part, site.gain)
+    return F.mul(F.mul(g, S), inverse[:, 0])
+
+
+def _skew_columns(
+    w: Weights, view: Array, value: Array, site: Norm | None, skew: list[Array]
+) -> None:
+    for row, S in enumerate(skew):
+        view[row] = -w.field.matmul(value, _conjugated(w, site, S))
+
+
+def _skew_bias(w: Weights, view: Array, site: Norm, skew: list[Array]) -> None:
+    assert site.bias is not None
+    for row, S in enumerate(skew):
+        view[row] = w.field.matmul(_conjugated(w, site, S), w(site.part, site.bias))
+
+
+def _general(spec: Transformer, place: Place) -> Piece:
+    """Without norms: any basis."""
+    d = spec.d
+
+    def build(w: Weights) -> Array:
+        canvas = w.canvas(d * d)
+        for tensor in _writing(spec, place):
+            value, tangent = w(*tensor), canvas(*tensor)
+            for j in range(d):
+                for k in range(d):
+                    tangent[j * d + k, ..., j, :] = value[..., k, :]
+        for end in place.consumers:
+            for reader in readers(spec, end):
+                value, tangent = w(reader.part, reader.weight), canvas(reader.part, reader.weight)
+                for j in range(d):
+                    for k in range(d):
+                        tangent[j * d + k, ..., k] = -value[..., j]
+        return canvas.rows
+
+    name = f"basis GL({d}) of the stream"
+    return Piece("stream-basis", name, _whole(spec, place), "residual", "exact", d * d, build)
+
+
+def _scale(spec: Transformer, place: Place) -> Iterator[Piece]:
+    """At eps = 0 the norms do not see the scale of the stream."""
+    if spec.eps or not _normed(spec, place) or spec.place == "post":
+        return
+    tied = _tied_here(spec, place)
+    compensated = tied and not spec.transform and spec.final and spec.gain
+    if spec.tied and not spec.embed and ("embed", "") in place.producers and not compensated:
+        return
+    written = []
+    for end in place.producers:
+        site = norm_after(spec, end)
+        if site is None or (end[0] == "embed" and spec.embed):
+            alone = Place((end,), ())
+            written += _writing(spec, alone)
+        elif site.gain is None:
+            return
+        else:
+            written += [(site.part, n) for n in (site.gain, site.bias) if n]
+
+    def build(w: Weights) -> Array:
+        canvas = w.canvas(1)
+        for tensor in written:
+            canvas(*tensor)[0] = w(*tensor)
+        if tied:
+            for name in ("norm.gain", "norm.bias"):
+                if has(spec, "head", name):
+                    canvas("head", name)[0] = -w("head", name)
+        for end in place.consumers:
+            if norm_before(spec, end) is None:
+                for reader in readers(spec, end):
+                    canvas(reader.part, reader.weight)[0] = -w(reader.part, reader.weight)
+        return canvas.rows
+
+    name = "scale of the stream"
+    yield Piece("stream-scale", name, _whole(spec, place), "residual", "eps=0", 1, build)
+
+
+def _embedding_basis(spec: Transformer) -> Iterator[Piece]:
+    """Embeddings of another width: their own basis, before the map to the stream."""
+    e = spec.embed
+    site = norm_after(spec, ("embed", ""))
+    tables = [("embed", n) for n in ("tokens", "positions", "types") if has(spec, "embed", n)]
+    if site is None:
+
+        def general(w: Weights) -> Array:
+            canvas = w.canvas(e * e)
+            for j in range(e):
+                for k in range(e):
+                    for tensor in tables:
+                        canvas(*tensor)[j * e + k, j] = w(*tensor)[k]
+                    canvas("embed", "W_E")[j * e + k, :, k] = -w("embed", "W_E")[:, j]
+            return canvas.rows
+
+        name = f"basis GL({e}) of the embeddings"
+        yield Piece("embedding-basis", name, "embedding", "residual", "exact", e * e, general)
+        return
+    centred = spec.norm == "layer"
+    n = e - centred
+
+    def turns(w: Weights) -> Array:
+        skew = centred_skew(e) if centred else [_skew(e, p) for p in below_diagonal(e)]
+        F, canvas = w.field, w.canvas(len(skew))
+        for row, S in enumerate(skew):
+            for tensor in tables:
+                canvas(*tensor)[row] = F.matmul(S, w(*tensor))
+            turned = _conjugated(w, site, S)
+            canvas("embed", "W_E")[row] = -F.matmul(w("embed", "W_E"), turned)
+            if site.bias is not None:
+                canvas("embed", site.bias)[row] = F.matmul(turned, w("embed", site.bias))
+        return F.reduce(canvas.rows)
+
+    name = f"rotations O({n}) of the embeddings"
+    count = n * (n - 1) // 2
+    yield Piece("embedding-turns", name, "embedding", "residual", "exact", count, turns)
+
+
+def _skew(d: int, pair: tuple[int, int]) -> Array:
+    S = np.zeros((d, d))
+    S[pair], S[pair[::-1]] = 1, -1
+    return S
+
+
+def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
+    """A constant added to the stream: its readers' biases take it back, the next writer too."""
+    d, head = spec.d, ("head", "")
+    last = norm_after(spec, sublayers(spec)[-1])
+    unbiased = head in place.consumers and not spec.transform and not spec.outbias
+    if unbiased and (spec.tied or last is None or last.bias is None or spec.norm != "layer"):
+        return
+    sources: list[tuple[str, str]] = []
+    for end in place.producers:
+        source = shift_source(spec, end)
+        if source is None or (spec.tied and source[1] == "tokens" and not logits_may_shift(spec)):
+            return
+        sources.append(source)
+
+    def build(w: Weights) -> Array:
+        canvas = w.canvas(d)
+        for part, name in sources:
+            canvas(part, name)[range(d), range(d)] = 1
+        for end in place.consumers:
+            if end == head and spec.tied and not spec.transform:
+                canvas("head", "b_U")[:, :, 0] = -w("embed", "tokens")
+                continue
+            for reader in readers(spec, end):
+                absorb_shift(w, canvas, reader, last if end == head else None)
+            bias = writer_bias(spec, end)
+            if end != head and spec.residual and bias is not None:
+                canvas(end[0], bias)[range(d), range(d), 0] = -1
+        return canvas.rows
+
+    holds: Holds = "softmax" if ("embed", "tokens") in sources and spec.tied else "exact"
+    name = "constant shifts of the stream, absorbed by biases"
+    at = f"after {_after(spec, place.producers[0])}"
+    yield Piece("stream-shift", name, at, "norms and biases", holds, d, build)
+
+
+def vocabulary_pieces(spec: Transformer) -> Iterator[Piece]:
+    """Constants moved between tables of embeddings, and shifts of all logits."""
+    if not spec.discrete:
+        return
+    tables = [n for n in ("positions", "types") if has(spec, "embed", n)]
+    if len(tables) == 2:
+        yield _between_tables(spec, "positions", "types", "exact")
+    softmax = logits_may_shift(spec)
+    if tables and (not spec.tied or softmax):
+        yield _between_tables(spec, "tokens", tables[0], "softmax" if spec.tied else "exact")
+    elif spec.tied and embeddings_centred(spec) and softmax:
+        yield _tied_mean()
+    if softmax and spec.output == "softmax" and not spec.tied:
+        yield _logit_shift(spec)
+    if softmax and spec.outbias:
+        yield _bias_shift()
+
+
+def embeddings_centred(spec: Transformer) -> bool:
+    """Whether nothing reads the mean of an embedding: a LayerNorm comes next."""
+    if spec.norm != "layer":
+        return False
+    if spec.embnorm:
+        return True
+    if spec.embed or spec.place == "post":
+        return False
+    place = next(p for p in stream_places(spec) if ("embed", "") in p.producers)
+    return all(end[0] != "output" and norm_before(spec, end) for end in place.consumers)
+
+
+def _between_tables(spec: Transformer, first: str, second: str, holds: Holds) -> Piece:
+    e = spec.embed or spec.d
+
+    def build(w: Weights) -> Array:
+        canvas = w.canvas(e)
+        scale = w.field.surd(spec.d)[0, 0] if spec.embscale and first == "tokens" else 1
+        canvas("embed", first)[range(e), range(e)] = 1
+        canvas("embed", second)[range(e), range(e)] = -scale
+        return canvas.rows
+
+    name = f"a constant from all {second} to all {first}"
+    return Piece("table-shift", name, "embedding", "shifts", holds, e, build)
+
+
+def _tied_mean() -> Piece:
+    def build(w: Weights) -> Array:
+        canvas = w.canvas(1)
+        canvas("embed", "tokens")[0] = 1
+        return canvas.rows
+
+    name = "one constant in all entries of the tied table"
+    return Piece("tied-mean", name, "embedding", "shifts", "softmax", 1, build)
+
+
+def _logit_shift(spec: Transformer) -> Piece:
+    e = (spec.embed or spec.d) if spec.transform else spec.d
+
+    def build(w: Weights) -> Array:
+        canvas = w.canvas(e)
+        view = canvas("head", "W_U")
+        for i in range(e):
+            view[i, :, i] = 1
+        return canvas.rows
+
+    name = "one vector added to all rows of the unembedding"
+    return Piece("logit-shift", name, "head", "shifts", "softmax", e, build)
+
+
+def _bias_shift() -> Piece:
+    def build(w: Weights) -> Array:
+        canvas = w.canvas(1)
+        canvas("head", "b_U")[0] = 1
+        return canvas.rows
+
+    name = "one constant added to all logits' biases"
+    return Piece("bias-shift", name, "head", "norms and biases", "softmax", 1, build)
+
+
+def _whole(spec: Transformer, place: Place) -> str:
+    if spec.residual:
+        return "residual stream"
+    return f"after {_after(spec, place.producers[0])}"
+
+
+def _after(spec: Transformer, end: End) -> str:
+    return "the embedding" if end[0] == "embed" else f"{end[1]} of {where(spec, end[0])}"

@@ -1,0 +1,11 @@
+"""How long computations say where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Progress = Callable[[str, int, int], None]  # stage, done, total
+
+
+def quiet(_stage: str, _done: int, _total: int) -> None:
+    """Report progress to nobody."""

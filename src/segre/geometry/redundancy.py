@@ -1,0 +1,62 @@
+"""How many parameters of a transformer of any size are redundant, by formulas, at once.
+
+Every piece of the symmetries (geometry/gauge) knows its dimension as a formula in the sizes. The
+same pieces, as generators, are proved to be all on small architectures; here they are counted.
+"""
+
+from __future__ import annotations
+
+from segre.errors import SpecError, UnsupportedError
+from segre.finding import Bound, Evidence, Finding, Symmetry
+from segre.geometry.gauge.all import pieces
+from segre.spec import Network
+from segre.transformer.spec import Output, Transformer
+from segre.values import quote
+
+
+def asked_for(spec: Network | Transformer, output: Output) -> Transformer:
+    """The same language model, asked about another output."""
+    if not isinstance(spec, Transformer) or not spec.discrete or spec.output == "hidden":
+        raise SpecError(
+            f"spec {quote(str(spec))}: output={output} needs a language model with a head; "
+            "this architecture has none"
+        )
+    if output == "hidden":
+        raise SpecError(
+            "output hidden: ask for the model without its head; allowed: logits, softmax"
+        )
+    return spec.with_output(output)
+
+
+def counted(spec: Network | Transformer) -> Finding:
+    """An upper bound on the dimension from the formulas of all symmetries."""
+    if not isinstance(spec, Transformer):
+        raise UnsupportedError(
+            f"spec {quote(str(spec))}: only transformers are counted by formulas; "
+            "leave out --method count"
+        )
+    _require_generic(spec)
+    found: dict[tuple[str, str], Symmetry] = {}
+    for piece in pieces(spec):
+        if not piece.count:
+            continue
+        key = (piece.kind, piece.name)
+        before = found.get(key)
+        total = piece.count + (before.dimension if before else 0)
+        where = piece.where if before is None or before.where == piece.where else "all layers"
+        found[key] = Symmetry(piece.name, where, total, piece.group, piece.holds)
+    redundant = sum(symmetry.dimension for symmetry in found.values())
+    statement = f"{redundant:,} symmetries of {spec.parameters:,} parameters, counted by formulas"
+    upper = Bound(spec.parameters - redundant, Evidence("counted-symmetries", statement))
+    return Finding.from_bounds(spec, None, upper, symmetries=tuple(found.values()))
+
+
+def _require_generic(spec: Transformer) -> None:
+    """The formulas are for heads no wider than the stream, and enough tokens to tell apart."""
+    widest = max(spec.head, spec.dv)
+    reads = min(spec.d, spec.kvrank or spec.d, spec.qrank or spec.d)
+    if widest > spec.d or (spec.latent and widest > reads) or spec.d < 3 or spec.t < 2:
+        raise UnsupportedError(
+            f"spec {quote(str(spec))}: the formulas need d > 2, t > 1 and heads no wider than what "
+            "they read; smaller ones are computed (leave out --method count)"
+        )

@@ -1,0 +1,210 @@
+"""Inputs mod p at which every square root of a network exists, found token by token.
+
+The sources of randomness are the input's columns and then the stages that draw exponentials. A
+root that is missing after one source and before the next is repaired by the *salt* of its token
+at that source: the smallest number for which all such roots of the token exist. Where a source
+has no freedom (a token that sees only itself) all begins again with another first column.
+
+A root that was missing is worth remembering: a number without a root mod p, at a point where
+all roots before it exist, proves that what stands under this root is not a square of anything
+computed before it (docs/soundness.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from segre.errors import UnluckyError
+from segre.fields.formal import Formal
+from segre.fields.interface import Array
+from segre.fields.prime import Prime
+from segre.network import named_tensors, stages, with_head_axes
+from segre.transformer.spec import Transformer
+
+MOST_SALTS = 1 << 16
+MOST_STARTS = 1 << 8
+_AT_ONCE = 1 << 10
+
+Draw = Callable[[Array, Array], Array]  # (numbers, salts of columns) -> inputs
+Salts = list[list[int]]  # by source: the columns of X, then the stages; one for each token
+Radicand = tuple[int, int, int]  # stage, root within it, entry in row-major order
+
+
+@dataclass
+class Roots:
+    """Which radicands there are, and for each an input and salts at which it has no root."""
+
+    sites: set[Radicand] = field(default_factory=set)
+    seen: dict[Radicand, tuple[int, Salts]] = field(default_factory=dict)
+
+    @property
+    def established(self) -> bool:
+        """Whether every radicand was seen without a root."""
+        return self.sites <= self.seen.keys()
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Inputs at which all roots exist: their numbers, themselves, and salts by source."""
+
+    numbers: Array
+    X: Array
+    salts: Array  # (sources, inputs, tokens): the columns of X, then the stages
+
+    def fields(self, base: Prime) -> list[Formal]:
+        """The field of each stage."""
+        return [Formal(base, salt) for salt in self.salts[1:]]
+
+
+def settle(
+    base: Prime, spec: Transformer, weights: Array, numbers: Array, draw: Draw, roots: Roots
+) -> Settled:
+    """Salts for the inputs of the given numbers; `weights` is one vector or one for each."""
+    sources = len(stages(spec)) + 1
+    salts = np.zeros((sources, len(numbers), spec.t), dtype=np.int64)
+    left = np.arange(len(numbers))
+    for _ in range(MOST_STARTS):
+        own = weights if weights.ndim == 1 else weights[left]
+        run = _Run(base, spec, own, numbers[left], draw, roots, salts[0, left])
+        source: int | None = 0
+        while source is not None and run.alive.any():
+            source = run.settle_source(source)
+        salts[:, left] = run.salts
+        left = left[~run.alive]
+        if not len(left):
+            return Settled(numbers, draw(numbers, salts[0]), salts)
+        salts[0, left, 0] += 1
+    raise UnluckyError("square roots that exist nowhere mod p; another seed may help")
+
+
+class _Run:
+    """One attempt: source by source, all inputs at once. Inputs without hope are not alive."""
+
+    def __init__(
+        self,
+        base: Prime,
+        spec: Transformer,
+        weights: Array,
+        numbers: Array,
+        draw: Draw,
+        roots: Roots,
+        columns: Array,
+    ) -> None:
+        self.base, self.spec, self.weights = base, spec, weights
+        self.numbers, self.draw, self.roots = numbers, draw, roots
+        self.stages = stages(spec)
+        self.alive = np.ones(len(numbers), dtype=bool)
+        self.salts = np.zeros((len(self.stages) + 1, len(numbers), spec.t), dtype=np.int64)
+        self.salts[0] = columns
+        self.before: Array | None = None  # tokens before the stage that is the source
+        self._next: int | None = None
+
+    def settle_source(self, source: int) -> int | None:
+        """Find salts for one source; the next source, if there is one.
+
+        Tokens do not see each other's salts between two sources, so that several salts of every
+        token are tried at once, and the smallest good one is taken for each.
+        """
+        active = np.flatnonzero(self.alive)
+        open_ = np.ones((len(active), self.spec.t), dtype=bool)
+        tried = 0
+        while len(active) and tried < MOST_SALTS:
+            tries = 1 if not tried else int(min(64, max(1, _AT_ONCE // len(active))))
+            steps = np.arange(tries)[None, :, None] * open_[:, None, :]
+            trial = (self.salts[source, active][:, None, :] + steps).reshape(-1, self.spec.t)
+            missing, hopeless = self._try(source, np.repeat(active, tries), trial)
+            missing = missing.reshape(len(active), tries, -1) & open_[:, None, :]
+            hopeless = hopeless.reshape(len(active), tries)[:, 0]
+            good = ~missing
+            found: Array = np.asarray(good.any(axis=1))
+            step = np.where(found, good.argmax(axis=1), tries)
+            self.salts[source, active] += np.where(open_, step, 0)
+            self.alive[active[hopeless]] = False
+            again = ~found.all(axis=1) & ~hopeless
+            active, open_ = active[again], ~found[again]
+            tried += tries
+        self.alive[active] = False
+        return self._advance(source)
+
+    def _advance(self, source: int) -> int | None:
+        """Move on to the next stage that draws, with the salts that were found."""
+        everyone = np.arange(len(self.numbers))
+        if self._next is None:
+            return None
+        tokens = self._tokens_after(source, everyone, self.salts[source])
+        for k in range(source, self._next - 1):
+            tokens = self._apply(k, tokens, everyone, self.salts[k + 1])[0]
+        self.before = tokens
+        return self._next
+
+    def _tokens_after(self, source: int, chosen: Array, salts: Array) -> Array:
+        if source == 0:
+            return with_head_axes(self.spec, self.draw(self.numbers[chosen], salts))
+        assert self.before is not None
+        return self._apply(source - 1, self.before[chosen], chosen, salts)[0]
+
+    def _apply(self, k: int, tokens: Array, chosen: Array, salts: Array) -> tuple[Array, Formal]:
+        formal = Formal(self.base, salts)
+        own = self.weights if self.weights.ndim == 1 else self.weights[chosen]
+        stage = self.stages[k]
+        return stage.apply(formal, named_tensors(stage, own), tokens), formal
+
+    def _try(self, source: int, chosen: Array, salts: Array) -> tuple[Array, Array]:
+        """Where roots are missing with these salts: (inputs, tokens), and which have no hope."""
+        missing = np.zeros((len(chosen), self.spec.t), dtype=bool)
+        hopeless = np.zeros(len(chosen), dtype=bool)
+        first: dict[int, Radicand] = {}
+        alone = bool(source) and self.stages[source - 1].mixes and self._first_token_sees_one()
+        if source == 0:
+            tokens = self._tokens_after(0, chosen, salts)
+        else:
+            assert self.before is not None
+            tokens, formal = self._apply(source - 1, self.before[chosen], chosen, salts)
+            after = [(n, mask) for n, (mask, drew) in enumerate(formal.rootless) if drew]
+            self._note(source - 1, after, missing, first)
+            self._mark_zeros(formal, missing)
+        self._next, mixed = None, False
+        for k in range(source, len(self.stages)):
+            tokens, formal = self._apply(k, tokens, chosen, self.salts[k + 1, chosen])
+            here = np.zeros_like(missing)
+            sites = [(n, m) for n, (m, drew) in enumerate(formal.rootless) if not drew]
+            self._note(k, sites, here, first)
+            mixed |= self.stages[k].mixes and not formal.drew
+            if mixed:
+                hopeless |= here.any(axis=1)
+            missing |= here
+            if formal.drew:
+                self._next = k + 1
+                break
+            self._mark_zeros(formal, missing)
+        hopeless |= missing[:, 0] & alone
+        for n, radicand in first.items():
+            if radicand not in self.roots.seen:
+                at = int(chosen[n])
+                before = self.salts[:source, at].tolist()
+                self.roots.seen[radicand] = (int(self.numbers[at]), [*before, salts[n].tolist()])
+        return missing, hopeless
+
+    @staticmethod
+    def _mark_zeros(formal: Formal, missing: Array) -> None:
+        """Divisions by zero are repaired like missing roots."""
+        for zero in formal.divided:
+            missing[:, : zero.shape[-1]] |= zero.any(axis=tuple(range(1, zero.ndim - 1)))
+
+    def _first_token_sees_one(self) -> bool:
+        return self.spec.causal or self.spec.t == 1
+
+    def _note(
+        self, stage: int, sites: list[tuple[int, Array]], missing: Array, first: dict[int, Radicand]
+    ) -> None:
+        """Mark the tokens that lack roots, and each input's first missing root."""
+        for site, mask in sites:
+            flat = mask.reshape(len(mask), -1)
+            self.roots.sites |= {(stage, site, entry) for entry in range(flat.shape[1])}
+            middle = tuple(range(1, mask.ndim - 1))
+            missing[:, : mask.shape[-1]] |= mask.any(axis=middle)
+            for n in np.flatnonzero(flat.any(axis=1)):
+                first.setdefault(int(n), (stage, site, int(flat[n].argmax())))

@@ -1,0 +1,42 @@
+"""A network as a sequence of stages: each maps tokens to tokens with some weight tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where one weight tensor lies in the vector of all weights."""
+
+    name: str
+    start: int
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return prod(self.shape)
+
+    @property
+    def range(self) -> slice:
+        """Its range of indices."""
+        return slice(self.start, self.start + self.size)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of a forward map: its tensors by the names it uses, and what it does.
+
+    `apply(field, tensors, tokens)` works over any field. Two stages may name the same slot:
+    the weights are then shared. Slots come in the order in which they are used.
+    """
+
+    name: str
+    slots: dict[str, Slot]
+    apply: Callable[[Any, Mapping[str, Any], Any], Any]
+    mixes: bool = True  # whether tokens see each other
+    axes: int = 3  # of an input's tokens: axes of heads, rows, columns

@@ -1,0 +1,190 @@
+"""The layers of a transformer, each written once over any field.
+
+Tokens are the columns of matrices of shape (inputs, 1, 1, width, t): the two axes of length one
+are for key-value heads and for the query heads of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from segre.fields.interface import Analytic, Array, E
+from segre.scores import softmax
+from segre.transformer.spec import Transformer
+
+Weights = Mapping[str, Any]
+
+
+def linear(field: Analytic[E], w: Weights, name: str, x: E) -> E:
+    """W x, plus the bias if there is one (W_up has b_up)."""
+    out = field.matmul(w[f"W_{name}"], x)
+    return field.add(out, w[f"b_{name}"]) if f"b_{name}" in w else out
+
+
+def normalise(field: Analytic[E], spec: Transformer, w: Weights, name: str, x: E, width: int) -> E:
+    """LayerNorm or RMSNorm of every column, with the gain and bias there are."""
+    if spec.norm == "layer":
+        mean = field.mul(field.sum(x, axis=-2), field.fraction(Fraction(-1, width)))
+        x = field.add(x, mean)
+    return _scaled(field, spec, w, name, x, width)
+
+
+def root_mean_square(
+    field: Analytic[E], spec: Transformer, w: Weights, name: str, x: E, width: int
+) -> E:
+    """RMSNorm of every column, as norms of queries, keys and latents are."""
+    return _scaled(field, spec, w, name, x, width)
+
+
+def _scaled(field: Analytic[E], spec: Transformer, w: Weights, name: str, x: E, width: int) -> E:
+    square = field.sum(field.mul(x, x), axis=-2)
+    square = field.mul(square, field.fraction(Fraction(1, width)))
+    if spec.eps:
+        square = field.add(square, field.fraction(spec.eps))
+    out = field.mul(x, field.reciprocal(field.sqrt(square)))
+    if f"{name}.gain" in w:
+        out = field.mul(out, w[f"{name}.gain"])
+    return field.add(out, w[f"{name}.bias"]) if f"{name}.bias" in w else out
+
+
+def tanh(field: Analytic[E], x: E) -> E:
+    """2 sigmoid(2 x) - 1."""
+    twice = field.sigmoid(field.add(x, x))
+    return field.add(field.add(twice, twice), field.fraction(Fraction(-1)))
+
+
+def capped(field: Analytic[E], x: E, cap: Fraction) -> E:
+    """cap tanh(x / cap)."""
+    return field.mul(tanh(field, field.mul(x, field.fraction(1 / cap))), field.fraction(cap))
+
+
+def activate(field: Analytic[E], kind: str, x: E) -> E:
+    """The activation of an MLP, or of its gate."""
+    match kind:
+        case "gelu" | "geglu":
+            return field.mul(x, field.cdf(x))
+        case "gelu-tanh" | "geglu-tanh":
+            cube = field.mul(field.mul(x, x), x)
+            inner = field.add(x, field.mul(cube, field.fraction(Fraction(44715, 10**6))))
+            grown = tanh(field, field.mul(inner, field.surd(2, over_pi=True)))
+            half = field.mul(x, field.fraction(Fraction(1, 2)))
+            return field.add(half, field.mul(half, grown))
+        case "silu" | "swiglu":
+            return field.mul(x, field.sigmoid(x))
+        case "relu" | "reglu":
+            return field.relu(x)
+        case "relu2":
+            kept = field.relu(x)
+            return field.mul(kept, kept)
+    return x
+
+
+def rotate(field: Analytic[E], spec: Transformer, x: E, dims: int, t: int) -> E:
+    """Turn the first `rotary` of `dims` dimensions by the position, in the spec's layout."""
+    planes = spec.rotary // 2
+    first, second = plane_dimensions(spec)
+    place = np.zeros((2, dims, planes), dtype=np.int64)
+    place[0, first, range(planes)] = place[0, second, range(planes)] = 1
+    place[1, first, range(planes)], place[1, second, range(planes)] = -1, 1
+    swap = np.zeros((dims, dims), dtype=np.int64)
+    swap[first, second] = swap[second, first] = 1
+    still = np.zeros((dims, t), dtype=np.int64)
+    still[spec.rotary :] = 1
+    cos, sin = field.turns(spec.base, planes, t)
+    along = field.add(field.matmul(field.constant(place[0]), cos), field.constant(still))
+    across = field.matmul(field.constant(place[1]), sin)
+    turned = field.mul(field.matmul(field.constant(swap), x), across)
+    return field.add(field.mul(x, along), turned)
+
+
+def plane_dimensions(spec: Transformer) -> tuple[Array, Array]:
+    """The two dimensions of each plane."""
+    planes = np.arange(spec.rotary // 2)
+    if spec.layout == "interleaved":
+        return 2 * planes, 2 * planes + 1
+    return planes, planes + spec.rotary // 2
+
+
+def attention(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
+    """What the heads write for tokens x (after any norm before)."""
+    scores, values = (_latent if spec.latent else _plain)(field, spec, w, x)
+    if spec.attn == "lightning":
+        pattern = scores
+        if spec.causal:
+            pattern = field.mul(pattern, field.constant(_seen(spec)))
+    else:
+        if spec.cap:
+            scores = capped(field, scores, spec.cap)
+        seen = _seen(spec) if spec.causal else None
+        pattern = softmax(field, scores, None if seen is None else field.constant(seen), seen)
+    written = field.matmul(w["W_O"], field.matmul(values, pattern))
+    for axis, size in ((-3, spec.group), (-4, spec.kv)):
+        written = field.sum(written, axis) if size > 1 else written
+    return field.add(written, w["b_O"]) if "b_O" in w else written
+
+
+def _seen(spec: Transformer) -> Array:
+    """Which keys (rows) a query (column) sees."""
+    return np.triu(np.ones((spec.t, spec.t), dtype=np.int64))
+
+
+def _plain(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> tuple[E, E]:
+    keys, queries, values = (linear(field, w, name, x) for name in ("K", "Q", "V"))
+    if spec.qknorm:
+        keys = root_mean_square(field, spec, w, "normk", keys, spec.head)
+        queries = root_mean_square(field, spec, w, "normq", queries, spec.head)
+    if spec.pos == "rope":
+        keys = rotate(field, spec, keys, spec.head, spec.t)
+        queries = rotate(field, spec, queries, spec.head, spec.t)
+    return field.matmul(field.transpose(keys), queries), values
+
+
+def _latent(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> tuple[E, E]:
+    asked = x
+    if spec.qrank:
+        asked = field.matmul(w["A_Q"], x)
+        asked = root_mean_square(field, spec, w, "normq", asked, spec.qrank)
+    latent = field.matmul(w["A_K"], x)
+    latent = root_mean_square(field, spec, w, "normk", latent, spec.kvrank)
+    keys, queries = field.matmul(w["W_K"], latent), field.matmul(w["W_Q"], asked)
+    scores = field.matmul(field.transpose(keys), queries)
+    if spec.turned:
+        key = rotate(field, spec, field.matmul(w["R_K"], x), spec.rotary, spec.t)
+        query = rotate(field, spec, field.matmul(w["R_Q"], asked), spec.rotary, spec.t)
+        scores = field.add(scores, field.matmul(field.transpose(key), query))
+    return scores, field.matmul(w["W_V"], latent)
+
+
+def mlp(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
+    """What the MLP writes for tokens x (after any norm before)."""
+    if "W_R" in w:
+        return _experts(field, spec, w, x)
+    hidden = linear(field, w, "up", x)
+    if spec.gated:
+        gate = activate(field, spec.mlp, linear(field, w, "gate", x))
+        hidden = field.mul(gate, hidden)
+    else:
+        hidden = activate(field, spec.mlp, hidden)
+    return linear(field, w, "down", hidden)
+
+
+def _experts(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
+    """The experts with the largest affinities, weighted by their shares; and the shared ones."""
+
+    def expert(gate: E, up: E, down: E) -> E:
+        grown = activate(field, spec.mlp, field.matmul(gate, x))
+        return field.matmul(down, field.mul(grown, field.matmul(up, x)))
+
+    router = w["W_R"]  # (experts, 1, d): one affinity per expert, on the axis of experts
+    affinity = field.sigmoid(field.matmul(router, x))
+    chosen = field.mul(affinity, field.constant(field.largest(affinity, spec.active)))
+    share = field.mul(chosen, field.reciprocal(field.sum(chosen, axis=-3)))
+    out = expert(w["W_gate"], w["W_up"], w["W_down"])
+    total = field.sum(field.mul(out, share), axis=-3)
+    if "S_gate" in w:
+        total = field.add(total, expert(w["S_gate"], w["S_up"], w["S_down"]))
+    return total

@@ -1,0 +1,388 @@
+"""A transformer as data: every design choice that changes its function, and nothing else.
+
+>>> net = Transformer.parse("transformer/d=4/heads=2/norm=rms/mlp=swiglu/ff=6/t=3")
+>>> net.parameters, net.head, net.output
+(144, 2, 'hidden')
+>>> str(net)
+'transformer/d=4/heads=2/ff=6/mlp=swiglu/norm=rms/t=3'
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+from segre.errors import SpecError
+from segre.spec import DEEPEST, Score
+from segre.values import choice, flag, quote, read_inline, show, whole
+
+MlpKind = Literal[
+    "none",
+    "gelu",
+    "gelu-tanh",
+    "silu",
+    "relu",
+    "relu2",
+    "swiglu",
+    "geglu",
+    "geglu-tanh",
+    "reglu",
+    "bilinear",
+]
+NormKind = Literal["none", "rms", "layer"]
+Place = Literal["pre", "post", "sandwich"]
+Position = Literal["none", "rope", "learned"]
+Layout = Literal["half", "interleaved"]
+Bias = Literal["none", "qkv", "all"]
+Output = Literal["hidden", "logits", "softmax"]
+
+VERSION = 1
+GATED = ("swiglu", "geglu", "geglu-tanh", "reglu", "bilinear")
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """A transformer on t tokens. The order of the fields is the order of keys in inline specs.
+
+    With `vocab` = 0 inputs are any d x t matrices and the function is the last hidden states.
+    Otherwise inputs are token sequences, and the function is `output`: the distribution over
+    the vocabulary (softmax), the logits, or the hidden states.
+    """
+
+    d: int  # width of the residual stream
+    layers: int = 1
+    heads: int = 1
+    kv: int = 0  # heads of keys and values; 0 is as many as heads
+    head: int = 0  # dimensions of queries and keys per head; 0 is d / heads
+    dv: int = 0  # dimensions of values per head; 0 is head
+    ff: int = 0  # hidden units of the MLP
+    mlp: MlpKind = "none"
+    norm: NormKind = "none"
+    place: Place = "pre"
+    gain: bool = True  # norms have gains (and, with bias=all, LayerNorms have biases)
+    eps: Fraction = Fraction(0)
+    pos: Position = "none"
+    base: int = 10_000  # rotary frequencies are base^(-2j/rotary)
+    rotary: int = 0  # how many dimensions of a head turn; 0 is all of them
+    layout: Layout = "half"
+    bias: Bias = "none"
+    causal: bool = False
+    residual: bool = True
+    qknorm: bool = False
+    vocab: int = 0
+    tied: bool = False
+    final: bool = False  # a norm after the last layer
+    attn: Score = "softmax"
+    cap: Fraction = Fraction(0)  # soft cap of the scores; 0 is none
+    logitcap: Fraction = Fraction(0)  # soft cap of the logits; 0 is none
+    qrank: int = 0  # latent attention: rank of the query latent; 0 is a plain query map
+    kvrank: int = 0  # latent attention: rank of the key-value latent; 0 is plain attention
+    experts: int = 0  # routed experts of the MLP; 0 is a dense MLP
+    active: int = 0  # routed experts that a token uses
+    shared: int = 0  # hidden units of the experts that all tokens use
+    eff: int = 0  # hidden units of one routed expert
+    dense: int = 0  # how many of the first layers have a dense MLP all the same
+    share: bool = False  # all layers have the same weights
+    positions: int = 0  # rows of the table of learned positions; 0 is t
+    types: int = 0  # token types
+    embed: int = 0  # width of the embeddings, with a linear map to d; 0 is d, without
+    embnorm: bool = False  # a norm after the embeddings
+    embscale: bool = False  # embeddings are multiplied by the square root of d
+    transform: bool = False  # a dense layer, an activation and a norm before the unembedding
+    outbias: bool = False  # the unembedding has a bias
+    pooler: bool = False  # a second output: tanh of a linear map of the first token
+    output: Output = "hidden"
+    t: int = 3
+
+    # --- what follows from the fields -----------------------------------------------------
+
+    @property
+    def group(self) -> int:
+        """Query heads per key-value head."""
+        return self.heads // self.kv
+
+    @property
+    def latent(self) -> bool:
+        """Whether keys and values come from a common latent."""
+        return self.kvrank > 0
+
+    @property
+    def turned(self) -> int:
+        """Dimensions of a head that turn with the position."""
+        return self.rotary if self.pos == "rope" else 0
+
+    @property
+    def still(self) -> int:
+        """Dimensions of a head that do not turn."""
+        return self.head if self.latent else self.head - self.turned
+
+    @property
+    def norm_bias(self) -> bool:
+        """Whether norms have biases: LayerNorms do, where everything does."""
+        return self.norm == "layer" and self.gain and self.bias == "all"
+
+    @property
+    def gated(self) -> bool:
+        """Whether the MLP multiplies two linear maps."""
+        return self.mlp in GATED
+
+    @property
+    def discrete(self) -> bool:
+        """Whether inputs are token sequences."""
+        return self.vocab > 0
+
+    @property
+    def width_in(self) -> int:
+        """Rows of an input: d, or the vocabulary and the types (columns are one-hot in each)."""
+        return self.vocab + self.types if self.discrete else self.d
+
+    @property
+    def output_shape(self) -> tuple[int, int]:
+        """Rows and columns of an output; a pooled token is one more column."""
+        return (self.d if self.output == "hidden" else self.vocab), self.t + self.pooler
+
+    @cached_property
+    def parameters(self) -> int:
+        """Number of weights."""
+        from segre.transformer.tensors import count
+
+        return count(self)
+
+    # --- reading and writing --------------------------------------------------------------
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON document, in hexadecimal."""
+        text = json.dumps(self.document(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def document(self) -> dict[str, Any]:
+        """The canonical mapping: what differs from the defaults. Inverse of `from_mapping`."""
+        return {"version": VERSION, "kind": "transformer", **self._given()}
+
+    def __str__(self) -> str:
+        """The shortest inline string that reads back as this architecture."""
+        parts = [f"{key}={show(value)}" for key, value in self._given().items()]
+        return "/".join(["transformer", *parts])
+
+    def _given(self) -> dict[str, Any]:
+        """Keys whose values would not be filled in by `complete`."""
+        values = {key: getattr(self, key) for key in KEYS}
+        out: dict[str, Any] = {}
+        for item in fields(self):
+            rest = {key: value for key, value in values.items() if key != item.name}
+            if item.name in ("d", "t") or (
+                values[item.name] != _completed(rest).get(item.name, item.default)
+            ):
+                out[item.name] = _plain(values[item.name])
+        return out
+
+    def with_output(self, output: Output) -> Transformer:
+        """The same network, asked about another output."""
+        return replace(self, output=output)
+
+    @classmethod
+    def parse(cls, text: str, defaults: Mapping[str, Any] | None = None) -> Transformer:
+        """Read an inline spec; `defaults` are those of a family."""
+        return cls.from_mapping(read_inline(text, KEYS), quoted=text, defaults=defaults)
+
+    @classmethod
+    def from_mapping(
+        cls,
+        given: Mapping[str, Any],
+        quoted: str | None = None,
+        defaults: Mapping[str, Any] | None = None,
+    ) -> Transformer:
+        """Read keys and values; `quoted` is how errors name them."""
+        try:
+            return _build({**(defaults or {}), **given})
+        except SpecError as error:
+            name = quoted if quoted is not None else json.dumps(dict(given), default=str)
+            raise SpecError(f"spec {quote(name)}: {error}") from None
+
+
+KEYS = tuple(item.name for item in fields(Transformer))
+
+
+def fraction(key: str, value: Any) -> Fraction:
+    """A number that is not negative, exactly: 0, 1e-5, 0.00001, 1/100000."""
+    try:
+        if isinstance(value, bool) or len(str(value)) > 40:
+            raise ValueError
+        number = Fraction(repr(value) if isinstance(value, float) else value)
+        if not 0 <= number < 10**12 or number.denominator > 10**30:
+            raise ValueError
+    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
+        raise SpecError(
+            f"{key}: {quote(str(value))} is not allowed; allowed: numbers from 0, "
+            "for example 0 or 1e-5"
+        ) from None
+    return number
+
+
+def _bias(key: str, value: Any) -> Bias:
+    if isinstance(value, bool):
+        value = "all" if value else "none"
+    found: Bias = choice(key, value, get_args(Bias))
+    return found
+
+
+def _count(key: str, value: Any) -> int:
+    return whole(key, value, smallest=0)
+
+
+def _reader(annotation: str) -> Callable[[str, Any], Any]:
+    plain: dict[str, Callable[[str, Any], Any]] = {
+        "int": _count,
+        "bool": flag,
+        "Fraction": fraction,
+        "Bias": _bias,
+    }
+    choices = {
+        "MlpKind": MlpKind,
+        "NormKind": NormKind,
+        "Place": Place,
+        "Position": Position,
+        "Layout": Layout,
+        "Score": Score,
+        "Output": Output,
+    }
+    if annotation in plain:
+        return plain[annotation]
+    return lambda key, value: choice(key, value, get_args(choices[annotation]))
+
+
+_READERS = {item.name: _reader(str(item.type)) for item in fields(Transformer)}
+
+
+def _build(given: Mapping[str, Any]) -> Transformer:
+    allowed = ("version", "kind", *KEYS)
+    for key in given:
+        if key not in allowed:
+            raise SpecError(f"unknown key {quote(str(key))}; allowed: {', '.join(KEYS)}")
+    if given.get("version", VERSION) != VERSION:
+        raise SpecError(f"version {quote(str(given['version']))} is not known; allowed: {VERSION}")
+    values = {
+        key: _READERS[key](key, value)
+        for key, value in given.items()
+        if key in KEYS and value is not None
+    }
+    if "d" not in values:
+        raise SpecError("d is missing; give the width, for example d=8")
+    spec = Transformer(**_completed(values))
+    _require(spec)
+    return spec
+
+
+def _completed(values: dict[str, Any]) -> dict[str, Any]:
+    """Fill in what follows from the rest where it was left open."""
+    out = dict(values)
+    known: dict[str, Any] = {item.name: item.default for item in fields(Transformer)}
+    known |= values
+    d, heads = known["d"], known["heads"] or 1
+
+    def fill(key: str, value: Any) -> None:
+        if key not in out or (isinstance(value, int) and out[key] == 0 and key in _OPEN):
+            out[key] = value
+
+    fill("kv", heads)
+    fill("head", d // heads if d % heads == 0 else 0)
+    fill("dv", out["head"])
+    fill("rotary", out["head"] if known["pos"] == "rope" and not known["kvrank"] else 0)
+    fill("positions", known["t"] if known["pos"] == "learned" else 0)
+    discrete = known["vocab"] > 0
+    fill("final", discrete and known["norm"] != "none" and known["place"] != "post")
+    fill("output", "softmax" if discrete else "hidden")
+    return out
+
+
+_OPEN = ("kv", "head", "dv", "rotary", "positions")
+
+
+def _require(spec: Transformer) -> None:
+    """Refuse what contradicts itself, naming the key and what would be allowed."""
+    for key in ("d", "layers", "heads", "t"):
+        whole(key, getattr(spec, key), DEEPEST if key == "layers" else 10**9)
+    if spec.head == 0:
+        raise SpecError(
+            f"heads: {spec.heads} does not divide d={spec.d}; give head, for example head=2"
+        )
+    if spec.heads % spec.kv:
+        raise SpecError(f"kv: {spec.kv} does not divide heads={spec.heads}; allowed: a divisor")
+    if spec.pos == "rope" and (spec.rotary % 2 or spec.rotary < 2):
+        raise SpecError(f"rotary: {spec.rotary} is not allowed; allowed: even numbers from 2")
+    if spec.pos == "rope" and not spec.latent and spec.rotary > spec.head:
+        raise SpecError(f"rotary: {spec.rotary} is more than head={spec.head}")
+    if spec.pos == "rope" and spec.base < 2:
+        raise SpecError(f"base: {spec.base} is not allowed; allowed: whole numbers from 2")
+    if spec.pos != "rope" and spec.rotary:
+        raise SpecError("rotary needs pos=rope")
+    if spec.pos == "learned" and spec.positions < spec.t:
+        raise SpecError(f"positions: {spec.positions} is less than t={spec.t}")
+    if spec.pos != "learned" and spec.positions:
+        raise SpecError("positions needs pos=learned")
+    if (spec.mlp != "none") != (spec.ff > 0 or spec.experts > 0):
+        raise SpecError(
+            f"ff: {spec.ff} does not go with mlp={spec.mlp}; allowed: hidden units (ff=8) "
+            "with an MLP (mlp=gelu), neither without"
+        )
+    if spec.norm == "none" and (spec.place != "pre" or spec.final or spec.embnorm):
+        raise SpecError("place, final and embnorm need a norm: norm=rms or norm=layer")
+    if spec.norm == "none" and not spec.qknorm and not spec.latent and spec.eps:
+        raise SpecError("eps needs a norm: norm=rms or norm=layer")
+    if spec.place == "post" and spec.final:
+        raise SpecError("final=true with place=post: the last layer ends with a norm already")
+    if spec.place != "pre" and not spec.residual:
+        raise SpecError(f"place={spec.place} needs residual=true")
+    if not spec.discrete:
+        for key in ("tied", "embnorm", "embscale", "transform", "outbias", "pooler", "types"):
+            if getattr(spec, key):
+                raise SpecError(f"{key} needs a vocabulary, for example vocab=11")
+        if spec.embed or spec.logitcap or spec.output != "hidden":
+            raise SpecError("embed, logitcap and output need a vocabulary, for example vocab=11")
+    if spec.output == "hidden" and (spec.tied or spec.transform or spec.outbias or spec.logitcap):
+        raise SpecError("tied, transform, outbias and logitcap need output=logits or softmax")
+    if spec.pooler and spec.output != "hidden":
+        raise SpecError("pooler needs output=hidden")
+    if spec.tied and spec.embed and not spec.transform:
+        raise SpecError("tied embeddings of another width need transform=true")
+    if spec.transform and (spec.mlp == "none" or spec.gated or spec.norm == "none"):
+        raise SpecError("transform needs a norm and an MLP whose activation it shares")
+    if spec.latent:
+        for key, wrong in (
+            ("qknorm", spec.qknorm),
+            ("kv", spec.kv != spec.heads),
+            ("bias", spec.bias != "none"),
+            ("cap", spec.cap),
+            ("attn", spec.attn != "softmax"),
+        ):
+            if wrong:
+                raise SpecError(f"{key} does not go with latent attention (kvrank)")
+    elif spec.qrank:
+        raise SpecError("qrank needs kvrank: the two are the ranks of latent attention")
+    if spec.cap and spec.attn != "softmax":
+        raise SpecError("cap needs attn=softmax")
+    if spec.qknorm and spec.attn != "softmax":
+        raise SpecError("qknorm needs attn=softmax")
+    if spec.experts:
+        if not spec.gated or not 0 < spec.active <= spec.experts or not spec.eff:
+            raise SpecError("experts need a gated mlp, active (1 to experts) and eff")
+        if spec.dense and not spec.ff:
+            raise SpecError("dense layers need ff")
+    elif spec.active or spec.shared or spec.eff or spec.dense:
+        raise SpecError("active, shared, eff and dense need experts")
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; fractions as decimals where they are."""
+    if not isinstance(value, Fraction):
+        return value
+    if value.denominator == 1:
+        return value.numerator
+    decimal = repr(float(value))
+    return decimal if Fraction(decimal) == value else str(value)

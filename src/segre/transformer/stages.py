@@ -1,0 +1,150 @@
+"""A transformer as a sequence of stages: embedding, attention and MLP of each layer, head.
+
+Every stage maps tokens to tokens with some of the weight tensors. Where tensors are tied or
+layers share their weights, two stages name the same tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+
+import numpy as np
+
+from segre.fields.interface import Analytic, E
+from segre.scores import softmax
+from segre.stage import Slot, Stage
+from segre.transformer.layers import (
+    Weights,
+    activate,
+    attention,
+    capped,
+    linear,
+    mlp,
+    normalise,
+    tanh,
+)
+from segre.transformer.spec import Transformer
+from segre.transformer.tensors import tensors
+
+AXES = 4  # key-value heads, query heads of each, rows, columns
+
+
+@lru_cache(maxsize=64)
+def stages(spec: Transformer) -> tuple[Stage, ...]:
+    """The stages of a transformer, first to last."""
+    every = tensors(spec)
+
+    def of(part: str, chosen: Callable[[str], bool] = lambda _: True) -> dict[str, Slot]:
+        return {name: x for (where, name), x in every.items() if where == part and chosen(name)}
+
+    out = []
+    if of("embed"):
+        out.append(Stage("embed", of("embed"), partial(_embed, spec=spec), mixes=False, axes=AXES))
+    for i in range(1, spec.layers + 1):
+        part = "1" if spec.share else str(i)
+        mine = partial(of, part)
+        out.append(
+            Stage(
+                f"attention {i}",
+                mine(lambda name: not _of_mlp(name)),
+                partial(_sublayer, spec=spec, inner=attention, number=1),
+                axes=AXES,
+            )
+        )
+        if spec.mlp != "none":
+            apply = partial(_sublayer, spec=spec, inner=mlp, number=2)
+            out.append(Stage(f"mlp {i}", mine(_of_mlp), apply, mixes=False, axes=AXES))
+    if spec.final or spec.output != "hidden" or spec.pooler:
+        last = of("head")
+        if spec.tied:
+            last["tokens"] = every["embed", "tokens"]
+        out.append(Stage("head", last, partial(_head, spec=spec), mixes=spec.pooler, axes=AXES))
+    return tuple(out)
+
+
+def _of_mlp(name: str) -> bool:
+    return name.split(".")[0] in {
+        "norm2",
+        "post2",
+        "W_R",
+        "W_gate",
+        "b_gate",
+        "W_up",
+        "b_up",
+        "W_down",
+        "b_down",
+        "S_gate",
+        "S_up",
+        "S_down",
+    }
+
+
+def _embed(field: Analytic[E], w: Weights, x: E, *, spec: Transformer) -> E:
+    """Embeddings of one-hot columns (or tokens as they are), positions, types, norm."""
+    t, out = spec.t, x
+    if spec.discrete:
+        token = x
+        if spec.types:
+            rows = np.eye(spec.vocab, spec.vocab + spec.types, dtype=np.int64)
+            token = field.matmul(field.constant(rows), x)
+        out = field.matmul(w["tokens"], token)
+        if spec.embscale:
+            out = field.mul(out, field.surd(spec.d))
+    if "positions" in w:
+        first = field.constant(np.eye(spec.positions, t, dtype=np.int64))
+        out = field.add(out, field.matmul(w["positions"], first))
+    if "types" in w:
+        rows = np.eye(spec.types, spec.vocab + spec.types, spec.vocab, dtype=np.int64)
+        out = field.add(out, field.matmul(w["types"], field.matmul(field.constant(rows), x)))
+    if spec.embnorm:
+        out = normalise(field, spec, w, "norm", out, spec.embed or spec.d)
+    return linear(field, w, "E", out) if spec.embed else out
+
+
+def _sublayer(
+    field: Analytic[E],
+    w: Weights,
+    x: E,
+    *,
+    spec: Transformer,
+    inner: Callable[[Analytic[E], Transformer, Weights, E], E],
+    number: int,
+) -> E:
+    """Attention or MLP with its norms and its skip."""
+    normed = spec.norm != "none"
+    read = x
+    if normed and spec.place != "post":
+        read = normalise(field, spec, w, f"norm{number}", x, spec.d)
+    out = inner(field, spec, w, read)
+    if normed and spec.place == "sandwich":
+        out = normalise(field, spec, w, f"post{number}", out, spec.d)
+    if spec.residual:
+        out = field.add(x, out)
+    if normed and spec.place == "post":
+        out = normalise(field, spec, w, f"post{number}", out, spec.d)
+    return out
+
+
+def _head(field: Analytic[E], w: Weights, x: E, *, spec: Transformer) -> E:
+    """Final norm, transform, unembedding, cap and softmax: those that there are."""
+    if spec.final:
+        x = normalise(field, spec, w, "norm", x, spec.d)
+    if spec.pooler:
+        first = field.constant(np.eye(spec.t, 1, dtype=np.int64))
+        pooled = tanh(field, linear(field, w, "pool", field.matmul(x, first)))
+        wide = field.matmul(x, field.constant(np.eye(spec.t, spec.t + 1, dtype=np.int64)))
+        last = field.constant(np.eye(1, spec.t + 1, spec.t, dtype=np.int64))
+        return field.add(wide, field.matmul(pooled, last))
+    if spec.output == "hidden":
+        return x
+    if spec.transform:
+        x = activate(field, spec.mlp, linear(field, w, "T", x))
+        x = normalise(field, spec, w, "normT", x, spec.embed or spec.d)
+    table = field.transpose(w["tokens"]) if spec.tied else w["W_U"]
+    logits = field.matmul(table, x)
+    if spec.outbias:
+        logits = field.add(logits, w["b_U"])
+    if spec.logitcap:
+        logits = capped(field, logits, spec.logitcap)
+    return softmax(field, logits) if spec.output == "softmax" else logits

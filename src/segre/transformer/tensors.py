@@ -1,0 +1,179 @@
+"""The weights of a transformer: which tensors there are, in which order, of which shapes.
+
+Heads are a matrix of (key-value heads, query heads of each), so that grouped queries need no
+copies. The vector of all weights lists the embeddings, the layers and the head, each tensor in
+row-major order; docs/certificate.md has the same table. Where layers share their weights, the
+tensors are listed once.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+
+from segre.stage import Slot
+from segre.transformer.spec import Transformer
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+@lru_cache(maxsize=64)
+def tensors(spec: Transformer) -> dict[tuple[str, str], Slot]:
+    """All tensors by part (embed, 1, 2, ..., head) and name, in their order."""
+    out: dict[tuple[str, str], Slot] = {}
+    start = 0
+    for part in parts(spec):
+        for name, shape in part_shapes(spec, part).items():
+            out[part, name] = Slot(name, start, shape)
+            start += prod(shape)
+    return out
+
+
+def count(spec: Transformer) -> int:
+    """Number of weights, without a table of tensors: layers alike are counted once."""
+    ends = sum(prod(s) for part in ("embed", "head") for s in part_shapes(spec, part).values())
+    if spec.share:
+        return ends + _layer_size(spec, 1)
+    first = min(spec.dense, spec.layers) if spec.experts else spec.layers
+    rest = spec.layers - first
+    return ends + first * _layer_size(spec, 1) + rest * _layer_size(spec, spec.layers)
+
+
+def parts(spec: Transformer) -> list[str]:
+    """The parts that have tensors of their own, in the order of the weights."""
+    own = 1 if spec.share else spec.layers
+    return ["embed", *(str(i) for i in range(1, own + 1)), "head"]
+
+
+def part_shapes(spec: Transformer, part: str) -> Shapes:
+    """The tensors of one part and their shapes."""
+    if part == "embed":
+        return _embed_shapes(spec)
+    if part == "head":
+        return _head_shapes(spec)
+    return {**_attention_shapes(spec), **_mlp_shapes(spec, int(part))}
+
+
+def routed(spec: Transformer, layer: int) -> bool:
+    """Whether the MLP of a layer (counted from 1) has experts."""
+    return spec.experts > 0 and layer > spec.dense
+
+
+def _layer_size(spec: Transformer, layer: int) -> int:
+    return sum(prod(shape) for shape in part_shapes(spec, str(layer)).values())
+
+
+def _norm(spec: Transformer, name: str, width: int) -> Shapes:
+    out: Shapes = {f"{name}.gain": (width, 1)} if spec.gain else {}
+    if spec.norm_bias:
+        out[f"{name}.bias"] = (width, 1)
+    return out
+
+
+def _embed_shapes(spec: Transformer) -> Shapes:
+    if not spec.discrete:
+        return {"positions": (spec.d, spec.positions)} if spec.pos == "learned" else {}
+    e = spec.embed or spec.d
+    out: Shapes = {"tokens": (e, spec.vocab)}
+    if spec.pos == "learned":
+        out["positions"] = (e, spec.positions)
+    if spec.types:
+        out["types"] = (e, spec.types)
+    if spec.embnorm:
+        out |= _norm(spec, "norm", e)
+    if spec.embed:
+        out["W_E"] = (spec.d, e)
+        if spec.bias == "all":
+            out["b_E"] = (spec.d, 1)
+    return out
+
+
+def _attention_shapes(spec: Transformer) -> Shapes:
+    d, kv, group, k, v = spec.d, spec.kv, spec.group, spec.head, spec.dv
+    biased = spec.bias != "none"
+    out: Shapes = {}
+    if spec.norm != "none" and spec.place != "post":
+        out |= _norm(spec, "norm1", d)
+    if spec.latent:
+        r = spec.turned
+        if spec.qrank:
+            out |= {"A_Q": (spec.qrank, d), **_norm_gain(spec, "normq", spec.qrank)}
+        reads = spec.qrank or d
+        out["W_Q"] = (kv, 1, k, reads)
+        if r:
+            out["R_Q"] = (kv, 1, r, reads)
+        out |= {"A_K": (spec.kvrank, d), **_norm_gain(spec, "normk", spec.kvrank)}
+        if r:
+            out["R_K"] = (r, d)
+        out["W_K"] = (kv, 1, k, spec.kvrank)
+        out["W_V"] = (kv, 1, v, spec.kvrank)
+    else:
+        out["W_Q"] = (kv, group, k, d)
+        if biased:
+            out["b_Q"] = (kv, group, k, 1)
+        out["W_K"] = (kv, 1, k, d)
+        if biased:
+            out["b_K"] = (kv, 1, k, 1)
+        out["W_V"] = (kv, 1, v, d)
+        if biased:
+            out["b_V"] = (kv, 1, v, 1)
+        if spec.qknorm and spec.gain:
+            out |= {"normq.gain": (k, 1), "normk.gain": (k, 1)}
+    out["W_O"] = (kv, group, d, v)
+    if spec.bias == "all":
+        out["b_O"] = (d, 1)
+    if spec.norm != "none" and spec.place != "pre":
+        out |= _norm(spec, "post1", d)
+    return out
+
+
+def _norm_gain(spec: Transformer, name: str, width: int) -> Shapes:
+    """The norm of a latent: always root mean square."""
+    return {f"{name}.gain": (width, 1)} if spec.gain else {}
+
+
+def _mlp_shapes(spec: Transformer, layer: int) -> Shapes:
+    if spec.mlp == "none":
+        return {}
+    d, out = spec.d, dict[str, tuple[int, ...]]()
+    if spec.norm != "none" and spec.place != "post":
+        out |= _norm(spec, "norm2", d)
+    if routed(spec, layer):
+        E, f = spec.experts, spec.eff
+        out["W_R"] = (E, 1, d)
+        out |= {"W_gate": (E, f, d), "W_up": (E, f, d), "W_down": (E, d, f)}
+        if spec.shared:
+            s = spec.shared
+            out |= {"S_gate": (s, d), "S_up": (s, d), "S_down": (d, s)}
+    else:
+        biased = spec.bias == "all"
+        for name in ["W_gate", "W_up"] if spec.gated else ["W_up"]:
+            out[name] = (spec.ff, d)
+            if biased:
+                out[name.replace("W", "b")] = (spec.ff, 1)
+        out["W_down"] = (d, spec.ff)
+        if biased:
+            out["b_down"] = (d, 1)
+    if spec.norm != "none" and spec.place != "pre":
+        out |= _norm(spec, "post2", d)
+    return out
+
+
+def _head_shapes(spec: Transformer) -> Shapes:
+    out: Shapes = _norm(spec, "norm", spec.d) if spec.final else {}
+    if spec.pooler:
+        out |= {"W_pool": (spec.d, spec.d), "b_pool": (spec.d, 1)}
+    if spec.output == "hidden":
+        return out
+    e = spec.d
+    if spec.transform:
+        e = spec.embed or spec.d
+        out["W_T"] = (e, spec.d)
+        if spec.bias == "all":
+            out["b_T"] = (e, 1)
+        out |= _norm(spec, "normT", e)
+    if not spec.tied:
+        out["W_U"] = (spec.vocab, e)
+    if spec.outbias:
+        out["b_U"] = (spec.vocab, 1)
+    return out

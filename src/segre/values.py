@@ -1,0 +1,102 @@
+"""Values of a spec as a user writes them: read, checked, and refused in one clear line."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from segre.errors import SpecError
+
+LARGEST = 10**9
+LONGEST_FILE = 1 << 20
+
+
+def whole(key: str, value: Any, largest: int = LARGEST, smallest: int = 1) -> int:
+    """A whole number in a range."""
+    if isinstance(value, bool) or not isinstance(value, int) or not smallest <= value <= largest:
+        raise SpecError(
+            f"{key}: {quote(str(value))} is not allowed; "
+            f"allowed: whole numbers {smallest} to {largest}"
+        )
+    return value
+
+
+def optional(key: str, value: Any) -> int | None:
+    """A whole number, or none."""
+    return None if value is None or value == "none" else whole(key, value)
+
+
+def flag(key: str, value: Any) -> bool:
+    """true or false."""
+    if not isinstance(value, bool):
+        raise SpecError(f"{key}: {quote(str(value))} is not allowed; allowed: true, false")
+    return value
+
+
+def choice(key: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+    """One of the values allowed."""
+    if value not in allowed:
+        raise SpecError(f"{key}: {quote(str(value))} is not allowed; allowed: {', '.join(allowed)}")
+    return value
+
+
+def read_inline(text: str, keys: Iterable[str]) -> dict[str, Any]:
+    """The keys and values of kind/key=value/key=value/..."""
+    kind, *parts = text.split("/")
+    given: dict[str, Any] = {"kind": kind}
+    for part in parts:
+        key, equals, value = part.partition("=")
+        if not equals or not key or not value:
+            raise SpecError(
+                f"spec {quote(text)}: {quote(part)} is not key=value; allowed keys: "
+                f"{', '.join(keys)}"
+            )
+        if key in given:
+            raise SpecError(f"spec {quote(text)}: {key} is given twice; allowed: each key once")
+        values = [literal(item) for item in value.split(",")]
+        given[key] = values[0] if len(values) == 1 else values
+    return given
+
+
+def literal(text: str) -> Any:
+    """What an inline value is: a number, true or false, or a word."""
+    if text in {"true", "false"}:
+        return text == "true"
+    if text.isascii() and text.isdigit() and len(text) <= 12:
+        return int(text)
+    return text
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The keys and values of a .toml or .json file."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(LONGEST_FILE + 1)
+    except OSError as error:
+        raise SpecError(f"spec {quote(str(path))}: {error.strerror or error}") from None
+    if len(data) > LONGEST_FILE:
+        raise SpecError(f"spec {quote(str(path))}: larger than {LONGEST_FILE} bytes; not a spec")
+    try:
+        text = data.decode()
+        given = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "nested too deeply"
+        raise SpecError(
+            f"spec {quote(str(path))}: not a {path.suffix[1:].upper()} document ({reason})"
+        ) from None
+    if not isinstance(given, dict):
+        raise SpecError(f"spec {quote(str(path))}: not a table of keys and values")
+    return given
+
+
+def show(value: Any) -> str:
+    """A value as it is written inline."""
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
+
+
+def quote(text: str) -> str:
+    """What a user wrote, as an error repeats it: not too much of it."""
+    return repr(text if len(text) <= 120 else text[:117] + "...")
