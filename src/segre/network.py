@@ -204,7 +204,8 @@ def _differentiate(
     if out.tangent is None:
         return out.value, np.zeros(shape)
     missing = first - out.tangent.shape[-1]
-    tangent = out.tangent.reshape(*shape[:2], first - missing)
+    every = np.broadcast_to(out.tangent, (*out.value.shape, first - missing))
+    tangent = every.reshape(*shape[:2], first - missing)
     if missing:
         tangent = np.concatenate([tangent, field.constant(np.zeros((*shape[:2], missing)))], -1)
     return out.value, tangent

@@ -136,22 +136,26 @@ class Ball(Operators):
         """Whether a square matrix A is *proved* regular; False proves nothing.
 
         With R about the inverse of A, in floating point: if every row of 1 - A R has absolute sum
-        below one, A R is regular, and so is A.
+        below one, A R is regular, and so is A. Else its determinant may exclude zero.
         """
-        n = len(matrix)
-        if n == 0:
+        if len(matrix) == 0:
             return True
         middle = np.vectorize(lambda ball: float(ball.mid()), otypes=[float])(matrix)
-        try:
-            inverse = np.linalg.inv(middle)
-        except np.linalg.LinAlgError:
-            return False
-        if not np.isfinite(inverse).all():
-            return False
         with self.precision():
-            product = arb_mat(matrix.tolist()) * arb_mat(inverse.tolist())
-            rest = np.array(product.tolist(), dtype=object) - np.eye(n, dtype=np.int64)
-            return all(sum(abs(ball) for ball in row) < 1 for row in rest)
+            exact = arb_mat(matrix.tolist())
+            try:
+                inverse = np.linalg.inv(middle)
+            except np.linalg.LinAlgError:
+                return not exact.det().contains(0)
+            if np.isfinite(inverse).all() and _near_one(exact * arb_mat(inverse.tolist())):
+                return True
+            return not exact.det().contains(0)
+
+
+def _near_one(product: arb_mat) -> bool:
+    """Whether every row of 1 - product has absolute sum below one."""
+    rest = np.array(product.tolist(), dtype=object) - np.eye(product.nrows(), dtype=np.int64)
+    return all(sum(abs(ball) for ball in row) < 1 for row in rest)
 
 
 def _each(function: Callable[[arb], arb], x: Array) -> Array:

@@ -252,7 +252,7 @@ def _carried_means(spec: Transformer) -> Iterator[Piece]:
             continue
         sources = []
         for end in place.producers:
-            source = None if end[0] == "input" else shift_source(spec, end)
+            source = shift_source(spec, end)
             if source is not None:
                 sources.append((source, max(1, sublayers(spec).count(end))))
         if len(sources) > 1:
@@ -319,6 +319,8 @@ def _mean_forms(spec: Transformer) -> Iterator[Piece]:
 def _centred_writers(spec: Transformer, end: End, inside: bool) -> Iterator[Piece]:
     """`inside`: the writers before the producer's own norm; else what reaches the stream."""
     if end[0] == "input":
+        if has(spec, "embed", "positions"):
+            yield _centred(spec, ("embed", "positions"))
         return
     site = norm_after(spec, end)
     tables = end[0] == "embed" and (inside or not spec.embed)

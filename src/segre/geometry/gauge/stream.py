@@ -39,7 +39,7 @@ def stream_pieces(spec: Transformer) -> Iterator[Piece]:
         yield from _embedding_basis(spec)
     if spec.bias == "all" and (spec.norm == "none" or spec.place == "post"):
         for place in places(spec, carried=False):
-            if place.free:
+            if ("output", "") not in place.consumers:
                 yield from _stream_shift(spec, place)
 
 
@@ -374,4 +374,4 @@ def _whole(spec: Transformer, place: Place) -> str:
 
 
 def _after(spec: Transformer, end: End) -> str:
-    return "the embedding" if end[0] == "embed" else f"{end[1]} of {where(spec, end[0])}"
+    return "the embedding" if end[0] in ("embed", "input") else f"{end[1]} of {where(spec, end[0])}"

@@ -200,6 +200,8 @@ def where(spec: Transformer, part: str) -> str:
 
 def shift_source(spec: Transformer, end: End) -> tuple[str, str] | None:
     """A tensor that adds a constant to the stream where a producer writes."""
+    if end[0] == "input":
+        return ("embed", "positions") if has(spec, "embed", "positions") else None
     if end[0] == "embed":
         if spec.embed:
             return ("embed", "b_E") if has(spec, "embed", "b_E") else None
