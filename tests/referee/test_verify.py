@@ -16,7 +16,7 @@ import pytest
 from segre.certificate import certify
 from segre.errors import CertificateError, SpecError, TooLargeError
 from segre.referee import Verdict, verify
-from segre.referee.document import sha256
+from segre.referee.claims import sha256
 from segre.spec import Network
 
 ACCEPTED = [
@@ -374,7 +374,7 @@ def test_hostile_numbers_cost_nothing() -> None:
         '{"format": "other", "version": 1}',
         '{"format": ["segre-certificate"], "version": 1}',
         '{"format": "segre-certificate"}',
-        '{"format": "segre-certificate", "version": 2}',
+        '{"format": "segre-certificate", "version": 3}',
         '{"format": "segre-certificate", "version": "1"}',
         '{"format": "segre-certificate", "version": true}',
         '{"format": "segre-certificate", "version": 1.0}',
@@ -450,9 +450,9 @@ def test_a_mapping_that_holds_itself() -> None:
 
 
 def test_the_referee_uses_no_code_of_the_prover() -> None:
-    allowed = ("segre.referee", "segre.spec", "segre.errors")
+    allowed = ("segre.referee", "segre.spec", "segre.errors", "segre.transformer.spec")
     folder = Path(verify.__code__.co_filename).parent
-    for path in folder.glob("*.py"):
+    for path in folder.rglob("*.py"):
         for line in path.read_text().splitlines():
             words = line.split()
             if words[:1] in (["from"], ["import"]) and len(words) > 1:

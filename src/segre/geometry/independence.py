@@ -29,7 +29,7 @@ from segre.geometry.reach import reached
 from segre.geometry.settle import Roots, Salts, settle
 from segre.network import forward, named_tensors, stages, with_head_axes
 from segre.spec import Architecture, Network
-from segre.transformer.spec import Transformer
+from segre.transformer.spec import PIECEWISE, Transformer
 
 _SPARE_POINTS = 8
 _ENTRIES_AT_ONCE = 1 << 21
@@ -60,7 +60,7 @@ def only_in_balls(spec: Architecture) -> str | None:
         return None
     if spec.discrete:
         return "inputs are token sequences"
-    if spec.mlp in ("relu", "relu2", "reglu"):
+    if spec.mlp in PIECEWISE:
         return "relu is piecewise"
     if spec.experts:
         return "the choice of experts is piecewise"

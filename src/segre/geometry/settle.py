@@ -22,10 +22,12 @@ from segre.fields.formal import Formal
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.network import named_tensors, stages, with_head_axes
-from segre.transformer.spec import Transformer
+from segre.transformer.spec import PIECEWISE, Transformer
 
-MOST_SALTS = 1 << 16
-MOST_STARTS = 1 << 8
+MOST_SALTS = 1 << 13
+FEW_SALTS = 1 << 6
+MOST_STARTS = 1 << 12
+_STARTS_AT_ONCE = 1 << 6
 _AT_ONCE = 1 << 10
 
 Draw = Callable[[Array, Array], Array]  # (numbers, salts of columns) -> inputs
@@ -66,17 +68,26 @@ def settle(
     sources = len(stages(spec)) + 1
     salts = np.zeros((sources, len(numbers), spec.t), dtype=np.int64)
     left = np.arange(len(numbers))
-    for _ in range(MOST_STARTS):
-        own = weights if weights.ndim == 1 else weights[left]
-        run = _Run(base, spec, own, numbers[left], draw, roots, salts[0, left])
+    starts = 0
+    while len(left) and starts < MOST_STARTS:
+        copies = 1 if not starts else max(1, _STARTS_AT_ONCE // len(left))
+        many = np.repeat(left, copies)
+        own = weights if weights.ndim == 1 else weights[many]
+        columns = salts[0, many]
+        columns[:, 0] += np.tile(np.arange(copies), len(left))
+        run = _Run(base, spec, own, numbers[many], draw, roots, columns)
         source: int | None = 0
         while source is not None and run.alive.any():
             source = run.settle_source(source)
-        salts[:, left] = run.salts
-        left = left[~run.alive]
-        if not len(left):
-            return Settled(numbers, draw(numbers, salts[0]), salts)
-        salts[0, left, 0] += 1
+        alive = run.alive.reshape(len(left), copies)
+        first = np.arange(len(left)) * copies + alive.argmax(axis=1)
+        done = alive.any(axis=1)
+        salts[:, left[done]] = run.salts[:, first[done]]
+        left = left[~done]
+        salts[0, left, 0] += copies
+        starts += copies
+    if not len(left):
+        return Settled(numbers, draw(numbers, salts[0]), salts)
     raise UnluckyError("square roots that exist nowhere mod p; another seed may help")
 
 
@@ -110,8 +121,10 @@ class _Run:
         """
         active = np.flatnonzero(self.alive)
         open_ = np.ones((len(active), self.spec.t), dtype=bool)
-        tried = 0
-        while len(active) and tried < MOST_SALTS:
+        tried, most = 0, MOST_SALTS
+        if source and not self.stages[source - 1].mixes and self.spec.mlp in PIECEWISE:
+            most = FEW_SALTS  # a region is all that is drawn, and there are few
+        while len(active) and tried < most:
             tries = 1 if not tried else int(min(64, max(1, _AT_ONCE // len(active))))
             steps = np.arange(tries)[None, :, None] * open_[:, None, :]
             trial = (self.salts[source, active][:, None, :] + steps).reshape(-1, self.spec.t)
@@ -126,6 +139,8 @@ class _Run:
             again = ~found.all(axis=1) & ~hopeless
             active, open_ = active[again], ~found[again]
             tried += tries
+        if len(active) and most == MOST_SALTS:
+            raise UnluckyError("square roots that exist nowhere mod p; another seed may help")
         self.alive[active] = False
         return self._advance(source)
 

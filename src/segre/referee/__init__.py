@@ -1,6 +1,7 @@
-"""Does a certificate hold? An independent verifier, written from docs/certificate.md alone.
+"""Does a certificate hold? An independent verifier, written from two pages alone.
 
-It shares no arithmetic with the prover: of segre it uses only the spec and the errors.
+The pages are docs/certificate.md and docs/certificate-transformers.md. The referee shares no
+arithmetic with the prover: of segre it uses only the readers of specs and the errors.
 """
 
 from __future__ import annotations

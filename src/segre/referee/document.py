@@ -6,15 +6,20 @@ key, range or checksum is `RejectionError`. Nothing here computes with the netwo
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flint import fmpz
-
-from segre.errors import SpecError, TooLargeError
+from segre.errors import SpecError
+from segre.referee.claims import (
+    MANY,
+    Claim,
+    canonical,
+    check_seal,
+    read_claim,
+    read_places,
+    read_prime,
+)
 from segre.referee.dimensions import Dimensions
 from segre.referee.rejection import RejectionError
 from segre.referee.residues import WORD
@@ -35,18 +40,6 @@ KEYS = (
     "checksum",
 )
 _SPEC_KEYS = ("version", "kind", "d", "a", "heads", "dv", "t")
-MOST_PARAMETERS = 20_000
-_MANY = 10**40
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """lower <= dimension <= upper, of a network with so many parameters."""
-
-    parameters: int
-    lower: int
-    upper: int
-    status: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,29 +92,15 @@ class Certificate:
     upper: Upper
 
 
-def canonical(value: Any) -> str:
-    """The one JSON text of a value that is hashed."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
-def sha256(value: Any) -> str:
-    """The hash of a value, as written in certificates."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()
-
-
 def examine(document: Mapping[str, Any]) -> Certificate:
     """Check the form of a certificate, part by part, and return it typed."""
     keys(document, KEYS, "the certificate")
-    body = {key: value for key, value in document.items() if key != "checksum"}
-    if document["checksum"] != sha256(body):
-        raise RejectionError("checksum: the file was altered or damaged after it was written")
+    check_seal(document)
     net = _spec(document["spec"])
     if document["digest"] != net.digest:
         raise RejectionError("digest: not the SHA-256 of the spec")
-    claim = _claim(document["claim"], net)
-    prime = whole(document["prime"], "prime", (1 << 16) + 1, (1 << 31) - 1)
-    if not fmpz(prime).is_prime():
-        raise RejectionError(f"prime: {prime} is not a prime number")
+    claim = read_claim(document["claim"], net.parameters)
+    prime = read_prime(document["prime"])
     seed = whole(document["seed"], "seed", 0, WORD - 1)
     dimensions = Dimensions.of(net)
     minor = _minor(document["lower"], net, claim, prime)
@@ -150,26 +129,6 @@ def _spec(value: Any) -> Network:
     return net
 
 
-def _claim(value: Any, net: Network) -> Claim:
-    keys(value, ("parameters", "lower", "upper", "status"), "claim")
-    parameters = whole(value["parameters"], "claim.parameters", 1, _MANY)
-    if parameters != net.parameters:
-        raise RejectionError(f"claim.parameters: {parameters}, but the spec has {net.parameters}")
-    if parameters > MOST_PARAMETERS:
-        raise TooLargeError(
-            f"the certificate is of a network with {parameters} parameters; "
-            f"certificates are checked up to {MOST_PARAMETERS}"
-        )
-    lower = whole(value["lower"], "claim.lower", 0, parameters)
-    upper = whole(value["upper"], "claim.upper", 0, _MANY)
-    if lower > upper:
-        raise RejectionError(f"claim: lower {lower} is above upper {upper}")
-    status = "proved" if lower == upper else "lower-bound"
-    if value["status"] != status:
-        raise RejectionError(f"claim.status: {quote(value['status'])}, but it should be {status!r}")
-    return Claim(parameters, lower, upper, status)
-
-
 def _minor(value: Any, net: Network, claim: Claim, prime: int) -> Minor:
     keys(value, ("kind", "rows", "columns", "determinant"), "lower")
     if value["kind"] != "minor-mod-p":
@@ -177,19 +136,9 @@ def _minor(value: Any, net: Network, claim: Claim, prime: int) -> Minor:
     outputs = net.widths[-1] * net.t
     # Beyond this the random generator would wrap around and repeat inputs.
     inputs = WORD // (net.widths[0] * net.t)
-    rows = []
-    for i, row in enumerate(items(value["rows"], "lower.rows", claim.lower)):
-        n, o = items(row, f"lower.rows[{i}]", 2)
-        n = whole(n, f"lower.rows[{i}][0]", 0, inputs - 1)
-        rows.append((n, whole(o, f"lower.rows[{i}][1]", 0, outputs - 1)))
-    columns = [
-        whole(column, f"lower.columns[{i}]", 0, claim.parameters - 1)
-        for i, column in enumerate(items(value["columns"], "lower.columns", claim.lower))
-    ]
-    distinct(rows, "lower.rows")
-    distinct(columns, "lower.columns")
+    rows, columns = read_places(value, claim, inputs, outputs)
     determinant = whole(value["determinant"], "lower.determinant", 1, prime - 1)
-    return Minor(tuple(rows), tuple(columns), determinant)
+    return Minor(rows, columns, determinant)
 
 
 def _independence(
@@ -202,7 +151,7 @@ def _independence(
     keys(value, ("arguments", "coordinates", "points", "determinant"), "independence")
     arguments, coordinates = dimensions.distinct_scores(net), net.widths[0] * net.t
     for key, expected in (("arguments", arguments), ("coordinates", coordinates)):
-        if whole(value[key], f"independence.{key}", 0, _MANY) != expected:
+        if whole(value[key], f"independence.{key}", 0, MANY) != expected:
             raise RejectionError(f"independence.{key}: {value[key]}, but there are {expected}")
     # As for the inputs of the minor: both witness streams must not wrap around.
     last = min(WORD // net.parameters, WORD // (2 * coordinates)) - 1

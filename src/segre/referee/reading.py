@@ -13,7 +13,7 @@ from segre.referee.rejection import RejectionError
 from segre.referee.shapes import quote
 
 FORMAT = "segre-certificate"
-VERSION = 1
+VERSIONS = (1, 2)
 LARGEST_FILE = 256 << 20
 MOST_VALUES = 4_000_000
 DEEPEST = 16
@@ -41,8 +41,9 @@ def read(source: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any], Reject
     if document["format"] != FORMAT:
         raise CertificateError(f"{name}: format {quote(document['format'])}; allowed: {FORMAT!r}")
     version = document.get("version")
-    if type(version) is not int or version != VERSION:
-        raise CertificateError(f"{name}: version {quote(version)}; allowed: {VERSION}")
+    if type(version) is not int or version not in VERSIONS:
+        allowed = " and ".join(map(str, VERSIONS))
+        raise CertificateError(f"{name}: version {quote(version)}; allowed: {allowed}")
     return document, RejectionError(faults[0]) if faults else None
 
 

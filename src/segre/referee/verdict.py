@@ -1,7 +1,8 @@
 """Does a certificate prove what it claims? `verify` recomputes everything and says so.
 
-The referee is written from docs/certificate.md alone and shares no arithmetic with the
-prover: other random generator code, other derivatives (reverse mode), other linear algebra.
+The referee is written from docs/certificate.md and docs/certificate-transformers.md alone and
+shares no arithmetic with the prover: other random generator code, other derivatives (reverse
+mode), other linear algebra.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from segre.referee.reading import read
 from segre.referee.rejection import RejectionError
 from segre.referee.residues import Draw
 from segre.referee.symmetries import check_symmetries
+from segre.referee.transformers.check import check as check_transformer
+from segre.referee.transformers.document import examine as examine_transformer
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,14 @@ def verify(source: str | Path | Mapping[str, Any], *, progress: Progress | None 
     try:
         if fault is not None:
             raise fault
-        certificate = examine(document)
-        claim = asdict(certificate.claim)
-        _check(certificate, checks, progress or _silently)
+        if document["version"] == 1:
+            certificate = examine(document)
+            claim = asdict(certificate.claim)
+            _check(certificate, checks, progress or _silently)
+        else:
+            transformer = examine_transformer(document)
+            claim = asdict(transformer.claim)
+            check_transformer(transformer, checks, progress or _silently)
     except RejectionError as reason:
         return Verdict(False, str(reason), tuple(checks), claim)
     return Verdict(True, "every check holds", tuple(checks), claim)

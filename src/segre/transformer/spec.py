@@ -42,6 +42,7 @@ Bias = Literal["none", "qkv", "all"]
 Output = Literal["hidden", "logits", "softmax"]
 
 VERSION = 1
+PIECEWISE = ("relu", "relu2", "reglu")
 GATED = ("swiglu", "geglu", "geglu-tanh", "reglu", "bilinear")
 
 

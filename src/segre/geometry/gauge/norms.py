@@ -68,6 +68,14 @@ def _unembedding(spec: Transformer) -> Reader:
     return Reader("head", "W_U", "b_U" if spec.outbias else None)
 
 
+def _last_norm(spec: Transformer) -> Norm | None:
+    """The norm after the last skip, if the head alone reads it: directly, by a tied table."""
+    for place in places(spec, carried=False):
+        if place.consumers == (("head", ""),) and len(place.producers) == 1:
+            return None if spec.transform else norm_after(spec, place.producers[0])
+    return None
+
+
 def _post_norms(spec: Transformer) -> Iterator[tuple[Norm, list[Reader]]]:
     """Norms after a skip are carried on by the next one; but for the last, before the head."""
     if spec.norm == "none" or spec.place != "post" or spec.output == "hidden":
@@ -341,7 +349,8 @@ def _centred(spec: Transformer, tensor: tuple[str, str]) -> Piece:
     shape = part_shapes(spec, tensor[0])[tensor[1]]
     count = int(np.prod(shape)) // shape[-2]
     # constants along 1 may have been moved between the tables already
-    moved = {"positions": not spec.tied and spec.discrete, "types": has(spec, "embed", "positions")}
+    free = spec.discrete and not spec.tied
+    moved = {"positions": free, "types": free or has(spec, "embed", "positions")}
 
     def build(w: Weights) -> Array:
         canvas = w.canvas(count)
@@ -424,19 +433,23 @@ def _post_scale(
     for end in producers:
         site = norm_after(spec, end)
         if site is None or (end[0] == "embed" and spec.embed):
-            if end[0] == "embed" and spec.tied and not spec.embed:
-                return
             bias = writer_bias(spec, end)
             written += [(end[0], n) for n in [*writers(spec, end), *([bias] if bias else [])]]
         elif site.gain is None:
             return
         else:
             written += [(end[0], n) for n in (site.gain, site.bias) if n]
+    lowered: list[tuple[str, str]] = []
+    if spec.tied and ("embed", "tokens") in written:  # the table reads too
+        last = _last_norm(spec)
+        if last is None or last.gain is None:
+            return
+        lowered = [(last.part, n) for n in (last.gain, last.bias) if n]
     for end in consumers:
         if end != head:
             bias = writer_bias(spec, end)
             written += [(end[0], n) for n in [*writers(spec, end), *([bias] if bias else [])]]
-    read = [(r.part, r.weight) for end in consumers for r in readers(spec, end)]
+    read = lowered + [(r.part, r.weight) for end in consumers for r in readers(spec, end)]
 
     def build(w: Weights) -> Array:
         canvas = w.canvas(1)

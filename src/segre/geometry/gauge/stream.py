@@ -43,9 +43,11 @@ def stream_pieces(spec: Transformer) -> Iterator[Piece]:
                 yield from _stream_shift(spec, place)
 
 
-def _tied_here(spec: Transformer, place: Place) -> bool:
-    """Whether a tied table both writes and reads this stream."""
-    return spec.tied and not spec.embed and ("head", "") in place.consumers
+def _table(spec: Transformer, place: Place) -> tuple[bool, bool]:
+    """Whether the table of tokens writes to this stream, and whether, tied, it reads it."""
+    writes = ("embed", "") in place.producers and not spec.embed
+    reads = ("head", "") in place.consumers and spec.tied and not spec.transform
+    return writes, reads
 
 
 def _writing(spec: Transformer, place: Place) -> list[tuple[str, str]]:
@@ -66,14 +68,14 @@ def _normed(spec: Transformer, place: Place) -> bool:
 
 
 def _basis(spec: Transformer, place: Place) -> Iterator[Piece]:
+    if spec.output == "hidden" and ("head", "") in place.consumers:
+        return  # the stream is seen, after its last norm
     outer = [norm_after(spec, end) for end in place.producers]
     if any(site is not None and (site.gain or site.part == "embed") for site in outer):
         return  # gains after the writers fix the axes
-    tied = _tied_here(spec, place)
-    if tied and (spec.transform or (spec.final and spec.gain)):
-        return
-    if spec.tied and not spec.embed and ("embed", "") in place.producers and not tied:
-        return
+    writes, tied = _table(spec, place)
+    if spec.tied and (writes != tied or (tied and spec.final and spec.gain)):
+        return  # the table is in two bases, or a gain stands between them
     normed = _normed(spec, place)
     if normed or tied:
         centred = normed and spec.norm == "layer"
@@ -176,11 +178,7 @@ def _scale(spec: Transformer, place: Place) -> Iterator[Piece]:
     """At eps = 0 the norms do not see the scale of the stream."""
     if spec.eps or not _normed(spec, place) or spec.place == "post":
         return
-    tied = _tied_here(spec, place)
-    compensated = tied and not spec.transform and spec.final and spec.gain
-    if spec.tied and not spec.embed and ("embed", "") in place.producers and not compensated:
-        return
-    written = []
+    written: list[tuple[str, str]] = []
     for end in place.producers:
         site = norm_after(spec, end)
         if site is None or (end[0] == "embed" and spec.embed):
@@ -190,12 +188,15 @@ def _scale(spec: Transformer, place: Place) -> Iterator[Piece]:
             return
         else:
             written += [(site.part, n) for n in (site.gain, site.bias) if n]
+    twice = spec.tied and ("embed", "tokens") in written  # the table writes and reads
+    if twice and not (not spec.transform and spec.final and spec.gain):
+        return
 
     def build(w: Weights) -> Array:
         canvas = w.canvas(1)
         for tensor in written:
             canvas(*tensor)[0] = w(*tensor)
-        if tied:
+        if twice:
             for name in ("norm.gain", "norm.bias"):
                 if has(spec, "head", name):
                     canvas("head", name)[0] = -w("head", name)

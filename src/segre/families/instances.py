@@ -1,0 +1,48 @@
+"""Small instances: for any transformer one with the same design choices, small enough to prove.
+
+`PROVED` holds the small instances of the presets for which lower and upper bound meet; the tests
+prove every one of them again (tests/test_instances.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from segre.transformer.spec import Transformer
+
+
+def small_instance(spec: Transformer) -> Transformer:
+    """The same design choices, with sizes near the smallest at which all of them can be seen.
+
+    Grouped queries stay grouped, partial rotations partial, latents narrower than the stream;
+    the vocabulary is large enough to tell latents apart.
+    """
+    grouped = spec.kv < spec.heads
+    partial = 0 < spec.turned < spec.head and not spec.latent
+    head = 4 if partial else 2
+    narrow = 3 if spec.latent else 0
+    routed = spec.experts > 0
+    return replace(
+        spec,
+        d=5 if spec.latent or spec.embed else 4,
+        layers=2 if spec.share or routed else 1,
+        heads=2,
+        kv=1 if grouped else 2,
+        head=head,
+        dv=2,
+        ff=3 if spec.ff else 0,
+        base=10_000,
+        rotary=2 if spec.turned else 0,
+        vocab=11 if spec.vocab else 0,
+        positions=3 if spec.pos == "learned" else 0,
+        types=min(spec.types, 2),
+        embed=4 if spec.embed else 0,
+        qrank=narrow if spec.qrank else 0,
+        kvrank=narrow,
+        experts=3 if routed else 0,
+        active=2 if routed else 0,
+        shared=2 if spec.shared else 0,
+        eff=2 if routed else 0,
+        dense=1 if spec.dense else 0,
+        t=3,
+    )

@@ -1,0 +1,129 @@
+"""What does attention compute? The plain and the latent kind of section 3."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from segre.referee.transformers.numbers import Matrix
+from segre.referee.transformers.run import Run
+from segre.referee.transformers.weights import turning
+
+
+def attention(run: Run, x: int, part: int) -> int:
+    """What attention writes to the stream."""
+    spec, tape = run.spec, run.tape
+    scores, values = _latent(run, x, part) if spec.kvrank else _plain(run, x, part)
+    patterns = _patterns(run, scores)
+    group = spec.heads // spec.kv
+    written = [
+        tape.product(run.leaves[part, "W_O", h], tape.product(values[h // group], pattern))
+        for h, pattern in enumerate(patterns)
+    ]
+    y = reduce(tape.sum, written)
+    bias = run.weight(part, "b_O")
+    return y if bias is None else run.add_column(y, bias)
+
+
+def _plain(run: Run, x: int, part: int) -> tuple[list[int], list[int]]:
+    """Z of every head, and the values of every group."""
+    spec, tape = run.spec, run.tape
+    group = spec.heads // spec.kv
+    keys = [run.linear(x, part, "K", g) for g in range(spec.kv)]
+    queries = [run.linear(x, part, "Q", h) for h in range(spec.heads)]
+    values = [run.linear(x, part, "V", g) for g in range(spec.kv)]
+    if spec.qknorm:
+        keys = _normed(run, keys, part, "normk")
+        queries = _normed(run, queries, part, "normq")
+    if turning(spec):
+        keys = [_rotated(run, key) for key in keys]
+        queries = [_rotated(run, query) for query in queries]
+    return [tape.pairing(keys[h // group], query) for h, query in enumerate(queries)], values
+
+
+def _normed(run: Run, matrices: list[int], part: int, name: str) -> list[int]:
+    root = run.open_root()
+    return [run.normalised(x, part, name, False, root, i) for i, x in enumerate(matrices)]
+
+
+def _latent(run: Run, x: int, part: int) -> tuple[list[int], list[int]]:
+    """Z and the values of every head."""
+    spec, tape = run.spec, run.tape
+    turned, heads = turning(spec), range(spec.heads)
+
+    def weight(name: str, head: int = 0) -> int:
+        return run.leaves[part, name, head]
+
+    a = x
+    if spec.qrank:
+        (a,) = _normed(run, [tape.product(weight("A_Q"), x)], part, "normq")
+    (c,) = _normed(run, [tape.product(weight("A_K"), x)], part, "normk")
+    scores = [
+        tape.pairing(tape.product(weight("W_K", h), c), tape.product(weight("W_Q", h), a))
+        for h in heads
+    ]
+    if turned:
+        common = _rotated(run, tape.product(weight("R_K"), x))
+        for h in heads:
+            query = _rotated(run, tape.product(weight("R_Q", h), a))
+            scores[h] = tape.sum(scores[h], tape.pairing(common, query))
+    return scores, [tape.product(weight("W_V", h), c) for h in heads]
+
+
+def _patterns(run: Run, scores: list[int]) -> list[int]:
+    """How much each query (a column) takes from each key (a row), for every head."""
+    spec, tape, t = run.spec, run.tape, run.spec.t
+    past = [[int(key <= query or not spec.causal) for query in range(t)] for key in range(t)]
+    mask = tape.constant(run.numbers.matrix(t, t, [entry for row in past for entry in row]))
+    if spec.attn == "lightning":
+        return [tape.times(Z, mask) if spec.causal else Z for Z in scores]
+    if spec.cap:
+        arguments = [tape.scaled_by(Z, -2 / spec.cap) for Z in scores]
+        for argument in arguments:
+            run.note(tape.values[argument])
+        tanhs = [
+            tape.shifted(tape.scaled_by(run.sigmoid_of_minus(argument), 2), -1)
+            for argument in arguments
+        ]
+        scores = [tape.scaled_by(tanh, spec.cap) for tanh in tanhs]
+    patterns = []
+    for Z in scores:
+        entries = tape.values[Z].entries()
+        kept = [entry for row in past for entry in row]
+        run.arguments += [z for z, keep in zip(entries, kept, strict=True) if keep]
+        E = tape.exp(Z, run.here)
+        patterns.append(run.columns_to_sum_one(tape.times(E, mask) if spec.causal else E))
+    return patterns
+
+
+def planes(turned: int, layout: str) -> list[tuple[int, int]]:
+    """The pairs of dimensions that turn together."""
+    half = turned // 2
+    if layout == "half":
+        return [(i, i + half) for i in range(half)]
+    return [(2 * i, 2 * i + 1) for i in range(half)]
+
+
+def _rotated(run: Run, x: int) -> int:
+    """Every column turned by its position: C * x + D * (P x), with * entry by entry."""
+    tape = run.tape
+    C, D, P = (tape.constant(matrix) for matrix in _rotation(run, tape.values[x].nrows()))
+    return tape.sum(tape.times(C, x), tape.times(D, tape.product(P, x)))
+
+
+def _rotation(run: Run, width: int) -> tuple[Matrix, Matrix, Matrix]:
+    spec, numbers = run.spec, run.numbers
+    turned = turning(spec)
+    key = (width, spec.t, turned, spec.layout, spec.base)
+    if key in numbers.rotations:
+        return numbers.rotations[key]
+    C = numbers.ones(width, spec.t) * 1
+    D = numbers.ones(width, spec.t) * 0
+    P = numbers.ones(width, width) * 0
+    for i, (a, b) in enumerate(planes(turned, spec.layout)):
+        P[a, b], P[b, a] = -1, 1
+        for position in range(spec.t):
+            cos, sin = numbers.turn(i, turned // 2, spec.base, position)
+            C[a, position] = C[b, position] = cos
+            D[a, position] = D[b, position] = sin
+    numbers.rotations[key] = C, D, P
+    return C, D, P

@@ -1,0 +1,130 @@
+"""What is a transformer in real arithmetic? Its functions on balls that enclose the true values.
+
+Section 8. What the balls are too wide to tell raises `UncertainError`, and more bits may help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+
+from flint import arb, arb_mat, fmpq
+
+from segre.referee.residues import INPUTS, WEIGHTS, Stream
+from segre.referee.transformers.numbers import Numbers, Radicand, Salts, Scalar
+from segre.referee.transformers.weights import Layout
+from segre.transformer.spec import Transformer
+
+_TYPES = 1 << 41
+
+
+class UncertainError(Exception):
+    """Balls are too wide at this precision to tell what is asked."""
+
+
+class Balls(Numbers):
+    """Real numbers, each known to lie in a ball; the precision is that of flint's context."""
+
+    def matrix(self, rows: int, columns: int, entries: Iterable[Scalar]) -> arb_mat:
+        """The matrix with these entries, row-major."""
+        return arb_mat(rows, columns, list(entries))
+
+    def _number(self, value: Fraction) -> arb:
+        """A rational number."""
+        return arb(fmpq(value.numerator, value.denominator))
+
+    def inverses(self, A: arb_mat) -> arb_mat:
+        """1 / a for every entry, none of which may be zero."""
+        return self._each(A, lambda a: 1 / _apart(a))
+
+    def roots(self, A: arb_mat, first: Radicand) -> arb_mat:  # noqa: ARG002
+        """The square root of every entry, all of which must be positive."""
+        return self._each(A, lambda a: _positive(a).sqrt())
+
+    def exp(self, A: arb_mat, salts: Salts) -> arb_mat:  # noqa: ARG002
+        """exp of every entry."""
+        return self._each(A, arb.exp)
+
+    def normal(self, A: arb_mat, salts: Salts) -> tuple[arb_mat, arb_mat]:  # noqa: ARG002
+        """The normal distribution function and its density."""
+        scale, spread = 1 / arb(2).sqrt(), 1 / (2 * arb.pi()).sqrt()
+        value = self._each(A, lambda a: (1 + (a * scale).erf()) / 2)
+        return value, self._each(A, lambda a: (-a * a / 2).exp() * spread)
+
+    def step(self, A: arb_mat, salts: Salts) -> arb_mat:  # noqa: ARG002
+        """1 for positive entries, 0 for negative ones; there may be no others."""
+        return self._each(A, lambda a: arb(int(_apart(a) > 0)))
+
+    def choice(self, affinities: arb_mat, active: int, salts: Salts) -> arb_mat:  # noqa: ARG002
+        """The experts with the largest affinities, certainly larger than all others."""
+        experts, tokens = affinities.nrows(), affinities.ncols()
+        result = arb_mat(experts, tokens)
+        for c in range(tokens):
+            column = [affinities[i, c] for i in range(experts)]
+            order = sorted(range(experts), key=lambda i: float(column[i].mid()), reverse=True)
+            chosen, others = order[:active], order[active:]
+            if not all(column[i] > column[j] for i in chosen for j in others):
+                raise UncertainError("which experts a token chooses is not certain")
+            for i in chosen:
+                result[i, c] = 1
+        return result
+
+    def root_of_two_over_pi(self) -> arb:
+        """The square root of 2 / pi."""
+        return (2 / arb.pi()).sqrt()
+
+    def root_of_width(self, width: int) -> arb:
+        """The square root of the width."""
+        return arb(width).sqrt()
+
+    def turn(self, plane: int, planes: int, base: int, position: int) -> tuple[arb, arb]:
+        """cos and sin of position * base^(-plane / planes)."""
+        angle = position * arb(base) ** arb(fmpq(-plane, planes))
+        return angle.cos(), angle.sin()
+
+    def _each(self, A: arb_mat, function: Callable[[arb], arb]) -> arb_mat:
+        return arb_mat(A.nrows(), A.ncols(), [function(a) for a in A.entries()])
+
+
+def _apart(a: arb) -> arb:
+    """A number that is certainly not zero."""
+    if not (a > 0 or a < 0):
+        raise UncertainError("a number may be zero that must not be, or its sign is not certain")
+    return a
+
+
+def _positive(a: arb) -> arb:
+    if not a > 0:
+        raise UncertainError("a number under a square root is not certainly positive")
+    return a
+
+
+def real_weights(layout: Layout, seed: int) -> list[arb]:
+    """The weights of the real point: gains around 1, all others around 0."""
+    u = Stream.of(seed, WEIGHTS)
+    result = []
+    for tensor in layout.tensors:
+        gain = tensor.name.endswith(".gain")
+        for j in range(tensor.offset, tensor.offset + tensor.size):
+            value = _dyadic(u(j))
+            result.append(1 + value / 2 if gain else value)
+    return result
+
+
+def real_input(spec: Transformer, seed: int, number: int) -> arb_mat:
+    """Input `number` of the real point; one-hot columns if there is a vocabulary."""
+    u, t = Stream.of(seed, INPUTS), spec.t
+    if not spec.vocab:
+        first = number * spec.d * t
+        return arb_mat(spec.d, t, [_dyadic(u(first + i)) for i in range(spec.d * t)])
+    result = arb_mat(spec.vocab + spec.types, t)
+    for c in range(t):
+        result[u(number * t + c) % spec.vocab, c] = 1
+        if spec.types:
+            result[spec.vocab + u(number * t + c + _TYPES) % spec.types, c] = 1
+    return result
+
+
+def _dyadic(u: int) -> arb:
+    """A number from -1 to 1 with 20 bits after the point."""
+    return arb(((u >> 43) - (1 << 20), -20))

@@ -1,0 +1,82 @@
+"""Does a certificate of a transformer prove what it claims? Everything is recomputed here."""
+
+from __future__ import annotations
+
+from segre.referee.network import Progress
+from segre.referee.rejection import RejectionError
+from segre.referee.transformers.document import BallMinor, Certificate, ModularMinor, outputs
+from segre.referee.transformers.limits import check_size
+from segre.referee.transformers.modular import Modular
+from segre.referee.transformers.regular import check_ball_minor
+from segre.referee.transformers.symmetries import symmetry_rank
+from segre.referee.transformers.tangents import Point
+from segre.referee.transformers.witness import (
+    check_independence,
+    check_minor,
+    check_roots,
+    jacobian_mod_p,
+)
+
+
+def check(certificate: Certificate, checks: list[str], progress: Progress) -> None:
+    """Check all parts; what holds is added to `checks`, what does not is raised."""
+    spec, claim, lower = certificate.spec, certificate.claim, certificate.lower
+    name = str(spec) if len(str(spec)) <= 120 else str(spec)[:117] + "..."
+    checks.append(
+        f"The file is whole and well formed, and describes {name} with {claim.parameters} "
+        "parameters."
+    )
+    checks.append(f"{certificate.prime} is prime, and 3 mod 4.")
+    check_size(certificate)
+    point = Point(certificate.layout, Modular(certificate.prime, certificate.seed))
+    # Cheap checks come first, so that most faults are found at once.
+    _check_upper(certificate, point, checks, progress)
+    if isinstance(lower, BallMinor):
+        bits = check_ball_minor(certificate.layout, lower, progress)
+        checks.append(
+            f"The Jacobian at the real point of seed {lower.seed} has a minor of size "
+            f"{claim.lower} that is regular, in balls of {bits} bits: the dimension is at least "
+            f"{claim.lower}."
+        )
+        return
+    _check_modular(certificate, lower, point, checks, progress)
+
+
+def _check_modular(
+    certificate: Certificate,
+    minor: ModularMinor,
+    point: Point,
+    checks: list[str],
+    progress: Progress,
+) -> None:
+    claim, roots = certificate.claim, certificate.roots
+    check_roots(point, roots, progress)
+    if roots:
+        checks.append(f"Each of {len(roots)} radicands is no square at some point.")
+    check_minor(point, minor, progress)
+    checks.append(
+        f"The Jacobian at the point of seed {certificate.seed} has a minor of size "
+        f"{claim.lower} that is not zero mod p: the dimension is at least {claim.lower}."
+    )
+    if (independence := certificate.independence) is not None:
+        check_independence(point, independence, progress)
+        checks.append(
+            f"The arguments are independent: a determinant of size {len(independence.points)} "
+            "of their differences is not zero mod p."
+        )
+
+
+def _check_upper(
+    certificate: Certificate, point: Point, checks: list[str], progress: Progress
+) -> None:
+    upper = certificate.upper
+    rows, columns = outputs(certificate.spec)
+    watched = [(n, o) for n in upper.salts for o in range(rows * columns)]
+    jacobian = jacobian_mod_p(point, watched, upper.salts, progress)
+    rank = symmetry_rank(point, jacobian, progress)
+    if rank != upper.rank:
+        raise RejectionError(f"upper.rank: {upper.rank}, but the symmetries have rank {rank}")
+    checks.append(
+        f"Symmetries have rank {rank} and change none of the outputs of two inputs: the dimension "
+        f"is at most {certificate.claim.upper}."
+    )

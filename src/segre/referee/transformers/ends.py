@@ -1,0 +1,71 @@
+"""How does a transformer begin and end? The embedding and the head of section 3."""
+
+from __future__ import annotations
+
+from segre.referee.transformers.numbers import Matrix
+from segre.referee.transformers.run import Run
+from segre.referee.transformers.weights import EMBED, HEAD
+
+
+def embedding(run: Run, inputs: Matrix) -> int:
+    """The stream before the first layer."""
+    spec, tape = run.spec, run.tape
+    if spec.vocab:
+        x = tape.product(run.leaves[EMBED, "tokens", 0], _rows(run, inputs, 0, spec.vocab))
+        if spec.embscale:
+            x = tape.scaled(x, run.numbers.root_of_width(spec.d))
+    else:
+        x = tape.constant(inputs)
+    if (positions := run.weight(EMBED, "positions")) is not None:
+        first = run.numbers.matrix(
+            spec.positions,
+            spec.t,
+            [int(i == c) for i in range(spec.positions) for c in range(spec.t)],
+        )
+        x = tape.sum(x, tape.product(positions, tape.constant(first)))
+    if (types := run.weight(EMBED, "types")) is not None:
+        x = tape.sum(x, tape.product(types, _rows(run, inputs, spec.vocab, spec.types)))
+    if spec.embnorm:
+        x = run.norm(x, EMBED, "norm")
+    return run.linear(x, EMBED, "E") if spec.embed else x
+
+
+def _rows(run: Run, inputs: Matrix, first: int, count: int) -> int:
+    table = inputs.tolist()[first : first + count]
+    entries = [entry for row in table for entry in row]
+    return run.tape.constant(run.numbers.matrix(count, run.spec.t, entries))
+
+
+def head(run: Run, x: int) -> int:
+    """The output, from the stream after the last layer."""
+    spec, tape = run.spec, run.tape
+    if spec.final:
+        x = run.norm(x, HEAD, "norm")
+    if spec.pooler:
+        x = _with_pooled(run, x)
+    if spec.output == "hidden":
+        return x
+    if spec.transform:
+        x = run.norm(run.activation(run.linear(x, HEAD, "T")), HEAD, "normT")
+    if spec.tied:
+        x = tape.pairing(run.leaves[EMBED, "tokens", 0], x)
+        bias = run.weight(HEAD, "b_U")
+        x = x if bias is None else run.add_column(x, bias)
+    else:
+        x = run.linear(x, HEAD, "U")
+    if spec.logitcap:
+        x = tape.scaled_by(run.tanh(tape.scaled_by(x, 1 / spec.logitcap)), spec.logitcap)
+    if spec.output == "softmax":
+        x = run.columns_to_sum_one(tape.exp(x, run.here))
+    return x
+
+
+def _with_pooled(run: Run, x: int) -> int:
+    """The hidden states, and one more column made of the first."""
+    spec, tape, numbers = run.spec, run.tape, run.numbers
+    t = spec.t
+    first = tape.product(x, tape.constant(numbers.unit(t, 1, 0, 0)))
+    pooled = run.tanh(run.linear(first, HEAD, "pool"))
+    room = [int(i == c) for i in range(t) for c in range(t + 1)]
+    kept = tape.product(x, tape.constant(numbers.matrix(t, t + 1, room)))
+    return tape.sum(kept, tape.product(pooled, tape.constant(numbers.unit(1, t + 1, 0, t))))

@@ -1,0 +1,77 @@
+"""What does a transformer compute, and how does that depend on every weight? Sections 3 and 5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from segre.referee.transformers.attention import attention
+from segre.referee.transformers.ends import embedding, head
+from segre.referee.transformers.mlp import mlp
+from segre.referee.transformers.numbers import Matrix, Numbers, Salts, Scalar
+from segre.referee.transformers.run import Run
+from segre.referee.transformers.stages import stages
+from segre.referee.transformers.tape import Tape
+from segre.referee.transformers.weights import Key
+from segre.transformer.spec import Transformer
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A tape on which a transformer was evaluated, and where on it things stand."""
+
+    tape: Tape
+    leaves: tuple[int, ...]
+    output: int
+    arguments: tuple[Scalar, ...]
+
+    @property
+    def value(self) -> Matrix:
+        """The output."""
+        return self.tape.values[self.output]
+
+    def gradient(self, number: int) -> list[Matrix | None]:
+        """The derivatives of one output entry by every weight matrix, in their order."""
+        row, column = divmod(number, self.value.ncols())
+        bars = self.tape.adjoints(self.output, row, column)
+        return [bars[leaf] for leaf in self.leaves]
+
+
+def record(
+    spec: Transformer,
+    numbers: Numbers,
+    weights: Mapping[Key, Matrix],
+    inputs: Matrix,
+    salts: Sequence[Salts],
+) -> Recording:
+    """Evaluate a transformer; `salts` are by source and token."""
+    tape = Tape(numbers)
+    leaves = {key: tape.leaf(matrix) for key, matrix in weights.items()}
+    run = Run(spec, numbers, tape, leaves, salts)
+    output = _evaluate(run, inputs)
+    return Recording(tape, tuple(leaves.values()), output, tuple(run.arguments))
+
+
+def _evaluate(run: Run, inputs: Matrix) -> int:
+    spec, tape = run.spec, run.tape
+    sublayers = {"attention": (attention, 1), "mlp": (mlp, 2)}
+    x = tape.constant(inputs)
+    for number, stage in enumerate(stages(spec)):
+        run.enter(number)
+        if stage.kind == "embedding":
+            x = embedding(run, inputs)
+        elif stage.kind == "head":
+            x = head(run, x)
+        else:
+            function, index = sublayers[stage.kind]
+            normed = spec.norm != "none"
+            y = x
+            if normed and spec.place != "post":
+                y = run.norm(x, stage.part, f"norm{index}")
+            y = function(run, y, stage.part)
+            if normed and spec.place == "sandwich":
+                y = run.norm(y, stage.part, f"post{index}")
+            x = tape.sum(x, y) if spec.residual else y
+            if normed and spec.place == "post":
+                x = run.norm(x, stage.part, f"post{index}")
+    return x

@@ -1,0 +1,53 @@
+"""What does an MLP compute? The dense and the routed kind of section 3."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from segre.referee.transformers.run import Run
+from segre.referee.transformers.weights import routed
+
+
+def mlp(run: Run, x: int, part: int) -> int:
+    """What the MLP writes to the stream."""
+    if routed(run.spec, part):
+        return _routed(run, x, part)
+    up = run.linear(x, part, "up")
+    if run.spec.gated:
+        hidden = run.tape.times(run.activation(run.linear(x, part, "gate")), up)
+    else:
+        hidden = run.activation(up)
+    return run.linear(hidden, part, "down")
+
+
+def _routed(run: Run, x: int, part: int) -> int:
+    spec, tape, numbers = run.spec, run.tape, run.numbers
+    E, t = spec.experts, spec.t
+    affinities = [
+        run.sigmoid_of_minus(tape.scaled_by(tape.product(run.leaves[part, "W_R", i], x), -1))
+        for i in range(E)
+    ]
+    entries = [entry for row in affinities for entry in tape.values[row].entries()]
+    choice = numbers.choice(numbers.matrix(E, t, entries), spec.active, run.here)
+    chosen = []
+    for i, affinity in enumerate(affinities):
+        mask = tape.constant(numbers.matrix(1, t, [choice[i, c] for c in range(t)]))
+        chosen.append(tape.times(affinity, mask))
+    scale = tape.inverses(reduce(tape.sum, chosen))
+    y = None
+    for i, affinity in enumerate(chosen):
+        expert = tape.columns_times(_expert(run, x, part, "W", i), tape.times(affinity, scale))
+        y = expert if y is None else tape.sum(y, expert)
+    assert y is not None
+    return tape.sum(y, _expert(run, x, part, "S", 0)) if spec.shared else y
+
+
+def _expert(run: Run, x: int, part: int, letter: str, number: int) -> int:
+    tape = run.tape
+
+    def weight(name: str) -> int:
+        return run.leaves[part, f"{letter}_{name}", number]
+
+    gate = run.activation(tape.product(weight("gate"), x))
+    hidden = tape.times(gate, tape.product(weight("up"), x))
+    return tape.product(weight("down"), hidden)

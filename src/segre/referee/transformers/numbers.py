@@ -1,0 +1,106 @@
+"""What must a number system offer to run a transformer? Matrices, and the functions of section 3.
+
+The forward map is written once over `Numbers`; it runs mod p (`modular`) and in real balls
+(`balls`). Matrices are those of flint, so that +, -, * and `transpose` need no name here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+Matrix = Any
+Scalar = Any
+Salts = Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Radicand:
+    """Where a number under a square root stands: its stage, root and entry, section 4."""
+
+    stage: int
+    root: int
+    entry: int
+
+
+class Numbers(ABC):
+    """Exact residues or real balls; columns of all matrices are tokens, each with a salt."""
+
+    def __init__(self) -> None:
+        # Constants are the same in every evaluation, so they are made once.
+        self.ones = cache(self._ones)
+        self.unit = cache(self._unit)
+        self.number = cache(self._number)
+        self.rotations: dict[object, tuple[Matrix, Matrix, Matrix]] = {}
+
+    @abstractmethod
+    def matrix(self, rows: int, columns: int, entries: Iterable[Scalar]) -> Matrix:
+        """The matrix with these entries, row-major."""
+
+    @abstractmethod
+    def _number(self, value: Fraction) -> Scalar:
+        """A rational number."""
+
+    @abstractmethod
+    def inverses(self, A: Matrix) -> Matrix:
+        """1 / a for every entry."""
+
+    @abstractmethod
+    def roots(self, A: Matrix, first: Radicand) -> Matrix:
+        """The square root of every entry; `first` is the place of entry (0, 0)."""
+
+    @abstractmethod
+    def exp(self, A: Matrix, salts: Salts) -> Matrix:
+        """exp of every entry."""
+
+    @abstractmethod
+    def normal(self, A: Matrix, salts: Salts) -> tuple[Matrix, Matrix]:
+        """Phi of every entry, and its derivative."""
+
+    @abstractmethod
+    def step(self, A: Matrix, salts: Salts) -> Matrix:
+        """1 or 0 for every entry: whether relu lets it pass."""
+
+    @abstractmethod
+    def choice(self, affinities: Matrix, active: int, salts: Salts) -> Matrix:
+        """1 where an expert (a row) is chosen by a token (a column), else 0."""
+
+    @abstractmethod
+    def root_of_two_over_pi(self) -> Scalar:
+        """The square root of 2 / pi."""
+
+    @abstractmethod
+    def root_of_width(self, width: int) -> Scalar:
+        """The square root by which embeddings are scaled."""
+
+    @abstractmethod
+    def turn(self, plane: int, planes: int, base: int, position: int) -> tuple[Scalar, Scalar]:
+        """cos and sin of position * base^(-plane / planes)."""
+
+    # What follows from these.
+
+    def times(self, A: Matrix, B: Matrix) -> Matrix:
+        """The product entry by entry."""
+        entries = [x * y for x, y in zip(A.entries(), B.entries(), strict=True)]
+        return self.matrix(A.nrows(), A.ncols(), entries)
+
+    def diagonal(self, vector: Matrix) -> Matrix:
+        """The diagonal matrix with the entries of a row or a column."""
+        entries = vector.entries()
+        result = self.matrix(len(entries), len(entries), [0] * len(entries) ** 2)
+        for i, entry in enumerate(entries):
+            result[i, i] = entry
+        return result
+
+    def _ones(self, rows: int, columns: int) -> Matrix:
+        return self.matrix(rows, columns, [1] * (rows * columns))
+
+    def _unit(self, rows: int, columns: int, row: int, column: int) -> Matrix:
+        """The matrix with a single 1."""
+        result = self.matrix(rows, columns, [0] * (rows * columns))
+        result[row, column] = 1
+        return result

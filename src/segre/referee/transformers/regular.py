@@ -1,0 +1,66 @@
+"""Is a minor of the real Jacobian certainly regular? Section 8, in ball arithmetic."""
+
+from __future__ import annotations
+
+from flint import arb, arb_mat, ctx
+
+from segre.referee.network import Progress
+from segre.referee.rejection import RejectionError
+from segre.referee.transformers.balls import Balls, UncertainError, real_input, real_weights
+from segre.referee.transformers.document import MOST_BITS, BallMinor
+from segre.referee.transformers.jacobian import jacobian
+from segre.referee.transformers.limits import check_bits
+from segre.referee.transformers.stages import sources
+from segre.referee.transformers.weights import Layout
+
+
+def check_ball_minor(layout: Layout, minor: BallMinor, progress: Progress) -> int:
+    """Prove the minor regular and return the bits that it took."""
+    bits = minor.bits
+    while True:
+        check_bits(layout, minor, bits)
+        try:
+            with ctx.workprec(bits):
+                _prove(layout, minor, progress)
+        except UncertainError as reason:
+            if bits == MOST_BITS:
+                raise RejectionError(f"lower: at {bits} bits, {reason}") from None
+            bits = min(2 * bits, MOST_BITS)
+        else:
+            return bits
+
+
+def _prove(layout: Layout, minor: BallMinor, progress: Progress) -> None:
+    spec, numbers = layout.spec, Balls()
+    weights = layout.matrices(numbers, real_weights(layout, minor.seed))
+    no_salts = [(0,) * spec.t] * sources(spec)
+    rows = jacobian(
+        layout,
+        numbers,
+        weights,
+        minor.rows,
+        lambda n: (real_input(spec, minor.seed, n), no_salts),
+        progress,
+    )
+    size = len(minor.rows)
+    entries = [rows[i, j] for i in range(size) for j in minor.columns]
+    prove_regular(arb_mat(size, size, entries))
+
+
+def prove_regular(A: arb_mat) -> None:
+    """Every matrix in A is regular: A R is close to 1 for some R, or it is not certain.
+
+    If all rows of 1 - A R have absolute sums below 1, then A R is regular, and so is A.
+    """
+    size = A.nrows()
+    if not all(entry.is_finite() for entry in A.entries()):
+        raise UncertainError("an entry of the Jacobian is not known at all")
+    try:
+        R = A.mid().inv().mid()
+    except ZeroDivisionError:
+        raise UncertainError("the minor is not certainly regular") from None
+    product = (A * R).tolist()
+    for i in range(size):
+        product[i][i] -= 1
+        if not sum((abs(entry) for entry in product[i]), arb(0)) < 1:
+            raise UncertainError("the minor is not certainly regular")

@@ -1,0 +1,92 @@
+"""Which stages does a transformer have, and how many roots and arguments has each?
+
+Sections 3 and 4; everything here is a count, no point is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from segre.referee.transformers.weights import EMBED, HEAD, turning
+from segre.transformer.spec import Transformer
+
+SIGMOID = ("silu", "swiglu")
+TANH = ("gelu-tanh", "geglu-tanh")
+NORMAL = ("gelu", "geglu")
+RELU = ("relu", "relu2", "reglu")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step of the network: "embedding", "attention", "mlp" or "head", and its weights."""
+
+    kind: str
+    part: int
+
+
+def stages(spec: Transformer) -> list[Stage]:
+    """All stages in order; their numbers count from 0."""
+    result = []
+    if spec.vocab or spec.pos == "learned":
+        result.append(Stage("embedding", EMBED))
+    for layer in range(1, spec.layers + 1):
+        part = 1 if spec.share else layer
+        result.append(Stage("attention", part))
+        if spec.mlp != "none":
+            result.append(Stage("mlp", part))
+    if spec.final or spec.output != "hidden" or spec.pooler:
+        result.append(Stage("head", HEAD))
+    return result
+
+
+def sources(spec: Transformer) -> int:
+    """How many lists of salts an input has."""
+    return 1 + len(stages(spec))
+
+
+def roots(spec: Transformer, kind: str) -> list[int]:
+    """The numbers of entries of the roots of a stage of this kind, in order."""
+    t, normed = spec.t, spec.norm != "none"
+    if kind == "embedding":
+        return [t] * spec.embnorm
+    if kind == "head":
+        return [t] * spec.final + [t] * (spec.transform and spec.output != "hidden")
+    result = [t] * (normed and spec.place != "post")
+    if kind == "attention":
+        if spec.kvrank:
+            result += [t] * (spec.qrank > 0) + [t]
+        elif spec.qknorm:
+            result += [spec.kv * t, spec.heads * t]
+    return result + [t] * (normed and spec.place != "pre")
+
+
+def root_counts(spec: Transformer) -> list[list[int]]:
+    """The numbers of entries of all roots, by stage and root."""
+    return [roots(spec, stage.kind) for stage in stages(spec)]
+
+
+def argument_count(spec: Transformer) -> int:
+    """How many arguments there are, without a vocabulary, experts or relu."""
+    t, per_layer = spec.t, 0
+    if spec.attn == "softmax":
+        pairs = t * (t + 1) // 2 if spec.causal else t * t
+        per_layer += spec.heads * (pairs + (t * t if spec.cap else 0))
+    if spec.mlp in SIGMOID + TANH + NORMAL:
+        per_layer += spec.ff * t
+    return spec.layers * per_layer
+
+
+def minor_mod_p(spec: Transformer) -> bool:
+    """Whether a minor mod p proves anything about this transformer, section 6."""
+    turned = turning(spec) > 0
+    return (
+        spec.vocab == 0
+        and spec.experts == 0
+        and spec.mlp not in RELU
+        and not (turned and spec.mlp in TANH)
+    )
+
+
+def needs_independence(spec: Transformer) -> bool:
+    """Whether a minor mod p needs the independence of arguments, section 7."""
+    return spec.attn != "lightning" or spec.mlp not in ("none", "bilinear")

@@ -1,0 +1,66 @@
+"""How many independent directions change nothing? Section 9: all families, recounted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from flint import nmod_mat
+
+from segre.referee.linear import Echelon
+from segre.referee.network import Progress
+from segre.referee.rejection import RejectionError
+from segre.referee.transformers.heads import Heads
+from segre.referee.transformers.means import means
+from segre.referee.transformers.norms import norms
+from segre.referee.transformers.tangents import Family, Point, Tangent
+from segre.referee.transformers.turns import turns
+from segre.referee.transformers.units import tables, units
+from segre.referee.transformers.weights import parts
+
+CHUNK_ENTRIES = 1 << 20
+
+
+def families(point: Point) -> Family:
+    """All tangent vectors of all families, with their names."""
+    for part in parts(point.spec):
+        yield from Heads(point, part)
+        yield from units(point, part)
+    yield from tables(point)
+    yield from norms(point)
+    yield from means(point)
+    yield from turns(point)
+
+
+def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> int:
+    """The rank of all vectors, each of which must be orthogonal to all rows of the Jacobian."""
+    columns = jacobian.transpose()
+    span = Echelon()
+    rank = done = 0
+    for chunk in _chunks(families(point), point):
+        names, rows = chunk
+        product = rows * columns
+        if product:
+            guilty = next(i for i, row in enumerate(product.tolist()) if any(row))
+            raise RejectionError(
+                f"symmetry {names[guilty]}: a vector changes an output of the network"
+            )
+        rank += span.add(rows)
+        done += len(names)
+        progress("symmetries", done, done)
+    return rank
+
+
+def _chunks(
+    vectors: Iterable[tuple[str, Tangent]], point: Point
+) -> Iterator[tuple[list[str], nmod_mat]]:
+    width, offsets = point.layout.parameters, point.layout.offsets
+    source = iter(vectors)
+    while batch := list(islice(source, max(1, CHUNK_ENTRIES // width))):
+        rows = nmod_mat(len(batch), width, point.p)
+        for i, (_, tangent) in enumerate(batch):
+            for key, matrix in tangent.items():
+                for j, entry in enumerate(matrix.entries(), start=offsets[key]):
+                    if entry:
+                        rows[i, j] = entry
+        yield [name for name, _ in batch], rows

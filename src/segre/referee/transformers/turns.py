@@ -1,0 +1,149 @@
+"""Along which tangents is the stream only written in other coordinates? Families 24 to 27."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from segre.referee.transformers.means import scaled_producers
+from segre.referee.transformers.norms import tied_shift
+from segre.referee.transformers.stream import HEAD_ACTOR, Spot
+from segre.referee.transformers.tangents import Family, Point, Tangent, together
+from segre.referee.transformers.units import bound_table
+from segre.referee.transformers.weights import EMBED, HEAD
+
+
+def turns(point: Point) -> Family:
+    """All tangents of these families."""
+    for spot in point.stream.joint_spots:
+        if spot.free:
+            yield from _stream_turns(point, spot)
+            for tangent in _stream_scale(point, spot):
+                yield "stream-scale", tangent
+    for tangent in _embedding(point):
+        yield "embedding-turns" if point.spec.embnorm else "embedding-basis", tangent
+    for spot in point.stream.spots:
+        for tangent in _stream_shift(point, spot):
+            yield "stream-shift", tangent
+
+
+def _normed(point: Point, spot: Spot) -> bool:
+    spec, stream = point.spec, point.stream
+    return spec.norm != "none" and (
+        spec.place == "post"
+        or any(stream.norm_before(consumer) is not None for consumer in spot.consumers)
+        or any(
+            stream.norm_after(producer) is not None
+            for producer in spot.producers
+            if producer.kind != "embedding"
+        )
+    )
+
+
+def _tied(point: Point) -> bool:
+    """Whether the unembedding is the table that writes to the stream."""
+    return point.spec.tied and not point.spec.embed
+
+
+def _stream_turns(point: Point, spot: Spot) -> Family:
+    spec, stream = point.spec, point.stream
+    norms = [stream.norm_after(producer) for producer in spot.producers]
+    if any(norm is not None and point.has(norm.gain) for norm in norms):
+        return
+    if spot.writes("embedding") and spec.embnorm:
+        return
+    if _tied(point) and spot.reads("head") and (spec.transform or (spec.final and spec.gain)):
+        return
+    if _tied(point) and spot.writes("embedding") != spot.reads("head"):
+        return
+    if spot.reads("head") and spec.output == "hidden":
+        return
+    tied_here = _tied(point) and spot.reads("head")
+    normed = _normed(point, spot)
+    if normed or tied_here:
+        name, basis = "stream-turns", point.skew(spec.d, normed and spec.norm == "layer")
+    else:
+        name, basis = "stream-basis", point.square(spec.d)
+    written = point.keys(place for actor in spot.producers for place in stream.written(actor))
+    for S in basis:
+        parts = [point.left(written, S)]
+        for consumer in spot.consumers:
+            norm = stream.norm_before(consumer)
+            G, inverse = point.gain(norm, spec.d)
+            turned = G * S * inverse
+            if not (tied_here and consumer == HEAD_ACTOR):
+                keys = point.keys(reader.weight for reader in stream.readers(consumer))
+                parts.append(point.right(keys, -turned))
+            if norm is not None:
+                parts.append(point.left(point.keys([norm.bias]), turned))
+        yield name, together(*parts)
+
+
+def _stream_scale(point: Point, spot: Spot) -> Iterator[Tangent]:
+    spec, stream = point.spec, point.stream
+    if spec.eps or spec.place == "post" or not _normed(point, spot):
+        return
+    parts = scaled_producers(point, spot)
+    if parts is None:
+        return
+    if spec.tied and any((EMBED, "tokens", 0) in part for part in parts):
+        if not (spot.reads("head") and not spec.transform and spec.final and spec.gain):
+            return
+        parts.append(point.itself([(HEAD, "norm.gain"), (HEAD, "norm.bias")], -1))
+    for consumer in spot.consumers:
+        if stream.norm_before(consumer) is None:
+            if not stream.readers(consumer):
+                return
+            places = (reader.weight for reader in stream.readers(consumer))
+            parts.append(point.itself(places, -1))
+    yield together(*parts)
+
+
+def _embedding(point: Point) -> Iterator[Tangent]:
+    spec, stream = point.spec, point.stream
+    if not spec.embed or spec.tied:
+        return
+    norm = stream.norm_after(stream.producers[0])
+    basis = point.square(spec.embed)
+    if norm is not None:
+        basis = point.skew(spec.embed, spec.norm == "layer")
+    G, inverse = point.gain(norm, spec.embed)
+    tables = point.keys((EMBED, name) for name in ("tokens", "positions", "types"))
+    for S in basis:
+        turned = G * S * inverse
+        parts = [point.left(tables, S), point.right([(EMBED, "W_E", 0)], -turned)]
+        if norm is not None:
+            parts.append(point.left(point.keys([norm.bias]), turned))
+        yield together(*parts)
+
+
+def _stream_shift(point: Point, spot: Spot) -> Iterator[Tangent]:
+    spec, stream = point.spec, point.stream
+    if spec.bias != "all" or not (spec.norm == "none" or spec.place == "post"):
+        return
+    if spot.reads("output"):
+        return
+    last = stream.norm_after(stream.producers[-1])
+    if spot.reads("head") and not spec.transform and not spec.outbias:
+        constant = last is not None and point.has(last.bias)
+        if spec.tied or spec.norm != "layer" or spec.place != "post" or not constant:
+            return
+    sources = [stream.shift_source(producer) for producer in spot.producers]
+    if any(source is None or bound_table(point, source) for source in sources):
+        return
+    for i in range(spec.d):
+        parts: list[Tangent | None] = [
+            point.shifted(source, 1, row=i) for source in sources if source is not None
+        ]
+        for consumer in spot.consumers:
+            of_head = consumer == HEAD_ACTOR
+            norm = last if of_head else None
+            parts += [point.absorbed(reader, i, norm) for reader in stream.readers(consumer)]
+            if of_head and spec.tied and not spec.transform:
+                parts.append(tied_shift(point, i))
+            bias = None if of_head else stream.bias(consumer)
+            if bias is not None and spec.residual:
+                key = (*bias, 0)
+                parts.append({key: -point.filled(key, row=i)[key]})
+        kept = [part for part in parts if part is not None]
+        if len(kept) == len(parts):
+            yield together(*kept)

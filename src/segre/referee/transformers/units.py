@@ -1,0 +1,100 @@
+"""Along which tangents do units and tables stay what they are? Families 13 to 16 of section 9."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from segre.referee.transformers.tangents import Family, Point, Tangent, together
+from segre.referee.transformers.weights import EMBED, HEAD, Place
+
+_DEGREE = {
+    "relu": 1,
+    "swiglu": 1,
+    "geglu": 1,
+    "geglu-tanh": 1,
+    "reglu": 1,
+    "bilinear": 1,
+    "relu2": 2,
+}
+
+
+def units(point: Point, part: int) -> Family:
+    """Family 13: the hidden units of the MLP of one layer."""
+    degree = _DEGREE.get(point.spec.mlp)
+    if degree is None:
+        return
+    inner = ["up"] + ["gate"] * (point.spec.mlp in ("reglu", "bilinear"))
+    for letter, name in product("WS", inner):
+        down: Place = (part, f"{letter}_down")
+        for number, _ in enumerate(point.keys([down])):
+            weight, bias = (part, f"{letter}_{name}", number), (part, f"b_{name}", number)
+            keys = [weight] + [bias] * (letter == "W" and bias in point.matrices)
+            size = point.matrices[weight].nrows()
+            for j in range(size):
+                moved = point.left(keys, point.unit(size, (j, j, 1)))
+                shrink = point.unit(size, (j, j, -degree))
+                yield "unit-scale", together(moved, point.right([(*down, number)], shrink))
+
+
+def shiftable(point: Point) -> bool:
+    """Whether adding a number to all logits of a token changes nothing."""
+    return point.spec.output == "softmax" and not point.spec.logitcap
+
+
+def bound_table(point: Point, place: Place) -> bool:
+    """Whether a tensor is the table of tokens, and shifting it would change the logits."""
+    return place == (EMBED, "tokens") and point.spec.tied and not shiftable(point)
+
+
+def tables(point: Point) -> Family:
+    """Families 14 to 16: the tables of a vocabulary, and the unembedding."""
+    if not point.spec.vocab:
+        return
+    families = {
+        "table-shift": _table_shift,
+        "tied-mean": _tied_mean,
+        "logit-shift": _logit_shift,
+        "bias-shift": _bias_shift,
+    }
+    for name, family in families.items():
+        for tangent in family(point):
+            yield name, tangent
+
+
+def _table_shift(point: Point) -> Iterator[Tangent]:
+    spec = point.spec
+    tokens, positions, types = ((EMBED, name, 0) for name in ("tokens", "positions", "types"))
+    others = [key for key in (positions, types) if key in point.matrices]
+    scale = point.field.root_of_width(spec.d) if spec.embscale else 1
+    for i in range(spec.embed or spec.d):
+        if len(others) == 2:
+            minus = {types: -point.filled(types, row=i)[types]}
+            yield together(point.filled(positions, row=i), minus)
+        if others and (not spec.tied or shiftable(point)):
+            table = others[0]
+            minus = {table: point.filled(table, row=i)[table] * -scale}
+            yield together(point.filled(tokens, row=i), minus)
+
+
+def _tied_mean(point: Point) -> Iterator[Tangent]:
+    spec, stream = point.spec, point.stream
+    tables = [place for place in ((EMBED, "positions"), (EMBED, "types")) if point.has(place)]
+    if not spec.tied or tables or not shiftable(point) or spec.norm != "layer":
+        return
+    consumers = stream.joint_spots[0].consumers
+    normed = all(stream.norm_before(consumer) is not None for consumer in consumers)
+    if spec.embnorm or (not spec.embed and spec.place != "post" and normed):
+        yield point.filled((EMBED, "tokens", 0))
+
+
+def _logit_shift(point: Point) -> Iterator[Tangent]:
+    unembedding = (HEAD, "W_U", 0)
+    if shiftable(point) and unembedding in point.matrices:
+        for i in range(point.matrices[unembedding].ncols()):
+            yield point.filled(unembedding, column=i)
+
+
+def _bias_shift(point: Point) -> Iterator[Tangent]:
+    if shiftable(point) and point.has((HEAD, "b_U")):
+        yield point.filled((HEAD, "b_U", 0))

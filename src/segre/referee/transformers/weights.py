@@ -1,0 +1,221 @@
+"""Which weight tensors does a transformer have, and where do they stand? Section 2.
+
+A tensor is cut into matrices, its last two axes; the axes before are numbered as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from segre.referee.transformers.numbers import Matrix, Numbers, Scalar
+from segre.transformer.spec import Transformer
+
+EMBED, HEAD = 0, -1
+Place = tuple[int, str]
+Key = tuple[int, str, int]
+Shape = tuple[str, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor of a part (EMBED, HEAD, or the number of a layer): so many matrices of one size."""
+
+    part: int
+    name: str
+    count: int
+    rows: int
+    columns: int
+    offset: int
+
+    @property
+    def place(self) -> Place:
+        """Its name among all tensors."""
+        return self.part, self.name
+
+    @property
+    def size(self) -> int:
+        """How many weights it holds."""
+        return self.count * self.rows * self.columns
+
+    @property
+    def keys(self) -> list[Key]:
+        """The names of its matrices."""
+        return [(self.part, self.name, i) for i in range(self.count)]
+
+
+def routed(spec: Transformer, layer: int) -> bool:
+    """Whether the MLP of a layer (of weights) chooses experts."""
+    return spec.experts > 0 and layer > spec.dense
+
+
+def turning(spec: Transformer) -> int:
+    """How many dimensions turn with the position."""
+    return spec.rotary if spec.pos == "rope" else 0
+
+
+def has_norm_bias(spec: Transformer) -> bool:
+    """Whether norms have biases."""
+    return spec.norm == "layer" and spec.gain and spec.bias == "all"
+
+
+def parts(spec: Transformer) -> list[int]:
+    """The numbers of the parts that are layers."""
+    return [1] if spec.share else list(range(1, spec.layers + 1))
+
+
+class Layout:
+    """All tensors in the order of the vector of weights."""
+
+    def __init__(self, spec: Transformer) -> None:
+        self.spec = spec
+        self.tensors = tuple(_tensors(spec))
+        self.by_place = {tensor.place: tensor for tensor in self.tensors}
+
+    @cached_property
+    def parameters(self) -> int:
+        """The number of weights."""
+        return sum(tensor.size for tensor in self.tensors)
+
+    @cached_property
+    def offsets(self) -> dict[Key, int]:
+        """Where each matrix begins, in the order of the vector."""
+        return {
+            key: tensor.offset + i * tensor.rows * tensor.columns
+            for tensor in self.tensors
+            for i, key in enumerate(tensor.keys)
+        }
+
+    def matrices(self, numbers: Numbers, weights: Sequence[Scalar]) -> dict[Key, Matrix]:
+        """A vector of weights, cut into matrices."""
+        result = {}
+        for tensor in self.tensors:
+            size = tensor.rows * tensor.columns
+            for key in tensor.keys:
+                start = self.offsets[key]
+                entries = weights[start : start + size]
+                result[key] = numbers.matrix(tensor.rows, tensor.columns, entries)
+        return result
+
+
+def _tensors(spec: Transformer) -> Iterator[Tensor]:
+    offset = 0
+    shapes = [(EMBED, shape) for shape in _embed(spec)]
+    for layer in parts(spec):
+        shapes += [(layer, shape) for shape in _attention(spec)]
+        shapes += [(layer, shape) for shape in _mlp(spec, layer)]
+    shapes += [(HEAD, shape) for shape in _head(spec)]
+    for part, (name, count, rows, columns) in shapes:
+        yield Tensor(part, name, count, rows, columns, offset)
+        offset += count * rows * columns
+
+
+def _norm(spec: Transformer, name: str, width: int) -> Iterator[Shape]:
+    if spec.gain:
+        yield f"{name}.gain", 1, width, 1
+    if has_norm_bias(spec):
+        yield f"{name}.bias", 1, width, 1
+
+
+def _embed(spec: Transformer) -> Iterator[Shape]:
+    d, e = spec.d, spec.embed or spec.d
+    if spec.vocab == 0:
+        if spec.pos == "learned":
+            yield "positions", 1, d, spec.positions
+        return
+    yield "tokens", 1, e, spec.vocab
+    if spec.pos == "learned":
+        yield "positions", 1, e, spec.positions
+    if spec.types:
+        yield "types", 1, e, spec.types
+    if spec.embnorm:
+        yield from _norm(spec, "norm", e)
+    if spec.embed:
+        yield "W_E", 1, d, e
+        if spec.bias == "all":
+            yield "b_E", 1, d, 1
+
+
+def _attention(spec: Transformer) -> Iterator[Shape]:
+    d, k, v, kv, heads = spec.d, spec.head, spec.dv, spec.kv, spec.heads
+    normed = spec.norm != "none"
+    if normed and spec.place != "post":
+        yield from _norm(spec, "norm1", d)
+    if spec.kvrank:
+        yield from _latent(spec)
+    else:
+        for name, count, rows in (("Q", heads, k), ("K", kv, k), ("V", kv, v)):
+            yield f"W_{name}", count, rows, d
+            if spec.bias != "none":
+                yield f"b_{name}", count, rows, 1
+        if spec.qknorm and spec.gain:
+            yield "normq.gain", 1, k, 1
+            yield "normk.gain", 1, k, 1
+    yield "W_O", heads, d, v
+    if spec.bias == "all":
+        yield "b_O", 1, d, 1
+    if normed and spec.place != "pre":
+        yield from _norm(spec, "post1", d)
+
+
+def _latent(spec: Transformer) -> Iterator[Shape]:
+    d, k, v, heads = spec.d, spec.head, spec.dv, spec.heads
+    turned, source = turning(spec), spec.qrank or d
+    if spec.qrank:
+        yield "A_Q", 1, spec.qrank, d
+        if spec.gain:
+            yield "normq.gain", 1, spec.qrank, 1
+    yield "W_Q", heads, k, source
+    if turned:
+        yield "R_Q", heads, turned, source
+    yield "A_K", 1, spec.kvrank, d
+    if spec.gain:
+        yield "normk.gain", 1, spec.kvrank, 1
+    if turned:
+        yield "R_K", 1, turned, d
+    yield "W_K", heads, k, spec.kvrank
+    yield "W_V", heads, v, spec.kvrank
+
+
+def _mlp(spec: Transformer, layer: int) -> Iterator[Shape]:
+    d, f, E, eff, shared = spec.d, spec.ff, spec.experts, spec.eff, spec.shared
+    if spec.mlp == "none":
+        return
+    normed = spec.norm != "none"
+    if normed and spec.place != "post":
+        yield from _norm(spec, "norm2", d)
+    if routed(spec, layer):
+        yield from (("W_R", E, 1, d), ("W_gate", E, eff, d), ("W_up", E, eff, d))
+        yield "W_down", E, d, eff
+        if shared:
+            yield from (("S_gate", 1, shared, d), ("S_up", 1, shared, d), ("S_down", 1, d, shared))
+    else:
+        for name, rows, columns in (("gate", f, d), ("up", f, d), ("down", d, f)):
+            if name == "gate" and not spec.gated:
+                continue
+            yield f"W_{name}", 1, rows, columns
+            if spec.bias == "all":
+                yield f"b_{name}", 1, rows, 1
+    if normed and spec.place != "pre":
+        yield from _norm(spec, "post2", d)
+
+
+def _head(spec: Transformer) -> Iterator[Shape]:
+    d, e, V = spec.d, spec.embed or spec.d, spec.vocab
+    if spec.final:
+        yield from _norm(spec, "norm", d)
+    if spec.pooler:
+        yield "W_pool", 1, d, d
+        yield "b_pool", 1, d, 1
+    if spec.output == "hidden":
+        return
+    if spec.transform:
+        yield "W_T", 1, e, d
+        if spec.bias == "all":
+            yield "b_T", 1, e, 1
+        yield from _norm(spec, "normT", e)
+    if not spec.tied:
+        yield "W_U", 1, V, e if spec.transform else d
+    if spec.outbias:
+        yield "b_U", 1, V, 1

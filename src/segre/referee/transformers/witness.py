@@ -1,0 +1,103 @@
+"""Do the minors and witnesses mod p hold? Sections 6 and 7: lower, independence and roots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flint import nmod_mat
+
+from segre.referee.linear import select
+from segre.referee.network import Progress
+from segre.referee.rejection import RejectionError
+from segre.referee.transformers.document import Independence, ModularMinor, Root
+from segre.referee.transformers.forward import record
+from segre.referee.transformers.jacobian import jacobian
+from segre.referee.transformers.modular import NoRootError
+from segre.referee.transformers.numbers import Salts
+from segre.referee.transformers.tangents import Point
+
+
+def inputs_at(point: Point, number: int, salts: Sequence[Salts]) -> nmod_mat:
+    """Input `number` mod p; soft if there is a vocabulary."""
+    spec = point.spec
+    if spec.vocab:
+        return point.field.soft_input(number, spec.vocab, spec.types, salts[0])
+    return point.field.input(number, spec.d, salts[0])
+
+
+def jacobian_mod_p(
+    point: Point,
+    rows: Sequence[tuple[int, int]],
+    salts: dict[int, tuple[tuple[int, ...], ...]],
+    progress: Progress,
+) -> nmod_mat:
+    """Rows of the Jacobian mod p, each input with its salts."""
+    result: nmod_mat = jacobian(
+        point.layout,
+        point.field,
+        point.matrices,
+        rows,
+        lambda n: (inputs_at(point, n, salts[n]), salts[n]),
+        progress,
+    )
+    return result
+
+
+def check_minor(point: Point, minor: ModularMinor, progress: Progress) -> None:
+    """The determinant of the minor is as claimed, and so not zero."""
+    rows = jacobian_mod_p(point, minor.rows, minor.salts, progress)
+    determinant = int(select(rows, range(len(minor.rows)), minor.columns).det())
+    if determinant != minor.determinant:
+        raise RejectionError(
+            f"lower.determinant: {minor.determinant}, but the minor is {determinant} mod p"
+        )
+
+
+def check_independence(point: Point, claimed: Independence, progress: Progress) -> None:
+    """The determinant of the witness points is as claimed, and so not zero."""
+    size = len(claimed.points)
+    table = nmod_mat(size, size, point.p)
+    for i, (number, pair) in enumerate(zip(claimed.points, claimed.salts, strict=True)):
+        for j, entry in enumerate(_differences(point, number, pair)):
+            table[i, j] = entry
+        progress("witness points", i + 1, size)
+    determinant = int(table.det())
+    if determinant != claimed.determinant:
+        raise RejectionError(
+            f"independence.determinant: {claimed.determinant}, but it is {determinant} mod p"
+        )
+
+
+def _differences(
+    point: Point, number: int, salts: tuple[Sequence[Salts], Sequence[Salts]]
+) -> list[int]:
+    """The row of a witness point: differences of all arguments, and of all input entries."""
+    spec, layout, field = point.spec, point.layout, point.field
+    weights = layout.matrices(field, field.witness_weights(number, layout.parameters))
+    rows = []
+    for b in (0, 1):
+        X = field.input(2 * number + b, spec.d, salts[b][0], witness=True)
+        arguments = record(spec, field, weights, X, salts[b]).arguments
+        rows.append([int(entry) for entry in (*arguments, *X.entries())])
+    return [(x - y) % point.p for x, y in zip(*rows, strict=True)]
+
+
+def check_roots(point: Point, roots: Sequence[Root], progress: Progress) -> None:
+    """Every radicand is, at some input, the first one without a root, and not zero."""
+    for i, root in enumerate(roots):
+        name = f"roots[{i}]"
+        try:
+            X = inputs_at(point, root.input, root.salts)
+            record(point.spec, point.field, point.matrices, X, root.salts)
+        except NoRootError as found:
+            if found.place != root.place:
+                place = found.place
+                raise RejectionError(
+                    f"{name}: the first radicand without a root is stage {place.stage}, root "
+                    f"{place.root}, entry {place.entry}"
+                ) from None
+            if found.value == 0:
+                raise RejectionError(f"{name}: this radicand is zero mod p") from None
+        else:
+            raise RejectionError(f"{name}: all radicands have roots at this input")
+        progress("radicands", i + 1, len(roots))
