@@ -16,7 +16,11 @@ app = typer.Typer(
 
     segre dim softmax/d=10,10,10/a=2,2/t=3
 
-    segre dim lightning/d=6,6/a=2/heads=3/t=3 --json
+    segre dim llama/d=8/layers=2/heads=4/kv=2/head=2/ff=16/t=3
+
+    segre dim llama-3-8b
+
+    segre explain gpt2
 
     segre certify softmax/d=4,4,4/a=2/t=3 -o cert.json && segre verify cert.json
 

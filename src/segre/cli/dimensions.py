@@ -1,4 +1,4 @@
-"""Commands about an architecture: dim, certify, verify, symmetries."""
+"""Commands about an architecture: dim, explain, certify, verify, symmetries."""
 
 from __future__ import annotations
 
@@ -7,22 +7,32 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from segre.cli.options import AsJson, Memory, Quiet, Seed, Spec, memory_bytes, print_json
+from segre.cli.options import AsJson, Memory, Quiet, Seed, Spec, Specs, memory_bytes, print_json
+from segre.errors import SegreError
 
 if TYPE_CHECKING:
     from segre.geometry.dimension import Method
+    from segre.transformer.spec import Output
 
 
 def dim(
-    spec: Spec,
+    specs: Specs,
     method: Annotated[
         str,
         typer.Option(
-            help="auto (proved, all bounds), exact (proved, without the closed form), balls (lower "
-            "bound in certified real arithmetic), closed-form (the formula, an upper bound) or "
-            "estimate (a floating-point rank, proves nothing)."
+            help="auto (proved, all bounds; large transformers are counted), exact (proved, not by "
+            "the closed form), balls (lower bound in certified real arithmetic), closed-form (the "
+            "formula of stacks, an upper bound), count (formulas of transformers, an upper bound) "
+            "or estimate (a floating-point rank, proves nothing)."
         ),
     ] = "auto",
+    compare: Annotated[
+        bool, typer.Option("--compare", help="One line for each of several transformers, counted.")
+    ] = False,
+    output: Annotated[
+        str | None,
+        typer.Option(help="Ask about another output of a language model: logits or softmax."),
+    ] = None,
     seed: Seed = 0,
     memory: Memory = "8G",
     as_json: AsJson = False,
@@ -31,21 +41,65 @@ def dim(
     """How many dimensions of function an architecture has, and how that is known."""
     from segre.cli.progress import progress_bar
     from segre.geometry.dimension import dimension
-    from segre.report.text import print_finding
+    from segre.report.text import print_comparison_table, print_finding
 
+    if len(specs) > 1 and not compare:
+        raise SegreError("several architectures: add --compare to see them side by side")
+    wanted = cast("Output | None", _choice("--output", output, ("logits", "softmax")))
     with progress_bar(quiet or as_json) as progress:
-        found = dimension(
-            spec,
-            method=cast("Method", method),
-            seed=seed,
-            symmetries=True,
-            memory=memory_bytes(memory),
-            progress=progress,
-        )
+        found = [
+            dimension(
+                spec,
+                method="count" if compare else cast("Method", method),
+                seed=seed,
+                output=wanted,
+                symmetries=True,
+                memory=memory_bytes(memory),
+                progress=progress,
+            )
+            for spec in specs
+        ]
+    if compare:
+        if as_json:
+            rows = zip(specs, found, strict=True)
+            print_json({"models": [{"name": name, **one.document()} for name, one in rows]})
+        else:
+            print_comparison_table(specs, found)
+    elif as_json:
+        print_json(found[0].document())
+    else:
+        print_finding(found[0])
+
+
+def explain(
+    spec: Spec,
+    output: Annotated[
+        str | None,
+        typer.Option(help="Ask about another output of a language model: logits or softmax."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Which symmetries a transformer has, and which design choice removes which."""
+    from segre.families import architecture
+    from segre.geometry.explain import explain as explanation
+    from segre.geometry.redundancy import asked_for
+    from segre.report.explanation import print_explanation
+
+    net = architecture(spec)
+    wanted = cast("Output | None", _choice("--output", output, ("logits", "softmax")))
+    if wanted is not None:
+        net = asked_for(net, wanted)
+    found = explanation(net)
     if as_json:
         print_json(found.document())
     else:
-        print_finding(found)
+        print_explanation(spec, found)
+
+
+def _choice(option: str, given: str | None, allowed: tuple[str, ...]) -> str | None:
+    if given is not None and given not in allowed:
+        raise SegreError(f"{option} {given!r} is not allowed; allowed: {', '.join(allowed)}")
+    return given
 
 
 def certify(
@@ -142,7 +196,21 @@ COMMANDS = (
 
     segre dim lightning/d=4,4,4/a=2/t=3 --method closed-form
 
-    segre dim network.toml --json""",
+    segre dim llama/d=8/layers=2/heads=4/kv=2/head=2/ff=16/t=3
+
+    segre dim llama-3-8b
+
+    segre dim path/to/config.json --output logits --json
+
+    segre dim --compare gpt2 llama-3-8b qwen2-7b""",
+    ),
+    (
+        explain,
+        """Examples:
+
+    segre explain llama-3-8b
+
+    segre explain qwen3/d=8/heads=4/kv=2/head=2/ff=16/vocab=40/t=3""",
     ),
     (
         certify,

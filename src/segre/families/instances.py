@@ -7,6 +7,7 @@ prove every one of them again (tests/test_instances.py).
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 from segre.transformer.spec import Transformer
 
@@ -31,6 +32,7 @@ def small_instance(spec: Transformer) -> Transformer:
         head=head,
         dv=2,
         ff=3 if spec.ff else 0,
+        eps=Fraction(1, 10**5) if spec.eps else spec.eps,
         base=10_000,
         rotary=2 if spec.turned else 0,
         vocab=11 if spec.vocab else 0,
@@ -46,3 +48,22 @@ def small_instance(spec: Transformer) -> Transformer:
         dense=1 if spec.dense else 0,
         t=3,
     )
+
+
+# The small instances of the presets, and their dimensions.
+PROVED = {
+    "gpt2/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 120,
+    "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 153,
+    "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11/output=hidden/pooler=true": 137,
+    "albert/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11": 214,
+    "llama/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 163,
+    "llama/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 153,
+    "llama/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11/tied=true": 123,
+    "qwen2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 161,
+    "qwen2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11/tied=true": 131,
+    "qwen3/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 158,
+    "qwen3/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11/tied=true": 128,
+    "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 131,
+    "deepseek-v3/d=5/layers=2/heads=2/head=2/dv=2/ff=3/eps=1e-5/qrank=3/kvrank=3/rotary=2/"
+    "experts=3/active=2/shared=2/eff=2/dense=1/vocab=11": 432,
+}

@@ -7,6 +7,8 @@ same pieces, as generators, are proved to be all on small architectures; here th
 from __future__ import annotations
 
 from segre.errors import SpecError, UnsupportedError
+from segre.families import architecture
+from segre.families.instances import PROVED, small_instance
 from segre.finding import Bound, Evidence, Finding, Symmetry
 from segre.geometry.gauge.all import pieces
 from segre.spec import Network
@@ -48,7 +50,21 @@ def counted(spec: Network | Transformer) -> Finding:
     redundant = sum(symmetry.dimension for symmetry in found.values())
     statement = f"{redundant:,} symmetries of {spec.parameters:,} parameters, counted by formulas"
     upper = Bound(spec.parameters - redundant, Evidence("counted-symmetries", statement))
-    return Finding.from_bounds(spec, None, upper, symmetries=tuple(found.values()))
+    return Finding.from_bounds(
+        spec, None, upper, symmetries=tuple(found.values()), notes=(_sharpness(spec),)
+    )
+
+
+def _sharpness(spec: Transformer) -> str:
+    """Whether the formulas are proved to be all on a small network of the same design."""
+    small = small_instance(spec)
+    for known, value in PROVED.items():
+        if architecture(known) == small:
+            return (
+                "no symmetry is missing from a small instance of the same design: "
+                f"dimension {value} of {small.parameters} parameters, proved by segre dim {known}"
+            )
+    return f"a small instance of the same design, to be proved: segre dim {small}"
 
 
 def _require_generic(spec: Transformer) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from segre.errors import UnluckyError
+from segre.errors import UnluckyError, UnsupportedError
+from segre.families import architecture
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
@@ -21,6 +22,7 @@ from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import place, symmetry_rank
 from segre.geometry.symmetry import Generators, Piece
 from segre.spec import Network
+from segre.values import quote
 
 _POINTS = 8
 
@@ -123,7 +125,12 @@ def symmetry_table(
     >>> table.dimension, table.independent
     (5, 4)
     """
-    net = Network.parse(spec)
+    net = architecture(spec)
+    if not isinstance(net, Network):
+        raise UnsupportedError(
+            f"spec {quote(str(net))}: conserved quantities are known for stacks; the symmetries of "
+            "transformers are listed by `segre explain`"
+        )
     require_memory(net, bytes_for_symmetries(net), memory)
     for attempt in range(_POINTS):
         try:

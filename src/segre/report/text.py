@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from segre.finding import Finding
+from segre.finding import GROUPS, Finding, Symmetry
 from segre.geometry.recovery.answer import Recovered
 from segre.geometry.same import Comparison
 from segre.geometry.strata import Stratum
 from segre.geometry.symmetry_table import SymmetryTable
 from segre.reproduce.normalized_dimension import Row
 
+_LONG = 100_000  # from here on thousands are marked
 _COLOURS = {"proved": "green", "lower-bound": "yellow", "upper-bound": "yellow", "estimate": "red"}
+
+
+Lines = list[tuple[str, str, str | Text]]
 
 
 def print_finding(found: Finding) -> None:
     """The dimension, how it is known, and what the rest of the parameters do."""
-    lines: list[tuple[str, str, str | Text]] = [
-        ("dimension", _value(found), _status(found)),
-        ("parameters", str(found.parameters), ""),
+    number = "{:,}".format if found.parameters >= _LONG else str
+    lines: Lines = [
+        ("dimension", _value(found, number), _status(found)),
+        ("parameters", number(found.parameters), ""),
     ]
     for name, bound, evidence in (
         ("lower bound", found.lower, found.lower_evidence),
@@ -32,17 +37,63 @@ def print_finding(found: Finding) -> None:
         ("estimate", found.value, found.estimate_evidence),
     ):
         if bound is not None and evidence is not None:
-            lines.append((name, str(bound), evidence.statement))
-    if found.symmetries:
+            lines.append((name, number(bound), evidence.statement))
+    if found.redundancy is not None:
+        lines += _redundancy_lines(found, number)
+    elif found.symmetries:
         total = sum(symmetry.dimension for symmetry in found.symmetries)
         known = found.status == "proved" and total == found.fiber_dimension
         name = "fiber" if known else "symmetries"
-        lines.append((name, str(total), "dimensions of weights with the same function:"))
-        lines += [("", str(s.dimension), f"{s.name}, {s.where}") for s in found.symmetries]
+        lines.append((name, number(total), "dimensions of weights with the same function:"))
+        lines += [("", number(s.dimension), f"{s.name}, {s.where}") for s in found.symmetries]
     lines += [("note", "", note) for note in found.notes]
     console = Console(highlight=False, markup=False)
     console.print(Text(str(found.spec), style="bold cyan"), soft_wrap=True)
     _print_lines(console, lines)
+
+
+def _redundancy_lines(found: Finding, number: Callable[[int], str]) -> Lines:
+    """Redundant parameters of a transformer, by piece; what is alike in many layers is one line."""
+    redundancy = found.redundancy
+    assert redundancy is not None
+    share = f"{redundancy['total'] / found.parameters:.3%}".replace("%", " %")
+    words = f"parameters ({share}) do not change the function:"
+    lines: Lines = [("redundant", number(redundancy["total"]), words)]
+    for group in GROUPS:
+        named: dict[str, list[Symmetry]] = {}
+        for symmetry in found.symmetries:
+            if symmetry.group == group:
+                named.setdefault(symmetry.name + _when(symmetry), []).append(symmetry)
+        if len(named) > 1:
+            lines.append((group, number(redundancy["pieces"][group]), ""))
+        for name, alike in named.items():
+            places = list(dict.fromkeys(symmetry.where for symmetry in alike))
+            where = places[0] if len(places) == 1 else f"{len(places)} places"
+            total = number(sum(symmetry.dimension for symmetry in alike))
+            lines.append((group if len(named) == 1 else "", total, f"{name}, {where}"))
+    return lines
+
+
+def _when(symmetry: Symmetry) -> str:
+    words = {"eps=0": " (only at eps = 0)", "softmax": " (only after the output softmax)"}
+    return words.get(symmetry.holds, "")
+
+
+def print_comparison_table(names: Sequence[str], found: Sequence[Finding]) -> None:
+    """One line for each transformer: its parameters, and which of them are redundant."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("model", no_wrap=True)
+    for title in ("parameters", *GROUPS, "redundant", "%"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for name, one in zip(names, found, strict=True):
+        redundancy = one.redundancy or {"pieces": dict.fromkeys(GROUPS, 0), "total": 0}
+        share = 100 * redundancy["total"] / one.parameters
+        pieces = [f"{redundancy['pieces'][group]:,}" for group in GROUPS]
+        table.add_row(
+            name, f"{one.parameters:,}", *pieces, f"{redundancy['total']:,}", f"{share:.3f}"
+        )
+    width = max(Console().width, 120)
+    Console(highlight=False, markup=False, width=width).print(table)
 
 
 def _print_lines(console: Console, lines: list[tuple[str, str, str | Text]]) -> None:
@@ -156,10 +207,10 @@ def _print_matrix(console: Console, name: str, rows: list[list[Any]]) -> None:
         console.print("  " + "  ".join(f"{cell:>{width}}" for cell in row), soft_wrap=True)
 
 
-def _value(found: Finding) -> str:
-    if found.status == "lower-bound" and found.upper is not None:
-        return f"{found.lower}..{found.upper}"
-    return str(found.value)
+def _value(found: Finding, number: Callable[[int], str]) -> str:
+    if found.status == "lower-bound" and found.lower is not None and found.upper is not None:
+        return f"{number(found.lower)}..{number(found.upper)}"
+    return number(found.value)
 
 
 def _status(found: Finding) -> Text:
@@ -169,7 +220,10 @@ def _status(found: Finding) -> Text:
         "upper-bound": "at most: a proved upper bound",
         "estimate": "estimate, not proved",
     }
-    return Text(words[found.status], style=_COLOURS[found.status])
+    text = words[found.status]
+    if found.upper_evidence is not None and found.upper_evidence.kind == "counted-symmetries":
+        text = "at most: counted by formulas, not computed"
+    return Text(text, style=_COLOURS[found.status])
 
 
 def print_normalized_dimension(rows: Sequence[Row]) -> None:

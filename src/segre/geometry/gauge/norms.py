@@ -110,6 +110,13 @@ def norm_pieces(spec: Transformer) -> Iterator[Piece]:
         yield from _scales(spec)
 
 
+def unit_shift(w: Weights, source: tuple[str, str]) -> Array:
+    """What to add to a source so that the stream moves by one: embeddings may be scaled."""
+    if source == ("embed", "tokens") and w.spec.embscale:
+        return np.asarray(w.field.reciprocal(w.field.surd(w.spec.d))[0])
+    return np.ones(1)
+
+
 def absorb_shift(w: Weights, canvas: Canvas, reader: Reader, site: Norm | None) -> None:
     """What a reader does against unit shifts of what it reads: generator i is against shift i.
 
@@ -272,7 +279,7 @@ def _carried(sources: list[tuple[tuple[str, str], int]]) -> Piece:
         canvas = w.canvas(len(sources) - 1)
         (last, times), rest = sources[-1], sources[:-1]
         for row, (source, often) in enumerate(rest):
-            canvas(*source)[row] = times
+            canvas(*source)[row] = w.field.reduce(times * unit_shift(w, source))
             canvas(*last)[row] = -often
         return canvas.rows
 
@@ -287,6 +294,8 @@ def _mean_forms(spec: Transformer) -> Iterator[Piece]:
     The skip's norm takes 1 m(x) away, the readers take it back. Where layers share their weights
     these readers read the last norm's output too, so that m must be constant there.
     """
+    if spec.place == "pre":
+        yield from _seen_mean_forms(spec)
     first = sublayers(spec)[0]
     producers = _producers(spec)[first]
     if spec.place != "post" or producers[0][0] != "embed" or len(producers) > 2:
@@ -322,6 +331,35 @@ def _mean_forms(spec: Transformer) -> Iterator[Piece]:
     name = "a form of the embedding added to its mean, which the next norm takes away"
     count = spec.d if other is None else 1
     yield Piece("mean-forms", name, "embedding", "norms and biases", "exact", count, build)
+
+
+def _seen_mean_forms(spec: Transformer) -> Iterator[Piece]:
+    """LayerNorms, but none before the head: x + 1 m(x) everywhere, which the head takes back."""
+    table = spec.tied and not spec.embed
+    if not (spec.residual and spec.discrete) or spec.final or spec.output == "hidden" or table:
+        return
+    if spec.embnorm and not spec.embed:
+        return
+    d = spec.d
+    written = []
+    for end in [("embed", ""), *own_sublayers(spec)]:
+        bias = writer_bias(spec, end)
+        written += [(end[0], n) for n in [*writers(spec, end), *([bias] if bias else [])]]
+
+    def build(w: Weights) -> Array:
+        canvas = w.canvas(d)
+        for tensor in written:
+            view, value = canvas(*tensor), w(*tensor)
+            for i in range(d):
+                view[i] = value[..., i : i + 1, :]
+        for reader in readers(spec, ("head", "")):
+            sums = w.field.sum(w(reader.part, reader.weight), axis=-1)
+            for i in range(d):
+                canvas(reader.part, reader.weight)[i, ..., i] = -sums[..., 0]
+        return canvas.rows
+
+    name = "a form of the stream added to its mean, which the head takes back"
+    yield Piece("mean-forms", name, "residual stream", "norms and biases", "exact", d, build)
 
 
 def _centred_writers(spec: Transformer, end: End, inside: bool) -> Iterator[Piece]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.geometry.gauge.heads import below_diagonal, turn_columns, turn_rows
-from segre.geometry.gauge.norms import absorb_shift, logits_may_shift
+from segre.geometry.gauge.norms import absorb_shift, logits_may_shift, unit_shift
 from segre.geometry.gauge.piece import Holds, Piece, Weights
 from segre.geometry.gauge.wiring import (
     End,
@@ -41,6 +41,8 @@ def stream_pieces(spec: Transformer) -> Iterator[Piece]:
         for place in places(spec, carried=False):
             if ("output", "") not in place.consumers:
                 yield from _stream_shift(spec, place)
+    elif spec.norm != "none" and not spec.final:
+        yield from _last_shift(spec)
 
 
 def _table(spec: Transformer, place: Place) -> tuple[bool, bool]:
@@ -189,7 +191,8 @@ def _scale(spec: Transformer, place: Place) -> Iterator[Piece]:
         else:
             written += [(site.part, n) for n in (site.gain, site.bias) if n]
     twice = spec.tied and ("embed", "tokens") in written  # the table writes and reads
-    if twice and not (not spec.transform and spec.final and spec.gain):
+    reading = "normT" if spec.transform else "norm"
+    if twice and not has(spec, "head", f"{reading}.gain"):
         return
 
     def build(w: Weights) -> Array:
@@ -197,7 +200,7 @@ def _scale(spec: Transformer, place: Place) -> Iterator[Piece]:
         for tensor in written:
             canvas(*tensor)[0] = w(*tensor)
         if twice:
-            for name in ("norm.gain", "norm.bias"):
+            for name in (f"{reading}.gain", f"{reading}.bias"):
                 if has(spec, "head", name):
                     canvas("head", name)[0] = -w("head", name)
         for end in place.consumers:
@@ -271,8 +274,8 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
 
     def build(w: Weights) -> Array:
         canvas = w.canvas(d)
-        for part, name in sources:
-            canvas(part, name)[range(d), range(d)] = 1
+        for source in sources:
+            canvas(*source)[range(d), range(d)] = unit_shift(w, source)
         for end in place.consumers:
             if end == head and spec.tied and not spec.transform:
                 canvas("head", "b_U")[:, :, 0] = -w("embed", "tokens")
@@ -288,6 +291,30 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
     name = "constant shifts of the stream, absorbed by biases"
     at = f"after {_after(spec, place.producers[0])}"
     yield Piece("stream-shift", name, at, "norms and biases", holds, d, build)
+
+
+def _last_shift(spec: Transformer) -> Iterator[Piece]:
+    """Without a final norm, the last constant that is written goes into the head's bias."""
+    last, head = sublayers(spec)[-1], ("head", "")
+    source = shift_source(spec, last)
+    biased = spec.outbias or (spec.transform and has(spec, "head", "b_T"))
+    if spec.output == "hidden" or source is None or not biased or sublayers(spec).count(last) > 1:
+        return
+    d = spec.d
+
+    def build(w: Weights) -> Array:
+        canvas = w.canvas(d)
+        canvas(*source)[range(d), range(d)] = 1
+        if spec.tied and not spec.transform:
+            canvas("head", "b_U")[:, :, 0] = -w("embed", "tokens")
+        else:
+            for reader in readers(spec, head):
+                absorb_shift(w, canvas, reader, None)
+        return canvas.rows
+
+    name = "constant shifts of the stream, absorbed by biases"
+    at = f"after {_after(spec, last)}"
+    yield Piece("stream-shift", name, at, "norms and biases", "exact", d, build)
 
 
 def vocabulary_pieces(spec: Transformer) -> Iterator[Piece]:

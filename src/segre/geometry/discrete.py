@@ -1,0 +1,82 @@
+"""Discrete symmetries of a transformer: permutations and signs, beside the continuous families."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from segre.geometry.gauge.units import SCALES
+from segre.geometry.gauge.wiring import layer_parts, stream_places
+from segre.transformer.spec import Transformer
+from segre.transformer.tensors import routed
+
+
+@dataclass(frozen=True)
+class Discrete:
+    """A finite group that acts on the weights, in each of `times` places alike."""
+
+    group: str
+    what: str
+    times: int
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {"group": self.group, "what": self.what, "places": self.times}
+
+
+def discrete_symmetries(spec: Transformer) -> tuple[Discrete, ...]:
+    """The groups, attention first.
+
+    >>> net = Transformer.parse("transformer/d=6/heads=4/kv=2/head=2/mlp=swiglu/ff=7/t=3")
+    >>> [(found.group, found.what) for found in discrete_symmetries(net)]
+    [('S_2 wr S_2', 'query heads within their group, and groups'), ('S_7', 'hidden units')]
+    """
+    return tuple(found for found in _all(spec) if found.times)
+
+
+def _all(spec: Transformer) -> Iterator[Discrete]:
+    layers = len(layer_parts(spec))
+    if spec.group > 1 and spec.kv > 1:
+        group = f"S_{spec.group} wr S_{spec.kv}"
+        yield Discrete(group, "query heads within their group, and groups", layers)
+    elif spec.heads > 1:
+        yield Discrete(f"S_{spec.heads}", "heads", layers)
+    if spec.qknorm and spec.gain:
+        planes = spec.turned // 2
+        if spec.head > spec.turned:
+            still = spec.head - spec.turned
+            yield Discrete(f"2^{still} . S_{still}", "signs and order of normed dimensions", layers)
+        if planes:
+            yield Discrete(f"2^{planes}", "half turns of rotary planes", layers)
+    if spec.mlp != "none":
+        experts = sum(routed(spec, int(part)) for part in layer_parts(spec))
+        if spec.ff:
+            yield Discrete(f"S_{spec.ff}", "hidden units", layers - experts)
+        if experts:
+            yield Discrete(f"S_{spec.experts}", "experts", experts)
+            units = spec.experts * [spec.eff]
+            yield Discrete(f"S_{spec.eff}", "hidden units of an expert", experts * len(units))
+            if spec.shared:
+                yield Discrete(f"S_{spec.shared}", "hidden units of the shared expert", experts)
+        if spec.mlp == "bilinear":
+            yield Discrete("2", "gate and up of a unit exchanged", layers * spec.ff)
+        if spec.gated and spec.mlp in SCALES and spec.mlp != "reglu":
+            yield Discrete("2", "sign of a unit's up and down", layers * max(spec.ff, spec.eff))
+    yield from _stream(spec)
+
+
+def _stream(spec: Transformer) -> Iterator[Discrete]:
+    """Where gains fix the axes of the stream, their order and signs are left."""
+    free = [place for place in stream_places(spec) if place.free]
+    if spec.norm == "none" or not spec.gain or spec.output == "hidden" or not free:
+        return
+    fixed = spec.tied or spec.place != "pre"
+    if not fixed:
+        return
+    times = 1 if spec.residual else len(free)
+    if spec.norm == "rms":
+        group, what = f"2^{spec.d} . S_{spec.d}", "signs and order of the stream's coordinates"
+    else:
+        group, what = f"2 . S_{spec.d}", "order of the stream's coordinates, and their common sign"
+    yield Discrete(group, what, times)

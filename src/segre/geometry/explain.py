@@ -1,0 +1,150 @@
+"""Which symmetries does a transformer have, and which design choice removes which?
+
+Each choice is undone by itself, and the redundant parameters are counted again by the same
+formulas: what appears or goes away is what the choice costs. Nothing is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from segre.errors import SpecError, UnsupportedError
+from segre.finding import GROUPS, Finding
+from segre.geometry.discrete import Discrete, discrete_symmetries
+from segre.geometry.redundancy import counted
+from segre.spec import Network
+from segre.transformer.spec import Transformer
+from segre.values import quote
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A design choice, what it stands instead of, and what changes in the redundancy."""
+
+    name: str
+    instead: str
+    spec: Transformer  # the same network with the other choice
+    change: dict[str, int]  # by piece: redundant parameters with the other choice, minus here
+
+    @property
+    def total(self) -> int:
+        """All redundant parameters with the other choice, minus here."""
+        return sum(self.change.values())
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "choice": self.name,
+            "instead_of": self.instead,
+            "spec": str(self.spec),
+            "change": self.change,
+            "total": self.total,
+        }
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The symmetries by formulas, the discrete ones, and what each design choice does."""
+
+    finding: Finding
+    discrete: tuple[Discrete, ...]
+    choices: tuple[Choice, ...]
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            **self.finding.document(),
+            "discrete": [found.document() for found in self.discrete],
+            "choices": [choice.document() for choice in self.choices],
+        }
+
+
+def explain(spec: Network | Transformer) -> Explanation:
+    """The symmetries of a transformer in numbers, and the design choices behind them.
+
+    >>> found = explain(Transformer.parse("transformer/d=6/heads=2/head=2/pos=rope/t=3"))
+    >>> [(choice.name, choice.change["QK"]) for choice in found.choices if choice.change["QK"]]
+    [('rotary positions', 4)]
+    """
+    if not isinstance(spec, Transformer):
+        raise UnsupportedError(
+            f"spec {quote(str(spec))}: stacks are explained by `segre symmetries`; "
+            "`segre explain` is for transformers"
+        )
+    found = counted(spec)
+    here = _pieces(found)
+    choices = []
+    for name, instead, other in _alternatives(spec):
+        there = _pieces(counted(other))
+        change = {group: there[group] - here[group] for group in GROUPS}
+        choices.append(Choice(name, instead, other, change))
+    return Explanation(found, discrete_symmetries(spec), tuple(choices))
+
+
+def _pieces(found: Finding) -> dict[str, int]:
+    redundancy = found.redundancy or {"pieces": dict.fromkeys(GROUPS, 0)}
+    return dict(redundancy["pieces"])
+
+
+def _alternatives(spec: Transformer) -> Iterator[tuple[str, str, Transformer]]:
+    for name, instead, changes in _changes(spec):
+        try:
+            # through the reader, so that what contradicts itself is refused
+            document = replace(spec, **changes).document()
+            yield name, instead, Transformer.from_mapping(document)
+        except SpecError:
+            continue
+
+
+def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Each choice that was made, and the keys that undo it."""
+    if spec.pos == "rope" and not spec.latent:
+        yield "rotary positions", "no positions", {"pos": "none", "rotary": 0}
+    if spec.pos == "learned":
+        yield "learned positions", "no positions", {"pos": "none", "positions": 0}
+    if spec.qknorm:
+        yield "norms of queries and keys", "none of them", {"qknorm": False}
+    if spec.group > 1:
+        yield "grouped queries", "keys and values of its own for every head", {"kv": spec.heads}
+    if spec.latent:
+        plain = {"qrank": 0, "kvrank": 0, "rotary": 0, "pos": "none", "head": spec.head}
+        yield "latent attention", "plain attention without positions", plain
+    if spec.bias != "none":
+        yield "biases", "no biases", {"bias": "none", "outbias": False}
+    if spec.residual:
+        yield "skips", "no skips", {"residual": False, "place": "pre"}
+    if spec.norm != "none" and not spec.transform:
+        plain = {"norm": "none", "final": False, "embnorm": False, "place": "pre"}
+        if not spec.qknorm and not spec.latent:
+            plain["eps"] = type(spec.eps)(0)
+        kind = {"rms": "RMSNorm", "layer": "LayerNorm"}[spec.norm]
+        yield kind, "no norms", plain
+    if spec.place != "pre":
+        final = spec.discrete
+        name = {"post": "norms after the skips", "sandwich": "norms on both sides"}[spec.place]
+        yield name, "norms before the layers", {"place": "pre", "final": final}
+    if spec.gain and spec.norm != "none":
+        yield "gains of the norms", "no gains", {"gain": False}
+    if spec.tied:
+        yield "tied embeddings", "a table of its own for the output", {"tied": False}
+    elif spec.discrete and spec.output != "hidden" and not (spec.embed and not spec.transform):
+        yield "untied embeddings", "one table for input and output", {"tied": True}
+    if spec.share:
+        yield "shared layers", "weights of its own for every layer", {"share": False}
+    if spec.eps:
+        yield "eps in the norms", "eps = 0", {"eps": type(spec.eps)(0)}
+    if spec.output == "softmax":
+        yield "the softmax of the output", "the logits themselves", {"output": "logits"}
+    if spec.gated:
+        yield "the gate of the MLP", "a GELU MLP", {"mlp": "gelu", **_no_experts(spec)}
+    if spec.cap:
+        yield "the cap of the scores", "no cap", {"cap": type(spec.cap)(0)}
+
+
+def _no_experts(spec: Transformer) -> dict[str, Any]:
+    if not spec.experts:
+        return {}
+    routed = ("experts", "active", "shared", "eff", "dense")
+    return {**dict.fromkeys(routed, 0), "ff": spec.ff or spec.eff}

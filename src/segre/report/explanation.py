@@ -1,0 +1,92 @@
+"""The symmetries of a transformer in words, and what each design choice does to them."""
+
+from __future__ import annotations
+
+import textwrap
+
+from rich.console import Console
+from rich.text import Text
+
+from segre.finding import GROUPS
+from segre.geometry.explain import Choice, Explanation
+
+_HOLDS = {
+    "exact": "exact: they hold for every eps and every output",
+    "eps=0": "only at eps = 0",
+    "softmax": "only after the output softmax",
+}
+
+
+def print_explanation(name: str, found: Explanation) -> None:
+    """What is redundant and why, choice by choice."""
+    console = Console(highlight=False, markup=False)
+    finding = found.finding
+    redundancy = finding.redundancy or {"total": 0, "pieces": {}, "holds": {}}
+    total = redundancy["total"]
+    console.print(Text(name, style="bold cyan"), soft_wrap=True)
+    share = f"{total / finding.parameters:.3%}".replace("%", " %")
+    _paragraph(
+        console,
+        f"{finding.parameters:,} parameters, of which {total:,} ({share}) do not change the "
+        "function. They are counted by formulas; by piece:",
+    )
+    for group in GROUPS:
+        for symmetry in finding.symmetries:
+            if symmetry.group == group:
+                label = f"{group}: {symmetry.name}, {symmetry.where}"
+                _item(console, symmetry.dimension, label)
+    console.print()
+    for holds, count in redundancy["holds"].items():
+        if count:
+            _item(console, count, _HOLDS[holds])
+    if found.discrete:
+        console.print("\nDiscrete symmetries, beside these:", style="bold")
+        for one in found.discrete:
+            places = "" if one.times == 1 else f", in each of {one.times:,} places"
+            console.print(f"  {one.group}: {one.what}{places}", soft_wrap=True)
+    console.print("\nWhat each design choice does:", style="bold")
+    for choice in found.choices:
+        _paragraph(console, _sentence(choice), indent="  ")
+    for note in finding.notes:
+        console.print()
+        _paragraph(console, note)
+
+
+def _sentence(choice: Choice) -> str:
+    more = [f"{n:,} of {group}" for group, n in choice.change.items() if n > 0]
+    less = [f"{-n:,} of {group}" for group, n in choice.change.items() if n < 0]
+    name = choice.name[0].upper() + choice.name[1:]
+    if not more and not less:
+        return f"{name}, instead of {choice.instead}: no symmetry hangs on it."
+    parts = []
+    if more:
+        parts.append(f"removes {_and(more)}")
+    if less:
+        parts.append(f"{'adds' if not more else 'but adds'} {_and(less)}")
+    return f"{name}, instead of {choice.instead}: {', '.join(parts)}."
+
+
+def _and(items: list[str]) -> str:
+    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
+
+
+def _item(console: Console, number: int, text: str) -> None:
+    width = max(40, console.width - 18)
+    first, *rest = textwrap.wrap(text, width) or [""]
+    console.print(f"{number:>15,}  {first}")
+    for line in rest:
+        console.print(" " * 17 + line)
+
+
+def _paragraph(console: Console, text: str, indent: str = "") -> None:
+    width = max(40, min(console.width, 100))
+    lines = textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + "  " * bool(indent),
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    for line in lines:
+        console.print(line, soft_wrap=True)

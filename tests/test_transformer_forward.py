@@ -1,0 +1,307 @@
+"""The forward map of transformers, with the transformers library as the independent oracle."""
+
+import json
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from torch import Tensor, nn
+
+from hugging_face import Double, weight_vector, weights_of
+from segre.families import from_config
+from segre.families.library import GATES, UNITS
+from segre.fields import Real
+from segre.network import forward, jacobian
+from segre.transformer.spec import GATED, Layout, Transformer
+
+HEADS = {
+    "gpt2": ("GPT2LMHeadModel", "GPT2Model"),
+    "bert": ("BertForMaskedLM", "BertModel", "BertLMHeadModel"),
+    "albert": ("AlbertForMaskedLM", "AlbertModel"),
+    "llama": ("LlamaForCausalLM", "LlamaModel"),
+    "mistral": ("MistralForCausalLM", "MistralModel"),
+    "qwen2": ("Qwen2ForCausalLM", "Qwen2Model"),
+    "qwen3": ("Qwen3ForCausalLM", "Qwen3Model"),
+    "gemma2": ("Gemma2ForCausalLM", "Gemma2Model"),
+    "deepseek_v3": ("DeepseekV3ForCausalLM", "DeepseekV3Model"),
+}
+CLOSE = 1e-10
+CONFIGS = 12  # random ones, for each family
+SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a difference
+    "gemma2": {
+        "head_dim": 4,
+        "attn_logit_softcapping": 2.0,
+        "final_logit_softcapping": 3.0,
+    },
+    "deepseek_v3": {
+        "num_key_value_heads": 2,
+        "qk_rope_head_dim": 4,
+        "first_k_dense_replace": 1,
+        "num_hidden_layers": 2,
+        "n_routed_experts": 4,
+        "num_experts_per_tok": 2,
+    },
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3"), {"head_dim": 4}),
+}
+
+
+# --- models and their inputs --------------------------------------------------------------
+
+
+def random_config(model_type: str, rng: Random, head: str | None = None) -> dict[str, Any]:
+    """A small config in which every choice that a spec can say is sometimes made."""
+    heads, dim = rng.choice([1, 2, 3, 4]), rng.choice([2, 4, 6])
+    out: dict[str, Any] = {
+        "model_type": model_type,
+        "architectures": [head or rng.choice(HEADS[model_type])],
+        "hidden_size": heads * dim,
+        "num_attention_heads": heads,
+        "num_hidden_layers": rng.choice([1, 2]),
+        "vocab_size": rng.randint(3, 9),
+        "max_position_embeddings": rng.randint(4, 8),
+        "intermediate_size": rng.randint(1, 9),
+        "tie_word_embeddings": rng.random() < 0.5,
+        "pad_token_id": None,  # the library never trains the embedding of padding
+        "bos_token_id": None,
+        "eos_token_id": None,
+    }
+    eps = rng.choice([1e-6, 1e-3, 0.1, 0.5])
+    if model_type == "gpt2":
+        inner = out.pop("intermediate_size")
+        out |= {"n_inner": rng.choice([None, inner]), "layer_norm_epsilon": eps}
+        out |= {"scale_attn_weights": rng.random() < 0.5}
+        out |= {"activation_function": rng.choice(list(UNITS))}
+    elif model_type in ("bert", "albert"):
+        out |= {"type_vocab_size": rng.randint(1, 3), "layer_norm_eps": eps}
+        out |= {"hidden_act": rng.choice(list(UNITS))}
+        if model_type == "albert":
+            out["num_hidden_layers"] = rng.randint(1, 3)
+            out["embedding_size"] = rng.choice([2, 3, heads * dim, 15])
+    else:
+        out["rope_parameters"] = {
+            "rope_theta": rng.choice([10000.0, 100.0, 500000.0, 7.0]),
+            "rope_type": "default",
+        }
+        act = "hidden_activation" if model_type == "gemma2" else "hidden_act"
+        out |= {"rms_norm_eps": eps, act: rng.choice(list(GATES))}
+        kv = rng.choice([k for k in range(1, heads + 1) if heads % k == 0])
+        out |= {"num_key_value_heads": kv, "head_dim": rng.choice([2, 4, 6, 8])}
+    if model_type in ("llama", "mistral", "qwen2") and rng.random() < 0.3:
+        del out["head_dim"]
+    if model_type == "llama":
+        out["attention_bias"] = out["mlp_bias"] = rng.random() < 0.5
+    if model_type == "gemma2":
+        out["query_pre_attn_scalar"] = rng.choice([1, 5, 16])
+        out["attn_logit_softcapping"] = rng.choice([None, 0.5, 2.0, 50.0])
+        out["final_logit_softcapping"] = rng.choice([None, 1.5, 30.0])
+    if model_type == "deepseek_v3":
+        del out["head_dim"]
+        experts = rng.randint(2, 6)
+        out |= {
+            "rms_norm_eps": 1e-6,
+            "num_key_value_heads": heads,
+            "q_lora_rank": rng.choice([None, 1, 5]),
+            "kv_lora_rank": rng.randint(1, 6),
+            "qk_nope_head_dim": rng.randint(1, 5),
+            "qk_rope_head_dim": rng.choice([2, 4, 6]),
+            "v_head_dim": rng.randint(1, 5),
+            "rope_interleave": rng.random() < 0.5,
+            "first_k_dense_replace": rng.randint(0, 2),
+            "n_routed_experts": experts,
+            "num_experts_per_tok": rng.randint(1, experts),
+            "n_shared_experts": rng.randint(1, 2),
+            "moe_intermediate_size": rng.randint(1, 5),
+            "n_group": 1,
+            "topk_group": 1,
+            "routed_scaling_factor": rng.choice([1.0, 2.5]),
+        }
+    return out
+
+
+def settings(config: dict[str, Any]) -> Any:
+    """The library's object for a config."""
+    given = {key: value for key, value in config.items() if key != "model_type"}
+    slow = {"attn_implementation": "eager", "experts_implementation": "eager"}
+    return transformers.AutoConfig.for_model(config["model_type"], **given, **slow)
+
+
+def library_model(config: dict[str, Any], seed: int) -> nn.Module:
+    """The library's model of a config; all of its parameters are random, gains and biases too."""
+    build = getattr(transformers, config["architectures"][0])
+    with Double():
+        model = build(settings(config)).double().eval()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            drawn = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            parameter.copy_(0.8 * drawn)
+    return model
+
+
+def sequences(spec: Transformer, rng: np.random.Generator, count: int) -> tuple[Any, np.ndarray]:
+    """Random tokens (and types), as the library and as segre take them."""
+    tokens = rng.integers(spec.vocab, size=(count, spec.t))
+    X = np.eye(spec.vocab)[tokens].transpose(0, 2, 1)
+    inputs = {"input_ids": torch.tensor(tokens)}
+    if spec.types:
+        types = rng.integers(spec.types, size=(count, spec.t))
+        inputs["token_type_ids"] = torch.tensor(types)
+        X = np.concatenate([X, np.eye(spec.types)[types].transpose(0, 2, 1)], axis=1)
+    return inputs, X
+
+
+def library_output(model: nn.Module, spec: Transformer, inputs: Any) -> Tensor:
+    """What the library computes, as segre arranges it: tokens are columns."""
+    with Double():
+        found = model(**inputs)
+    if spec.output == "hidden":
+        columns = found.last_hidden_state
+        if spec.pooler:
+            columns = torch.cat([columns, found.pooler_output[:, None]], dim=1)
+    else:
+        columns = found.logits
+        if spec.output == "softmax":
+            columns = columns.softmax(dim=-1)
+    return columns.transpose(1, 2)
+
+
+def distance(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """The largest difference, relative to the largest entry."""
+    assert ours.shape == theirs.shape
+    assert np.isfinite(ours).all()
+    return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
+
+
+def with_outputs(spec: Transformer) -> list[Transformer]:
+    """A network with a vocabulary at its end can be asked for logits too."""
+    every = ("logits", "softmax") if spec.output == "softmax" else ("hidden",)
+    return [spec.with_output(output) for output in every]
+
+
+def compare(config: dict[str, Any], seed: int, t: int) -> float:
+    """How far segre's function of a config is from the library's, at random weights."""
+    model = library_model(config, seed)
+    worst = 0.0
+    for spec in with_outputs(replace(from_config(config, "config"), t=t)):
+        inputs, X = sequences(spec, np.random.default_rng(seed), 3)
+        with torch.no_grad():
+            theirs = library_output(model, spec, inputs).numpy()
+        worst = max(worst, distance(forward(Real(), spec, weights_of(model, spec), X), theirs))
+    return worst
+
+
+# --- the function -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model_type", HEADS)
+def test_forward_is_what_the_library_computes(model_type: str) -> None:
+    rng = Random(model_type)
+    for seed in range(CONFIGS):
+        head = HEADS[model_type][seed % len(HEADS[model_type])]
+        config = random_config(model_type, rng, head)
+        t = rng.randint(2, config["max_position_embeddings"])
+        assert compare(config, seed, t) < CLOSE, config
+
+
+@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("model_type", ["gpt2", "bert", "albert"])
+def test_activations_are_those_of_the_library(model_type: str, name: str) -> None:
+    config = random_config(model_type, Random(1), HEADS[model_type][0])
+    config["activation_function" if model_type == "gpt2" else "hidden_act"] = name
+    assert compare(config, 1, 3) < CLOSE
+
+
+@pytest.mark.parametrize("name", GATES)
+@pytest.mark.parametrize("model_type", ["llama", "deepseek_v3"])
+def test_gates_are_those_of_the_library(model_type: str, name: str) -> None:
+    config = random_config(model_type, Random(2), HEADS[model_type][0])
+    assert compare({**config, "hidden_act": name}, 2, 3) < CLOSE
+
+
+@pytest.mark.parametrize("model_type", HEADS)
+def test_what_the_library_writes_is_read_as_the_same_spec(model_type: str) -> None:
+    rng = Random(model_type)
+    for _ in range(CONFIGS):
+        config = random_config(model_type, rng)
+        for brief in (False, True):
+            written = json.loads(settings(config).to_json_string(use_diff=brief))
+            assert from_config(written, "written") == from_config(config, "config")
+
+
+# --- whether a mistake would be seen ------------------------------------------------------
+
+UNGATED = ("gelu", "gelu-tanh", "silu", "relu", "relu2")
+
+
+def other_choices(spec: Transformer) -> dict[str, Transformer]:
+    """Networks with the same tensors and another function."""
+    kinds = GATED if spec.gated else UNGATED
+    out = {kind: replace(spec, mlp=kind) for kind in kinds if kind != spec.mlp}
+    for key in ("causal", "residual", "embscale"):
+        out[key] = replace(spec, **{key: not getattr(spec, key)})
+    for key in ("eps", "cap", "logitcap"):
+        if getattr(spec, key):
+            out[key] = replace(spec, **{key: getattr(spec, key) * 2})
+    if spec.pos == "rope":
+        out["base"] = replace(spec, base=spec.base + 1)
+        layout: Layout = "half" if spec.layout == "interleaved" else "interleaved"
+        out["layout"] = replace(spec, layout=layout)
+    if spec.experts:
+        out["active"] = replace(spec, active=spec.active + 1)
+    return out
+
+
+@pytest.mark.parametrize("model_type", HEADS)
+def test_another_choice_would_be_seen(model_type: str) -> None:
+    config = random_config(model_type, Random(3), HEADS[model_type][0])
+    config |= {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 5}
+    config |= SEEN.get(model_type, {})
+    model = library_model(config, 3)
+    spec = replace(from_config(config, "config"), t=4).with_output("logits")
+    inputs, X = sequences(spec, np.random.default_rng(3), 3)
+    weights = weights_of(model, spec)
+    with torch.no_grad():
+        theirs = library_output(model, spec, inputs).numpy()
+    assert distance(forward(Real(), spec, weights, X), theirs) < CLOSE
+    for name, other in other_choices(spec).items():
+        assert distance(forward(Real(), other, weights, X), theirs) > 1000 * CLOSE, name
+
+
+# --- its derivatives ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model_type", HEADS)
+def test_the_jacobian_is_that_of_the_library(model_type: str) -> None:
+    """All derivatives, of random combinations of outputs, by all of the library's parameters."""
+    rng = Random(f"{model_type} jacobian")
+    for seed, head in enumerate(HEADS[model_type]):
+        config = random_config(model_type, rng, head)
+        model = library_model(config, seed)
+        parameters = dict(model.named_parameters())
+        draw = np.random.default_rng(seed)
+        for spec in with_outputs(replace(from_config(config, "config"), t=3)):
+            inputs, X = sequences(spec, draw, 2)
+            vector = weight_vector(model, spec)
+            theirs = library_output(model, spec, inputs)
+            J = jacobian(Real(), spec, vector.detach().numpy(), X)
+            assert J.shape == (2, theirs[0].numel(), spec.parameters)
+            for _ in range(2):
+                c = draw.normal(size=tuple(theirs.shape))
+                pulled = np.einsum("no,nop->p", c.reshape(2, -1), J)
+                ours = gradient((vector * torch.tensor(pulled)).sum(), parameters)
+                wanted = gradient((theirs * torch.tensor(c)).sum(), parameters)
+                size = max(np.abs(value).max() for value in wanted.values())
+                for name, value in wanted.items():
+                    error = np.abs(ours[name] - value).max()
+                    assert error < CLOSE * np.abs(value).max() + 1e-14 * size, (config, name)
+
+
+def gradient(value: Tensor, parameters: dict[str, nn.Parameter]) -> dict[str, np.ndarray]:
+    found = torch.autograd.grad(
+        value, list(parameters.values()), retain_graph=True, materialize_grads=True
+    )
+    return {name: x.numpy() for name, x in zip(parameters, found, strict=True)}
