@@ -6,7 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from segre.errors import SpecError
 from segre.spec import Network
+from segre.transformer.spec import PIECEWISE, Transformer
 
 
 def random_stacks(seed: int, count: int) -> Iterator[Network]:
@@ -43,3 +45,52 @@ def networks(draw: Any, widest: int = 5, deepest: int = 3, most_heads: int = 3) 
             "t": draw(st.integers(1, 4)),
         }
     )
+
+
+def random_transformers(seed: int, count: int) -> Iterator[Transformer]:
+    """Transformers of every design that families have, at sizes where formulas are generic."""
+    rng = random.Random(seed)
+    found = 0
+    while found < count:
+        try:
+            spec = Transformer.from_mapping(_random_design(rng))
+        except SpecError:  # contradictory choices: draw again
+            continue
+        found += 1
+        yield spec
+
+
+def _random_design(rng: random.Random) -> dict[str, Any]:
+    pick = rng.choice
+    heads = pick([2, 4])
+    out: dict[str, Any] = {
+        "d": pick([5, 6]),
+        "layers": pick([1, 2]),
+        "heads": heads,
+        "kv": pick([1, 2]),
+        "head": 2,
+        "t": 3,
+        "mlp": pick(["none", "gelu", "gelu-tanh", "silu", "relu", "swiglu", "geglu", "reglu"]),
+        "norm": pick(["none", "rms", "rms", "layer"]),
+        "pos": pick(["none", "rope", "learned"]),
+        "causal": pick([True, False]),
+        "share": pick([True, False, False, False]),
+    }
+    if out["mlp"] != "none":
+        out["ff"] = pick([5, 7])
+    if out["norm"] == "none":
+        out["bias"] = pick(["none", "all"])
+    else:
+        out["eps"] = pick([0, "1e-5"])
+        out["place"] = pick(["pre", "pre", "sandwich"])
+        out["bias"] = pick(["none", "qkv", "all"] if out["norm"] == "rms" else ["none", "all"])
+    if out["pos"] == "rope":
+        out["layout"] = pick(["half", "interleaved"])
+    if rng.random() < 0.2:
+        out |= {"kvrank": 3, "qrank": pick([0, 3]), "kv": heads, "bias": "none"}
+    elif rng.random() < 0.25 and out["mlp"] not in PIECEWISE:
+        out["qknorm"] = True  # a region alone would leave too little freedom for its roots
+    if rng.random() < 0.6:
+        out |= {"vocab": 23, "tied": pick([True, False]), "outbias": pick([True, False])}
+        out["output"] = pick(["softmax", "logits"])
+    return out

@@ -8,7 +8,12 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.geometry.gauge.heads import below_diagonal, turn_columns, turn_rows
-from segre.geometry.gauge.norms import absorb_shift, logits_may_shift, unit_shift
+from segre.geometry.gauge.norms import (
+    absorb_shift,
+    inverse_gain,
+    logits_may_shift,
+    unit_shift,
+)
 from segre.geometry.gauge.piece import Holds, Piece, Weights
 from segre.geometry.gauge.wiring import (
     End,
@@ -16,6 +21,7 @@ from segre.geometry.gauge.wiring import (
     Place,
     has,
     norm_after,
+    norm_at,
     norm_before,
     places,
     readers,
@@ -327,6 +333,8 @@ def vocabulary_pieces(spec: Transformer) -> Iterator[Piece]:
     softmax = logits_may_shift(spec)
     if tables and (not spec.tied or softmax):
         yield _between_tables(spec, "tokens", tables[0], "softmax" if spec.tied else "exact")
+    elif tables and spec.norm == "layer":
+        yield from _unseen_shift(spec, tables[0])
     elif spec.tied and embeddings_centred(spec) and softmax:
         yield _tied_mean()
     if softmax and spec.output == "softmax" and not spec.tied:
@@ -359,6 +367,29 @@ def _between_tables(spec: Transformer, first: str, second: str, holds: Holds) ->
 
     name = f"a constant from all {second} to all {first}"
     return Piece("table-shift", name, "embedding", "shifts", holds, e, build)
+
+
+def _unseen_shift(spec: Transformer, table: str) -> Iterator[Piece]:
+    """Before a tied table, a LayerNorm's output has one coordinate that is constant."""
+    if not (spec.transform or spec.final):
+        return
+    name, width = ("normT", spec.embed or spec.d) if spec.transform else ("norm", spec.d)
+    site = norm_at(spec, "head", name, width)
+    if site.bias is not None and not spec.outbias:
+        return
+
+    def build(w: Weights) -> Array:
+        F, canvas = w.field, w.canvas(1)
+        form = inverse_gain(w, site)
+        scale = F.surd(spec.d) if spec.embscale else np.ones((1, 1))
+        canvas("embed", "tokens")[0] = form
+        canvas("embed", table)[0] = -F.mul(form, scale)
+        if site.bias is not None:
+            canvas("head", "b_U")[0] = -F.sum(F.mul(form, w("head", site.bias)), axis=-2)
+        return canvas.rows
+
+    title = f"a constant from all {table} to all tokens, which the logits do not see"
+    yield Piece("table-shift", title, "embedding", "shifts", "exact", 1, build)
 
 
 def _tied_mean() -> Piece:

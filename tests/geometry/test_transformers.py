@@ -1,0 +1,249 @@
+"""Proved dimensions of transformers: predicted redundancy = parameters - exact rank."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.architectures import random_transformers
+
+from segre import dimension
+from segre.errors import SpecError, UnsupportedError
+from segre.families import PRESETS, architecture
+from segre.families.instances import PROVED, small_instance
+from segre.fields.draw import Stream
+from segre.geometry.balls import ball_minor
+from segre.geometry.dimension import prove
+from segre.geometry.discrete import discrete_symmetries
+from segre.geometry.explain import explain
+from segre.geometry.gauge.all import pieces
+from segre.geometry.independence import only_in_balls, witness
+from segre.geometry.point import Point, drawn_inputs
+from segre.geometry.rank import symmetry_rank
+from segre.geometry.redundancy import counted
+from segre.geometry.settle import Roots, settle
+from segre.transformer.spec import Transformer
+
+ORACLE = Path(__file__).parents[1] / "oracle" / "dimensions.json"
+VECTORS = json.loads(ORACLE.read_text())["transformers"]
+
+# Every family and every design choice, at eps zero and positive, tied and not, both layouts.
+CONFIGURATIONS = [
+    "gpt2/d=4/heads=2/ff=5/t=3",
+    "gpt2/d=4/layers=2/heads=2/ff=5/t=3",
+    "gpt2/d=4/heads=2/ff=5/vocab=11/t=3",
+    "gpt2/d=4/heads=2/ff=5/vocab=11/eps=1e-5/t=3",
+    "gpt2/d=4/heads=2/ff=5/vocab=11/tied=false/t=3",
+    "gpt2/d=4/heads=2/ff=5/vocab=11/tied=false/eps=1e-5/t=3",
+    "gpt2/d=4/heads=2/ff=5/vocab=11/output=logits/t=3",
+    "gpt2/d=4/heads=2/ff=5/vocab=11/output=hidden/t=3",
+    "bert/d=4/heads=2/ff=5/t=3",
+    "bert/d=4/heads=2/ff=5/vocab=11/t=3",
+    "bert/d=4/heads=2/ff=5/vocab=11/eps=1e-12/t=3",
+    "bert/d=4/heads=2/ff=5/vocab=11/tied=false/eps=1e-12/t=3",
+    "bert/d=4/heads=2/ff=5/vocab=11/output=logits/t=3",
+    "bert/d=4/heads=2/ff=5/vocab=11/output=hidden/pooler=true/t=3",
+    "albert/d=5/layers=2/heads=2/head=2/ff=4/t=3",
+    "albert/d=5/layers=2/heads=2/head=2/ff=4/embed=4/vocab=11/t=3",
+    "albert/d=5/layers=2/heads=2/head=2/ff=4/embed=4/vocab=11/eps=1e-12/t=3",
+    "llama/d=4/heads=2/ff=5/t=3",
+    "llama/d=4/heads=2/kv=1/ff=5/t=3",
+    "llama/d=4/layers=2/heads=2/kv=1/ff=5/t=3",
+    "llama/d=4/layers=2/heads=2/kv=1/ff=5/eps=1e-5/t=3",
+    "llama/d=4/heads=2/kv=1/ff=5/layout=interleaved/t=3",
+    "llama/d=4/heads=2/kv=1/head=4/ff=5/t=3",
+    "llama/d=4/heads=2/kv=1/head=4/rotary=2/ff=5/t=3",
+    "llama/d=4/heads=2/kv=1/head=4/rotary=2/layout=interleaved/ff=5/t=3",
+    "llama/d=4/heads=2/kv=1/ff=5/vocab=11/t=3",
+    "llama/d=4/heads=2/kv=1/ff=5/vocab=11/eps=1e-5/t=3",
+    "llama/d=4/heads=2/kv=1/ff=5/vocab=11/eps=1e-5/layout=interleaved/t=3",
+    "llama/d=4/heads=2/kv=1/ff=5/vocab=11/tied=true/t=3",
+    "llama/d=4/heads=2/kv=1/ff=5/vocab=11/tied=true/eps=1e-5/t=3",
+    "llama/d=4/heads=2/kv=1/ff=5/vocab=11/output=logits/t=3",
+    "llama/d=4/heads=2/kv=1/ff=5/vocab=11/output=hidden/t=3",
+    "llama/d=4/heads=2/kv=1/ff=5/gain=false/t=3",
+    "mistral/d=4/heads=4/kv=2/head=2/ff=3/t=3",
+    "mistral/d=4/heads=2/kv=1/ff=5/vocab=11/eps=1e-5/t=3",
+    "qwen2/d=4/heads=2/kv=1/ff=5/t=3",
+    "qwen2/d=4/heads=2/kv=1/ff=5/eps=1e-6/t=3",
+    "qwen2/d=4/heads=2/kv=1/ff=5/vocab=11/t=3",
+    "qwen2/d=4/heads=2/kv=1/ff=5/vocab=11/tied=true/eps=1e-6/t=3",
+    "qwen3/d=4/heads=2/kv=1/ff=5/t=3",
+    "qwen3/d=4/heads=2/kv=1/ff=5/eps=1e-6/t=3",
+    "qwen3/d=4/heads=2/kv=1/ff=5/gain=false/t=3",
+    "qwen3/d=4/heads=2/kv=1/ff=5/vocab=11/eps=1e-6/t=3",
+    "qwen3/d=4/heads=2/kv=1/ff=5/vocab=11/tied=true/t=3",
+    "gemma2/d=4/heads=2/kv=1/ff=5/t=3",
+    "gemma2/d=4/heads=2/kv=1/ff=5/eps=1e-6/t=3",
+    "gemma2/d=4/heads=2/kv=1/ff=5/vocab=11/t=3",
+    "gemma2/d=4/heads=2/kv=1/ff=5/vocab=11/eps=1e-6/t=3",
+    "deepseek-v3/d=5/heads=2/head=2/dv=2/qrank=3/kvrank=3/ff=4/t=3",
+    "deepseek-v3/d=5/heads=2/head=2/dv=2/qrank=0/kvrank=3/ff=4/t=3",
+    "deepseek-v3/d=5/heads=2/head=2/dv=2/qrank=3/kvrank=3/ff=4/eps=1e-6/t=3",
+    "deepseek-v3/d=5/heads=2/head=2/dv=2/qrank=3/kvrank=3/ff=4/vocab=13/eps=1e-6/t=3",
+    "deepseek-v3/d=4/heads=2/head=2/dv=2/qrank=3/kvrank=3/ff=4/experts=3/active=2/eff=2/t=3",
+    "transformer/d=5/heads=2/head=2/mlp=relu/ff=3/t=3",
+    "transformer/d=5/heads=2/head=2/mlp=relu2/ff=3/bias=all/t=3",
+    "transformer/d=5/heads=2/head=2/mlp=reglu/ff=3/norm=rms/t=3",
+    "transformer/d=5/heads=2/head=2/mlp=geglu/ff=3/norm=rms/causal=true/t=3",
+    "transformer/d=5/heads=2/head=2/mlp=bilinear/ff=3/t=3",
+    "transformer/d=5/heads=2/head=2/mlp=silu/ff=3/bias=all/t=3",
+    "transformer/d=4/heads=2/layers=2/residual=false/norm=rms/t=3",
+    "transformer/d=4/heads=2/layers=2/residual=false/norm=rms/eps=1e-5/t=3",
+    "transformer/d=4/heads=2/layers=2/residual=false/norm=rms/pos=learned/vocab=11/t=3",
+    "transformer/d=4/heads=2/layers=2/norm=rms/place=sandwich/t=3",
+    "transformer/d=5/heads=2/head=2/norm=layer/place=sandwich/bias=all/mlp=gelu/ff=6/t=3",
+    "transformer/d=4/heads=2/norm=rms/place=post/layers=2/mlp=gelu/ff=3/t=3",
+    "transformer/d=4/heads=2/layers=2/share=true/norm=rms/mlp=swiglu/ff=3/t=3",
+    "transformer/d=4/heads=2/vocab=11/t=3",
+    "transformer/d=4/heads=2/vocab=11/tied=true/t=3",
+    "transformer/d=4/heads=2/pos=learned/vocab=11/bias=all/t=3",
+    "transformer/d=4/heads=2/attn=lightning/mlp=gelu/ff=3/t=3",
+    "transformer/d=4/heads=2/norm=layer/mlp=gelu/ff=5/bias=all/final=true/t=3",
+]
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda v: f"{v['attn']}-{v['parameters']}")
+def test_the_oracle_agrees(vector: dict) -> None:
+    known = ("parameters", "dimension")
+    given = {k: v for k, v in vector.items() if k not in known and v is not None}
+    found = dimension(Transformer.from_mapping(given))
+    assert (found.parameters, found.value) == (vector["parameters"], vector["dimension"])
+    assert found.status == "proved"
+
+
+def test_there_are_enough_configurations() -> None:
+    assert len(set(map(architecture, CONFIGURATIONS))) >= 60
+
+
+@pytest.mark.parametrize("text", CONFIGURATIONS)
+def test_predicted_redundancy_is_parameters_minus_exact_rank(text: str) -> None:
+    spec = architecture(text)
+    assert isinstance(spec, Transformer)
+    found = dimension(spec)
+    assert found.status == "proved", found.notes
+    predicted = counted(spec).redundancy
+    assert predicted is not None
+    assert predicted["total"] == found.parameters - found.value
+    assert predicted["pieces"] == found.redundancy["pieces"]
+    assert predicted["holds"] == found.redundancy["holds"]
+
+
+@pytest.mark.parametrize("text", list(PROVED))
+def test_small_instances_of_the_presets_are_proved(text: str) -> None:
+    found = dimension(text)
+    assert (found.value, found.status) == (PROVED[text], "proved")
+
+
+def test_every_preset_has_a_proved_small_instance() -> None:
+    known = {architecture(text) for text in PROVED}
+    for name in PRESETS:
+        assert small_instance(architecture(name)) in known, name
+        assert "no symmetry is missing" in dimension(name).notes[0]
+
+
+@pytest.mark.parametrize("spec", list(random_transformers(5, 60)), ids=str)
+def test_formulas_count_the_generators(spec: Transformer) -> None:
+    """And every generator is in the kernel of the Jacobian: symmetry_rank checks it."""
+    point = Point.draw(spec, 11)
+    assert symmetry_rank(point).rank == sum(piece.count for piece in pieces(spec))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "llama/d=4/heads=2/kv=1/ff=3/t=3",
+        "gpt2/d=4/heads=2/ff=3/t=3",
+        "qwen3/d=4/heads=2/kv=1/ff=3/t=3",
+        "transformer/d=4/heads=2/mlp=gelu/ff=3/norm=layer/bias=all/t=3",
+    ],
+)
+def test_both_fields_prove_the_same(text: str) -> None:
+    residues, balls = dimension(text), dimension(text, method="balls")
+    assert residues.lower_evidence.kind == "minor-mod-p"
+    assert balls.lower_evidence.kind == "ball-minor"
+    assert residues.value == balls.value
+    assert dimension(text, method="estimate").value == residues.value
+
+
+def test_a_llama_block_with_everything_is_proved() -> None:
+    found = dimension("llama/d=8/layers=2/heads=4/kv=2/head=2/ff=16/t=3")
+    assert (found.parameters, found.value, found.status) == (1184, 1096, "proved")
+
+
+def test_which_field_is_said() -> None:
+    assert only_in_balls(architecture("llama/d=4/heads=2/ff=3/vocab=5/t=3")) is not None
+    assert only_in_balls(architecture("transformer/d=4/mlp=relu/ff=3/t=3")) is not None
+    assert only_in_balls(architecture("llama/d=4/heads=2/ff=3/t=3")) is None
+    assert only_in_balls(architecture("gemma2/d=4/heads=2/ff=3/t=3")) is not None
+
+
+def test_roots_that_are_no_roots_are_not_certified_mod_p() -> None:
+    """A LayerNorm of two numbers divides by |a - b|: its radicand is a square."""
+    spec = architecture("transformer/d=2/heads=1/norm=layer/t=3")
+    assert not witness(spec, Point.draw(spec, 0).field).established
+    assert prove(spec).lower.evidence.kind in ("ball-minor", "trivial")
+
+
+def test_salts_do_not_depend_on_the_company() -> None:
+    point = Point.draw(architecture("qwen3/d=4/heads=2/kv=1/ff=3/t=3"), 2)
+    spec = point.spec
+    assert isinstance(spec, Transformer)
+
+    def draw(numbers: np.ndarray, salts: np.ndarray) -> np.ndarray:
+        return drawn_inputs(point.field, spec, numbers, salts, Stream.INPUTS)
+
+    many = settle(point.field, spec, point.weights, np.arange(12), draw, Roots())
+    for n in (0, 5, 11):
+        alone = settle(point.field, spec, point.weights, np.array([n]), draw, Roots())
+        assert np.array_equal(alone.salts[:, 0], many.salts[:, n])
+
+
+def test_a_minor_in_balls_is_no_larger_than_the_rank() -> None:
+    spec = architecture("llama/d=4/heads=2/kv=1/ff=3/vocab=7/t=3")
+    found = dimension(spec)
+    more = ball_minor(spec, found.value + 1)
+    assert more is None or len(more.columns) == found.value
+
+
+def test_finite_vocabularies_hide_part_of_a_latent() -> None:
+    """symmetry.md's trap: rho (rho + 1) / 2 > V leaves more freedom than the group has."""
+    text = "deepseek-v3/d=5/heads=2/head=2/dv=2/qrank=4/kvrank=3/ff=3/eps=1e-6/t=3/vocab={}"
+    few, enough = dimension(text.format(5)), dimension(text.format(14))
+    assert few.status == "lower-bound"
+    assert few.lower < few.upper
+    assert enough.status == "proved"
+
+
+def test_rotary_layouts_count_the_same() -> None:
+    for name in ("llama-3-8b", "qwen3-8b"):
+        spec = architecture(name)
+        assert counted(spec).value == counted(replace(spec, layout="interleaved")).value
+
+
+def test_what_is_asked_changes_what_is_redundant() -> None:
+    whole, logits = dimension("llama-3-8b"), dimension("llama-3-8b", output="logits")
+    assert whole.redundancy["total"] - logits.redundancy["total"] == 4096
+    assert whole.redundancy["holds"]["softmax"] == 4096
+    with pytest.raises(SpecError, match="head"):
+        dimension("llama/d=4/heads=2/ff=3/t=3", output="logits")
+
+
+def test_sizes_that_the_formulas_do_not_cover_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="wider"):
+        dimension("transformer/d=4/head=6/t=3", method="count")
+    with pytest.raises(UnsupportedError, match="closed form"):
+        dimension("transformer/d=4/t=3", method="closed-form")
+
+
+def test_design_choices_are_explained() -> None:
+    found = explain(architecture("llama-3-8b"))
+    changes = {choice.name: choice.change for choice in found.choices}
+    assert changes["rotary positions"]["QK"] == 32 * 8 * (128 * 128 - 128)
+    assert changes["untied embeddings"]["residual"] == -4096 * 4095 // 2
+    assert {d.group for d in discrete_symmetries(architecture("gpt2"))} == {
+        "S_12",
+        "S_3072",
+        "2 . S_768",
+    }
