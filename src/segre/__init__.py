@@ -15,15 +15,18 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from segre.certificate import certify, write_certificate
     from segre.errors import SegreError
+    from segre.families import architecture
     from segre.finding import Finding
     from segre.geometry.closed_form import closed_form
     from segre.geometry.dimension import dimension
+    from segre.geometry.explain import explain
     from segre.geometry.fiber import canonical, connect, sample
     from segre.geometry.recover import recover
     from segre.geometry.same import same_function
     from segre.geometry.strata import classify
     from segre.referee import Verdict, verify
     from segre.spec import Network
+    from segre.transformer.spec import Transformer
     from segre.weights import Weights
 
 # Names are loaded when first used, so that `segre --help` does not wait for NumPy.
@@ -31,14 +34,17 @@ _HOMES = {
     "Finding": "segre.finding",
     "Network": "segre.spec",
     "SegreError": "segre.errors",
+    "Transformer": "segre.transformer.spec",
     "Verdict": "segre.referee",
     "Weights": "segre.weights",
+    "architecture": "segre.families",
     "canonical": "segre.geometry.fiber",
     "certify": "segre.certificate",
     "classify": "segre.geometry.strata",
     "closed_form": "segre.geometry.closed_form",
     "connect": "segre.geometry.fiber",
     "dimension": "segre.geometry.dimension",
+    "explain": "segre.geometry.explain",
     "recover": "segre.geometry.recover",
     "same_function": "segre.geometry.same",
     "sample": "segre.geometry.fiber",
@@ -50,14 +56,17 @@ __all__ = [
     "Finding",
     "Network",
     "SegreError",
+    "Transformer",
     "Verdict",
     "Weights",
+    "architecture",
     "canonical",
     "certify",
     "classify",
     "closed_form",
     "connect",
     "dimension",
+    "explain",
     "recover",
     "same_function",
     "sample",

@@ -68,7 +68,8 @@ def _redundancy_lines(found: Finding, number: Callable[[int], str]) -> Lines:
             lines.append((group, number(redundancy["pieces"][group]), ""))
         for name, alike in named.items():
             places = list(dict.fromkeys(symmetry.where for symmetry in alike))
-            where = places[0] if len(places) == 1 else f"{len(places)} places"
+            kind = "layers" if all(place.startswith("layer ") for place in places) else "places"
+            where = places[0] if len(places) == 1 else f"{len(places)} {kind}"
             total = number(sum(symmetry.dimension for symmetry in alike))
             lines.append((group if len(named) == 1 else "", total, f"{name}, {where}"))
     return lines

@@ -258,6 +258,11 @@ def _write_centring(spec: Transformer) -> Iterator[Piece]:
             yield from _centred_writers(spec, end, inside=True)
 
 
+def table_free(spec: Transformer) -> bool:
+    """Whether the mean of a token's vector is free: untied, or read after a norm without gain."""
+    return not spec.tied or (not spec.gain and (spec.final or spec.transform))
+
+
 def _carried_means(spec: Transformer) -> Iterator[Piece]:
     """A mean that the norms do not see but the output does: written anywhere, as a constant."""
     if spec.place == "post" or not spec.residual:
@@ -376,7 +381,7 @@ def _centred_writers(spec: Transformer, end: End, inside: bool) -> Iterator[Piec
         return
     names = ["tokens", "positions", "types"] if tables else writers(spec, end)
     for name in names:
-        if has(spec, end[0], name) and not (name == "tokens" and spec.tied):
+        if has(spec, end[0], name) and (name != "tokens" or table_free(spec)):
             yield _centred(spec, (end[0], name))
     bias = None if tables else writer_bias(spec, end)
     if bias is not None:
@@ -387,7 +392,7 @@ def _centred(spec: Transformer, tensor: tuple[str, str]) -> Piece:
     shape = part_shapes(spec, tensor[0])[tensor[1]]
     count = int(np.prod(shape)) // shape[-2]
     # constants along 1 may have been moved between the tables already
-    free = spec.discrete and not spec.tied
+    free = spec.discrete and table_free(spec)
     moved = {"positions": free, "types": free or has(spec, "embed", "positions")}
 
     def build(w: Weights) -> Array:

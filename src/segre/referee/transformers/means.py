@@ -43,10 +43,32 @@ def _carried_mean(point: Point) -> Iterator[Tangent]:
 
 
 def _mean_forms(point: Point) -> Iterator[Tangent]:
+    if point.spec.norm == "layer" and point.spec.vocab:
+        if point.spec.place == "post":
+            yield from _mean_forms_of_embedding(point)
+        if point.spec.place == "pre":
+            yield from _mean_forms_of_head(point)
+
+
+def _mean_forms_of_head(point: Point) -> Iterator[Tangent]:
+    """A linear form of the stream, added to it along 1, and subtracted by the head."""
+    spec, stream = point.spec, point.stream
+    if not spec.residual or spec.final or spec.output == "hidden":
+        return
+    if not spec.embed and (spec.tied or spec.embnorm):
+        return
+    producers = dict.fromkeys(stream.producers)
+    written = point.keys(place for actor in producers for place in stream.written(actor))
+    readers = point.keys(reader.weight for reader in stream.readers(HEAD_ACTOR))
+    column = point.field.ones(spec.d, 1)
+    for i in range(spec.d):
+        spread = column * point.field.unit(1, spec.d, 0, i)
+        yield together(point.left(written, spread), point.right(readers, -spread))
+
+
+def _mean_forms_of_embedding(point: Point) -> Iterator[Tangent]:
     """A linear form of the embedding, added to it along 1, and subtracted by those that read."""
     spec, stream = point.spec, point.stream
-    if spec.norm != "layer" or spec.place != "post" or not spec.vocab:
-        return
     if not spec.embed and (spec.embnorm or spec.tied):
         return
     first = stream.consumers[0]
@@ -104,8 +126,14 @@ def _post_scale(point: Point, spot: Spot) -> Iterator[Tangent]:
     if spot.reads("head") and spec.tied and not spec.transform:
         return
     parts = scaled_producers(point, spot)
-    if parts is None or (spot.writes("embedding") and _table_is_tied(point)):
+    if parts is None:
         return
+    if table_is_scaled(point, parts):
+        last = stream.norm_after(stream.producers[-1])
+        alone = Spot((stream.producers[-1],), (HEAD_ACTOR,)) in stream.spots
+        if not alone or spec.transform or last is None or not point.has(last.gain):
+            return
+        parts.append(point.itself([last.gain, last.bias], -1))
     for consumer in spot.consumers:
         if consumer != HEAD_ACTOR:
             parts.append(point.itself(stream.written(consumer)))
@@ -113,10 +141,9 @@ def _post_scale(point: Point, spot: Spot) -> Iterator[Tangent]:
     yield together(*parts)
 
 
-def _table_is_tied(point: Point) -> bool:
-    """Whether scaling what the embedding writes would scale the unembedding."""
-    spec = point.spec
-    return spec.tied and not spec.embed and not spec.embnorm
+def table_is_scaled(point: Point, parts: list[Tangent]) -> bool:
+    """Whether these tangents scale the unembedding too."""
+    return point.spec.tied and any((EMBED, "tokens", 0) in part for part in parts)
 
 
 def scaled_producers(point: Point, spot: Spot) -> list[Tangent] | None:

@@ -70,11 +70,10 @@ def _norm_bias(point: Point) -> Iterator[Tangent]:
             changes = [point.absorbed(reader, i, norm) for reader in readers]
             kept = [change for change in changes if change is not None]
             yield together(point.filled((*norm.bias, 0), row=i), *kept)
-    if spec.tied and spec.outbias and (spec.transform or spec.final):
-        bias: Place = (HEAD, "normT.bias" if spec.transform else "norm.bias")
-        if point.has(bias):
-            for i in range(point.layout.by_place[bias].rows):
-                yield together(point.filled((*bias, 0), row=i), tied_shift(point, i))
+    before = point.stream.norm_before_table()
+    if spec.tied and spec.outbias and before is not None and point.has(before.bias):
+        for i in range(before.width):
+            yield together(point.filled((*before.bias, 0), row=i), tied_shift(point, i))
 
 
 def tied_shift(point: Point, dimension: int) -> Tangent:
@@ -141,12 +140,14 @@ def _write_centring(point: Point) -> Iterator[Tangent]:
             if all(stream.norm_before(consumer) is not None for consumer in spot.consumers):
                 for producer in spot.producers:
                     places += _shifted_by(point, producer)
-    tables: list[Place] = [(EMBED, "positions"), (EMBED, "types")]
+    tokens: Place = (EMBED, "tokens")
     if spec.embnorm:
-        places += tables if spec.tied else [(EMBED, "tokens"), *tables]
+        places += [tokens, (EMBED, "positions"), (EMBED, "types")]
     for sublayer in stream.sublayers:
         if stream.norm_after(sublayer) is not None:
             places += stream.written(sublayer)
+    if spec.tied and (spec.gain or not (spec.final or spec.transform)):
+        places = [place for place in places if place != tokens]
     for key in point.keys(dict.fromkeys(places)):
         yield from _columns(point, key)
 
@@ -157,8 +158,7 @@ def _shifted_by(point: Point, producer: Actor) -> list[Place]:
         return [(EMBED, "positions")]
     if norm is not None:
         return [norm.bias]
-    tied: Place | None = (EMBED, "tokens") if point.spec.tied else None
-    return [place for place in point.stream.written(producer) if place != tied]
+    return point.stream.written(producer)
 
 
 def _columns(point: Point, key: Key) -> Iterator[Tangent]:

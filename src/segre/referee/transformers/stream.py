@@ -184,6 +184,13 @@ class Stream:
             return None
         return Norm(producer.part, f"post{_NUMBER[producer.kind]}", spec.d)
 
+    def norm_before_table(self) -> Norm | None:
+        """The norm before a tied table, where it unembeds."""
+        spec = self.spec
+        if spec.transform:
+            return Norm(HEAD, "normT", spec.embed or spec.d)
+        return Norm(HEAD, "norm", spec.d) if spec.final else None
+
     def last_norm(self, producer: Actor) -> Norm | None:
         """The norm whose output is what a producer adds to the stream, if it is a norm's."""
         covered = producer.kind == "embedding" and self.spec.embed

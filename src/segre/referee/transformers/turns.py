@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segre.referee.transformers.means import scaled_producers
+from segre.referee.transformers.means import scaled_producers, table_is_scaled
 from segre.referee.transformers.norms import tied_shift
 from segre.referee.transformers.stream import HEAD_ACTOR, Spot
 from segre.referee.transformers.tangents import Family, Point, Tangent, together
 from segre.referee.transformers.units import bound_table
-from segre.referee.transformers.weights import EMBED, HEAD
+from segre.referee.transformers.weights import EMBED
 
 
 def turns(point: Point) -> Family:
@@ -24,6 +24,8 @@ def turns(point: Point) -> Family:
     for spot in point.stream.spots:
         for tangent in _stream_shift(point, spot):
             yield "stream-shift", tangent
+    for tangent in _head_shift(point):
+        yield "stream-shift", tangent
 
 
 def _normed(point: Point, spot: Spot) -> bool:
@@ -39,25 +41,21 @@ def _normed(point: Point, spot: Spot) -> bool:
     )
 
 
-def _tied(point: Point) -> bool:
-    """Whether the unembedding is the table that writes to the stream."""
-    return point.spec.tied and not point.spec.embed
-
-
 def _stream_turns(point: Point, spot: Spot) -> Family:
     spec, stream = point.spec, point.stream
+    if spot.reads("head") and spec.output == "hidden":
+        return
     norms = [stream.norm_after(producer) for producer in spot.producers]
     if any(norm is not None and point.has(norm.gain) for norm in norms):
         return
     if spot.writes("embedding") and spec.embnorm:
         return
-    if _tied(point) and spot.reads("head") and (spec.transform or (spec.final and spec.gain)):
+    table_writes = spot.writes("embedding") and not spec.embed
+    tied_here = spec.tied and not spec.transform and spot.reads("head")
+    if spec.tied and table_writes != tied_here:
         return
-    if _tied(point) and spot.writes("embedding") != spot.reads("head"):
+    if tied_here and spec.final and spec.gain:
         return
-    if spot.reads("head") and spec.output == "hidden":
-        return
-    tied_here = _tied(point) and spot.reads("head")
     normed = _normed(point, spot)
     if normed or tied_here:
         name, basis = "stream-turns", point.skew(spec.d, normed and spec.norm == "layer")
@@ -85,10 +83,11 @@ def _stream_scale(point: Point, spot: Spot) -> Iterator[Tangent]:
     parts = scaled_producers(point, spot)
     if parts is None:
         return
-    if spec.tied and any((EMBED, "tokens", 0) in part for part in parts):
-        if not (spot.reads("head") and not spec.transform and spec.final and spec.gain):
+    if table_is_scaled(point, parts):
+        norm = stream.norm_before_table()
+        if norm is None or not point.has(norm.gain):
             return
-        parts.append(point.itself([(HEAD, "norm.gain"), (HEAD, "norm.bias")], -1))
+        parts.append(point.itself([norm.gain, norm.bias], -1))
     for consumer in spot.consumers:
         if stream.norm_before(consumer) is None:
             if not stream.readers(consumer):
@@ -147,3 +146,23 @@ def _stream_shift(point: Point, spot: Spot) -> Iterator[Tangent]:
         kept = [part for part in parts if part is not None]
         if len(kept) == len(parts):
             yield together(*kept)
+
+
+def _head_shift(point: Point) -> Iterator[Tangent]:
+    """A shift by the last sublayer, which only the head reads, and not through a norm."""
+    spec, stream = point.spec, point.stream
+    if spec.norm == "none" or spec.place == "post" or spec.final or spec.output == "hidden":
+        return
+    last = stream.producers[-1]
+    source = stream.shift_source(last)
+    absorbs = all(reader.bias is not None for reader in stream.readers(HEAD_ACTOR))
+    tied = spec.tied and not spec.transform
+    if source is None or not absorbs or stream.producers.count(last) > 1:
+        return
+    if tied and not spec.outbias:
+        return
+    for i in range(spec.d):
+        parts = [point.absorbed(reader, i, None) or {} for reader in stream.readers(HEAD_ACTOR)]
+        if tied:
+            parts.append(tied_shift(point, i))
+        yield together(point.shifted(source, 1, row=i), *parts)

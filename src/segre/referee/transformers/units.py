@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from segre.referee.transformers.tangents import Family, Point, Tangent, together
-from segre.referee.transformers.weights import EMBED, HEAD, Place
+from segre.referee.transformers.weights import EMBED, HEAD, Key, Place
 
 _DEGREE = {
     "relu": 1,
@@ -75,6 +75,27 @@ def _table_shift(point: Point) -> Iterator[Tangent]:
             table = others[0]
             minus = {table: point.filled(table, row=i)[table] * -scale}
             yield together(point.filled(tokens, row=i), minus)
+    if others and spec.tied and not shiftable(point):
+        yield from _unread_shift(point, others[0], scale)
+
+
+def _unread_shift(point: Point, table: Key, scale: int) -> Iterator[Tangent]:
+    """A shift of a tied table that adds the same number to all logits, and b_U takes away."""
+    norm = point.stream.norm_before_table()
+    if point.spec.norm != "layer" or norm is None:
+        return
+    if point.has(norm.bias) and not point.has((HEAD, "b_U")):
+        return
+    column = point.mean_form(norm).transpose()
+    tokens = (EMBED, "tokens", 0)
+    tangent = {
+        key: column * point.field.ones(1, point.matrices[key].ncols()) * factor
+        for key, factor in ((tokens, 1), (table, -scale))
+    }
+    if point.has(norm.bias):
+        key = (HEAD, "b_U", 0)
+        tangent[key] = point.filled(key)[key] * -point.mean_value(norm)
+    yield tangent
 
 
 def _tied_mean(point: Point) -> Iterator[Tangent]:
