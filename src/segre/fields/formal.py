@@ -60,3 +60,8 @@ class Formal(Prime):
             self.divided.append(zero)
             x = np.where(zero, 1.0, x)
         return super().reciprocal(x)
+
+    @property
+    def sound(self) -> bool:
+        """Whether every root existed and nothing was divided by zero."""
+        return not self.divided and not any(mask.any() for mask, _ in self.rootless)

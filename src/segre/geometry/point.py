@@ -9,6 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from segre.fields.draw import Stream, words
+from segre.fields.formal import Formal
 from segre.fields.interface import Array
 from segre.fields.prime import PRIMES, Prime
 from segre.geometry.memory import inputs_at_once
@@ -26,7 +27,7 @@ class Batch:
 
     numbers: list[int]
     X: Array
-    fields: Prime | Sequence[Prime]
+    fields: Prime | Sequence[Formal]
     salts: Array
 
 
@@ -97,6 +98,8 @@ class Point:
     def jacobian_rows(self, batch: Batch, outputs: Array | slice = slice(None)) -> Array:
         """Rows of the Jacobian: for each input, the chosen output entries, by the weights."""
         matrices = jacobian(batch.fields, self.spec, self.weights, batch.X, outputs)
+        if isinstance(batch.fields, Sequence):
+            assert all(field.sound for field in batch.fields), "salts without roots"
         return matrices.reshape(-1, self.spec.parameters)
 
 

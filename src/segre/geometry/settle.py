@@ -112,6 +112,7 @@ class _Run:
         self.salts[0] = columns
         self.before: Array | None = None  # tokens before the stage that is the source
         self._next: int | None = None
+        self._mixed = False  # whether tokens are mixed between this source and the next
 
     def settle_source(self, source: int) -> int | None:
         """Find salts for one source; the next source, if there is one.
@@ -142,6 +143,10 @@ class _Run:
         if len(active) and most == MOST_SALTS:
             raise UnluckyError("square roots that exist nowhere mod p; another seed may help")
         self.alive[active] = False
+        if self._mixed and self.alive.any():  # tokens saw each other: are all choices good at once?
+            left = np.flatnonzero(self.alive)
+            missing, _ = self._try(source, left, self.salts[source, left])
+            self.alive[left[missing.any(axis=1)]] = False
         return self._advance(source)
 
     def _advance(self, source: int) -> int | None:
@@ -181,14 +186,14 @@ class _Run:
             after = [(n, mask) for n, (mask, drew) in enumerate(formal.rootless) if drew]
             self._note(source - 1, after, missing, first)
             self._mark_zeros(formal, missing)
-        self._next, mixed = None, False
+        self._next, self._mixed = None, False
         for k in range(source, len(self.stages)):
             tokens, formal = self._apply(k, tokens, chosen, self.salts[k + 1, chosen])
             here = np.zeros_like(missing)
             sites = [(n, m) for n, (m, drew) in enumerate(formal.rootless) if not drew]
             self._note(k, sites, here, first)
-            mixed |= self.stages[k].mixes and not formal.drew
-            if mixed:
+            self._mixed |= self.stages[k].mixes and not formal.drew
+            if self._mixed:
                 hopeless |= here.any(axis=1)
             missing |= here
             if formal.drew:

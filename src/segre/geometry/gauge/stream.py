@@ -186,6 +186,8 @@ def _scale(spec: Transformer, place: Place) -> Iterator[Piece]:
     """At eps = 0 the norms do not see the scale of the stream."""
     if spec.eps or not _normed(spec, place) or spec.place == "post":
         return
+    if _table(spec, place)[1] and not spec.final:
+        return  # a tied table reads the stream as it is
     written: list[tuple[str, str]] = []
     for end in place.producers:
         site = norm_after(spec, end)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from segre.referee.network import Progress
 from segre.referee.rejection import RejectionError
-from segre.referee.transformers.document import BallMinor, Certificate, ModularMinor, outputs
+from segre.referee.transformers.content import BallMinor, Certificate, ModularMinor, outputs
 from segre.referee.transformers.limits import check_size
 from segre.referee.transformers.modular import Modular
 from segre.referee.transformers.regular import check_ball_minor

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from segre.errors import SpecError
@@ -25,6 +24,17 @@ from segre.referee.document import KEYS
 from segre.referee.rejection import RejectionError
 from segre.referee.residues import WORD
 from segre.referee.shapes import distinct, items, keys, quote, whole
+from segre.referee.transformers.content import (
+    MOST_BITS,
+    BallMinor,
+    Certificate,
+    Independence,
+    ModularMinor,
+    Root,
+    Salts,
+    Upper,
+    outputs,
+)
 from segre.referee.transformers.modular import MOST_SALTS
 from segre.referee.transformers.numbers import Radicand
 from segre.referee.transformers.stages import (
@@ -37,85 +47,13 @@ from segre.referee.transformers.stages import (
 from segre.referee.transformers.weights import Layout
 from segre.transformer.spec import Transformer
 
-FEWEST_BITS, MOST_BITS = 64, 4096
-Salts = tuple[tuple[int, ...], ...]
-Rows = tuple[tuple[int, int], ...]
+FEWEST_BITS = 64
 
 # The reader of specs would raise 10 to any power.
 _FRACTION = re.compile(r"[0-9]{1,20}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,2})?|[0-9]{1,20}/[0-9]{1,20}")
 _FRACTIONS = ("eps", "cap", "logitcap")
 # The largest number that a salt adds to the index of an input's entry.
 _SALTED = MOST_SALTS << 40
-
-
-@dataclass(frozen=True, slots=True)
-class ModularMinor:
-    """Section 6."""
-
-    rows: Rows
-    columns: tuple[int, ...]
-    determinant: int
-    salts: dict[int, Salts]
-
-
-@dataclass(frozen=True, slots=True)
-class BallMinor:
-    """Section 8."""
-
-    rows: Rows
-    columns: tuple[int, ...]
-    bits: int
-    seed: int
-
-
-@dataclass(frozen=True, slots=True)
-class Independence:
-    """Section 7: points, each with the salts of its two inputs."""
-
-    points: tuple[int, ...]
-    salts: tuple[tuple[Salts, Salts], ...]
-    determinant: int
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """Section 7: an input at which a radicand has no root."""
-
-    place: Radicand
-    input: int
-    salts: Salts
-
-
-@dataclass(frozen=True, slots=True)
-class Upper:
-    """Section 9."""
-
-    rank: int
-    salts: dict[int, Salts]
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """A certificate whose form is right and whose parts fit together."""
-
-    layout: Layout
-    claim: Claim
-    prime: int
-    seed: int
-    lower: ModularMinor | BallMinor
-    independence: Independence | None
-    roots: tuple[Root, ...]
-    upper: Upper
-
-    @property
-    def spec(self) -> Transformer:
-        """The architecture."""
-        return self.layout.spec
-
-
-def outputs(spec: Transformer) -> tuple[int, int]:
-    """Rows and columns of the output."""
-    return (spec.d if spec.output == "hidden" else spec.vocab), spec.t + spec.pooler
 
 
 def examine(document: Mapping[str, Any]) -> Certificate:
@@ -172,15 +110,13 @@ class _Reader:
         given = items(value, where, None if short else self.sources)
         if len(given) > self.sources:
             raise RejectionError(f"{where}: {len(given)} sources, but there are {self.sources}")
-        read = [
+        return tuple(
             tuple(
                 whole(salt, f"{where}[{s}][{c}]", 0, MOST_SALTS - 1)
                 for c, salt in enumerate(items(tokens, f"{where}[{s}]", self.spec.t))
             )
             for s, tokens in enumerate(given)
-        ]
-        missing = self.sources - len(read)
-        return (*read, *[(0,) * self.spec.t] * missing)
+        )
 
     def salts_of_inputs(self, value: Any, where: str, inputs: list[int]) -> dict[int, Salts]:
         keys(value, tuple(map(str, inputs)), where)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from segre.errors import TooLargeError
 from segre.referee.limits import MOST_BYTES, MOST_SECONDS
-from segre.referee.transformers.document import BallMinor, Certificate, outputs
+from segre.referee.transformers.content import BallMinor, Certificate, outputs
 from segre.referee.transformers.stages import stages
-from segre.referee.transformers.weights import Layout, parts
+from segre.referee.transformers.weights import Layout, parts, routed
 from segre.transformer.spec import Transformer
 
 # Seconds on one core of an ordinary machine of 2024.
@@ -36,7 +36,10 @@ class Effort:
         d, t, heads, k, v = spec.d, spec.t, spec.heads, spec.head + spec.rotary, spec.dv
         e, V = spec.embed or d, spec.vocab + spec.types + spec.positions
         depth, ranks = spec.layers, spec.qrank + spec.kvrank
-        units = max(spec.ff, spec.experts * spec.eff + spec.shared)
+        routes = [routed(spec, part) for part in parts(spec)]
+        units = 0 if all(routes) else spec.ff
+        if any(routes):
+            units = max(units, spec.experts * spec.eff + spec.shared)
         steps = len(stages(spec)) * 20 + depth * (25 * heads + 12 * (1 + spec.experts))
         entries = depth * (8 * heads * t * t + 16 * heads * k * t + 8 * units * t)
         entries += len(stages(spec)) * 8 * (d + ranks) * t + 8 * (V + e) * t

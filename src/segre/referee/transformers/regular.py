@@ -7,7 +7,7 @@ from flint import arb, arb_mat, ctx
 from segre.referee.network import Progress
 from segre.referee.rejection import RejectionError
 from segre.referee.transformers.balls import Balls, UncertainError, real_input, real_weights
-from segre.referee.transformers.document import MOST_BITS, BallMinor
+from segre.referee.transformers.content import MOST_BITS, BallMinor
 from segre.referee.transformers.jacobian import jacobian
 from segre.referee.transformers.limits import check_bits
 from segre.referee.transformers.stages import sources

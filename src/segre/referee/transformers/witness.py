@@ -9,11 +9,12 @@ from flint import nmod_mat
 from segre.referee.linear import select
 from segre.referee.network import Progress
 from segre.referee.rejection import RejectionError
-from segre.referee.transformers.document import Independence, ModularMinor, Root
+from segre.referee.transformers.content import Independence, ModularMinor, Root
 from segre.referee.transformers.forward import record
 from segre.referee.transformers.jacobian import jacobian
 from segre.referee.transformers.modular import NoRootError
 from segre.referee.transformers.numbers import Salts
+from segre.referee.transformers.stages import sources
 from segre.referee.transformers.tangents import Point
 
 
@@ -84,11 +85,13 @@ def _differences(
 
 def check_roots(point: Point, roots: Sequence[Root], progress: Progress) -> None:
     """Every radicand is, at some input, the first one without a root, and not zero."""
+    unsalted = [(0,) * point.spec.t] * sources(point.spec)
     for i, root in enumerate(roots):
         name = f"roots[{i}]"
+        salts = [*root.salts, *unsalted[len(root.salts) :]]
         try:
-            X = inputs_at(point, root.input, root.salts)
-            record(point.spec, point.field, point.matrices, X, root.salts)
+            X = inputs_at(point, root.input, salts)
+            record(point.spec, point.field, point.matrices, X, salts)
         except NoRootError as found:
             if found.place != root.place:
                 place = found.place

@@ -1,0 +1,84 @@
+"""What does a certificate of a transformer consist of? Its parts, typed: sections 6 to 9."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from segre.referee.claims import Claim
+from segre.referee.transformers.numbers import Radicand
+from segre.referee.transformers.weights import Layout
+from segre.transformer.spec import Transformer
+
+MOST_BITS = 4096
+Salts = tuple[tuple[int, ...], ...]
+Rows = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModularMinor:
+    """Section 6."""
+
+    rows: Rows
+    columns: tuple[int, ...]
+    determinant: int
+    salts: dict[int, Salts]
+
+
+@dataclass(frozen=True, slots=True)
+class BallMinor:
+    """Section 8."""
+
+    rows: Rows
+    columns: tuple[int, ...]
+    bits: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Independence:
+    """Section 7: points, each with the salts of its two inputs."""
+
+    points: tuple[int, ...]
+    salts: tuple[tuple[Salts, Salts], ...]
+    determinant: int
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Section 7: an input at which a radicand has no root; salts left out are zero."""
+
+    place: Radicand
+    input: int
+    salts: Salts
+
+
+@dataclass(frozen=True, slots=True)
+class Upper:
+    """Section 9."""
+
+    rank: int
+    salts: dict[int, Salts]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A certificate whose form is right and whose parts fit together."""
+
+    layout: Layout
+    claim: Claim
+    prime: int
+    seed: int
+    lower: ModularMinor | BallMinor
+    independence: Independence | None
+    roots: tuple[Root, ...]
+    upper: Upper
+
+    @property
+    def spec(self) -> Transformer:
+        """The architecture."""
+        return self.layout.spec
+
+
+def outputs(spec: Transformer) -> tuple[int, int]:
+    """Rows and columns of the output."""
+    return (spec.d if spec.output == "hidden" else spec.vocab), spec.t + spec.pooler
