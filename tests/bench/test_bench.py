@@ -43,6 +43,19 @@ def test_growth(tmp_path: Path) -> None:
     assert all(row["peak"] >= row["start"] > 0 for row in document["rows"])
 
 
+def test_transformers(tmp_path: Path) -> None:
+    rows = run_quick("transformers", tmp_path)["rows"]
+    assert [(row["parameters"], row["dimension"], row["proof"]) for row in rows] == [
+        (116, 97, "mod p"),
+        (208, 175, "balls"),
+    ]
+    for row in rows:
+        assert row["status"] == "proved"
+        assert row["peer_dimension"] == row["dimension"]
+        assert row["difference"] < 1e-12
+        assert row["peak"] >= row["start"] > 0
+
+
 def test_sweep(tmp_path: Path) -> None:
     document = run_quick("sweep", tmp_path)
     assert document["mismatches"] == []
@@ -60,7 +73,9 @@ def test_estimator_without_torch_says_how_to_get_it() -> None:
     assert "segre[bench]" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["estimator", "rank", "growth", "sweep", "recovery"])
+@pytest.mark.parametrize(
+    "name", ["estimator", "rank", "growth", "transformers", "sweep", "recovery"]
+)
 def test_help_says_what_is_compared(name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", f"bench.{name}", "--help"], cwd=ROOT, capture_output=True, text=True

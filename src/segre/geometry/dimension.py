@@ -47,7 +47,7 @@ _POINTS = 8
 _SHORTFALLS = 2
 _MOST_ROOT_INPUTS = 1 << 10
 _LARGEST_AUTO = 6_000
-_LONGEST_AUTO = 64
+_LONGEST_AUTO = 16
 
 
 @dataclass(frozen=True)

@@ -83,8 +83,14 @@ def require_memory(spec: Architecture, needed: int, limit: int) -> None:
         raise TooLargeError(
             f"spec {_short(spec)}: {spec.parameters:,} parameters would need about "
             f"{_gib(needed)} of memory for an exact rank, over the limit of {_gib(limit)}; raise "
-            "it with --memory, or ask for --method closed-form (one-head stacks)"
+            f"it with --memory, or ask for {_instead(spec)}"
         )
+
+
+def _instead(spec: Architecture) -> str:
+    if isinstance(spec, Transformer):
+        return "--method count"
+    return "--method closed-form (one-head stacks)"
 
 
 def _gib(count: int) -> str:

@@ -33,9 +33,17 @@ def head_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
         yield from _latents(spec, part, at)
 
 
-def _still(spec: Transformer) -> list[int]:
+def _still(spec: Transformer) -> range:
     """Dimensions of a head's W_Q, W_K that no rotation touches."""
-    return list(range(0 if spec.latent else spec.turned, spec.head))
+    return range(0 if spec.latent else spec.turned, spec.head)
+
+
+def _plane_pairs(spec: Transformer) -> list[tuple[int, int]]:
+    """The two dimensions of each plane that turns."""
+    if not spec.turned:
+        return []
+    first, second = plane_dimensions(spec)
+    return list(zip(first.tolist(), second.tolist(), strict=True))
 
 
 def _names(spec: Transformer, part: str, weight: str) -> list[str]:
@@ -141,12 +149,11 @@ def _unmet(spec: Transformer, part: str, at: str, key: str, query: str, transpos
 
 
 def _normed_queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
-    first, second = plane_dimensions(spec) if spec.turned else (np.zeros(0, int),) * 2
-    planes, still = list(zip(first.tolist(), second.tolist(), strict=True)), _still(spec)
+    planes, still = spec.turned // 2, _still(spec)
     if spec.gain:
-        units = [list(p) for p in planes] + [[j] for j in still]
 
         def gains(w: Weights) -> Array:
+            units = [*map(list, _plane_pairs(spec)), *([j] for j in still)]
             canvas = w.canvas(len(units))
             for name, sign in (("normq.gain", 1), ("normk.gain", -1)):
                 value, tangent = w(part, name), canvas(part, name)
@@ -155,11 +162,13 @@ def _normed_queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
             return canvas.rows
 
         name = "gains of queries against gains of keys"
-        yield Piece("query-key-gains", name, at, "QK", "exact", len(units), gains)
+        count = planes + len(still)
+        yield Piece("query-key-gains", name, at, "QK", "exact", count, gains)
     else:
-        pairs = [*planes, *((j, k) for j in still for k in still if k < j)]
+        count = spec.kv * (planes + len(still) * (len(still) - 1) // 2)
 
         def turns(w: Weights) -> Array:
+            pairs = [*_plane_pairs(spec), *((j, k) for j in still for k in still if k < j)]
             canvas = w.canvas(spec.kv * len(pairs))
             for weight in ("W_Q", "W_K"):
                 for tensor in _names(spec, part, weight):
@@ -170,9 +179,9 @@ def _normed_queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
                         tangent[row, g, :, b] = value[g, :, a]
             return canvas.rows
 
-        if pairs:
+        if count:
             name = "rotations of normed queries and keys"
-            yield Piece("query-key-turns", name, at, "QK", "exact", spec.kv * len(pairs), turns)
+            yield Piece("query-key-turns", name, at, "QK", "exact", count, turns)
     if not spec.eps:
 
         def scales(w: Weights) -> Array:

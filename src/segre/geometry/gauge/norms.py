@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 import numpy as np
 
@@ -218,7 +219,7 @@ def _head_reads(spec: Transformer) -> bool:
 
 def _centred_reader(spec: Transformer, site: Norm, reader: Reader) -> Piece:
     shape = part_shapes(spec, reader.part)[reader.weight]
-    rows = int(np.prod(shape[:-1]))
+    rows = prod(shape[:-1])
 
     def build(w: Weights) -> Array:
         canvas = w.canvas(rows)
@@ -390,7 +391,7 @@ def _centred_writers(spec: Transformer, end: End, inside: bool) -> Iterator[Piec
 
 def _centred(spec: Transformer, tensor: tuple[str, str]) -> Piece:
     shape = part_shapes(spec, tensor[0])[tensor[1]]
-    count = int(np.prod(shape)) // shape[-2]
+    count = prod(shape) // shape[-2]
     # constants along 1 may have been moved between the tables already
     free = spec.discrete and table_free(spec)
     moved = {"positions": free, "types": free or has(spec, "embed", "positions")}

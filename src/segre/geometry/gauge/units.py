@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -48,7 +49,7 @@ def unit_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
 
 
 def _scale(spec: Transformer, part: str, units: _Units, side: str, degree: int) -> Piece:
-    count = int(np.prod(units.shape))
+    count = prod(units.shape)
 
     def build(w: Weights) -> Array:
         canvas = w.canvas(count)

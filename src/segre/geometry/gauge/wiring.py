@@ -160,20 +160,28 @@ def points(spec: Transformer) -> Iterator[tuple[End, End]]:
 @lru_cache(maxsize=64)
 def places(spec: Transformer, carried: bool) -> tuple[Place, ...]:
     """Points joined by shared weights and, if `carried`, by skips; in the order of the stream."""
-    groups: list[tuple[set[End], set[End]]] = []
-    for producer, consumer in points(spec):
-        joined = [g for g in groups if producer in g[0] or consumer in g[1] or carried]
-        merged: tuple[set[End], set[End]] = ({producer}, {consumer})
-        for g in joined:
-            merged[0].update(g[0])
-            merged[1].update(g[1])
-            groups.remove(g)
-        groups.append(merged)
-    order = [*ends(spec)[:1], *own_sublayers(spec), *ends(spec)[1:]]
-    return tuple(
-        Place(tuple(sorted(p, key=order.index)), tuple(sorted(c, key=order.index)))
-        for p, c in groups
-    )
+    every = list(points(spec))
+    home: dict[tuple[str, End], int] = {}  # the last place that has a producer or consumer
+    group = list(range(len(every)))  # a forest: the place that a place has been joined to
+
+    def root(i: int) -> int:
+        while group[i] != i:
+            group[i] = group[group[i]]
+            i = group[i]
+        return i
+
+    for i, (producer, consumer) in enumerate(every):
+        for key in (("writes", producer), ("reads", consumer)):
+            group[root(home.get(key, i))] = root(i)
+            home[key] = i
+        if carried and i:
+            group[root(i - 1)] = root(i)
+    found: dict[int, tuple[dict[End, None], dict[End, None]]] = {}
+    for i, (producer, consumer) in enumerate(every):
+        producers, consumers = found.setdefault(root(i), ({}, {}))
+        producers[producer] = None
+        consumers[consumer] = None
+    return tuple(Place(tuple(p), tuple(c)) for p, c in found.values())
 
 
 def stream_places(spec: Transformer) -> tuple[Place, ...]:

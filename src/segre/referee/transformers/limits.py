@@ -18,7 +18,7 @@ from segre.transformer.spec import Transformer
 _STEP = 3e-6  # one recorded operation, whatever its size
 _ENTRY = 0.5e-6  # one entry handled by Python
 _PRODUCT = 0.5e-9  # one multiplication inside flint
-_BALL_PRODUCT = 30e-9  # the same with balls of 64 bits
+_BALL_PRODUCT = 10e-9  # the same with balls of 64 bits
 _TAPE_BYTES = 8  # one entry of a matrix on the tape
 
 
@@ -79,12 +79,12 @@ def check_size(certificate: Certificate) -> None:
         )
     )
     seconds = (2 + len(certificate.roots) + 2 * witness) * (effort.seconds + size * 2 * _ENTRY)
-    seconds += watched * (3 * effort.seconds + size * _ENTRY)
+    seconds += watched * (effort.seconds + size * _ENTRY)
     seconds += witness * witness * _ENTRY + witness**3 * _PRODUCT
     if not isinstance(certificate.lower, BallMinor):
         inputs = len(certificate.lower.salts)
         seconds += inputs * effort.seconds + claim.lower**3 * _PRODUCT
-        seconds += claim.lower * (3 * effort.seconds + (size + claim.lower) * _ENTRY)
+        seconds += claim.lower * (effort.seconds + (size + claim.lower) * _ENTRY)
     vectors = _vectors(spec)
     seconds += vectors * size * (watched + certificate.upper.rank) * _PRODUCT
     seconds += vectors * size * _ENTRY
@@ -96,8 +96,8 @@ def check_bits(layout: Layout, minor: BallMinor, bits: int) -> None:
     effort, size, slow = Effort.of(layout.spec), len(minor.rows), bits / 64
     _check_bytes((48 + bits // 4) * size * layout.parameters)
     inputs = len({n for n, _ in minor.rows})
-    seconds = (inputs + 3 * size) * effort.ball_seconds(bits)
-    seconds += size * layout.parameters * _ENTRY + 3 * size**3 * _BALL_PRODUCT * slow
+    seconds = (inputs + size) * effort.ball_seconds(bits)
+    seconds += size * layout.parameters * _ENTRY + size**3 * _BALL_PRODUCT * slow
     _check_seconds(seconds)
 
 

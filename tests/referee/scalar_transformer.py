@@ -1,0 +1,364 @@
+"""A transformer one number at a time: nested lists and loops, over floats or dual residues."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+from segre.referee.residues import Stream
+from segre.referee.transformers.weights import EMBED, HEAD, Layout, routed
+from segre.transformer.spec import Transformer
+
+Column = list[Any]
+
+
+class Reals:
+    """Floats with the functions of calculus."""
+
+    def weights(self, layout: Layout, seed: int) -> list[float]:
+        u = Stream.of(seed, 0)
+        result = []
+        for tensor in layout.tensors:
+            for j in range(tensor.offset, tensor.offset + tensor.size):
+                value = ((u(j) >> 43) - 2**20) / 2**20
+                result.append(1 + value / 2 if tensor.name.endswith(".gain") else value)
+        return result
+
+    def constant(self, x: Any) -> float:
+        return float(x)
+
+    def exp(self, z: float, stage: int, token: int) -> float:
+        return math.exp(z)
+
+    def phi(self, z: float, stage: int, token: int) -> float:
+        return (1 + math.erf(z / math.sqrt(2))) / 2
+
+    def step(self, z: float, stage: int, token: int) -> float:
+        return float(z > 0)
+
+    def order(self, s: list[float], stage: int, token: int) -> list[int]:
+        return sorted(range(len(s)), key=lambda i: -s[i])
+
+    def sqrt(self, q: float) -> float:
+        return math.sqrt(q)
+
+    def two_over_pi(self) -> float:
+        return math.sqrt(2 / math.pi)
+
+    def width(self, d: int) -> float:
+        return math.sqrt(d)
+
+    def turn(self, i: int, r: int, base: int, position: int) -> tuple[float, float]:
+        angle = position * base ** (-2 * i / r)
+        return math.cos(angle), math.sin(angle)
+
+
+class Dual:
+    """x + y eps mod p, eps^2 = 0."""
+
+    p = 2147483647
+
+    def __init__(self, x: int, y: int = 0) -> None:
+        self.x, self.y = x % self.p, y % self.p
+
+    def _other(self, other: Any) -> Dual:
+        return other if isinstance(other, Dual) else Dual(other)
+
+    def __add__(self, other: Any) -> Dual:
+        other = self._other(other)
+        return Dual(self.x + other.x, self.y + other.y)
+
+    def __mul__(self, other: Any) -> Dual:
+        other = self._other(other)
+        return Dual(self.x * other.x, self.x * other.y + self.y * other.x)
+
+    def __truediv__(self, other: Any) -> Dual:
+        other = self._other(other)
+        inverse = pow(other.x, -1, self.p)
+        return self * Dual(inverse, -other.y * inverse * inverse)
+
+    def __neg__(self) -> Dual:
+        return self * -1
+
+    def __sub__(self, other: Any) -> Dual:
+        return self + self._other(other) * -1
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __rtruediv__(self, other: Any) -> Dual:
+        return self._other(other) / self
+
+
+class Residues:
+    """Dual residues with the functions of section 4 of the page."""
+
+    def __init__(self, seed: int, salts: list[list[int]]) -> None:
+        self.seed, self.salts, self.p = seed, salts, Dual.p
+
+    def u(self, stream: int, i: int) -> int:
+        return Stream.of(self.seed, stream)(i)
+
+    def constant(self, x: Any) -> Dual:
+        return Dual(x.numerator) / x.denominator
+
+    def _at(self, stream: int, z: Dual, stage: int, token: int) -> int:
+        return self.u(stream, z.x + self.salts[stage + 1][token] * 2**32)
+
+    def exp(self, z: Dual, stage: int, token: int) -> Dual:
+        value = 1 if z.x == 0 else 1 + self._at(2, z, stage, token) % (self.p - 1)
+        return Dual(value, value * z.y)
+
+    def phi(self, z: Dual, stage: int, token: int) -> Dual:
+        slope = 1 + self._at(7, z, stage, token) % (self.p - 1)
+        return Dual(self._at(6, z, stage, token), slope * z.y)
+
+    def step(self, z: Dual, stage: int, token: int) -> Dual:
+        return Dual(self._at(10, z, stage, token) % 2)
+
+    def order(self, s: list[Dual], stage: int, token: int) -> list[int]:
+        drawn = [self._at(10, z, stage, token) // 2**12 for z in s]
+        return sorted(range(len(s)), key=lambda i: (-drawn[i], i))
+
+    def sqrt(self, q: Dual) -> Dual:
+        root = pow(q.x, (self.p + 1) // 4, self.p)
+        assert root * root % self.p == q.x != 0
+        return Dual(root, q.y * pow(2 * root, -1, self.p))
+
+    def two_over_pi(self) -> Dual:
+        return Dual(self.u(9, 5))
+
+    def width(self, d: int) -> Dual:
+        return Dual(self.u(9, 2 * d))
+
+    def turn(self, i: int, r: int, base: int, position: int) -> tuple[Dual, Dual]:
+        g, b = power(base)
+        n = r // 2
+        m = n // math.gcd(n, g)
+        N = (b ** (g // math.gcd(n, g))) ** ((n - 1 - i) // m)
+        s = Dual(self.u(8, i % m))
+        x, y = (1 + -(s * s)) / (1 + s * s), 2 * s / (1 + s * s)
+        cos, sin = Dual(1), Dual(0)
+        for _ in range(N * position):
+            cos, sin = cos * x - sin * y, cos * y + sin * x
+        return cos, sin
+
+
+@cache
+def power(base: int) -> tuple[int, int]:
+    return next((g, b) for g in range(30, 0, -1) for b in range(2, base + 1) if b**g == base)
+
+
+class Scalar:
+    """The network of section 3."""
+
+    def __init__(self, spec: Transformer, layout: Layout, weights: list[Any], F: Any) -> None:
+        self.s, self.layout, self.w, self.F, self.stage = spec, layout, weights, F, 0
+
+    def W(self, part: int, name: str, number: int = 0) -> list[list[Any]] | None:
+        tensor = self.layout.by_place.get((part, name))
+        if tensor is None:
+            return None
+        start = tensor.offset + number * tensor.rows * tensor.columns
+        n = tensor.columns
+        return [self.w[start + r * n : start + (r + 1) * n] for r in range(tensor.rows)]
+
+    def linear(self, x: Column, part: int, name: str, number: int = 0) -> Column:
+        matrix, bias = self.W(part, name, number), self.W(part, "b" + name[1:], number)
+        assert matrix is not None
+        out = [dot(row, x) for row in matrix]
+        if bias is not None and name[0] == "W":
+            out = [y + b[0] for y, b in zip(out, bias, strict=True)]
+        return out
+
+    def norm(self, x: Column, part: int, name: str, kind: str) -> Column:
+        if kind == "layer":
+            mean = sum(x[1:], x[0]) / len(x)
+            x = [a - mean for a in x]
+        q = dot(x, x) / len(x) + self.F.constant(self.s.eps)
+        x = [a / self.F.sqrt(q) for a in x]
+        if (gain := self.W(part, name + ".gain")) is not None:
+            x = [a * g[0] for a, g in zip(x, gain, strict=True)]
+        if (bias := self.W(part, name + ".bias")) is not None:
+            x = [a + b[0] for a, b in zip(x, bias, strict=True)]
+        return x
+
+    def sigma(self, z: Any, c: int) -> Any:
+        return 1 / (1 + self.F.exp(-z, self.stage, c))
+
+    def tanh(self, z: Any, c: int) -> Any:
+        return 2 * self.sigma(2 * z, c) + self.F.constant(-1)
+
+    def act(self, z: Any, c: int) -> Any:
+        kind, F = self.s.mlp, self.F
+        if kind in ("gelu", "geglu"):
+            return z * F.phi(z, self.stage, c)
+        if kind in ("gelu-tanh", "geglu-tanh"):
+            cubic = z + z * z * z * F.constant(44715) / F.constant(10**6)
+            return z / F.constant(2) * (1 + self.tanh(F.two_over_pi() * cubic, c))
+        if kind in ("silu", "swiglu"):
+            return z * self.sigma(z, c)
+        if kind in ("relu", "reglu", "relu2"):
+            y = z * F.step(z, self.stage, c)
+            return y * y if kind == "relu2" else y
+        return z
+
+    def rotate(self, x: Column, position: int) -> Column:
+        r = self.s.rotary if self.s.pos == "rope" else 0
+        x = list(x)
+        for i in range(r // 2):
+            a, b = (i, i + r // 2) if self.s.layout == "half" else (2 * i, 2 * i + 1)
+            cos, sin = self.F.turn(i, r, self.s.base, position)
+            x[a], x[b] = x[a] * cos - x[b] * sin, x[b] * cos + x[a] * sin
+        return x
+
+    def attention(self, X: list[Column], part: int) -> list[Column]:
+        s, t = self.s, self.s.t
+        G = s.heads // s.kv
+        out: list[Column | None] = [None] * t
+        for h in range(s.heads):
+            g = h // G
+            extra = [[self.F.constant(0)] * t for _ in range(t)]
+            if s.kvrank:
+                a = X
+                if s.qrank:
+                    a = [self.norm(self.linear(x, part, "A_Q"), part, "normq", "rms") for x in X]
+                c = [self.norm(self.linear(x, part, "A_K"), part, "normk", "rms") for x in X]
+                K = [self.linear(x, part, "W_K", h) for x in c]
+                Q = [self.linear(x, part, "W_Q", h) for x in a]
+                V = [self.linear(x, part, "W_V", h) for x in c]
+                if s.pos == "rope":
+                    RK = [self.rotate(self.linear(x, part, "R_K"), i) for i, x in enumerate(X)]
+                    RQ = [self.rotate(self.linear(x, part, "R_Q", h), i) for i, x in enumerate(a)]
+                    extra = [[dot(k, q) for q in RQ] for k in RK]
+            else:
+                K = [self.linear(x, part, "W_K", g) for x in X]
+                Q = [self.linear(x, part, "W_Q", h) for x in X]
+                V = [self.linear(x, part, "W_V", g) for x in X]
+                if s.qknorm:
+                    K = [self.norm(k, part, "normk", "rms") for k in K]
+                    Q = [self.norm(q, part, "normq", "rms") for q in Q]
+                K = [self.rotate(k, i) for i, k in enumerate(K)]
+                Q = [self.rotate(q, i) for i, q in enumerate(Q)]
+            for q in range(t):
+                keys = range(q + 1) if s.causal else range(t)
+                Z = [dot(K[k], Q[q]) + extra[k][q] for k in keys]
+                if s.attn == "softmax":
+                    if s.cap:
+                        cap = self.F.constant(s.cap)
+                        Z = [cap * self.tanh(z / cap, q) for z in Z]
+                    E = [self.F.exp(z, self.stage, q) for z in Z]
+                    Z = [e / sum(E[1:], E[0]) for e in E]
+                mixed = [dot(Z, [V[k][j] for k in keys]) for j in range(s.dv)]
+                y = [dot(row, mixed) for row in self.W(part, "W_O", h) or []]
+                known = out[q]
+                out[q] = y if known is None else add(known, y)
+        bias = self.W(part, "b_O")
+        return [y if bias is None else add(y, [b[0] for b in bias]) for y in out if y is not None]
+
+    def expert(self, x: Column, c: int, part: int, letter: str, number: int) -> Column:
+        gate = [self.act(z, c) for z in self.linear(x, part, letter + "_gate", number)]
+        up = self.linear(x, part, letter + "_up", number)
+        hidden = [a * b for a, b in zip(gate, up, strict=True)]
+        return self.linear(hidden, part, letter + "_down", number)
+
+    def mlp(self, X: list[Column], part: int) -> list[Column]:
+        s = self.s
+        if not routed(s, part):
+            if s.gated:
+                return [self.expert(x, c, part, "W", 0) for c, x in enumerate(X)]
+            hidden = [
+                [self.act(z, c) for z in self.linear(x, part, "W_up")] for c, x in enumerate(X)
+            ]
+            return [self.linear(h, part, "W_down") for h in hidden]
+        out = []
+        for c, x in enumerate(X):
+            a = [self.sigma(self.linear(x, part, "W_R", i)[0], c) for i in range(s.experts)]
+            chosen = self.F.order(a, self.stage, c)[: s.active]
+            total = sum([a[i] for i in chosen[1:]], a[chosen[0]])
+            y = self.expert(x, c, part, "S", 0) if s.shared else [self.F.constant(0)] * s.d
+            for i in chosen:
+                y = add(y, [a[i] / total * z for z in self.expert(x, c, part, "W", i)])
+            out.append(y)
+        return out
+
+    def sublayer(self, X: list[Column], part: int, name: str, number: int) -> list[Column]:
+        s = self.s
+        normed = s.norm != "none"
+        Y = X
+        if normed and s.place != "post":
+            Y = [self.norm(x, part, f"norm{number}", s.norm) for x in X]
+        Y = getattr(self, name)(Y, part)
+        if normed and s.place == "sandwich":
+            Y = [self.norm(y, part, f"post{number}", s.norm) for y in Y]
+        if s.residual:
+            Y = [add(x, y) for x, y in zip(X, Y, strict=True)]
+        if normed and s.place == "post":
+            Y = [self.norm(y, part, f"post{number}", s.norm) for y in Y]
+        self.stage += 1
+        return Y
+
+    def __call__(self, X: list[Column]) -> list[Column]:
+        s = self.s
+        tables = {name: self.W(EMBED, name) for name in ("tokens", "positions", "types")}
+        if s.vocab or tables["positions"] is not None:
+            out = []
+            for c, x in enumerate(X):
+                y = x
+                if s.vocab:
+                    y = [dot(row, x[: s.vocab]) for row in tables["tokens"] or []]
+                    y = [a * self.F.width(s.d) for a in y] if s.embscale else y
+                if tables["positions"] is not None:
+                    y = add(y, [row[c] for row in tables["positions"]])
+                if tables["types"] is not None:
+                    y = add(y, [dot(row, x[s.vocab :]) for row in tables["types"]])
+                if s.embnorm:
+                    y = self.norm(y, EMBED, "norm", s.norm)
+                out.append(self.linear(y, EMBED, "W_E") if s.embed else y)
+            X = out
+            self.stage += 1
+        for layer in range(1, s.layers + 1):
+            part = 1 if s.share else layer
+            X = self.sublayer(X, part, "attention", 1)
+            if s.mlp != "none":
+                X = self.sublayer(X, part, "mlp", 2)
+        return self.head(X)
+
+    def head(self, X: list[Column]) -> list[Column]:
+        s = self.s
+        if s.final:
+            X = [self.norm(x, HEAD, "norm", s.norm) for x in X]
+        if s.pooler:
+            X = [*X, [self.tanh(z, 0) for z in self.linear(X[0], HEAD, "W_pool")]]
+        if s.output == "hidden":
+            return X
+        out = []
+        for c, x in enumerate(X):
+            y = x
+            if s.transform:
+                y = [self.act(z, c) for z in self.linear(y, HEAD, "W_T")]
+                y = self.norm(y, HEAD, "normT", s.norm)
+            if s.tied:
+                table = self.W(EMBED, "tokens") or []
+                y = [dot([row[v] for row in table], y) for v in range(s.vocab)]
+                bias = self.W(HEAD, "b_U")
+                y = y if bias is None else add(y, [b[0] for b in bias])
+            else:
+                y = self.linear(y, HEAD, "W_U")
+            if s.logitcap:
+                cap = self.F.constant(s.logitcap)
+                y = [cap * self.tanh(z / cap, c) for z in y]
+            if s.output == "softmax":
+                E = [self.F.exp(z, self.stage, c) for z in y]
+                y = [e / sum(E[1:], E[0]) for e in E]
+            out.append(y)
+        return out
+
+
+def dot(x: Column, y: Column) -> Any:
+    terms = [a * b for a, b in zip(x, y, strict=True)]
+    return sum(terms[1:], terms[0])
+
+
+def add(x: Column, y: Column) -> Column:
+    return [a + b for a, b in zip(x, y, strict=True)]
