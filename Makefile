@@ -9,10 +9,12 @@ demo: .venv/ready
 	$(BIN)/segre dim softmax/d=10,10,10/a=2,2/t=3
 	$(BIN)/segre certify softmax/d=10,10,10/a=2,2/t=3 -o out/certificate.json
 	$(BIN)/segre verify out/certificate.json
+	$(BIN)/segre dim llama/d=8/layers=2/heads=4/kv=2/head=2/ff=16/t=3
+	$(BIN)/segre dim --compare gpt2 bert-base-uncased llama-3-8b qwen2-7b deepseek-v3
 	$(BIN)/segre reproduce normalized-dimension -o out/normalized-dimension.png
 	@echo
 	@echo "The certificate is out/certificate.json, the plot out/normalized-dimension.png."
-	@echo "Next: $(BIN)/segre dim lightning/d=6,6/a=2/heads=3/t=3, and $(BIN)/segre --help"
+	@echo "Next: $(BIN)/segre explain llama-3-8b, and $(BIN)/segre --help"
 
 test: lint .venv/models
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q

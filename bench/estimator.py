@@ -46,7 +46,7 @@ def import_torch() -> Any:
     except ImportError:
         raise SystemExit(
             "this benchmark compares with PyTorch, which is not installed; install it with\n"
-            "  pip install -c constraints.txt 'segre[bench]'"
+            "  pip install -c constraints.txt 'segre[models]'"
         ) from None
     return torch
 

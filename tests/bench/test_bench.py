@@ -70,7 +70,7 @@ def test_estimator_without_torch_says_how_to_get_it() -> None:
         [sys.executable, "-c", hide_torch], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 1
-    assert "segre[bench]" in done.stderr
+    assert "segre[models]" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,8 +12,8 @@ _MOMENT = 1.0
 
 @contextmanager
 def progress_bar(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
-    """Gives a function of (stage, done, total); the bar appears after a second."""
-    if quiet:
+    """Gives a function of (stage, done, total); the bar appears after a second, on a terminal."""
+    if quiet or not sys.stderr.isatty():
         yield lambda _stage, _done, _total: None
         return
     from rich.console import Console
@@ -44,7 +45,7 @@ def progress_bar(quiet: bool = False) -> Iterator[Callable[[str, int, int], None
 @contextmanager
 def waiting(what: str, quiet: bool = False) -> Iterator[None]:
     """A spinner for work that cannot say how far it is."""
-    if quiet:
+    if quiet or not sys.stderr.isatty():
         yield
         return
     from rich.console import Console

@@ -106,7 +106,7 @@ def _file(name: str | Path) -> Path | None:
 def _unknown(text: str) -> str:
     """Why a name is refused, and what to write instead."""
     word = text.partition("/")[0] if "=" in text else text.rsplit("/", 1)[-1]
-    guess = _guess(word.lower(), (*PRESETS, *KINDS))
+    guess = _guess(word.lower(), tuple(dict.fromkeys((*PRESETS, *KINDS))))
     presets = "presets" if guess else f"presets: {', '.join(PRESETS)}"
     return (
         f"spec {quote(text)}: not known{guess}; allowed: "

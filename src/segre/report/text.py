@@ -106,14 +106,19 @@ def _print_lines(console: Console, lines: list[tuple[str, str, str | Text]]) -> 
         head = Text(f"{name:<{named}}  {number:>{numbered}}  ")
         head.stylize("bold", 0, named)
         if isinstance(sentence, Text):
-            console.print(head.append_text(sentence))
+            console.print(head.append_text(sentence), soft_wrap=True)
             continue
-        first, *rest = textwrap.wrap(sentence, max(30, console.width - margin)) or [""]
+        first, *rest = textwrap.wrap(
+            sentence,
+            max(30, console.width - margin),
+            break_long_words=False,  # specs are to be copied
+            break_on_hyphens=False,
+        ) or [""]
         head.append(first)
         head.rstrip()
-        console.print(head)
+        console.print(head, soft_wrap=True)
         for line in rest:
-            console.print(" " * margin + line)
+            console.print(" " * margin + line, soft_wrap=True)
 
 
 def print_symmetries(table: SymmetryTable) -> None:
