@@ -52,6 +52,10 @@ def certify(
         raise UnluckyError(
             f"spec {str(net)!r}: {proof.lower.evidence.statement}; nothing to certify"
         )
+    if proof.symmetry is not None and not proof.symmetry.checked:
+        raise UnluckyError(
+            f"spec {str(net)!r}: square roots do not exist mod p; nothing to certify"
+        )
     document = {
         "format": FORMAT,
         "version": VERSION if isinstance(net, Network) else TRANSFORMER_VERSION,

@@ -90,8 +90,10 @@ def _choose(
     count, J = 0, np.zeros((0, spec.parameters))
     while True:
         more = np.arange(count, count + max(2, min(inputs_at_once(spec), enough // outputs)))
-        found = jacobian(Real(), spec, point.weights, point.inputs(more))
-        J = np.concatenate([J, found.reshape(-1, spec.parameters)])
+        with np.errstate(all="ignore"):  # dead units before a norm with eps = 0 give 0 / 0
+            found = jacobian(Real(), spec, point.weights, point.inputs(more))
+        usable = np.isfinite(found).all(axis=(1, 2), keepdims=True)
+        J = np.concatenate([J, np.where(usable, found, 0).reshape(-1, spec.parameters)])
         count += len(more)
         progress("floating-point Jacobian", min(len(J), enough), enough)
         if len(J) < enough:

@@ -191,6 +191,8 @@ def _prove_at(
     upper = _upper_bound(spec, symmetry, formula)
     require_memory(spec, bytes_for_rank(spec, upper.value), memory)
     reason = "asked for" if balls else only_in_balls(spec)
+    if reason is None and symmetry is not None and not symmetry.checked:
+        reason = "square roots do not exist mod p"
     independence = minor = None
     if reason is None:
         independence = witness(spec, point.field) if has_exponentials(spec) else None
@@ -236,10 +238,9 @@ def _lower_bound(point: Point, minor: JacobianRank, independence: Independence |
 def _upper_bound(spec: Architecture, symmetry: SymmetryRank | None, formula: bool) -> Bound:
     bounds: list[Bound] = []
     if symmetry is not None:
-        statement = (
-            f"{symmetry.rank} independent symmetries of {spec.parameters} parameters, each "
-            "checked to lie in the kernel of the Jacobian"
-        )
+        statement = f"{symmetry.rank} independent symmetries of {spec.parameters} parameters"
+        if symmetry.checked:
+            statement += ", each checked to lie in the kernel of the Jacobian"
         bounds.append(Bound(spec.parameters - symmetry.rank, Evidence("symmetries", statement)))
     if isinstance(spec, Network):
         if formula:

@@ -27,6 +27,7 @@ from segre.transformer.spec import PIECEWISE, Transformer
 MOST_SALTS = 1 << 13
 FEW_SALTS = 1 << 6
 MOST_STARTS = 1 << 12
+MOST_EXHAUSTED = 2
 _STARTS_AT_ONCE = 1 << 6
 _AT_ONCE = 1 << 10
 
@@ -68,8 +69,8 @@ def settle(
     sources = len(stages(spec)) + 1
     salts = np.zeros((sources, len(numbers), spec.t), dtype=np.int64)
     left = np.arange(len(numbers))
-    starts = 0
-    while len(left) and starts < MOST_STARTS:
+    starts = exhausted = 0
+    while len(left) and starts < MOST_STARTS and exhausted < MOST_EXHAUSTED:
         copies = 1 if not starts else max(1, _STARTS_AT_ONCE // len(left))
         many = np.repeat(left, copies)
         own = weights if weights.ndim == 1 else weights[many]
@@ -86,6 +87,7 @@ def settle(
         left = left[~done]
         salts[0, left, 0] += copies
         starts += copies
+        exhausted += run.exhausted
     if not len(left):
         return Settled(numbers, draw(numbers, salts[0]), salts)
     raise UnluckyError("square roots that exist nowhere mod p; another seed may help")
@@ -112,6 +114,7 @@ class _Run:
         self.salts[0] = columns
         self.before: Array | None = None  # tokens before the stage that is the source
         self._next: int | None = None
+        self.exhausted = False  # whether salts were tried for long in vain
         self._mixed = False  # whether tokens are mixed between this source and the next
 
     def settle_source(self, source: int) -> int | None:
@@ -140,8 +143,7 @@ class _Run:
             again = ~found.all(axis=1) & ~hopeless
             active, open_ = active[again], ~found[again]
             tried += tries
-        if len(active) and most == MOST_SALTS:
-            raise UnluckyError("square roots that exist nowhere mod p; another seed may help")
+        self.exhausted |= len(active) > 0 and most == MOST_SALTS
         self.alive[active] = False
         if self._mixed and self.alive.any():  # tokens saw each other: are all choices good at once?
             left = np.flatnonzero(self.alive)

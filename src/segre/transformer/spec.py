@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -210,12 +211,17 @@ class Transformer:
 KEYS = tuple(item.name for item in fields(Transformer))
 
 
+_NUMBER = re.compile(r"[0-9]{1,30}(\.[0-9]{0,30}|/[0-9]{1,30})?(e[+-]?[0-9]{1,2})?", re.ASCII)
+
+
 def fraction(key: str, value: Any) -> Fraction:
     """A number that is not negative, exactly: 0, 1e-5, 0.00001, 1/100000."""
     try:
-        if isinstance(value, bool) or len(str(value)) > 40:
+        text = repr(value) if isinstance(value, float) else str(value)
+        # no large exponents: 1e999999999 is a number too, of a gigabyte
+        if isinstance(value, bool) or not _NUMBER.fullmatch(text):
             raise ValueError
-        number = Fraction(repr(value) if isinstance(value, float) else value)
+        number = Fraction(text)
         if not 0 <= number < 10**12 or number.denominator > 10**30:
             raise ValueError
     except (ValueError, TypeError, ZeroDivisionError, OverflowError):
@@ -354,6 +360,8 @@ def _require(spec: Transformer) -> None:
         raise SpecError("tied embeddings of another width need transform=true")
     if spec.transform and (spec.mlp == "none" or spec.gated or spec.norm == "none"):
         raise SpecError("transform needs a norm and an MLP whose activation it shares")
+    if spec.embscale and spec.tied and not (spec.gain and (spec.final or spec.transform)):
+        raise SpecError("embscale with tied tables needs a norm with gains before the output")
     if spec.latent:
         for key, wrong in (
             ("qknorm", spec.qknorm),

@@ -9,7 +9,7 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.geometry.gauge.heads import gain_piece
-from segre.geometry.gauge.piece import Canvas, Piece, Weights
+from segre.geometry.gauge.piece import Canvas, Holds, Piece, Weights
 from segre.geometry.gauge.wiring import (
     End,
     Norm,
@@ -274,13 +274,19 @@ def _carried_means(spec: Transformer) -> Iterator[Piece]:
         sources = []
         for end in place.producers:
             source = shift_source(spec, end)
-            if source is not None:
+            if source is not None and (source != ("embed", "tokens") or _table_shifts(spec)):
                 sources.append((source, max(1, sublayers(spec).count(end))))
         if len(sources) > 1:
-            yield _carried(sources)
+            tied = spec.tied and sources[0][0] == ("embed", "tokens")
+            yield _carried(sources, "softmax" if tied else "exact")
 
 
-def _carried(sources: list[tuple[tuple[str, str], int]]) -> Piece:
+def _table_shifts(spec: Transformer) -> bool:
+    """Whether one vector may be added to all tokens, as far as the output is concerned."""
+    return not spec.tied or logits_may_shift(spec)
+
+
+def _carried(sources: list[tuple[tuple[str, str], int]], holds: Holds) -> Piece:
     def build(w: Weights) -> Array:
         canvas = w.canvas(len(sources) - 1)
         (last, times), rest = sources[-1], sources[:-1]
@@ -291,7 +297,7 @@ def _carried(sources: list[tuple[tuple[str, str], int]]) -> Piece:
 
     name = "means that no norm sees, from one bias to a later one"
     count = len(sources) - 1
-    return Piece("carried-mean", name, "residual stream", "norms and biases", "exact", count, build)
+    return Piece("carried-mean", name, "residual stream", "norms and biases", holds, count, build)
 
 
 def _mean_forms(spec: Transformer) -> Iterator[Piece]:
@@ -330,7 +336,7 @@ def _mean_forms(spec: Transformer) -> Iterator[Piece]:
                     kappa = F.matmul(m[None], w(other.part, other.bias))
                     canvas(reader.part, reader.bias)[row] = F.mul(sums, kappa)
         if other is not None and other.bias is not None and source is not None:
-            kappa = F.matmul(forms, w(other.part, other.bias))
+            kappa = F.mul(F.matmul(forms, w(other.part, other.bias)), unit_shift(w, source))
             canvas(*source)[...] = F.sub(canvas(*source), kappa[..., None])
         return F.reduce(canvas.rows)
 

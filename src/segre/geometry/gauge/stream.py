@@ -273,6 +273,9 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
     unbiased = head in place.consumers and not spec.transform and not spec.outbias
     if unbiased and (spec.tied or last is None or last.bias is None or spec.norm != "layer"):
         return
+    for end in place.consumers:
+        if end != head and any(reader.bias is None for reader in readers(spec, end)):
+            return  # a router and its experts have no biases
     sources: list[tuple[str, str]] = []
     for end in place.producers:
         source = shift_source(spec, end)
