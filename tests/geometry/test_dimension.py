@@ -53,7 +53,7 @@ def test_floats_and_exact_ranks_agree_where_the_gap_is_wide(net: Network) -> Non
 @settings(max_examples=25)
 def test_balls_certify_the_same_rank_at_a_real_point(net: Network) -> None:
     proof = prove(net)
-    found = ball_minor(net, proof.lower.value)
+    found = ball_minor(net, proof.lower.value, candidate=proof.minor)
     assert found is not None
     assert found.bound.value == proof.lower.value
 

@@ -3,7 +3,7 @@
 At weights and inputs that are small dyadic numbers the true Jacobian of the true network, with
 real exponentials, roots and rotations, is enclosed in balls. If a minor is proved regular there,
 the Jacobian has at least that rank at that point, hence generically. Which minor is found in
-floating point; that it is regular is proved.
+floating point, or mod p; that it is regular is proved.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
+from typing import Protocol
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from segre.network import jacobian
 from segre.spec import Architecture
 from segre.transformer.spec import Transformer
 
-_BITS = (128, 256, 512)
+_BITS = (128, 256, 512, 1024)
 _CUT = 1e-11
 _EPS = Fraction(1, 16)
 _MOST_ROWS = 6
@@ -52,21 +53,51 @@ class BallMinor:
         return Bound(n, Evidence("ball-minor", statement))
 
 
+class Minor(Protocol):
+    """Rows and columns that may well be regular."""
+
+    @property
+    def rows(self) -> list[tuple[int, int]]:
+        """(input, output entry)."""
+        ...
+
+    @property
+    def columns(self) -> list[int]:
+        """Weights."""
+        ...
+
+
 def ball_minor(
-    spec: Architecture, at_most: int, seed: int = 0, progress: Progress = quiet
+    spec: Architecture,
+    at_most: int,
+    seed: int = 0,
+    progress: Progress = quiet,
+    candidate: Minor | None = None,
 ) -> BallMinor | None:
-    """A certified minor, as large as floating point finds one; None if none is certified.
+    """A certified minor: the candidate, or as large a one as floating point finds.
+
+    None if none is certified.
 
     >>> from segre.spec import Network
     >>> len(ball_minor(Network.parse("softmax/d=2,2/a=1/t=2"), 7).columns)
     7
     """
-    point = RealPoint(spec, seed)
+    if candidate is not None:
+        found = _certified(RealPoint(spec, seed), candidate.rows, candidate.columns, progress)
+        if found is not None:
+            return found
     rows, columns = _choose(RealPoint(_well_conditioned(spec), seed), at_most, progress)
+    return _certified(RealPoint(spec, seed), rows, columns, progress)
+
+
+def _certified(
+    point: RealPoint, rows: list[tuple[int, int]], columns: list[int], progress: Progress
+) -> BallMinor | None:
+    """The minor, if some precision proves it regular."""
     for bits in _BITS:
         try:
             if Ball(bits).regular(_minor(point, rows, columns, bits, progress)):
-                return BallMinor(rows, columns, bits, seed)
+                return BallMinor(rows, columns, bits, point.seed)
         except UnluckyError:
             continue
     return None

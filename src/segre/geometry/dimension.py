@@ -191,7 +191,7 @@ def _prove_at(
     upper = _upper_bound(spec, symmetry, formula)
     require_memory(spec, bytes_for_rank(spec, upper.value), memory)
     reason = "asked for" if balls else only_in_balls(spec)
-    if reason is None and symmetry is not None and not symmetry.checked:
+    if reason is None and not _has_inputs(symmetry):
         reason = "square roots do not exist mod p"
     independence = minor = None
     if reason is None:
@@ -203,13 +203,20 @@ def _prove_at(
         if not _roots_seen(point):
             reason = "the square roots were not shown to be independent mod p"
     if reason is not None:
-        found = ball_minor(spec, upper.value, point.field.seed, progress)
+        if minor is None and only_in_balls(spec) is None and _has_inputs(symmetry):
+            minor = jacobian_rank(point, upper.value, progress)
+        found = ball_minor(spec, upper.value, point.field.seed, progress, minor)
         nothing = Bound(0, Evidence("trivial", f"no minor was certified in balls ({reason})"))
         lower = nothing if found is None else found.bound
         return Proof(spec, point, found, None, symmetry, lower, upper)
     assert minor is not None
     lower = _lower_bound(point, minor, independence)
     return Proof(spec, point, minor, independence, symmetry, lower, upper)
+
+
+def _has_inputs(symmetry: SymmetryRank | None) -> bool:
+    """Whether there are inputs mod p at all."""
+    return symmetry is None or symmetry.checked
 
 
 def _roots_seen(point: Point) -> bool:
