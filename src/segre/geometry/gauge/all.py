@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from segre.geometry.gauge.heads import head_pieces
+from segre.geometry.gauge.means import mean_pieces
 from segre.geometry.gauge.norms import norm_pieces
 from segre.geometry.gauge.piece import Piece
-from segre.geometry.gauge.stream import stream_pieces, vocabulary_pieces
+from segre.geometry.gauge.scales import scale_pieces
+from segre.geometry.gauge.stream import stream_pieces
 from segre.geometry.gauge.units import unit_pieces
+from segre.geometry.gauge.vocabulary import vocabulary_pieces
 from segre.geometry.gauge.wiring import layer_parts
 from segre.transformer.spec import Transformer
 
@@ -20,4 +23,6 @@ def pieces(spec: Transformer) -> Iterator[Piece]:
         yield from unit_pieces(spec, part)
     yield from vocabulary_pieces(spec)
     yield from norm_pieces(spec)
+    yield from mean_pieces(spec)
+    yield from scale_pieces(spec)
     yield from stream_pieces(spec)

@@ -1,0 +1,126 @@
+"""Symmetries of the vocabulary: constants between tables, and shifts of all logits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from segre.fields.interface import Array
+from segre.geometry.gauge.absorb import inverse_gain
+from segre.geometry.gauge.piece import Holds, Piece, Weights
+from segre.geometry.gauge.wiring import (
+    has,
+    norm_at,
+    norm_before,
+    stream_places,
+)
+from segre.transformer.spec import Transformer
+
+
+def vocabulary_pieces(spec: Transformer) -> Iterator[Piece]:
+    """Constants moved between tables of embeddings, and shifts of all logits."""
+    if not spec.discrete:
+        return
+    tables = [n for n in ("positions", "types") if has(spec, "embed", n)]
+    if len(tables) == 2:
+        yield _between_tables(spec, "positions", "types", "exact")
+    softmax = logits_may_shift(spec)
+    if tables and (not spec.tied or softmax):
+        yield _between_tables(spec, "tokens", tables[0], "softmax" if spec.tied else "exact")
+    elif tables and spec.norm == "layer":
+        yield from _unseen_shift(spec, tables[0])
+    elif spec.tied and embeddings_centred(spec) and softmax:
+        yield _tied_mean()
+    if softmax and spec.output == "softmax" and not spec.tied:
+        yield _logit_shift(spec)
+    if softmax and spec.outbias:
+        yield _bias_shift()
+
+
+def embeddings_centred(spec: Transformer) -> bool:
+    """Whether nothing reads the mean of an embedding: a LayerNorm comes next."""
+    if spec.norm != "layer":
+        return False
+    if spec.embnorm:
+        return True
+    if spec.embed or spec.place == "post":
+        return False
+    place = next(p for p in stream_places(spec) if ("embed", "") in p.producers)
+    return all(end[0] != "output" and norm_before(spec, end) for end in place.consumers)
+
+
+def _between_tables(spec: Transformer, first: str, second: str, holds: Holds) -> Piece:
+    e = spec.embed or spec.d
+
+    def build(w: Weights) -> Array:
+        canvas = w.canvas(e)
+        scale = w.field.surd(spec.d)[0, 0] if spec.embscale and first == "tokens" else 1
+        canvas("embed", first)[range(e), range(e)] = 1
+        canvas("embed", second)[range(e), range(e)] = -scale
+        return canvas.rows
+
+    name = f"a constant from all {second} to all {first}"
+    return Piece("table-shift", name, "embedding", "shifts", holds, e, build)
+
+
+def _unseen_shift(spec: Transformer, table: str) -> Iterator[Piece]:
+    """Before a tied table, a LayerNorm's output has one coordinate that is constant."""
+    if not (spec.transform or spec.final):
+        return
+    name, width = ("normT", spec.embed or spec.d) if spec.transform else ("norm", spec.d)
+    site = norm_at(spec, "head", name, width)
+    if site.bias is not None and not spec.outbias:
+        return
+
+    def build(w: Weights) -> Array:
+        F, canvas = w.field, w.canvas(1)
+        form = inverse_gain(w, site)
+        scale = F.surd(spec.d) if spec.embscale else np.ones((1, 1))
+        canvas("embed", "tokens")[0] = form
+        canvas("embed", table)[0] = -F.mul(form, scale)
+        if site.bias is not None:
+            canvas("head", "b_U")[0] = -F.sum(F.mul(form, w("head", site.bias)), axis=-2)
+        return canvas.rows
+
+    title = f"a constant from all {table} to all tokens, which the logits do not see"
+    yield Piece("table-shift", title, "embedding", "shifts", "exact", 1, build)
+
+
+def _tied_mean() -> Piece:
+    def build(w: Weights) -> Array:
+        canvas = w.canvas(1)
+        canvas("embed", "tokens")[0] = 1
+        return canvas.rows
+
+    name = "one constant in all entries of the tied table"
+    return Piece("tied-mean", name, "embedding", "shifts", "softmax", 1, build)
+
+
+def _logit_shift(spec: Transformer) -> Piece:
+    e = (spec.embed or spec.d) if spec.transform else spec.d
+
+    def build(w: Weights) -> Array:
+        canvas = w.canvas(e)
+        view = canvas("head", "W_U")
+        for i in range(e):
+            view[i, :, i] = 1
+        return canvas.rows
+
+    name = "one vector added to all rows of the unembedding"
+    return Piece("logit-shift", name, "head", "shifts", "softmax", e, build)
+
+
+def _bias_shift() -> Piece:
+    def build(w: Weights) -> Array:
+        canvas = w.canvas(1)
+        canvas("head", "b_U")[0] = 1
+        return canvas.rows
+
+    name = "one constant added to all logits' biases"
+    return Piece("bias-shift", name, "head", "norms and biases", "softmax", 1, build)
+
+
+def logits_may_shift(spec: Transformer) -> bool:
+    """Whether all logits may be shifted alike."""
+    return spec.output == "softmax" and not spec.logitcap
