@@ -17,12 +17,20 @@ from segre.fields.prime import Prime
 SALT = 1 << 32
 
 
-class Formal(Prime):
-    """The field for one stage and one batch of inputs; `salt` has shape (inputs, tokens)."""
+class Drawn(Exception):  # noqa: N818
+    """Something would be drawn now, and was not asked for."""
 
-    def __init__(self, field: Prime, salt: Array | None = None) -> None:
+
+class Formal(Prime):
+    """The field for one stage and one batch of inputs; `salt` has shape (inputs, tokens).
+
+    With `probe` nothing is drawn: `Drawn` is raised instead, when all roots before are known.
+    """
+
+    def __init__(self, field: Prime, salt: Array | None = None, probe: bool = False) -> None:
         super().__init__(field.p, field.seed)
         self.salt = salt
+        self.probe = probe
         self.heard: list[tuple[Array, Array | None]] = []  # arguments, and which are used
         self.rootless: list[tuple[Array, bool]] = []  # where roots are missing; after draws?
         self.divided: list[Array] = []  # where something to be inverted is zero
@@ -31,6 +39,8 @@ class Formal(Prime):
     def drawn(self, stream: Stream, argument: Array) -> Array:
         """Random words, the same for the same argument and salt."""
         self.drew = True
+        if self.probe:
+            raise Drawn
         if self.salt is None:
             return super().drawn(stream, argument)
         salt = self.salt[:, : argument.shape[-1]]

@@ -29,7 +29,7 @@ def discrete_symmetries(spec: Transformer) -> tuple[Discrete, ...]:
     """The groups, attention first.
 
     >>> net = Transformer.parse("transformer/d=6/heads=4/kv=2/head=2/mlp=swiglu/ff=7/t=3")
-    >>> [(found.group, found.what) for found in discrete_symmetries(net)]
+    >>> [(found.group, found.what) for found in discrete_symmetries(net)][:2]
     [('S_2 wr S_2', 'query heads within their group, and groups'), ('S_7', 'hidden units')]
     """
     return tuple(found for found in _all(spec) if found.times)
@@ -55,14 +55,15 @@ def _all(spec: Transformer) -> Iterator[Discrete]:
             yield Discrete(f"S_{spec.ff}", "hidden units", layers - experts)
         if experts:
             yield Discrete(f"S_{spec.experts}", "experts", experts)
-            units = spec.experts * [spec.eff]
-            yield Discrete(f"S_{spec.eff}", "hidden units of an expert", experts * len(units))
+            yield Discrete(f"S_{spec.eff}", "hidden units of an expert", experts * spec.experts)
             if spec.shared:
                 yield Discrete(f"S_{spec.shared}", "hidden units of the shared expert", experts)
         if spec.mlp == "bilinear":
             yield Discrete("2", "gate and up of a unit exchanged", layers * spec.ff)
         if spec.gated and spec.mlp in SCALES and spec.mlp != "reglu":
-            yield Discrete("2", "sign of a unit's up and down", layers * max(spec.ff, spec.eff))
+            routed_units = experts * (spec.experts * spec.eff + spec.shared)
+            units = (layers - experts) * spec.ff + routed_units
+            yield Discrete("2", "sign of a unit's up and down", units)
     yield from _stream(spec)
 
 

@@ -13,12 +13,13 @@ computed before it (docs/soundness.md).
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from segre.errors import UnluckyError
-from segre.fields.formal import Formal
+from segre.fields.formal import Drawn, Formal
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.network import named_tensors, stages, with_head_axes
@@ -174,6 +175,15 @@ class _Run:
         stage = self.stages[k]
         return stage.apply(formal, named_tensors(stage, own), tokens), formal
 
+    def _probe(self, k: int, tokens: Array, chosen: Array) -> tuple[Array, Formal]:
+        """A stage up to what it draws; its output only if it draws nothing."""
+        formal = Formal(self.base, probe=True)
+        own = self.weights if self.weights.ndim == 1 else self.weights[chosen]
+        stage = self.stages[k]
+        with suppress(Drawn):
+            tokens = stage.apply(formal, named_tensors(stage, own), tokens)
+        return tokens, formal
+
     def _try(self, source: int, chosen: Array, salts: Array) -> tuple[Array, Array]:
         """Where roots are missing with these salts: (inputs, tokens), and which have no hope."""
         missing = np.zeros((len(chosen), self.spec.t), dtype=bool)
@@ -190,7 +200,7 @@ class _Run:
             self._mark_zeros(formal, missing)
         self._next, self._mixed = None, False
         for k in range(source, len(self.stages)):
-            tokens, formal = self._apply(k, tokens, chosen, self.salts[k + 1, chosen])
+            tokens, formal = self._probe(k, tokens, chosen)
             here = np.zeros_like(missing)
             sites = [(n, m) for n, (m, drew) in enumerate(formal.rootless) if not drew]
             self._note(k, sites, here, first)
