@@ -247,3 +247,25 @@ def test_design_choices_are_explained() -> None:
         "S_3072",
         "2 . S_768",
     }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "transformer/d=3/norm=layer/bias=all/vocab=4/tied=true/final=false/output=logits/t=2",
+        "transformer/d=3/mlp=swiglu/bias=all/experts=2/active=1/eff=2/vocab=4/t=2",
+        "transformer/d=3/norm=layer/mlp=relu/ff=2/place=sandwich/t=2",
+        "transformer/d=4/heads=4/head=1/qknorm=true/t=2",
+        "transformer/d=2/norm=layer/t=2",
+        "transformer/d=4/heads=2/vocab=7/embscale=true/bias=all/t=2",
+        "transformer/d=4/heads=2/norm=rms/place=post/attn=lightning/mlp=silu/ff=2/t=2",
+        "transformer/d=3/head=5/heads=2/kv=1/t=2",
+        "transformer/d=3/t=1",
+        "transformer/d=1/norm=rms/mlp=silu/ff=1/t=2",
+    ],
+)
+def test_odd_sizes_and_combinations_get_an_answer(text: str) -> None:
+    """Bounds may stay apart; nothing crashes, and no generator changes the function."""
+    found = dimension(text)
+    assert found.upper is not None
+    assert (found.lower or 0) <= found.upper <= found.parameters

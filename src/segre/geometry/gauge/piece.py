@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -56,7 +55,7 @@ class Piece:
     """A named family of symmetries.
 
     `count` is how many dimensions it adds to the pieces before it for generic weights of
-    generic sizes; `times` is how many layers (or places) have such a piece, all alike.
+    generic sizes.
     """
 
     kind: str
@@ -66,9 +65,3 @@ class Piece:
     holds: Holds
     count: int
     build: Callable[[Weights], Array]
-    times: int = 1
-
-    @cached_property
-    def total(self) -> int:
-        """Dimensions over all the places that have it."""
-        return self.count * self.times
