@@ -17,6 +17,7 @@ from segre.geometry.strata import Stratum
 from segre.geometry.symmetry_table import SymmetryTable
 from segre.reproduce.normalized_dimension import Row
 
+_WIDE = 400
 _LONG = 100_000  # from here on thousands are marked
 _COLOURS = {"proved": "green", "lower-bound": "yellow", "upper-bound": "yellow", "estimate": "red"}
 
@@ -93,8 +94,8 @@ def print_comparison_table(names: Sequence[str], found: Sequence[Finding]) -> No
         table.add_row(
             name, f"{one.parameters:,}", *pieces, f"{redundancy['total']:,}", f"{share:.3f}"
         )
-    width = max(Console().width, 120)
-    Console(highlight=False, markup=False, width=width).print(table)
+    # as wide as it is: numbers are not cut, whatever the terminal
+    Console(highlight=False, markup=False, width=_WIDE).print(table, crop=False)
 
 
 def _print_lines(console: Console, lines: list[tuple[str, str, str | Text]]) -> None:
