@@ -11,6 +11,7 @@ from segre.fields import Ball, Prime, Real
 from segre.fields.circle import commensurable
 from segre.geometry.real_point import RealPoint
 from segre.network import forward, jacobian
+from segre.transformer.layers import rotate
 from segre.transformer.spec import Transformer
 
 
@@ -49,16 +50,18 @@ def test_causal_tokens_do_not_see_later_ones() -> None:
     assert not np.allclose(before[..., -1], after[..., -1])
 
 
-def test_rotary_scores_see_differences_of_positions_only() -> None:
-    """Shifting all tokens by one position changes nothing that a token after them says."""
-    spec = architecture("transformer/d=4/heads=2/pos=rope/t=4")
-    point = RealPoint(spec, 0)
-    X = point.inputs(np.arange(1))
-    whole = forward(Real(), spec, point.weights, X)
-    rolled = np.roll(X, 1, axis=-1)
-    assert not np.allclose(whole, np.roll(forward(Real(), spec, point.weights, rolled), -1, -1))
-    cos, sin = Real().turns(10_000, 2, 5)
-    assert np.allclose(cos[:, 1:] * cos[:, :-1] + sin[:, 1:] * sin[:, :-1], cos[:, 1:2])
+@pytest.mark.parametrize("layout", ["half", "interleaved"])
+@pytest.mark.parametrize("rotary", [2, 4])
+def test_rotary_scores_see_differences_of_positions_only(layout: str, rotary: int) -> None:
+    """One key and one query at all positions: their scores are constant along diagonals."""
+    text = f"transformer/d=4/pos=rope/rotary={rotary}/layout={layout}/t=5"
+    spec = Transformer.parse(text)
+    key, query = np.random.default_rng(0).standard_normal((2, 4, 1))
+    everywhere = np.ones((1, 5))
+    K, Q = (rotate(Real(), spec, v @ everywhere, 4, 5) for v in (key, query))
+    scores = K.T @ Q
+    assert np.allclose(scores[1:, 1:], scores[:-1, :-1])
+    assert not np.allclose(scores[0, 1:], scores[0, :-1])
 
 
 @pytest.mark.parametrize(("base", "planes"), [(10_000, 1), (10_000, 2), (10_000, 3), (500_000, 4)])

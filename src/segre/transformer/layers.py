@@ -30,17 +30,13 @@ def normalise(field: Analytic[E], spec: Transformer, w: Weights, name: str, x: E
     if spec.norm == "layer":
         mean = field.mul(field.sum(x, axis=-2), field.fraction(Fraction(-1, width)))
         x = field.add(x, mean)
-    return _scaled(field, spec, w, name, x, width)
+    return root_mean_square(field, spec, w, name, x, width)
 
 
 def root_mean_square(
     field: Analytic[E], spec: Transformer, w: Weights, name: str, x: E, width: int
 ) -> E:
-    """RMSNorm of every column, as norms of queries, keys and latents are."""
-    return _scaled(field, spec, w, name, x, width)
-
-
-def _scaled(field: Analytic[E], spec: Transformer, w: Weights, name: str, x: E, width: int) -> E:
+    """RMSNorm of every column; norms of queries, keys and latents are always of this kind."""
     square = field.sum(field.mul(x, x), axis=-2)
     square = field.mul(square, field.fraction(Fraction(1, width)))
     if spec.eps:
