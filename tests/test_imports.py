@@ -21,6 +21,7 @@ ORDER = [
     {"weights"},
     {"geometry"},
     {"certificate"},
+    {"checkpoint"},
     {"reproduce"},
     {"report"},
     {"cli"},

@@ -33,6 +33,10 @@ class WeightsError(SegreError):
     """A file or array that does not hold the weights of a network."""
 
 
+class CheckpointError(SegreError):
+    """A model directory that cannot be read, or is not what its config says."""
+
+
 class UnluckyError(SegreError):
     """A random point at which an exact computation has no value, such as a zero divisor.
 

@@ -27,12 +27,17 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         temporary = Path(name)
         try:
             yield temporary
-            umask = os.umask(0)
-            os.umask(umask)
-            temporary.chmod(0o666 & ~umask)  # mkstemp is stricter than an ordinary new file
+            ordinary_file(temporary)
             temporary.replace(target)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise SegreError(f"cannot write {str(target)!r}: {error.strerror or error}") from None
+
+
+def ordinary_file(path: Path) -> None:
+    """Give a file the permissions of any new one; temporary files start out stricter."""
+    umask = os.umask(0)
+    os.umask(umask)
+    path.chmod(0o666 & ~umask)

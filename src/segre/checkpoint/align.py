@@ -1,0 +1,135 @@
+"""One checkpoint moved along its own fiber towards another, block by block.
+
+The second is reduced, turned into the basis of the first, and given the first one's free choices
+(gains, means, gauges of heads, scales of units). Its function stays; its weights come as near as
+these steps take them. Copies of one function land on the first to within rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.match import orthogonal_stream, stream_products
+from segre.checkpoint.model import Model, Progress, no_progress
+from segre.checkpoint.reduce import Restore
+from segre.checkpoint.same import Finder, require_same_architecture, turned_pairs
+from segre.checkpoint.turn import StreamTurn, stream_freedom
+from segre.fields.interface import Array
+from segre.transformer.spec import Transformer
+
+
+@dataclass
+class Nearness:
+    """Distances and angle between two checkpoints in one block, before and after."""
+
+    name: str
+    size: float = 0.0  # of the first, squared, and so on
+    before: float = 0.0
+    after: float = 0.0
+    size_before: float = 0.0
+    size_after: float = 0.0
+    inner_before: float = 0.0
+    inner_after: float = 0.0
+
+    def add(self, target: Array, old: Array, new: Array) -> None:
+        """Count a tensor."""
+        self.size += _inner(target, target)
+        self.before += _apart(target, old)
+        self.after += _apart(target, new)
+        self.size_before += _inner(old, old)
+        self.size_after += _inner(new, new)
+        self.inner_before += _inner(target, old)
+        self.inner_after += _inner(target, new)
+
+    def distances(self) -> tuple[float, float]:
+        """Before and after, relative to the size of the first."""
+        size = max(self.size, 1e-300)
+        return (self.before / size) ** 0.5, (self.after / size) ** 0.5
+
+    def cosines(self) -> tuple[float, float]:
+        """Before and after."""
+        before = (self.size * self.size_before) ** 0.5
+        after = (self.size * self.size_after) ** 0.5
+        return self.inner_before / max(before, 1e-300), self.inner_after / max(after, 1e-300)
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        distances, cosines = self.distances(), self.cosines()
+        return {
+            "block": self.name,
+            "distance": {"before": distances[0], "after": distances[1]},
+            "cosine": {"before": cosines[0], "after": cosines[1]},
+        }
+
+
+def _inner(one: Array, two: Array) -> float:
+    return float(sum(np.vdot(a, b) for a, b in zip(one, two, strict=True)))
+
+
+def _apart(one: Array, two: Array) -> float:
+    return float(sum(_inner(d[None], d[None]) for d in map(np.subtract, one, two)))
+
+
+class Known(Finder):
+    """Looks for heads and units in a basis of the stream that is given."""
+
+    def stream(self, _spec: Transformer, _one: Tensors, _two: Tensors) -> StreamTurn:
+        """The basis that is given."""
+        return self.basis
+
+
+class Alignment:
+    """Aligns `two` to `one`; `blocks` has the distances once all parts are done."""
+
+    def __init__(
+        self, one: Model, two: Model, rounds: int = 2, progress: Progress = no_progress
+    ) -> None:
+        require_same_architecture(one, two)
+        self.one, self.two, self.rounds, self.progress = one, two, rounds, progress
+        self.blocks: dict[str, Nearness] = {}
+        self.total = Nearness("whole model")
+
+    def parts(self) -> Iterator[tuple[str, Tensors]]:
+        """The parts of the second checkpoint, aligned."""
+        finder = self._finder()
+        restore: Restore | None = None
+        for a, b in turned_pairs(self.one, self.two, finder):
+            if restore is None:
+                restore = Restore(self.two.spec, finder.basis)
+            restore.part(b, a.choice)
+            self._measure(b.part, b.tensors)
+            yield b.part, b.tensors
+
+    def _finder(self) -> Finder:
+        """Where any basis of the stream is free: the best for all weights, not for tables alone."""
+        finder = Finder()
+        if stream_freedom(self.one.spec) != "orthogonal":
+            return finder
+        for _ in range(self.rounds):
+            inner = np.zeros((self.one.spec.d, self.one.spec.d))
+            for done, (a, b) in enumerate(turned_pairs(self.one, self.two, finder)):
+                self.progress("basis of the stream", done, len(self.one.parts))
+                inner += stream_products(a.tensors, b.tensors)
+            matrix = orthogonal_stream(self.one.spec, inner)
+            assert finder.basis.matrix is not None
+            finder = Known(StreamTurn(matrix=matrix @ finder.basis.matrix))
+        return finder
+
+    def _measure(self, part: str, new: Tensors) -> None:
+        for name, value in new.items():
+            target, old = (model.part(part, [name])[name] for model in (self.one, self.two))
+            block = self._block(part, name)
+            for where in (self.total, self.blocks.setdefault(block, Nearness(block))):
+                where.add(target, old, value)
+
+    def _block(self, part: str, name: str) -> str:
+        if part in ("embed", "head"):
+            return {"embed": "embeddings", "head": "head"}[part]
+        inside = name.split(".")[0]
+        mlp = inside in ("norm2", "post2") or inside.endswith(("_gate", "_up", "_down"))
+        return f"layer {part} {'MLP' if mlp else 'attention'}"

@@ -1,0 +1,99 @@
+"""The normal form of a checkpoint: one point of each fiber, the same for all copies.
+
+After the free continuous choices are taken off (`reduced`), the basis of the stream is chosen from
+the table of tokens, that of each head from its balanced factors, and heads and units are put in
+order of size. Where the weights satisfy the conditions already, to within rounding, they stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import fsum
+
+import numpy as np
+
+from segre.checkpoint.frame import centred_basis, chosen_basis, chosen_frame, descending, weights
+from segre.checkpoint.heads import free_planes, keys, planes
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.model import Model
+from segre.checkpoint.reduce import reduced
+from segre.checkpoint.turn import LayerTurn, StreamTurn, stream_freedom
+from segre.checkpoint.units import signed, unit_norms
+from segre.fields.interface import Array
+from segre.transformer.spec import Transformer
+
+SLACK = 8  # in units of the rounding error of the storage type
+
+
+def canonical_parts(model: Model) -> Iterator[tuple[str, Tensors]]:
+    """The parts of a checkpoint in normal form."""
+    spec, slack = model.spec, SLACK * model.roundoff()
+    stream = StreamTurn()
+    for found in reduced(model, slack):
+        w = found.tensors
+        if found.part == "embed":
+            stream = _stream_turn(spec, w, slack)
+        if found.part == "head" and spec.transform and not spec.tied:
+            stream.transform = descending(np.linalg.norm(w["W_T"], axis=1), slack)
+        stream.apply(spec, found.part, w)
+        if found.part not in ("embed", "head"):
+            layer_turn(spec, w, slack).apply(w)
+        yield found.part, w
+
+
+def _stream_turn(spec: Transformer, embed: Tensors, slack: float) -> StreamTurn:
+    table = embed["tokens"]
+    freedom = stream_freedom(spec)
+    if freedom == "none":
+        return StreamTurn()
+    if freedom == "orthogonal":
+        if spec.norm == "rms":
+            return StreamTurn(matrix=chosen_basis(table, slack))
+        basis = centred_basis(spec.d)
+        inner = chosen_basis(basis.T @ table, slack)
+        return StreamTurn(matrix=basis @ inner @ basis.T + 1 / spec.d)
+    order = descending(np.array([np.linalg.norm(row) for row in np.ascontiguousarray(table)]))
+    sums = np.array([fsum(table[i]) for i in order])  # exact, so that signs are
+    if freedom == "order and signs":
+        return StreamTurn(order, np.where(sums < 0, -1.0, 1.0))
+    return StreamTurn(order, np.full(spec.d, -1.0 if fsum(sums * weights(spec.d)) < 0 else 1.0))
+
+
+def layer_turn(spec: Transformer, w: Tensors, slack: float) -> LayerTurn:
+    """The order and bases of heads and units of a reduced layer, the stream's basis being fixed."""
+    V = w["W_V"][:, 0]
+    vo = np.stack([chosen_frame(head, slack) for head in V])
+    gram = V @ V.swapaxes(1, 2)
+    # norms of the products of every query head: |O V|^2 is the inner product of O'O and VV'
+    sizes = np.sqrt(np.einsum("hgdv,hgdw,hvw->hg", w["W_O"], w["W_O"], gram, optimize=True).clip(0))
+    queries = np.stack([descending(own, slack) for own in sizes])
+    heads = descending(np.linalg.norm(sizes, axis=1), slack)
+    qk = _qk_basis(spec, w, slack)
+    out = LayerTurn(heads, queries[heads], vo[heads], None if qk is None else qk[heads])
+    if spec.mlp != "none":
+        reads, writes = unit_norms(w)
+        gate = np.linalg.norm(w["W_gate"], axis=1) if "W_gate" in w else 1.0
+        out.units = descending(reads * writes * gate, slack)
+        out.signs = np.ones(spec.ff)
+        if signed(spec):
+            out.signs = np.where(_signed_sums(w)[out.units] < 0, -1.0, 1.0)
+    return out
+
+
+def _signed_sums(w: Tensors) -> Array:
+    sums = w["W_up"] @ weights(w["W_up"].shape[1])
+    return sums + w["b_up"][:, 0] if "b_up" in w else sums
+
+
+def _qk_basis(spec: Transformer, w: Tensors, slack: float) -> Array | None:
+    K = keys(w)[:, 0]
+    if spec.pos != "rope":
+        return np.stack([chosen_frame(head, slack) for head in w["W_K"][:, 0]])
+    sums = planes(K) @ weights(K.shape[-1])
+    size = np.abs(sums)
+    phases = np.where(size > 0, np.conj(sums) / np.where(size > 0, size, 1), 1)
+    if spec.qknorm:  # half turns only, unless the gains let planes turn
+        half = np.where(sums.real < 0, -1.0, 1.0) + 0j
+        phases = np.where(free_planes(w), phases, half)
+    near = np.abs(phases - 1) * size <= slack * np.linalg.norm(planes(K), axis=-1)
+    return np.where(near, 1.0, phases)

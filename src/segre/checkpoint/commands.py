@@ -1,0 +1,180 @@
+"""What can be done with model directories, each in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segre.checkpoint.align import Alignment, Nearness
+from segre.checkpoint.canonical import canonical_parts
+from segre.checkpoint.compare import Block
+from segre.checkpoint.gguf import convert
+from segre.checkpoint.info import Info, describe
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.model import Model, Progress, no_progress, saving
+from segre.checkpoint.move import moved_parts
+from segre.checkpoint.outputs import difference, outputs, random_tokens
+from segre.checkpoint.same import (
+    Comparison,
+    compared_blocks,
+    outputs_tolerance,
+    same_checkpoint,
+)
+from segre.checkpoint.shrunk import expand, shrink
+from segre.checkpoint.witness import Witness
+
+__all__ = ["align", "canonical", "check", "convert", "expand", "info", "move", "same", "shrink"]
+
+Where = str | Path
+
+
+@dataclass(frozen=True)
+class Moved:
+    """One tensor before and after: how much of it changed."""
+
+    part: str
+    name: str
+    change: float  # norm of the change, relative to the norm before
+
+    @property
+    def title(self) -> str:
+        """As in reports: layer 3, W_Q."""
+        place = self.part if self.part in ("embed", "head") else f"layer {self.part}"
+        return f"{place}, {self.name}"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return vars(self)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A checkpoint that was written, and how it compares with the one it came from."""
+
+    directory: Path
+    roundoff: float
+    changes: tuple[Moved, ...]
+    difference: float | None = None  # largest difference of outputs, relative; None if not asked
+    tolerance: float = 0.0  # what rounding explains of it
+    unused: tuple[str, ...] = ()  # tensors that were left out
+    blocks: tuple[Nearness, ...] = ()  # align: distances by block, the whole model last
+
+    @property
+    def agrees(self) -> bool:
+        """Whether outputs are as near as rounding lets them be, if they were compared."""
+        return self.difference is None or self.difference <= self.tolerance
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "directory": str(self.directory),
+            "roundoff": self.roundoff,
+            "outputs": {"difference": self.difference, "tolerance": self.tolerance},
+            "changes": [change.document() for change in self.changes],
+            "left_out": list(self.unused),
+            **({"blocks": [b.document() for b in self.blocks]} if self.blocks else {}),
+        }
+
+
+def info(directory: Where, progress: Progress = no_progress) -> Info:
+    """A checkpoint's pieces, its redundant parameters, and what is measured of its weights."""
+    with Model.open(directory) as model:
+        return describe(model, progress)
+
+
+def canonical(
+    directory: Where,
+    target: Where,
+    *,
+    report: bool = True,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> Written:
+    """Write the normal form; `report` compares outputs on random tokens."""
+    with Model.open(directory) as model:
+        parts = canonical_parts(model)
+        return _write(model, parts, target, report=report, seed=seed, progress=progress)
+
+
+def move(
+    directory: Where,
+    target: Where,
+    *,
+    seed: int = 0,
+    report: bool = True,
+    progress: Progress = no_progress,
+) -> Written:
+    """Write a random point of the same fiber."""
+    with Model.open(directory) as model:
+        parts = moved_parts(model, seed)
+        return _write(model, parts, target, report=report, seed=seed, progress=progress)
+
+
+def same(one: Where, two: Where, *, seed: int = 0, progress: Progress = no_progress) -> Comparison:
+    """Whether two checkpoints are the same function."""
+    with Model.open(one) as a, Model.open(two) as b:
+        return same_checkpoint(a, b, seed=seed, progress=progress)
+
+
+def check(
+    one: Where, two: Where, witness: Where, *, progress: Progress = no_progress
+) -> tuple[Block, ...]:
+    """All blocks of two checkpoints, compared in the basis of a witness."""
+    with Model.open(one) as a, Model.open(two) as b:
+        return tuple(compared_blocks(a, b, Witness.read(witness, a.spec), progress))
+
+
+def align(
+    one: Where,
+    two: Where,
+    target: Where,
+    *,
+    report: bool = True,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> Written:
+    """Write the second checkpoint, moved along its own fiber towards the first."""
+    with Model.open(one) as a, Model.open(two) as b:
+        alignment = Alignment(a, b, progress=progress)
+        written = _write(
+            b, alignment.parts(), target, report=report, seed=seed, progress=progress, other=a
+        )
+        blocks = (*alignment.blocks.values(), alignment.total)
+        return Written(**{**vars(written), "blocks": blocks})
+
+
+def _write(
+    model: Model,
+    parts: Iterator[tuple[str, Tensors]],
+    target: Where,
+    *,
+    report: bool,
+    seed: int,
+    progress: Progress,
+    other: Model | None = None,
+) -> Written:
+    """Write parts as they come, and compare with the model that they came from."""
+    inputs = [] if other is None else [other.directory]
+    changes: list[Moved] = []
+    with saving(model, target, inputs) as save:
+        for done, (part, tensors) in enumerate(parts):
+            progress("writing", done, len(model.parts))
+            before = model.part(part)
+            changes += [Moved(part, name, _change(before[name], tensors[name])) for name in tensors]
+            save.part(part, tensors)
+    apart = None
+    if report:
+        tokens = random_tokens(model.spec, seed)
+        with Model.open(target) as written:
+            apart = difference(outputs(model, tokens, progress), outputs(written, tokens, progress))
+    unit = model.roundoff()
+    return Written(Path(target), unit, tuple(changes), apart, outputs_tolerance(unit), model.unused)
+
+
+def _change(before: np.ndarray, after: np.ndarray) -> float:
+    size = float(np.linalg.norm(before))
+    return float(np.linalg.norm(after - before)) / size if size else float((after != 0).any())

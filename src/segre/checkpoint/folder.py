@@ -1,0 +1,165 @@
+"""A model directory as it is written: whole or not at all.
+
+Everything goes to a temporary directory beside the target, which is renamed when it is complete.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from segre.checkpoint.reading import refusal
+from segre.checkpoint.writer import TensorWriter
+from segre.errors import CheckpointError
+
+__all__ = ["TensorWriter", "carry_along", "new_directory"]
+
+WEIGHT_FILES = (
+    *(".safetensors", ".safetensors.index.json", ".bin", ".bin.index.json", ".pt", ".pth", ".ckpt"),
+    *(".gguf", ".h5", ".h5.index.json", ".msgpack", ".msgpack.index.json", ".onnx", ".onnx_data"),
+    *(".ot", ".npz", ".tflite", ".zip", ".partial"),
+)
+OTHER_FOLDERS = {"onnx", "openvino", ".git", ".cache"}
+
+
+@contextmanager
+def new_directory(target: str | Path, inputs: Iterable[Path] = ()) -> Iterator[Path]:
+    """A temporary directory beside `target`, renamed to `target` when the block ends well.
+
+    If the block fails, nothing is left of it; if the process is killed, the next call for the
+    same target removes what was left. `target` must be new or an empty directory, and must not
+    overlap with `inputs`.
+    """
+    given = Path(target)
+    try:
+        path = _require_new(given, inputs)
+        _remove_leftovers(path)
+        temporary = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial"
+        temporary.mkdir()
+        try:
+            with _locked(temporary):
+                yield temporary
+                _sync(temporary)
+                temporary.rename(path)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        with suppress(OSError):  # the directory is complete, and some file systems cannot do this
+            _fsync(path.parent)
+    except OSError as error:
+        raise CheckpointError(f"cannot write {str(given)!r}: {error.strerror or error}") from None
+
+
+def carry_along(source: Path, folder: Path) -> list[str]:
+    """Copy what a model has besides weights: config, tokenizer and so on; gives their names.
+
+    Links to files are followed, since caches of downloads are made of them.
+    """
+    copied = []
+    for place, folders, files in os.walk(source):
+        folders[:] = sorted(set(folders) - OTHER_FOLDERS)
+        for file in sorted(files):
+            path = Path(place, file)
+            name = path.relative_to(source)
+            if file.lower().endswith(WEIGHT_FILES) or not path.is_file():
+                continue
+            try:
+                (folder / name.parent).mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, folder / name)
+            except OSError as error:
+                raise refusal(path, f"cannot be copied: {error.strerror or error}") from None
+            copied.append(str(name))
+    return copied
+
+
+def _require_new(given: Path, inputs: Iterable[Path]) -> Path:
+    """Where to write, without links; refused if that would overwrite or mix up anything."""
+    try:
+        path = given.resolve()
+    except (RuntimeError, ValueError):  # a loop of links, a name with a null byte
+        raise CheckpointError(f"cannot write {str(given)!r}: not the name of a directory") from None
+    for other in (item.resolve() for item in inputs):
+        if path == other or path in other.parents or other in path.parents:
+            raise CheckpointError(
+                f"cannot write {str(given)!r}: it overlaps with {str(other)!r}, which is read; "
+                "choose a directory elsewhere"
+            )
+    if path.exists() and (not path.is_dir() or any(path.iterdir()) or path == Path.cwd()):
+        raise CheckpointError(
+            f"cannot write {str(given)!r}: it exists; choose a new name, or an empty directory "
+            "other than the current one"
+        )
+    if not path.parent.is_dir():
+        raise CheckpointError(
+            f"cannot write {str(given)!r}: there is no directory {str(given.parent)!r}; create it"
+        )
+    return path
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove temporary directories for the same target whose processes are gone."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.(\d+)-[0-9a-f]{{8}}\.partial")
+    for other in path.parent.iterdir():
+        match = pattern.fullmatch(other.name)
+        if match and _is_abandoned(other, int(match[1])):
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def _is_abandoned(folder: Path, process: int) -> bool:
+    """Whether it is ours and nobody writes to it any more.
+
+    The lock is asked too, since a process may be out of sight in another container.
+    """
+    try:
+        status = folder.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or _runs(process):
+            return False
+        with _locked(folder) as held:
+            return held
+    except OSError:
+        return False
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Hold the lock of a directory, if nobody else does; the system frees it when we die."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held = True
+        except OSError:  # somebody else has it, or the file system has no locks
+            held = False
+        yield held
+    finally:
+        os.close(handle)
+
+
+def _sync(folder: Path) -> None:
+    for path in (*folder.rglob("*"), folder):
+        _fsync(path)
+
+
+def _fsync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,366 @@
+"""What a checkpoint is, and facts about its weights: counted by formulas, or measured.
+
+Measured are weights after norms are folded in and free choices taken off (`reduced`): they are
+what the model computes with. Layers, heads and units are counted from 1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from segre.checkpoint.dtypes import dtype_name
+from segre.checkpoint.heads import DEFICIENT, HeadGauge, free_planes
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.model import Model
+from segre.checkpoint.norms import Worn
+from segre.checkpoint.reduce import Choice, Reduced, reduced
+from segre.checkpoint.strata import duplicate_units, equal_patterns, listed
+from segre.checkpoint.units import dead_units, unit_norms
+from segre.errors import UnsupportedError
+from segre.fields.interface import Array
+from segre.fields.threads import threads_for
+from segre.finding import Finding
+from segre.geometry.progress import Progress, quiet
+from segre.geometry.redundancy import counted
+from segre.transformer.spec import Transformer
+
+DEGENERATE = 1e6  # heads with larger condition numbers are named
+WEAK = 1e-6  # units below this fraction of the median are nearly dead
+
+
+@dataclass(frozen=True)
+class Product:
+    """The product of two factors of a query head, by its singular values, largest first."""
+
+    singular_values: tuple[float, ...]
+    rank: int  # how many are not lost in rounding: larger than the roundoff of the largest
+
+    @property
+    def full(self) -> bool:
+        """Whether no rank is lacking."""
+        return self.rank == len(self.singular_values)
+
+    @property
+    def condition(self) -> float | None:
+        """The largest singular value over the smallest that is not zero; a zero has none."""
+        sigma = self.singular_values
+        if sigma[0] == 0:
+            return None
+        return sigma[0] / min(x for x in sigma if x > DEFICIENT * sigma[0])
+
+    @property
+    def norm(self) -> float:
+        """The Frobenius norm."""
+        return float(np.linalg.norm(self.singular_values))
+
+    @property
+    def stable_rank(self) -> float:
+        """The square of the Frobenius norm over that of the largest singular value."""
+        largest = self.singular_values[0]
+        return (self.norm / largest) ** 2 if largest else 0.0
+
+    def document(self) -> dict[str, Any]:
+        """As plain data; of the singular values, the first and the last."""
+        return {
+            "rank": self.rank,
+            "full_rank": len(self.singular_values),
+            "condition": self.condition,
+            "norm": self.norm,
+            "stable_rank": self.stable_rank,
+            "largest": self.singular_values[0],
+            "smallest": self.singular_values[-1],
+        }
+
+
+@dataclass(frozen=True)
+class Norms:
+    """The stored choices around the norms of a part, which the function does not see."""
+
+    gains: tuple[float, float] | None  # smallest and largest modulus of those that can be absorbed
+    shift: float | None  # the largest entry of a bias that can be absorbed
+    unseen: dict[str, float]  # share of tensors that nobody sees: its norm over the tensor's
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """How far the stored choices of a layer are from balanced ones."""
+
+    vo: float  # condition number of the basis of values, the largest over heads
+    qk: float | None  # likewise of queries and keys, where nothing turns
+    planes: float | None  # rotary planes: largest |log2| of a factor of keys against queries
+    units: float | None  # units with a free scale: largest |log2| of the factor of what they read
+    norms: Norms
+
+
+@dataclass(frozen=True)
+class Units:
+    """The hidden units of an MLP."""
+
+    count: int
+    dead: tuple[int, ...]  # write nothing at all
+    weak: tuple[int, ...]  # next to nothing, against the median
+    duplicates: tuple[tuple[int, int], ...]  # read the same
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What is measured in one layer.
+
+    OV is W_O W_V of each query head. QK is W_Q' W_K: for heads that turn, at distance 0; where
+    queries and keys are normed, with the gains of both norms and without the norms themselves.
+    Biases and the constant scale of the scores are left out.
+    """
+
+    number: int
+    ov: tuple[Product, ...]
+    qk: tuple[Product, ...]
+    gauge: Gauge
+    units: Units | None
+    special: tuple[str, ...]  # in words, where these weights have more symmetries than counted
+
+    def document(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "layer": self.number,
+            "OV": [head.document() for head in self.ov],
+            "QK": [head.document() for head in self.qk],
+            "gauge": asdict(self.gauge),
+            "units": None if self.units is None else asdict(self.units),
+            "special": list(self.special),
+        }
+
+
+@dataclass(frozen=True)
+class Info:
+    """A checkpoint: what it is, its redundant parameters as counted, its layers as measured."""
+
+    name: str  # its directory and the one above
+    family: str
+    spec: Transformer
+    stored: int  # parameters in the files, of which some may be copies or unused
+    nbytes: int
+    types: dict[str, int]  # how many numbers of each type are stored
+    files: tuple[str, ...]
+    copies: tuple[str, ...]
+    unused: tuple[str, ...]
+    roundoff: float  # of the stored types: what is smaller than the largest by this is lost
+    redundancy: Finding | None
+    uncounted: str | None  # why not, if redundancy is not counted
+    ends: dict[str, Norms]
+    layers: tuple[Layer, ...]
+
+    @property
+    def parameters(self) -> int:
+        """Distinct parameters."""
+        return self.spec.parameters
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "name": self.name,
+            "family": self.family,
+            "spec": str(self.spec),
+            "parameters": {"stored": self.stored, "distinct": self.parameters},
+            "bytes": self.nbytes,
+            "types": self.types,
+            "files": list(self.files),
+            "copies": list(self.copies),
+            "unused": list(self.unused),
+            "redundancy": self._redundancy(),
+            "measured": {
+                "roundoff": self.roundoff,
+                "ends": {part: asdict(norms) for part, norms in self.ends.items()},
+                "layers": [layer.document() for layer in self.layers],
+            },
+        }
+
+    def _redundancy(self) -> dict[str, Any]:
+        if self.redundancy is None:
+            return {"counted": False, "reason": self.uncounted}
+        found = self.redundancy.document()
+        kept = {key: found[key] for key in ("spec", "symmetries", "notes")}
+        return {"counted": True, **kept, **found.get("redundancy", {"total": 0})}
+
+
+def describe(model: Model, progress: Progress = quiet) -> Info:
+    """Count and measure; one part of the weights is in memory at a time."""
+    ends, layers = {}, []
+    roundoff = model.roundoff()
+    for done, found in enumerate(reduced(model)):
+        progress("measuring", done, len(model.parts))
+        if found.part in ("embed", "head"):
+            ends[found.part] = _norms(model.spec, found.choice.norms)
+        else:
+            with threads_for(model.spec.head):
+                layers.append(_layer(model.spec, found, roundoff))
+    store = model.store
+    types: Counter[str] = Counter()
+    for entry in store.entries.values():
+        types[dtype_name(entry.dtype)] += entry.size
+    redundancy, uncounted = _counted(model.spec)
+    return Info(
+        name="/".join(model.directory.resolve().parts[-2:]),
+        family=model.family,
+        spec=model.spec,
+        stored=store.parameters,
+        nbytes=store.nbytes,
+        types=dict(types),
+        files=tuple(dict.fromkeys(entry.file for entry in store.entries.values())),
+        copies=tuple(model.copies),
+        unused=model.unused,
+        roundoff=roundoff,
+        redundancy=redundancy,
+        uncounted=uncounted,
+        ends=ends,
+        layers=tuple(layers),
+    )
+
+
+def _counted(spec: Transformer) -> tuple[Finding | None, str | None]:
+    """Redundant parameters, as `segre dim` counts them: a language model ends with a softmax."""
+    try:
+        return counted(spec.with_output("softmax") if spec.output == "logits" else spec), None
+    except UnsupportedError as error:
+        return None, str(error)
+
+
+# --- one layer --------------------------------------------------------------------------------
+
+
+def _layer(spec: Transformer, found: Reduced, roundoff: float) -> Layer:
+    w = found.tensors
+    ov = _products(w["W_O"], w["W_V"].swapaxes(-1, -2), roundoff)
+    Q, K = w["W_Q"], w["W_K"]
+    if spec.qknorm:
+        Q, K = Q * w["normq.gain"], K * w["normk.gain"]
+    qk = _products(Q.swapaxes(-1, -2), K.swapaxes(-1, -2), roundoff)
+    units = None if spec.mlp == "none" else _units(spec, w)
+    special = [*_special_heads("OV", ov, roundoff), *_special_heads("QK", qk, roundoff)]
+    special += [*_special_patterns(spec, w), *_special_units(units)]
+    gauge = _gauge(spec, found.choice)
+    return Layer(int(found.part), ov, qk, gauge, units, tuple(special))
+
+
+def _products(left: Array, right: Array, roundoff: float) -> tuple[Product, ...]:
+    """left @ right' by query head, from factors (kv, group or 1, d, k): no d x d matrices."""
+    one, two = (np.asarray(np.linalg.qr(factor, mode="r")) for factor in (left, right))
+    sigma = np.linalg.svd(one @ two.swapaxes(-1, -2), compute_uv=False)
+    sigma = sigma.reshape(-1, sigma.shape[-1])
+    ranks = ((sigma > roundoff * sigma[:, :1]) & (sigma > 0)).sum(axis=1)
+    return tuple(Product(tuple(s.tolist()), int(r)) for s, r in zip(sigma, ranks, strict=True))
+
+
+def _gauge(spec: Transformer, choice: Choice) -> Gauge:
+    heads = choice.heads
+    assert heads is not None
+    return Gauge(
+        vo=_condition(heads.vo),
+        qk=None if heads.qk is None or spec.pos == "rope" else _condition(heads.qk),
+        planes=_planes(spec, heads),
+        units=None if choice.units is None else _largest_log(choice.units),
+        norms=_norms(spec, choice.norms),
+    )
+
+
+def _planes(spec: Transformer, heads: HeadGauge) -> float | None:
+    factors = heads.gains if spec.qknorm else heads.qk if spec.pos == "rope" else None
+    return None if factors is None else _largest_log(factors)
+
+
+def _condition(gauge: Array) -> float:
+    return float(np.linalg.cond(gauge).max())
+
+
+def _largest_log(factors: Array) -> float:
+    return float(np.abs(np.log2(np.abs(factors))).max())
+
+
+def _norms(spec: Transformer, worn: Worn) -> Norms:
+    gains = [np.abs(gain) for gain in worn.gains.values()]
+    shifts = [float(np.abs(shift).max()) for shift in worn.shifts.values()]
+    return Norms(
+        (float(min(g.min() for g in gains)), float(max(g.max() for g in gains))) if gains else None,
+        max(shifts, default=None),
+        dict(_unseen(spec, worn)),
+    )
+
+
+def _unseen(spec: Transformer, worn: Worn) -> Iterator[tuple[str, float]]:
+    """Components that were taken off tensors, over the tensors; means are of d coordinates."""
+    for name, read in worn.reads.items():
+        along = spec.d**0.5 if name == "U" else 1.0
+        yield f"W_{name}", _share(along * np.linalg.norm(read), worn.sizes[f"W_{name}"])
+    for name, write in worn.writes.items():
+        if not name.startswith("b_"):
+            yield name, _share(spec.d**0.5 * np.linalg.norm(write), worn.sizes[name])
+
+
+def _share(part: Any, whole: float) -> float:
+    return float(part) / whole if whole else 0.0
+
+
+def _units(spec: Transformer, w: Tensors) -> Units:
+    dead = dead_units(spec, w)
+    reads, writes = unit_norms(w)
+    size = reads * writes
+    if "W_gate" in w:
+        gate = (w["W_gate"] ** 2).sum(axis=1)
+        if "b_gate" in w:
+            gate = gate + w["b_gate"][:, 0] ** 2
+        size = size * np.sqrt(gate)
+    usual = 0.0 if dead.all() else float(np.median(size[~dead]))
+    weak = (size < WEAK * usual) & ~dead
+    pairs = _from_one(duplicate_units(spec, w))
+    return Units(len(size), _numbers(dead), _numbers(weak), pairs)
+
+
+def _numbers(chosen: Array) -> tuple[int, ...]:
+    return tuple((np.flatnonzero(chosen) + 1).tolist())
+
+
+# --- what is special, in words ----------------------------------------------------------------
+
+
+def _special_heads(name: str, heads: tuple[Product, ...], roundoff: float) -> Iterator[str]:
+    lacking = np.array([not head.full for head in heads])
+    if lacking.any():
+        yield f"{name} lacks rank in heads {listed(np.flatnonzero(lacking))}"
+    limit = min(DEGENERATE, 1 / roundoff)
+    worst = np.array([head.condition or 1.0 for head in heads])
+    near = (worst > limit) & ~lacking
+    if near.any():
+        yield f"{name} nearly lacks rank in heads {listed(np.flatnonzero(near))}"
+
+
+def _special_patterns(spec: Transformer, w: Tensors) -> Iterator[str]:
+    if spec.qknorm and free_planes(w).any():
+        yield f"{int(free_planes(w).sum())} rotary planes have equal gains"
+    pairs = _from_one(equal_patterns(spec, w))
+    if pairs:
+        yield f"heads {_first(pairs)} have the same attention pattern"
+
+
+def _special_units(units: Units | None) -> Iterator[str]:
+    if units is None:
+        return
+    if units.dead:
+        yield f"MLP units {listed(np.array(units.dead) - 1)} write nothing"
+    if units.weak:
+        yield f"MLP units {listed(np.array(units.weak) - 1)} write next to nothing"
+    if units.duplicates:
+        yield f"MLP units {_first(units.duplicates)} read the same"
+
+
+def _from_one(pairs: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    return tuple((i + 1, j + 1) for i, j in pairs)
+
+
+def _first(pairs: tuple[tuple[int, int], ...]) -> str:
+    """The first pair in words, and how many more there are."""
+    i, j = pairs[0]
+    return f"{i} and {j}" + (f" (and {len(pairs) - 1} more pairs)" if len(pairs) > 1 else "")

@@ -1,0 +1,203 @@
+"""The turn that takes one reduced checkpoint nearest to another: stream, heads, units.
+
+The basis of the stream comes from the tables of tokens, whose columns have names; then heads are
+assigned to heads by the inner products of what they compute, and their bases turned (Procrustes);
+then units to units. For copies of one function every step is exact. For other models each step is
+the best of its kind, given the steps before.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from segre.checkpoint.frame import centred_basis
+from segre.checkpoint.heads import free_planes, keys, planes, queries
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.turn import LayerTurn, StreamTurn, stream_freedom
+from segre.checkpoint.units import signed
+from segre.fields.interface import Array
+from segre.fields.threads import threads_for
+from segre.transformer.spec import Transformer
+
+
+def match_stream(spec: Transformer, one: Tensors, two: Tensors) -> StreamTurn:
+    """The basis in which the table `two` is nearest to `one`."""
+    freedom = stream_freedom(spec)
+    if freedom == "none":
+        return StreamTurn()
+    inner = one["tokens"] @ two["tokens"].T
+    if freedom == "orthogonal":
+        return StreamTurn(matrix=orthogonal_stream(spec, inner))
+    if freedom == "order and signs":
+        order = assignment(np.abs(inner))
+        return StreamTurn(order, np.where(inner[np.arange(spec.d), order] < 0, -1.0, 1.0))
+    best = max(
+        ((sign, assignment(sign * inner)) for sign in (1.0, -1.0)),
+        key=lambda found: found[0] * inner[np.arange(spec.d), found[1]].sum(),
+    )
+    return StreamTurn(best[1], np.full(spec.d, best[0]))
+
+
+def orthogonal_stream(spec: Transformer, inner: Array) -> Array:
+    """The best orthogonal basis for inner products of what is written (or read), (d, d)."""
+    if spec.norm == "rms":
+        return nearest_orthogonal(inner)
+    basis = centred_basis(spec.d)
+    return basis @ nearest_orthogonal(basis.T @ inner @ basis) @ basis.T + 1 / spec.d
+
+
+def stream_products(one: Tensors, two: Tensors) -> Array:
+    """Inner products of all that two parts write to the stream and read from it, (d, d)."""
+    out: Array = np.zeros(())
+    for name in one:
+        if name in ("tokens", "positions", "types", "W_O", "b_O", "W_down", "b_down"):
+            a, b = one[name], two[name].swapaxes(-1, -2)
+        elif name in ("W_Q", "W_K", "W_V", "W_gate", "W_up", "W_U", "W_T"):
+            a, b = one[name].swapaxes(-1, -2), two[name]
+        else:
+            continue
+        product = a @ b
+        out = out + product.sum(axis=tuple(range(product.ndim - 2)))
+    return out
+
+
+def stream_error(spec: Transformer, table: Array, roundoff: float) -> float:
+    """About how far rounding of the table turns the basis that it determines."""
+    if stream_freedom(spec) != "orthogonal":
+        return 0.0
+    inner = table @ table.T
+    if spec.norm == "layer":
+        basis = centred_basis(spec.d)
+        inner = basis.T @ inner @ basis
+    smallest = np.sqrt(max(np.linalg.eigvalsh(inner)[0], 0.0))
+    typical = np.linalg.norm(table) / np.sqrt(table.size)
+    return float(min(1.0, 2 * roundoff * typical * np.sqrt(spec.d) / max(smallest, 1e-300)))
+
+
+def match_transform(one: Tensors, two: Tensors) -> Array:
+    """The order in which the units of an untied transform are nearest."""
+    return assignment(one["W_T"] @ two["W_T"].T + one["W_U"].T @ two["W_U"])
+
+
+def match_layer(spec: Transformer, one: Tensors, two: Tensors) -> LayerTurn:
+    """Order and bases of heads and units in which the layer `two` is nearest to `one`."""
+    out = LayerTurn.identity(spec)
+    likeness = _values(one, two) + _scores(spec, one, two)  # (kv, kv, group, group)
+    within = np.array([[assignment(pair) for pair in row] for row in likeness])
+    best = np.take_along_axis(likeness, within[..., None], axis=-1).sum(axis=(-1, -2))
+    out.heads = assignment(best)
+    out.queries = within[np.arange(spec.kv), out.heads]
+    out.apply(two := dict(two))
+    out.vo = nearest_orthogonal(
+        one["W_V"][:, 0] @ two["W_V"][:, 0].swapaxes(-1, -2)
+        + (one["W_O"].swapaxes(-1, -2) @ two["W_O"]).sum(axis=1)
+    )
+    out.qk = _match_scores(spec, one, two)
+    if spec.ff:
+        out.units, out.signs = _match_units(spec, one, two)
+    return out
+
+
+def nearest_orthogonal(inner: Array) -> Array:
+    """The orthogonal matrix G with the largest trace of G' inner: nearest to take two to one."""
+    with threads_for(inner.shape[-1]):
+        a, _, bh = np.linalg.svd(inner)
+        return np.asarray(a @ bh)
+
+
+def assignment(gain: Array) -> Array:
+    """The column of each row, all different, with the largest sum."""
+    best = gain.argmax(axis=1)
+    if len(np.unique(best)) == len(best):  # the best column of each row: nothing to trade
+        return np.asarray(best)
+    return np.asarray(linear_sum_assignment(gain, maximize=True)[1])
+
+
+# --- likeness of heads, between -1 and 1 for each product ----------------------------------------
+
+
+def _values(one: Tensors, two: Tensors) -> Array:
+    """Inner products of values through outputs, (kv, kv, group, group), by their norms."""
+    V = np.einsum("ivd,jwd->ijvw", one["W_V"][:, 0], two["W_V"][:, 0], optimize=True)
+    out = np.empty((*V.shape[:2], one["W_O"].shape[1], two["W_O"].shape[1]))
+    for i in range(len(V)):
+        written = np.einsum("adv,jbdw->jabvw", one["W_O"][i], two["W_O"], optimize=True)
+        out[i] = np.einsum("jabvw,jvw->jab", written, V[i], optimize=True)
+    return out / _outer(_sizes(one["W_O"], one["W_V"]), _sizes(two["W_O"], two["W_V"]))
+
+
+def _sizes(W_O: Array, W_V: Array) -> Array:
+    gram = W_V[:, 0] @ W_V[:, 0].swapaxes(-1, -2)
+    return np.asarray(
+        np.sqrt(np.einsum("hgdv,hgdw,hvw->hg", W_O, W_O, gram, optimize=True).clip(0))
+    )
+
+
+def _outer(one: Array, two: Array) -> Array:
+    out = one[:, None, :, None] * two[None, :, None, :]
+    return np.where(out > 0, out, 1.0)
+
+
+def _scores(spec: Transformer, one: Tensors, two: Tensors) -> Array:
+    """Likewise for queries and keys."""
+    if spec.pos != "rope":
+        turned = [({"W_O": queries(w).swapaxes(-1, -2), "W_V": w["W_K"]}) for w in (one, two)]
+        return _values(turned[0], turned[1])
+    q1, q2, k1, k2 = (planes(x) for x in (queries(one), queries(two), keys(one), keys(two)))
+    k = np.einsum("ipd,jpd->ijp", np.conj(k1[:, 0]), k2[:, 0], optimize=True)
+    out = np.empty((len(q1), len(q2), q1.shape[1], q2.shape[1]))
+    for i in range(len(q1)):
+        q = np.einsum("apd,jbpd->jabp", q1[i], np.conj(q2), optimize=True)
+        out[i] = np.einsum("jabp,jp->jab", q, k[i], optimize=True).real
+    return out / _outer(_plane_sizes(q1, k1), _plane_sizes(q2, k2))
+
+
+def _plane_sizes(q: Array, k: Array) -> Array:
+    size = (np.abs(q) ** 2).sum(axis=-1) * (np.abs(k) ** 2).sum(axis=-1)
+    return np.asarray(np.sqrt(size.sum(axis=-1)))
+
+
+def _match_scores(spec: Transformer, one: Tensors, two: Tensors) -> Array:
+    if spec.pos != "rope":
+        return nearest_orthogonal(
+            one["W_K"][:, 0] @ two["W_K"][:, 0].swapaxes(-1, -2)
+            + (queries(one) @ queries(two).swapaxes(-1, -2)).sum(axis=1)
+        )
+    inner = sum(
+        (planes(x) * np.conj(planes(y))).sum(axis=(1, 3))
+        for x, y in ((queries(one), queries(two)), (keys(one), keys(two)))
+    )
+    size = np.abs(inner)
+    phases = np.where(size > 0, inner / np.where(size > 0, size, 1), 1)
+    if spec.qknorm:
+        half = np.where(inner.real < 0, -1.0, 1.0)
+        phases = np.where(free_planes(one) & free_planes(two), phases, half)
+    return np.asarray(phases, complex)
+
+
+# --- units --------------------------------------------------------------------------------------
+
+
+def _match_units(spec: Transformer, one: Tensors, two: Tensors) -> tuple[Array, Array]:
+    """Order and signs: units are alike if they read alike and write alike."""
+
+    def inner(name: str) -> Array:
+        both = [_unit_rows(w, name).astype(np.float32) for w in (one, two)]
+        return np.asarray(both[0] @ both[1].T)
+
+    up, down = inner("up"), inner("down")
+    if signed(spec):  # scales and signs cancel in the product
+        likeness = up * down + inner("gate")
+        order = assignment(likeness)
+        return order, np.where(up[np.arange(spec.ff), order] < 0, -1.0, 1.0)
+    return assignment(up + down), np.ones(spec.ff)
+
+
+def _unit_rows(w: Tensors, name: str) -> Array:
+    """What every unit reads (with its bias) or writes, as rows of length 1."""
+    rows = w["W_down"].T if name == "down" else w[f"W_{name}"]
+    if f"b_{name}" in w and name != "down":
+        rows = np.concatenate([rows, w[f"b_{name}"]], axis=1)
+    size = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(size > 0, size, 1)

@@ -1,0 +1,211 @@
+"""A checkpoint as an architecture with weights: parts read one at a time, in double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from ml_dtypes import finfo
+
+from segre.checkpoint.folder import carry_along, new_directory
+from segre.checkpoint.layout import BUFFERS, PREFIX, UNUSED, Held, Tensors, layout
+from segre.checkpoint.store import Entry, Store
+from segre.checkpoint.writer import TensorWriter
+from segre.errors import CheckpointError
+from segre.families import from_config
+from segre.fields.interface import Array
+from segre.transformer.spec import Transformer
+
+Progress = Callable[[str, int, int], None]
+
+
+def no_progress(_stage: str, _done: int, _total: int) -> None:
+    """Say nothing."""
+
+
+@dataclass
+class Model:
+    """An opened checkpoint. The function meant is its hidden states, or its logits."""
+
+    store: Store
+    family: str
+    spec: Transformer
+    held: dict[str, list[Held]]
+    copies: dict[str, str] = field(default_factory=dict)  # tied tensors that are stored twice
+    carried: tuple[str, ...] = ()  # constants beside the weights
+    unused: tuple[str, ...] = ()  # tensors that the class of the config does not have
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: str | Path) -> Iterator[Model]:
+        """The checkpoint in a directory, checked against what its config says."""
+        with Store.open(path) as store:
+            yield described(store)
+
+    @property
+    def directory(self) -> Path:
+        """Where it is."""
+        return self.store.directory
+
+    @property
+    def parts(self) -> list[str]:
+        """embed, 1, 2, ..., head: those that have tensors."""
+        return [part for part, held in self.held.items() if held]
+
+    def part(self, part: str, names: Iterable[str] | None = None) -> Tensors:
+        """The tensors of a part, or those of them that are named, in double precision."""
+        wanted = None if names is None else set(names)
+        out: Tensors = {}
+        for held in self.held[part]:
+            if wanted is None or wanted & set(held.names):
+                found = held.unpack(self.store.read(held.file))
+                out |= {n: x for n, x in found.items() if wanted is None or n in wanted}
+        return out
+
+    def roundoff(self) -> float:
+        """The largest relative rounding error of the types in which weights are stored."""
+        types = {
+            self.store.entries[held.file].dtype for part in self.held.values() for held in part
+        }
+        return max(unit_roundoff(dtype) for dtype in types)
+
+
+def unit_roundoff(dtype: np.dtype) -> float:
+    """Half the distance from 1 to the next number of a type.
+
+    >>> unit_roundoff(np.dtype("float32")) == 2.0**-24
+    True
+    """
+    return float(finfo(dtype).eps) / 2  # type: ignore[no-untyped-call]
+
+
+def described(store: Store, *, compare: bool = True) -> Model:
+    """The store as a model; refuses tensors that are missing, left over, or of another shape.
+
+    `compare` makes sure that tied tensors that are stored twice agree.
+    """
+    name = str(store.directory)
+    spec = from_config(store.config, f"{name}/config.json")
+    family = str(store.config["model_type"])
+    if spec.output == "softmax":
+        spec = spec.with_output("logits")
+    model = Model(store, family, spec, layout(spec, family))
+    left = dict(store.entries)
+    for part, every in model.held.items():
+        model.held[part] = [_found(model, held, left, name) for held in every]
+    model.copies = _copies(model, left, compare)
+    model.carried = _take(left, lambda key: key.endswith(BUFFERS))
+    model.unused = _take(left, lambda key: key.removeprefix(PREFIX[family]).startswith(UNUSED))
+    if left:
+        raise CheckpointError(
+            f"checkpoint {name!r}: tensor {min(left)!r} is not part of a {family} model of class "
+            f"{_class(store)}; allowed: the tensors of that class"
+        )
+    return model
+
+
+def _take(left: dict[str, Entry], chosen: Callable[[str], bool]) -> tuple[str, ...]:
+    found = tuple(key for key in left if chosen(key))
+    for key in found:
+        del left[key]
+    return found
+
+
+def _class(store: Store) -> str:
+    named = store.config.get("architectures")
+    return str(named[0]) if isinstance(named, list) and named else "(not named in config.json)"
+
+
+def _found(model: Model, held: Held, left: dict[str, Entry], name: str) -> Held:
+    """A tensor under the name that the file has for it."""
+    for file in _names(held.file, PREFIX[model.family]):
+        entry = left.pop(file, None)
+        if entry is None:
+            continue
+        if entry.shape != held.stored_shape:
+            raise CheckpointError(
+                f"checkpoint {name!r}: tensor {file!r} is {list(entry.shape)}, but config.json "
+                f"says {list(held.stored_shape)}"
+            )
+        if entry.dtype.kind not in "fV":
+            raise CheckpointError(
+                f"checkpoint {name!r}: tensor {file!r} is of type {entry.dtype}; allowed: floats"
+            )
+        return replace(held, file=file)
+    raise CheckpointError(f"checkpoint {name!r}: tensor {held.file!r} is missing")
+
+
+def _names(file: str, prefix: str) -> Iterator[str]:
+    """The names under which files have had a tensor, newest first."""
+    yield file
+    bare = file.removeprefix(prefix)
+    old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    older = [bare.replace(now, then) for now, then in old.items() if now in bare]
+    yield bare
+    for name in older:
+        yield prefix + name
+        yield name
+    if bare == "cls.predictions.bias":
+        yield "cls.predictions.decoder.bias"
+
+
+def _copies(model: Model, left: dict[str, Entry], compare: bool) -> dict[str, str]:
+    """Tied tensors that are in the files twice; they must agree."""
+    where = {n: held.file for every in model.held.values() for held in every for n in held.names}
+    pairs = {"cls.predictions.decoder.bias": "b_U"}
+    if model.spec.tied:
+        pairs |= dict.fromkeys(("lm_head.weight", "cls.predictions.decoder.weight"), "tokens")
+    out = {}
+    for file, original in pairs.items():
+        if file not in left or original not in where:
+            continue
+        del left[file]
+        out[file] = where[original]
+        if compare:
+            _require_equal(model.store, file, where[original])
+    return out
+
+
+def _require_equal(store: Store, one: str, two: str) -> None:
+    a, b = store.raw(one), store.raw(two)
+    if a.shape != b.shape or a.dtype != b.dtype or not np.array_equal(bits(a), bits(b)):
+        raise CheckpointError(
+            f"checkpoint {str(store.directory)!r}: config.json says that {one!r} and {two!r} are "
+            "tied, but they differ"
+        )
+
+
+def bits(stored: Array) -> Array:
+    """A stored tensor as unsigned integers, to compare number by number."""
+    return stored.view(np.dtype(f"u{stored.dtype.itemsize}"))
+
+
+class Saving:
+    """Writes a model directory like a given one, part by part."""
+
+    def __init__(self, model: Model, writer: TensorWriter) -> None:
+        self.model, self.writer = model, writer
+
+    def part(self, part: str, tensors: Tensors) -> None:
+        """Write the tensors of a part, rounded to the types they are stored in."""
+        again = {original: file for file, original in self.model.copies.items()}
+        for held in self.model.held[part]:
+            packed: Array = held.pack(tensors)
+            self.writer.write(held.file, packed)
+            if held.file in again:
+                self.writer.write(again[held.file], packed)
+
+
+@contextmanager
+def saving(model: Model, target: str | Path, inputs: Iterable[Path] = ()) -> Iterator[Saving]:
+    """A new model directory with the types, files and tokenizer of `model`; whole or not at all."""
+    with new_directory(target, [model.directory, *inputs]) as folder:
+        carry_along(model.directory, folder)
+        kept = [e for name, e in model.store.entries.items() if name not in model.unused]
+        with TensorWriter(folder, kept, model.store.metadata, model.store.index) as writer:
+            for name in model.carried:
+                writer.copy(name, model.store)
+            yield Saving(model, writer)

@@ -1,0 +1,141 @@
+"""A random point of the fiber of a checkpoint: all free choices drawn, with bounded conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from segre.checkpoint.frame import centred_basis
+from segre.checkpoint.heads import HeadGauge, free_planes
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.model import Model
+from segre.checkpoint.norms import Worn
+from segre.checkpoint.reduce import Choice, Restore, reduced
+from segre.checkpoint.turn import LayerTurn, StreamTurn, stream_freedom
+from segre.checkpoint.units import DEGREE, scaled, signed
+from segre.fields.interface import Array
+from segre.transformer.spec import Transformer
+
+SPREAD = 0.7  # factors lie between exp(-SPREAD) and exp(SPREAD)
+
+
+def moved_parts(model: Model, seed: int) -> Iterator[tuple[str, Tensors]]:
+    """The parts of a checkpoint at a random point of its fiber."""
+    spec, draw = model.spec, Draw(np.random.default_rng(seed))
+    stream = draw.stream(spec)
+    restore = Restore(spec, stream)
+    for found in reduced(model):
+        w = found.tensors
+        stream.apply(spec, found.part, w)
+        if found.part not in ("embed", "head"):
+            draw.layer(spec, w).apply(w)
+        restore.part(found, draw.choice(spec, w, found.choice))
+        yield found.part, w
+
+
+class Draw:
+    """Random choices."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+
+    def factors(self, shape: int | tuple[int, ...]) -> Array:
+        """Positive factors."""
+        return np.exp(self.rng.uniform(-SPREAD, SPREAD, shape))
+
+    def signs(self, shape: int | tuple[int, ...]) -> Array:
+        """Signs."""
+        return self.rng.choice([-1.0, 1.0], shape)
+
+    def orthogonal(self, count: int, n: int) -> Array:
+        """Orthogonal matrices (count, n, n), evenly distributed."""
+        q, r = np.linalg.qr(self.rng.standard_normal((count, n, n)))
+        return np.asarray(q * np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None])
+
+    def invertible(self, count: int, n: int) -> Array:
+        """Invertible matrices (count, n, n) with condition number at most exp(2 SPREAD)."""
+        scaled = self.orthogonal(count, n) * self.factors((count, 1, n))
+        return scaled @ self.orthogonal(count, n)
+
+    def stream(self, spec: Transformer) -> StreamTurn:
+        """A basis of the stream, of those that are free."""
+        freedom, d = stream_freedom(spec), spec.d
+        transform = None
+        if spec.transform and not spec.tied:
+            transform = self.rng.permutation(d)
+        if freedom == "none":
+            return StreamTurn(transform=transform)
+        if freedom == "orthogonal":
+            if spec.norm == "rms":
+                return StreamTurn(matrix=self.orthogonal(1, d)[0])
+            basis = centred_basis(d)
+            matrix = basis @ self.orthogonal(1, d - 1)[0] @ basis.T + 1 / d
+            return StreamTurn(matrix=matrix, transform=transform)
+        signs = self.signs(d) if freedom == "order and signs" else np.full(d, self.signs(1)[0])
+        return StreamTurn(self.rng.permutation(d), signs, transform=transform)
+
+    def layer(self, spec: Transformer, w: Tensors) -> LayerTurn:
+        """An order and bases of heads and units."""
+        out = LayerTurn.identity(spec)
+        out.heads = self.rng.permutation(spec.kv)
+        out.queries = self.rng.permuted(out.queries, axis=1)
+        out.vo = self.orthogonal(spec.kv, spec.dv)
+        if spec.pos == "rope":
+            shape = (spec.kv, spec.head // 2)
+            out.qk = np.exp(1j * self.rng.uniform(0, 2 * np.pi, shape))
+            if spec.qknorm:
+                out.qk = np.where(free_planes(w), out.qk, self.signs(shape))
+        else:
+            out.qk = self.orthogonal(spec.kv, spec.head)
+        if spec.ff:
+            out.units = self.rng.permutation(spec.ff)
+            out.signs = self.signs(spec.ff) if signed(spec) else np.ones(spec.ff)
+        return out
+
+    def choice(self, spec: Transformer, w: Tensors, like: Choice) -> Choice:
+        """Choices of the kinds that `like` has; sizes in proportion to the weights."""
+        out = Choice(self.worn(w, like.norms))
+        if like.heads is not None:
+            out.heads = self.heads(spec, like.heads)
+        if like.units is not None:
+            out.units = self.factors(spec.ff) ** (1 / DEGREE.get(spec.mlp, 1))
+        assert (out.units is not None) == (like.units is not None and scaled(spec))
+        return out
+
+    def worn(self, w: Tensors, like: Worn) -> Worn:
+        """Gains, shifts, means and biases."""
+        out = Worn()
+        for norm, gain in like.gains.items():
+            out.gains[norm] = self.factors(gain.shape) * self.signs(gain.shape)
+        for norm, shift in like.shifts.items():
+            out.shifts[norm] = self.rng.uniform(0.1, 0.3, shift.shape)
+            if norm in out.gains:  # so that shift/gain does not cancel
+                out.shifts[norm] *= np.sign(out.gains[norm])
+        for name, read in like.reads.items():
+            out.reads[name] = self.offsets(read.shape, w[f"W_{name}"])
+        for name, write in like.writes.items():
+            out.writes[name] = self.offsets(write.shape, w[name])
+        for name, bias in like.biases.items():
+            out.biases[name] = self.offsets(bias.shape, w[f"W_{name[-1]}"])
+        for name, shift in like.tables.items():
+            out.tables[name] = self.offsets(shift.shape, w[name])
+        return out
+
+    def offsets(self, shape: tuple[int, ...], of: Array) -> Array:
+        """Offsets of about the size of the entries of a tensor."""
+        return self.rng.standard_normal(shape) * float(np.sqrt((of**2).mean()))
+
+    def heads(self, spec: Transformer, like: HeadGauge) -> HeadGauge:
+        """Factors of heads."""
+        out = HeadGauge(self.invertible(spec.kv, spec.dv))
+        if like.bias is not None:
+            out.bias = self.rng.standard_normal(like.bias.shape) * np.abs(like.bias).max()
+        if spec.qknorm:
+            out.gains = self.factors(spec.head // 2)
+            out.signs = (self.signs((spec.head, 1)), self.signs((spec.head, 1)))
+        elif spec.pos == "rope":
+            out.qk = self.factors((spec.kv, spec.head // 2)).astype(complex)
+        else:
+            out.qk = self.invertible(spec.kv, spec.head)
+        return out

@@ -1,0 +1,411 @@
+"""Gains, shifts, means and biases that the function does not see: taken off, and put back.
+
+What a norm multiplies or adds, its readers can do. What lies along the one direction that a
+LayerNorm does not see, writers need not write, and what its output never has (it is orthogonal to
+1/gain) readers need not read. Biases of keys cancel in softmax where nothing turns; biases of
+values pass through it unchanged. `take_off` chooses the least of all these (docs/checkpoints.md);
+`put_on` is its inverse, for any choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from segre.checkpoint.layout import Tensors
+from segre.fields.interface import Array
+from segre.transformer.spec import Transformer
+
+READERS = {"norm1": ("Q", "K", "V"), "norm2": ("gate", "up")}
+WRITERS = {"norm1": "O", "norm2": "down"}
+TINY = 1e-6  # gains below this fraction of the largest are not divided by
+
+
+@dataclass
+class Stream:
+    """What the last norm of a post-norm stream left: its gain, and the shift taken off it."""
+
+    gain: Array | None = None
+    shift: Array | None = None
+    scale: Array | None = None  # a gain of the stream that its only reader, a transform, absorbs
+    tables: Array | None = None  # directions in which tokens shift against positions
+
+
+@dataclass
+class Worn:
+    """The free choices of one part: any values give the same function."""
+
+    gains: Tensors = field(default_factory=dict)  # by norm
+    shifts: Tensors = field(default_factory=dict)  # by norm
+    reads: Tensors = field(default_factory=dict)  # by reader, along what it never sees
+    writes: Tensors = field(default_factory=dict)  # by writer, along what nobody sees
+    biases: Tensors = field(default_factory=dict)  # b_K, b_V
+    tables: Tensors = field(default_factory=dict)  # shifts between tables
+    sizes: dict[str, float] = field(default_factory=dict)  # of stored tensors, for rounding errors
+    slack: float = 0.0
+
+    def measure(self, name: str, tensor: Array, more: Any = 0.0) -> None:
+        """Record the size of a tensor, and of what is added to it: rounding acts on both."""
+        before = self.sizes.get(name, 0.0)
+        self.sizes[name] = max(before, float(np.linalg.norm(tensor)) + float(more))
+
+    def mean(self, of: Array, axis: int) -> Array:
+        """The mean along an axis; none where it is no more than rounding makes it."""
+        return self._none(of.mean(axis=axis, keepdims=True), of, axis, 1 / of.shape[axis])
+
+    def component(self, of: Array, direction: Array) -> Array:
+        """What rows have along a direction; none where it is no more than rounding makes it."""
+        return self._none(of @ direction, of, -1, float(np.abs(direction).max()))
+
+    def _none(self, found: Array, of: Array, axis: int, by: float) -> Array:
+        size = np.linalg.norm(of, axis=axis, keepdims=True)
+        return np.where(np.abs(found) <= self.slack * by * size, 0.0, found)
+
+
+def take_off(
+    spec: Transformer,
+    part: str,
+    w: Tensors,
+    stream: Stream,
+    slack: float = 0.0,
+) -> Worn:
+    """Reduce a part in place; `stream` is carried from part to part.
+
+    Means and components that are less than `slack` times what they are of count as none.
+    """
+    worn = Worn(slack=slack)
+    if part == "embed":
+        _tables_off(spec, w, worn, stream.tables)
+        if "norm.bias" in w:
+            stream.gain, stream.shift = w["norm.gain"], _off(w, worn, "norm")
+    elif part == "head":
+        _head_off(spec, w, worn, stream)
+    else:
+        for norm in READERS:
+            if norm == "norm2" and spec.mlp == "none":
+                continue
+            _sublayer_off(spec, w, worn, stream, norm, last=part == str(spec.layers))
+    return worn
+
+
+def put_on(spec: Transformer, part: str, w: Tensors, worn: Worn, stream: Stream) -> None:
+    """Inverse of `take_off`, with free choices of one's own."""
+    if part == "embed":
+        if "norm.bias" in w:
+            stream.gain, stream.shift = w["norm.gain"], _on(w, worn, "norm")
+        _tables_on(spec, w, worn, stream.tables)
+    elif part == "head":
+        _head_on(spec, w, worn, stream)
+    else:
+        for norm in READERS:
+            if norm == "norm2" and spec.mlp == "none":
+                continue
+            _sublayer_on(spec, w, worn, stream, norm, last=part == str(spec.layers))
+
+
+def usable(gain: Array) -> Array:
+    """A gain to divide by: 1 where it is next to nothing."""
+    return np.where(np.abs(gain) > TINY * np.abs(gain).max(), gain, 1.0)
+
+
+# --- attention and MLP ------------------------------------------------------------------------
+
+
+def _sublayer_off(
+    spec: Transformer, w: Tensors, worn: Worn, stream: Stream, norm: str, *, last: bool
+) -> None:
+    readers = [name for name in READERS[norm] if f"W_{name}" in w]
+    if spec.place == "post":
+        gain, shift = None, stream.shift
+    else:
+        gain = worn.gains[norm] = w[f"{norm}.gain"].copy()
+        shift = _off(w, worn, norm) if spec.norm_bias else None
+        w[f"{norm}.gain"] = np.ones_like(gain)
+    unseen = _unseen(spec, stream)
+    for name in readers:
+        W = w[f"W_{name}"]
+        if shift is not None:
+            worn.measure(f"b_{name}", w[f"b_{name}"], np.linalg.norm(W) * np.linalg.norm(shift))
+            w[f"b_{name}"] = w[f"b_{name}"] + W @ shift
+        if gain is not None:
+            W = w[f"W_{name}"] = W * gain.T
+        worn.measure(f"W_{name}", W)
+        if unseen is not None:
+            worn.reads[name] = worn.component(W, unseen)
+            w[f"W_{name}"] = W - worn.reads[name] * unseen.T
+            worn.measure(f"W_{name} left", w[f"W_{name}"])
+    if norm == "norm1":
+        _attention_biases_off(spec, w, worn)
+    if spec.place == "post" and stream.shift is not None:
+        bias = f"b_{WRITERS[norm]}"
+        worn.measure(bias, w[bias], np.linalg.norm(stream.shift))
+        w[bias] = w[bias] + stream.shift
+    _writer_off(spec, w, worn, WRITERS[norm])
+    if spec.place == "post":
+        post = f"post{norm[-1]}"
+        stream.gain = w[f"{post}.gain"]
+        visible = last and norm == "norm2" and spec.output == "hidden"
+        stream.shift = w[f"{post}.bias"] if visible else _off(w, worn, post)
+        if last and norm == "norm2" and spec.transform:
+            stream.scale = worn.gains[post] = stream.gain.copy()
+            stream.gain = w[f"{post}.gain"] = np.ones_like(stream.gain)
+
+
+def _sublayer_on(
+    spec: Transformer, w: Tensors, worn: Worn, stream: Stream, norm: str, *, last: bool
+) -> None:
+    readers = [name for name in READERS[norm] if f"W_{name}" in w]
+    before = stream.shift
+    unseen = _unseen(spec, stream)
+    if spec.place == "post":
+        post = f"post{norm[-1]}"
+        stream.gain = w[f"{post}.gain"]
+        visible = last and norm == "norm2" and spec.output == "hidden"
+        stream.shift = w[f"{post}.bias"] if visible else _on(w, worn, post)
+        if last and norm == "norm2" and spec.transform:
+            stream.scale = w[f"{post}.gain"] = usable(worn.gains[post])
+    _writer_on(spec, w, worn, WRITERS[norm])
+    if spec.place == "post" and before is not None:
+        bias = f"b_{WRITERS[norm]}"
+        w[bias] = w[bias] - before
+    if norm == "norm1":
+        _attention_biases_on(spec, w, worn)
+    gain = shift = None
+    if spec.place == "post":
+        shift = before
+    else:
+        gain = usable(worn.gains[norm])
+        w[f"{norm}.gain"] = gain.copy()
+        shift = _on(w, worn, norm) if spec.norm_bias else None
+    for name in readers:
+        W = w[f"W_{name}"]
+        if unseen is not None:
+            W = W + worn.reads[name] * unseen.T
+        if gain is not None:
+            W = W / gain.T
+        w[f"W_{name}"] = W
+        if shift is not None:
+            w[f"b_{name}"] = w[f"b_{name}"] - W @ shift
+
+
+def _unseen(spec: Transformer, stream: Stream) -> Array | None:
+    """The direction, of length 1, to which all that readers read is orthogonal (once shifted)."""
+    if spec.norm != "layer":
+        return None
+    if spec.place == "post":
+        assert stream.gain is not None
+        return away_from(stream.gain)
+    return np.full((spec.d, 1), spec.d**-0.5)
+
+
+def away_from(gain: Array) -> Array:
+    """The direction 1/gain, of length 1, in the limit where gains vanish."""
+    zero = gain == 0
+    if zero.any():
+        first = np.zeros_like(gain)
+        first[np.argmax(zero)] = 1.0
+        return first
+    return (1 / gain) / np.linalg.norm(1 / gain)
+
+
+def _attention_biases_off(spec: Transformer, w: Tensors, worn: Worn) -> None:
+    if "b_K" in w and spec.pos != "rope":
+        worn.biases["b_K"] = w["b_K"]
+        w["b_K"] = np.zeros_like(w["b_K"])
+    if "b_V" in w and "b_O" in w:
+        worn.biases["b_V"] = w["b_V"]
+        carried = np.linalg.norm(w["W_O"]) * np.linalg.norm(w["b_V"])
+        worn.measure("b_O", w["b_O"], carried)
+        w["b_O"] = w["b_O"] + (w["W_O"] @ w["b_V"]).sum(axis=(0, 1))
+        w["b_V"] = np.zeros_like(w["b_V"])
+
+
+def _attention_biases_on(spec: Transformer, w: Tensors, worn: Worn) -> None:
+    if "b_K" in w and spec.pos != "rope":
+        w["b_K"] = worn.biases["b_K"]
+    if "b_V" in w and "b_O" in w:
+        w["b_V"] = worn.biases["b_V"]
+        w["b_O"] = w["b_O"] - (w["W_O"] @ w["b_V"]).sum(axis=(0, 1))
+
+
+def _writer_off(spec: Transformer, w: Tensors, worn: Worn, name: str) -> None:
+    for letter in "Wb":
+        key = f"{letter}_{name}"
+        if key in w:
+            worn.measure(key, w[key])
+            if spec.norm == "layer":
+                worn.writes[key] = worn.mean(w[key], -2)
+                w[key] = w[key] - worn.writes[key]
+                worn.measure(f"{key} left", w[key])
+
+
+def _writer_on(spec: Transformer, w: Tensors, worn: Worn, name: str) -> None:
+    for letter in "Wb":
+        key = f"{letter}_{name}"
+        if key in w and spec.norm == "layer":
+            w[key] = w[key] + worn.writes[key]
+
+
+def _off(w: Tensors, worn: Worn, norm: str) -> Array:
+    shift = worn.shifts[norm] = w[f"{norm}.bias"]
+    w[f"{norm}.bias"] = np.zeros_like(shift)
+    return shift
+
+
+def _on(w: Tensors, worn: Worn, norm: str) -> Array:
+    w[f"{norm}.bias"] = worn.shifts[norm]
+    return worn.shifts[norm]
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+def shiftable(spec: Transformer, head: Tensors) -> Array | None:
+    """Directions, as orthonormal columns, along which all tokens shift against all positions."""
+    if spec.pos != "learned":
+        return None
+    if not spec.tied:
+        return np.eye(spec.d)
+    if spec.transform and spec.outbias:  # the norm's output is orthogonal to this direction
+        return away_from(head["normT.gain"])
+    return None
+
+
+def _tables_off(spec: Transformer, w: Tensors, worn: Worn, shifts: Array | None) -> None:
+    for name in ("tokens", "positions", "types"):
+        if name in w:
+            worn.measure(name, w[name])
+    for name in _centred(spec, w):
+        worn.writes[name] = worn.mean(w[name], 0)
+        w[name] = w[name] - worn.writes[name]
+    if "types" in w:
+        mean = worn.mean(w["types"], 1)
+        worn.tables["types"] = mean
+        w["types"] = w["types"] - mean
+        w["positions"] = w["positions"] + mean
+    if shifts is not None:
+        by = worn.tables["positions"] = _along(spec, w, worn, shifts)
+        w["positions"] = w["positions"] - _written(spec, shifts) @ by
+        w["tokens"] = w["tokens"] + shifts @ by
+
+
+def _tables_on(spec: Transformer, w: Tensors, worn: Worn, shifts: Array | None) -> None:
+    if shifts is not None:
+        by = worn.tables["positions"]
+        w["positions"] = w["positions"] + _written(spec, shifts) @ by
+        w["tokens"] = w["tokens"] - shifts @ by
+    if "types" in w:
+        w["types"] = w["types"] + worn.tables["types"]
+        w["positions"] = w["positions"] - worn.tables["types"]
+    for name in _centred(spec, w):
+        w[name] = w[name] + worn.writes[name]
+
+
+def _written(spec: Transformer, shifts: Array) -> Array:
+    """What a LayerNorm sees of shifts."""
+    return shifts - shifts.mean(axis=0) if spec.norm == "layer" and spec.tied else shifts
+
+
+def _along(spec: Transformer, w: Tensors, worn: Worn, shifts: Array) -> Array:
+    """By how much to shift for the mean of the positions to vanish, as far as it can."""
+    if not spec.tied:  # any shift is free
+        return worn.mean(w["positions"], 1)
+    written = _written(spec, shifts)
+    size = float((written**2).sum())
+    if size < 1e-20:  # equal gains: nobody sees the shift of the tokens
+        return -worn.mean(shifts.T @ w["tokens"], 1)
+    return worn.mean(written.T @ w["positions"] / size, 1)
+
+
+def _centred(spec: Transformer, w: Tensors) -> Iterator[str]:
+    """Tables whose mean over the stream's coordinates a LayerNorm removes at once."""
+    if spec.norm == "layer":
+        for name in ("tokens", "positions", "types"):
+            if name in w and not (name == "tokens" and spec.tied):
+                yield name
+
+
+# --- the head ---------------------------------------------------------------------------------
+
+
+def _head_off(spec: Transformer, w: Tensors, worn: Worn, stream: Stream) -> None:
+    for name in ("pool", "T"):
+        if f"W_{name}" in w:
+            assert stream.shift is not None
+            worn.measure(f"W_{name}", w[f"W_{name}"])
+            carried = np.linalg.norm(w[f"W_{name}"]) * np.linalg.norm(stream.shift)
+            worn.measure(f"b_{name}", w[f"b_{name}"], carried)
+            unseen = _unseen(spec, stream)
+            if name == "T":
+                assert stream.scale is not None
+                w["b_T"] = w["b_T"] + w["W_T"] @ stream.shift
+                w["W_T"] = w["W_T"] * stream.scale.T
+            if unseen is not None:
+                W = w[f"W_{name}"]
+                seen = worn.reads[name] = worn.component(W, unseen)
+                w[f"W_{name}"] = W - seen * unseen.T
+                if name == "pool":  # the last norm keeps its bias: hidden states are the output
+                    w["b_pool"] = w["b_pool"] + seen * (unseen.T @ stream.shift)
+    if spec.output == "hidden":
+        return
+    norm = "normT" if spec.transform else "norm"
+    if spec.transform:
+        table = w["W_U"] if "W_U" in w else w["tokens"].T
+        carried = np.linalg.norm(table) * np.linalg.norm(w["normT.bias"])
+        worn.measure("b_U", w["b_U"], carried)
+        w["b_U"] = w["b_U"] + table @ _off(w, worn, "normT")
+    if spec.tied:
+        return
+    gain = worn.gains[norm] = w[f"{norm}.gain"].copy()
+    offset = None
+    if spec.norm_bias and not spec.transform:
+        offset = w["W_U"] @ w["norm.bias"]
+        worn.shifts["norm"] = w["norm.bias"]
+    w[f"{norm}.gain"] = np.ones_like(gain)
+    w["W_U"] = w["W_U"] * gain.T
+    worn.measure("W_U", w["W_U"])
+    if spec.norm == "layer":
+        worn.reads["U"] = w["W_U"].mean(axis=1, keepdims=True)
+        w["W_U"] = w["W_U"] - worn.reads["U"]
+    if offset is not None:  # logits without a bias of their own: the mean column carries it
+        w["norm.bias"] = np.ones_like(gain)
+        w["W_U"] = w["W_U"] + offset / spec.d
+
+
+def _head_on(spec: Transformer, w: Tensors, worn: Worn, stream: Stream) -> None:
+    for name in ("pool", "T"):
+        if f"W_{name}" in w:
+            assert stream.shift is not None
+            unseen = _unseen(spec, stream)
+            if unseen is not None:
+                w[f"W_{name}"] = w[f"W_{name}"] + worn.reads[name] * unseen.T
+                if name == "pool":
+                    w["b_pool"] = w["b_pool"] - worn.reads[name] * (unseen.T @ stream.shift)
+            if name == "T":
+                assert stream.scale is not None
+                w["W_T"] = w["W_T"] / stream.scale.T
+                w["b_T"] = w["b_T"] - w["W_T"] @ stream.shift
+    if spec.output == "hidden":
+        return
+    norm = "normT" if spec.transform else "norm"
+    if not spec.tied:
+        gain = usable(worn.gains[norm])
+        means = worn.reads.get("U")
+        if spec.norm_bias and not spec.transform:
+            offset = w["W_U"].sum(axis=1, keepdims=True)
+            w["W_U"] = w["W_U"] - offset / spec.d
+            shift, total = worn.shifts["norm"], float((worn.shifts["norm"] / gain).sum())
+            if abs(total) < TINY * spec.d:  # cannot carry the offset: the plain choice
+                shift, total = gain.copy(), float(spec.d)
+            w["norm.bias"] = shift
+            means = (offset - w["W_U"] @ (shift / gain)) / total
+        if means is not None:
+            w["W_U"] = w["W_U"] + means
+        w["W_U"] = w["W_U"] / gain.T
+        w[f"{norm}.gain"] = gain.copy()
+    if spec.transform:
+        table = w["W_U"] if "W_U" in w else w["tokens"].T
+        w["b_U"] = w["b_U"] - table @ _on(w, worn, "normT")

@@ -1,0 +1,94 @@
+"""A checkpoint with all its free continuous choices taken off, part by part, and put back.
+
+What is left is free up to orthogonal matrices and permutations (`turn`): of the stream, of each
+head, of the units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from segre.checkpoint.heads import HeadGauge, balance, unbalance
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.model import Model
+from segre.checkpoint.norms import Stream, Worn, put_on, shiftable, take_off
+from segre.checkpoint.turn import StreamTurn
+from segre.checkpoint.units import balance_units, require_known, scale_units
+from segre.fields.interface import Array
+from segre.transformer.spec import Transformer
+
+
+@dataclass
+class Choice:
+    """All free continuous choices of one part."""
+
+    norms: Worn = field(default_factory=Worn)
+    heads: HeadGauge | None = None
+    units: Array | None = None
+
+
+@dataclass
+class Reduced:
+    """One part, reduced; and what was taken off."""
+
+    part: str
+    tensors: Tensors
+    choice: Choice
+    tables: Array | None = None  # directions in which tokens shift against positions
+
+
+def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
+    """The parts of a model, one after the other, reduced; only one is in memory.
+
+    What differs from its reduced form by less than `slack`, relative to its size, stays.
+    """
+    spec = model.spec
+    require_known(spec)
+    stream = Stream()
+    for part in model.parts:
+        w = model.part(part)
+        if part == "embed":
+            names = ["normT.gain"] if spec.transform else []
+            stream.tables = shiftable(spec, model.part("head", names))
+        if needs_table(spec, part):
+            w |= model.part("embed", ["tokens"])
+        norms = take_off(spec, part, w, stream, slack)
+        if needs_table(spec, part):
+            del w["tokens"]
+        choice = Choice(norms)
+        if part not in ("embed", "head"):
+            choice.heads = balance(spec, w, slack)
+            choice.units = balance_units(spec, w, slack)
+        yield Reduced(part, w, choice, stream.tables)
+
+
+def needs_table(spec: Transformer, part: str) -> bool:
+    """Whether a part uses the table of tokens of another: tied, with a norm's bias before it."""
+    return part == "head" and spec.tied and spec.transform
+
+
+class Restore:
+    """Puts choices back, part by part, on weights in a turned basis; the inverse of `reduced`."""
+
+    def __init__(self, spec: Transformer, turn: StreamTurn) -> None:
+        self.spec, self.turn, self.stream = spec, turn, Stream()
+        self.table: Array | None = None
+
+    def part(self, found: Reduced, choice: Choice) -> None:
+        """Restore one part in place."""
+        part, w, tables = found.part, found.tensors, found.tables
+        if tables is not None:
+            self.stream.tables = self.turn.write(tables) if self.spec.tied else tables
+        if choice.heads is not None:
+            unbalance(self.spec, w, choice.heads)
+        if choice.units is not None:
+            scale_units(self.spec, w, choice.units)
+        if needs_table(self.spec, part):
+            assert self.table is not None
+            w["tokens"] = self.table
+        put_on(self.spec, part, w, choice.norms, self.stream)
+        if part == "embed" and needs_table(self.spec, "head"):
+            self.table = w["tokens"]
+        if needs_table(self.spec, part):
+            del w["tokens"]

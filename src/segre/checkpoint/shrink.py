@@ -1,0 +1,213 @@
+"""The normal form without entries that follow from the others, and how to get them back.
+
+Left out are: one coordinate of what is orthogonal to a known direction; where factors of heads
+are free up to any matrix, a square block that can be made the identity (if that is well
+conditioned); where the basis of the stream is free, half of a symmetric matrix; tensors that are
+constant. The scales of rotary planes and of units stay: to say which entry is left out would take
+as much room as the entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from segre.checkpoint.frame import weights
+from segre.checkpoint.heads import queries, set_queries
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.norms import away_from
+from segre.checkpoint.turn import stream_freedom
+from segre.fields.interface import Array
+from segre.transformer.spec import Transformer
+
+WORST = 2.0**-17  # relative error that a gauge may cause: condition number times rounding error
+Constants = dict[str, list[Any]]  # by name: the number, and the shape
+
+
+@dataclass
+class Shrinker:
+    """Leaves entries out, part by part."""
+
+    spec: Transformer
+    roundoff: float
+    dropped: int = 0
+    kept: list[str] = field(default_factory=list)  # what was not left out, and why
+    constants: Constants = field(default_factory=dict)
+    gain: Array | None = None  # of the last LayerNorm on the stream
+
+    def part(self, part: str, w: Tensors) -> Tensors:
+        """The arrays to store for a part of the normal form."""
+        out = dict(w)
+        for name, rule in _rules(self.spec, part, out, self.gain):
+            out[name] = rule.out(out[name])
+        self.gain = _last_gain(out, self.gain)
+        for pair in _free_pairs(self.spec, part):
+            self._identity_block(part, pair, out)
+        for name, value in list(out.items()):
+            if value.size > 1 and (value == value.flat[0]).all():
+                self.constants[f"{part}/{name}"] = [float(value.flat[0]), list(value.shape)]
+                del out[name]
+        numbers = sum(x.size for name, x in out.items() if not name.startswith("pivots"))
+        self.dropped += sum(x.size for x in w.values()) - numbers
+        return out
+
+    def _identity_block(self, part: str, pair: str, w: Tensors) -> None:
+        """Make a square block of each right factor the identity, and leave it out."""
+        right = w[f"W_{pair}"][:, 0]
+        pivots = np.stack([_pivots(head) for head in right])
+        square = np.take_along_axis(right, pivots[:, None], axis=2)
+        worst = float(np.linalg.cond(square).max())
+        if not worst * self.roundoff <= WORST:
+            name = {"V": "values", "K": "keys"}[pair]
+            self.kept.append(
+                f"layer {part}: blocks of {name}, condition number {worst:.3g} "
+                f"(allowed {WORST / self.roundoff:.3g})"
+            )
+            return
+        changed = np.linalg.solve(square, right)
+        w[f"W_{pair}"] = np.take_along_axis(changed, _others(pivots, right)[:, None], axis=2)
+        w[f"pivots_{pair}"] = pivots.astype(np.uint16 if right.shape[-1] < 1 << 16 else np.uint32)
+        if pair == "K":
+            set_queries(w, square.swapaxes(-1, -2)[:, None] @ queries(w))
+            return
+        w["W_O"] = w["W_O"] @ square[:, None]
+        if "b_V" in w:
+            w["b_V"] = np.linalg.solve(square, w["b_V"][:, 0])[:, None]
+
+
+@dataclass
+class Expander:
+    """Puts entries back, part by part: a point of the fiber, though not the normal form."""
+
+    spec: Transformer
+    constants: Constants
+    stored: Callable[[str], Tensors]  # the arrays of a part
+
+    def part(self, part: str) -> Tensors:
+        """The tensors of a part."""
+        w = self._with_constants(part)
+        for pair in _free_pairs(self.spec, part):
+            if f"pivots_{pair}" in w:
+                pivots = w.pop(f"pivots_{pair}").astype(np.int64)
+                w[f"W_{pair}"] = _with_identity(w[f"W_{pair}"], pivots)[:, None]
+        gain = None
+        if self.spec.place == "post" and part != "embed":
+            last = self.spec.layers if part == "head" else int(part) - 1
+            gain = _last_gain(self._with_constants(str(last) if last else "embed"), None)
+        for name, rule in reversed(list(_rules(self.spec, part, w, gain))):
+            w[name] = rule.back(w[name])
+        return w
+
+    def _with_constants(self, part: str) -> Tensors:
+        w = dict(self.stored(part))
+        for name, (value, shape) in self.constants.items():
+            where, _, own = name.partition("/")
+            if where == part:
+                w[own] = np.full(shape, value)
+        return w
+
+
+def _free_pairs(spec: Transformer, part: str) -> tuple[str, ...]:
+    """Right factors that are free up to any matrix."""
+    if part in ("embed", "head"):
+        return ()
+    return ("V",) if spec.pos == "rope" else ("V", "K")
+
+
+def _pivots(rows: Array) -> Array:
+    """Columns that span best, in order: those that a pivoted QR factorisation takes first."""
+    from scipy.linalg import qr
+
+    return np.sort(np.asarray(qr(rows, mode="r", pivoting=True)[1][: len(rows)]))
+
+
+def _others(pivots: Array, right: Array) -> Array:
+    return np.stack([np.setdiff1d(np.arange(right.shape[-1]), own) for own in pivots])
+
+
+def _with_identity(rest: Array, pivots: Array) -> Array:
+    heads, n, width = rest.shape
+    out = np.zeros((heads, n, width + n))
+    np.put_along_axis(out, pivots[:, None], np.eye(n)[None], axis=2)
+    np.put_along_axis(out, _others(pivots, out)[:, None], rest, axis=2)
+    return out
+
+
+# --- entries that follow linearly ---------------------------------------------------------------
+
+
+@dataclass
+class Rule:
+    """How entries of a tensor are left out, and put back."""
+
+    out: Callable[[Array], Array]
+    back: Callable[[Array], Array]
+
+
+def _rules(
+    spec: Transformer, part: str, w: Tensors, gain: Array | None
+) -> Iterator[tuple[str, Rule]]:
+    free = stream_freedom(spec) == "orthogonal" and spec.norm == "rms"
+    if part == "embed" and free and spec.vocab >= spec.d:
+        yield "tokens", _half(spec)
+    if spec.norm != "layer":
+        return
+    for name in ("tokens", "positions", "types", "W_O", "b_O", "W_down", "b_down"):
+        if name in w and not (name == "tokens" and spec.tied):
+            yield name, _orthogonal(np.ones(spec.d), -2)
+    if "types" in w:
+        yield "types", _orthogonal(np.ones(spec.types), -1)
+    if "positions" in w and not spec.tied:
+        yield "positions", _orthogonal(np.ones(spec.positions), -1)
+    if "W_U" in w and spec.transform:
+        yield "W_U", _orthogonal(np.ones(spec.d), -1)
+    for name in ("W_Q", "W_K", "W_V", "W_up", "W_pool", "W_T"):
+        if name in w:
+            own = w["post1.gain"] if name == "W_up" and spec.place == "post" else gain
+            unseen = np.ones(spec.d) if spec.place != "post" else _unseen(own)
+            yield name, _orthogonal(unseen, -1)
+
+
+def _unseen(gain: Array | None) -> Array:
+    assert gain is not None
+    return away_from(gain)[:, 0]
+
+
+def _last_gain(w: Tensors, gain: Array | None) -> Array | None:
+    """The gain of the norm that a post-norm stream went through last."""
+    return w.get("post2.gain", w.get("post1.gain", w.get("norm.gain", gain)))
+
+
+def _orthogonal(direction: Array, axis: int) -> Rule:
+    """Slices along an axis are orthogonal to a direction: one coordinate follows."""
+    at = int(np.abs(direction).argmax())
+    factors = -np.delete(direction, at) / direction[at]
+
+    def back(rest: Array) -> Array:
+        moved = np.moveaxis(rest, axis, -1)
+        missing = moved @ factors
+        return np.moveaxis(np.insert(moved, at, missing, axis=-1), -1, axis)
+
+    return Rule(lambda full: np.delete(full, at, axis=axis), back)
+
+
+def _half(spec: Transformer) -> Rule:
+    """The folded table is symmetric: what is below the diagonal of its first block follows."""
+    d = spec.d
+    lower = np.tril_indices(d, -1)
+    below = np.zeros((d, spec.vocab), bool)
+    below[lower] = True
+
+    def back(rest: Array) -> Array:
+        table = np.zeros(below.shape)
+        table[~below] = rest
+        by = weights(spec.vocab)
+        padded = np.concatenate([table * by, np.zeros((d, -spec.vocab % d))], axis=1)
+        folded = padded.reshape(d, -1, d).sum(axis=1)
+        table[lower] = (folded.T - folded)[lower] / by[lower[1]]
+        return table
+
+    return Rule(lambda table: table[~below], back)

@@ -1,0 +1,209 @@
+"""Shrunk checkpoints as directories: one file for each part, and what expanding them takes.
+
+The model type in their config is one that no other program knows, so that none loads them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segre.checkpoint.canonical import canonical_parts
+from segre.checkpoint.dtypes import DTYPES, dtype_name, is_float
+from segre.checkpoint.folder import carry_along, new_directory
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.model import Model, Progress, Saving, described, no_progress
+from segre.checkpoint.shrink import Constants, Expander, Shrinker
+from segre.checkpoint.store import CONFIG, INDEX, Entry, Store
+from segre.checkpoint.writer import TensorWriter
+from segre.errors import CheckpointError
+from segre.geometry.redundancy import counted
+from segre.transformer.spec import Transformer
+from segre.transformer.tensors import part_shapes
+
+KIND = "segre-shrunk"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Shrinking:
+    """What shrinking did, in numbers."""
+
+    parameters: int
+    redundant: int  # counted by formulas
+    dropped: int
+    bytes_before: int
+    bytes_after: int
+    kept: tuple[str, ...]
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {**vars(self), "kept": list(self.kept)}
+
+
+def shrink(
+    directory: str | Path, target: str | Path, progress: Progress = no_progress
+) -> Shrinking:
+    """Write the normal form of a checkpoint without its redundant entries."""
+    with Model.open(directory) as model:
+        return _write_shrunk(model, target, progress)
+
+
+def _write_shrunk(model: Model, target: str | Path, progress: Progress) -> Shrinking:
+    shrinker = Shrinker(model.spec, model.roundoff())
+    files: dict[str, str] = {}
+    with new_directory(target, [model.directory]) as folder:
+        carry_along(model.directory, folder)
+        for done, (part, w) in enumerate(canonical_parts(model)):
+            progress("shrinking", done, len(model.parts))
+            stored = shrinker.part(part, w)
+            types = {
+                n: model.store.entries[h.file].dtype for h in model.held[part] for n in h.names
+            }
+            file = f"shrunk-{part}.safetensors"
+            plan = [
+                Entry(f"{part}/{name}", types.get(name, value.dtype), value.shape, file)
+                for name, value in stored.items()
+            ]
+            with TensorWriter(folder, plan) as writer:
+                for name, value in stored.items():
+                    writer.write(f"{part}/{name}", value)
+            files |= {entry.name: file for entry in plan}
+        files |= _carry_constants(model, folder)
+        _write_config(model, shrinker, folder)
+        (folder / INDEX).write_text(json.dumps({"weight_map": files}, indent=1))
+        after = sum(file.stat().st_size for file in folder.glob("shrunk-*.safetensors"))
+        after += (folder / INDEX).stat().st_size + (folder / CONFIG).stat().st_size
+    before = sum((model.directory / file).stat().st_size for file in model.store.metadata)
+    before += (model.directory / CONFIG).stat().st_size
+    return Shrinking(
+        parameters=model.spec.parameters,
+        redundant=sum(piece.dimension for piece in counted(model.spec).symmetries),
+        dropped=shrinker.dropped,
+        bytes_before=before,
+        bytes_after=after,
+        kept=tuple(shrinker.kept),
+    )
+
+
+def _carry_constants(model: Model, folder: Path) -> dict[str, str]:
+    """Tensors that are no weights, as they are."""
+    if not model.carried:
+        return {}
+    file = "shrunk-constants.safetensors"
+    entries = [model.store.entries[name] for name in model.carried]
+    plan = [Entry(f"carried/{e.name}", e.dtype, e.shape, file) for e in entries]
+    with TensorWriter(folder, plan) as writer:
+        for entry in plan:
+            writer.write(entry.name, model.store.raw(entry.name.removeprefix("carried/")))
+    return {entry.name: file for entry in plan}
+
+
+def _write_config(model: Model, shrinker: Shrinker, folder: Path) -> None:
+    stored = [e for name, e in model.store.entries.items() if name not in model.unused]
+    document = {
+        "model_type": KIND,
+        "version": VERSION,
+        "original": model.store.config,
+        "tensors": [[e.name, dtype_name(e.dtype), list(e.shape), e.file] for e in stored],
+        "metadata": model.store.metadata,
+        "index": model.store.index,
+        "constants": shrinker.constants,
+    }
+    (folder / CONFIG).write_text(json.dumps(document))
+
+
+@dataclass
+class Expanded(Model):
+    """A shrunk checkpoint as a model: its parts are expanded when they are asked for."""
+
+    expander: Expander | None = None
+
+    def part(self, part: str, names: Iterable[str] | None = None) -> Tensors:
+        """The tensors of a part, or those of them that are named."""
+        assert self.expander is not None
+        try:
+            found = self.expander.part(part)
+            shapes = {name: x.shape for name, x in found.items()}
+            if shapes != part_shapes(self.spec, part):
+                raise ValueError(f"tensors of part {part} have other shapes")
+        except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+            raise _damaged(self.store, error) from None
+        wanted = None if names is None else set(names)
+        return {n: x for n, x in found.items() if wanted is None or n in wanted}
+
+
+def expand(path: str | Path, target: str | Path, progress: Progress = no_progress) -> None:
+    """Rebuild the normal form that was shrunk, to within rounding."""
+    with Store.open(path) as store:
+        model = _opened(store)
+        with new_directory(target, [store.directory]) as folder:
+            carry_along(store.directory, folder)
+            (folder / CONFIG).write_text(json.dumps(model.store.config, indent=2) + "\n")
+            plan = model.store.entries.values()
+            with TensorWriter(folder, plan, model.store.metadata, model.store.index) as writer:
+                saving = Saving(model, writer)
+                for name in model.carried:
+                    writer.write(name, store.raw(f"carried/{name}"))
+                for done, (part, w) in enumerate(canonical_parts(model)):
+                    progress("expanding", done, len(model.parts))
+                    saving.part(part, w)
+
+
+def _opened(store: Store) -> Expanded:
+    """A shrunk checkpoint; what its config says is checked against the architecture."""
+    config = store.config
+    if config.get("model_type") != KIND or config.get("version") != VERSION:
+        raise CheckpointError(
+            f"checkpoint {str(store.directory)!r} was not made by segre weights shrink; "
+            "there is nothing to expand"
+        )
+    try:
+        original = Store(store.directory, dict(config["original"]), config["index"])
+        original.metadata = dict(config["metadata"])
+        for tensor, dtype, shape, file in config["tensors"]:
+            original.entries[tensor] = Entry(tensor, DTYPES[dtype], tuple(shape), file)
+        model = described(original, compare=False)
+        expander = Expander(model.spec, _constants(config, model.spec), _reader(store))
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+        raise _damaged(store, error) from None
+    return Expanded(**vars(model), expander=expander)
+
+
+def _damaged(store: Store, error: Exception) -> CheckpointError:
+    return CheckpointError(
+        f"checkpoint {str(store.directory)!r} is damaged ({error}); shrink the original again"
+    )
+
+
+def _constants(config: dict[str, Any], spec: Transformer) -> Constants:
+    """Constant tensors; none may be larger than the tensor that it stands for."""
+    out: Constants = {}
+    for name, (value, shape) in config["constants"].items():
+        part, _, own = name.partition("/")
+        largest = prod(part_shapes(spec, part)[own])
+        if not isinstance(value, float) or not np.isfinite(value):
+            raise ValueError(f"constant {name}")
+        if not all(isinstance(n, int) and n >= 0 for n in shape) or prod(shape) > largest:
+            raise ValueError(f"shape of constant {name}")
+        out[name] = [value, shape]
+    return out
+
+
+def _reader(store: Store) -> Callable[[str], Tensors]:
+    def read(part: str) -> Tensors:
+        names = [name for name in store.entries if name.startswith(f"{part}/")]
+        return {
+            name.partition("/")[2]: store.read(name)
+            if is_float(store.entries[name].dtype)
+            else store.raw(name)
+            for name in names
+        }
+
+    return read

@@ -1,0 +1,243 @@
+"""A model directory as it is read: its config, and tensors mapped from safetensors files.
+
+The library `safetensors` accepts each file first, sizes are compared with the file's own, and
+names of shards stay in the directory. Tensors are views of the mapped files, so that opening a
+model costs no memory. Pickles are never read.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segre.checkpoint.dtypes import DTYPES, DType, dtype_name, is_float
+from segre.checkpoint.reading import Mapped, map_tensors, read_json, reading, refusal
+from segre.errors import TooLargeError
+from segre.fields.interface import Array
+from segre.values import quote
+
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+LONGEST_CONFIG = 10_000_000
+LONGEST_INDEX = 100_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One stored tensor, as the header of its file describes it."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    file: str
+
+    @property
+    def size(self) -> int:
+        """How many numbers it has."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it takes in its file."""
+        return self.size * self.dtype.itemsize
+
+
+class Store:
+    """The config and the tensors of a model directory, for use in `with`."""
+
+    def __init__(
+        self, directory: Path, config: dict[str, Any], index: dict[str, Any] | None
+    ) -> None:
+        self.directory = directory
+        self.config = config
+        self.index = index
+        self.entries: dict[str, Entry] = {}
+        self.metadata: dict[str, dict[str, str]] = {}
+        self._arrays: dict[str, Array] = {}
+        self._places: dict[str, tuple[Mapped, int, int]] = {}
+
+    @classmethod
+    def open(cls, path: str | Path) -> Store:
+        """Map the tensors of a model directory; what is wrong with it is said in one line."""
+        directory = Path(path)
+        names = _listing(directory)
+        files, index = _weights(directory, names)
+        if CONFIG not in names:
+            raise refusal(directory, f"there is no {CONFIG} in it; give the directory of a model")
+        store = cls(directory, read_json(directory / CONFIG, LONGEST_CONFIG), index)
+        for file in files:
+            store._add(file)
+        if index is not None:
+            store._compare_with_index(index["weight_map"])
+        return store
+
+    def raw(self, name: str) -> Array:
+        """A tensor in its stored type: a view of the file that cannot be written to."""
+        if name not in self._arrays:
+            problem = "was read after closing" if name in self.entries else "is not in it"
+            raise refusal(self.directory, f"tensor {quote(name)} {problem}")
+        return self._arrays[name]
+
+    def read(self, name: str) -> Array:
+        """A tensor as float64; refused if not all of its numbers are finite."""
+        stored = self.raw(name)
+        file = self.directory / self.entries[name].file
+        if not is_float(stored.dtype):
+            raise refusal(
+                file,
+                f"tensor {quote(name)} is {dtype_name(stored.dtype)}; weights must be floating "
+                "point",
+            )
+        try:
+            with np.errstate(invalid="ignore"):
+                values = stored.astype(np.float64)
+            finite = np.isfinite(values)
+        except MemoryError:
+            raise TooLargeError(
+                f"checkpoint {str(file)!r}: there is no memory for tensor {quote(name)} of shape "
+                f"{list(stored.shape)} in float64"
+            ) from None
+        if not finite.all():
+            first = np.unravel_index(np.argmin(finite), stored.shape)
+            raise refusal(
+                file,
+                f"tensor {quote(name)} is {values[first]} at {[int(i) for i in first]}; weights "
+                "must be finite",
+            )
+        mapped, start, end = self._places[name]
+        mapped.forget(start, end)
+        return values
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes all tensors take."""
+        return sum(entry.nbytes for entry in self.entries.values())
+
+    @property
+    def parameters(self) -> int:
+        """How many weights there are; integers are buffers, and not counted."""
+        return sum(entry.size for entry in self.entries.values() if is_float(entry.dtype))
+
+    def close(self) -> None:
+        """Let go of the files; arrays that `raw` has given stay valid."""
+        self._arrays.clear()
+        self._places.clear()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _add(self, file: str) -> None:
+        """Take in the tensors of one file, in the order in which they lie in it."""
+        path = self.directory / file
+        header, mapped = map_tensors(path)
+        data = mapped.bytes()
+        with reading(path, "not a safetensors file"):
+            self.metadata[file] = header.pop("__metadata__", None) or {}
+            for name, said in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+                if name in self.entries:
+                    other = self.entries[name].file
+                    raise refusal(path, f"tensor {quote(name)} is also in {quote(other)}")
+                if said["dtype"] not in DTYPES:
+                    raise refusal(
+                        path,
+                        f"tensor {quote(name)} has type {quote(said['dtype'])}; allowed: "
+                        f"{', '.join(DTYPES)}",
+                    )
+                entry = Entry(name, DTYPES[said["dtype"]], tuple(said["shape"]), file)
+                start, end = said["data_offsets"]
+                if not 0 <= start <= end <= len(data) or end - start != entry.nbytes:
+                    raise ValueError(f"offsets of tensor {quote(name)}")
+                self._arrays[name] = data[start:end].view(entry.dtype).reshape(entry.shape)
+                self.entries[name] = entry
+                self._places[name] = (mapped, start, end)
+
+    def _compare_with_index(self, weight_map: dict[str, str]) -> None:
+        for name in (*weight_map, *self.entries):
+            file = self.entries[name].file if name in self.entries else "no file"
+            said = weight_map.get(name, "no file")
+            if file != said:
+                raise refusal(
+                    self.directory / INDEX,
+                    f"tensor {quote(name)} is in {quote(file)}, but in {quote(said)} by the "
+                    "index; fetch the model again",
+                )
+
+
+def is_shard_name(name: str) -> bool:
+    """Whether this names a safetensors file, and cannot lead to another directory."""
+    return name.endswith(".safetensors") and not set(name) & {"/", "\\", "\0"}
+
+
+def _listing(directory: Path) -> list[str]:
+    """The names of the files of a model directory."""
+    try:
+        return sorted(os.listdir(directory))  # noqa: PTH208 (names are wanted)
+    except NotADirectoryError:
+        if directory.suffix == ".gguf":
+            raise refusal(directory, _convert(directory)) from None
+        raise refusal(directory, "a file; give the directory that holds a model") from None
+    except OSError as error:
+        reason = error.strerror or error
+        raise refusal(directory, f"{reason}; give the directory of a model") from None
+    except ValueError:
+        raise refusal(directory, "not the name of a directory") from None
+
+
+def _weights(directory: Path, names: list[str]) -> tuple[list[str], dict[str, Any] | None]:
+    """The files that hold the weights, and the index of them if they are shards."""
+    if WEIGHTS in names:
+        return [WEIGHTS], None
+    if INDEX in names:
+        return _shards(directory, names)
+    seen = [name for name in names if not name.startswith(".")]
+    found = [name for name in seen if name.endswith(".safetensors")]
+    if len(found) == 1:
+        return found, None
+    if found:
+        problem = f"{len(found)} safetensors files and no {INDEX}; keep one of them, or fetch it"
+    elif ggufs := [name for name in seen if name.endswith(".gguf")]:
+        problem = _convert(directory / ggufs[0])
+    elif pickles := [name for name in seen if name.endswith(PICKLES)]:
+        problem = (
+            f"its weights are a pickle ({quote(pickles[0])}), which can run code and is never "
+            "read; save the model again as safetensors, as save_pretrained does"
+        )
+    elif CONFIG in names:
+        problem = f"there are no weights in it; allowed: {WEIGHTS}, or {INDEX} and its shards"
+    else:
+        problem = f"there is no {CONFIG} in it; give the directory of a model"
+    raise refusal(directory, problem)
+
+
+def _convert(file: Path) -> str:
+    return f"GGUF must be converted first: segre weights convert {str(file)!r} -o DIR"
+
+
+def _shards(directory: Path, names: list[str]) -> tuple[list[str], dict[str, Any]]:
+    path = directory / INDEX
+    index = read_json(path, LONGEST_INDEX, unique=True)
+    weight_map = index.get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise refusal(path, 'there is no "weight_map" in it, from tensors to files')
+    for name, file in weight_map.items():
+        if not isinstance(file, str) or not is_shard_name(file):
+            raise refusal(
+                path,
+                f"tensor {quote(name)} is said to be in {quote(str(file))}; allowed: names of "
+                ".safetensors files beside the index",
+            )
+    files = sorted(set(weight_map.values()))
+    for file in files:
+        if file not in names:
+            raise refusal(path, f"{quote(file)} is in the index, but not there; fetch it")
+    return files, index

@@ -1,0 +1,154 @@
+"""Orthogonal matrices and permutations that act on reduced weights: of stream, heads and units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from segre.checkpoint.heads import turned
+from segre.checkpoint.layout import Tensors
+from segre.fields.interface import Array
+from segre.transformer.spec import Transformer
+
+Freedom = Literal["none", "order and sign", "order and signs", "orthogonal"]
+
+
+def stream_freedom(spec: Transformer) -> Freedom:
+    """What is free in the basis of the stream, once gains that can be absorbed are.
+
+    Gains that stay (before a tied table, after a LayerNorm on the stream) fix the axes; hidden
+    states as the output fix everything.
+    """
+    if spec.output == "hidden":
+        return "none"
+    if spec.place == "pre" and not spec.tied:
+        return "orthogonal"
+    return "order and signs" if spec.norm == "rms" else "order and sign"
+
+
+@dataclass
+class StreamTurn:
+    """A change of basis of the stream: a signed permutation, or an orthogonal matrix."""
+
+    order: Array | None = None  # new coordinate i is the old order[i] ...
+    signs: Array | None = None  # ... times signs[i]
+    matrix: Array | None = None
+    transform: Array | None = None  # order of the units of an untied transform
+
+    def write(self, W: Array) -> Array:
+        """Act on what is written to the stream: (..., d, n)."""
+        if self.matrix is not None:
+            return self.matrix @ W
+        if self.order is None:
+            return W
+        assert self.signs is not None
+        out = W[..., self.order, :]
+        out *= self.signs[:, None]
+        return out
+
+    def read(self, W: Array) -> Array:
+        """Act on what reads the stream: (..., n, d)."""
+        if self.matrix is not None:
+            return W @ self.matrix.T
+        if self.order is None:
+            return W
+        assert self.signs is not None
+        out = W[..., self.order]
+        out *= self.signs
+        return out
+
+    def gain(self, gain: Array) -> Array:
+        """Act on gains along the stream."""
+        return gain if self.order is None else gain[self.order]
+
+    def apply(self, spec: Transformer, part: str, w: Tensors) -> None:
+        """Act on the tensors of a part, in place."""
+        for name in w:
+            if name in ("tokens", "positions", "types", "W_O", "b_O", "W_down", "b_down"):
+                w[name] = self.write(w[name])
+            elif name in ("W_Q", "W_K", "W_V", "W_gate", "W_up", "W_U", "W_T"):
+                w[name] = self.read(w[name]) if not self._other(spec, name) else w[name]
+            elif name.startswith(("norm.", "norm1.", "norm2.", "post")) and self.matrix is None:
+                ending = name.split(".")[1]
+                w[name] = self.gain(w[name]) if ending == "gain" else self.write(w[name])
+        if part == "head" and spec.transform:
+            self._transform(spec, w)
+
+    def _other(self, spec: Transformer, name: str) -> bool:
+        """Whether a map reads the transform, not the stream."""
+        return name == "W_U" and spec.transform
+
+    def _transform(self, spec: Transformer, w: Tensors) -> None:
+        """The units between the stream and a tied table have the order of the table's rows."""
+        order = self.order if spec.tied else self.transform
+        if order is None:
+            return
+        for name in ("W_T", "b_T"):
+            w[name] = w[name][order]
+        for name in ("normT.gain", "normT.bias"):
+            w[name] = w[name][order]
+            if spec.tied and self.signs is not None:
+                w[name] = w[name] * self.signs[:, None]
+        if "W_U" in w:
+            w["W_U"] = w["W_U"][:, order]
+
+
+@dataclass
+class LayerTurn:
+    """A change of basis and order of the heads and units of a layer."""
+
+    heads: Array  # (kv,): new key-value head i is the old heads[i]
+    queries: Array  # (kv, group): likewise for the query heads of each
+    vo: Array  # (kv, v, v), orthogonal
+    qk: Array | None  # (kv, k, k), orthogonal; or (kv, planes), complex of modulus 1
+    units: Array | None = None  # (ff,)
+    signs: Array | None = None  # (ff,)
+
+    @classmethod
+    def identity(cls, spec: Transformer) -> LayerTurn:
+        """The turn that changes nothing."""
+        flat = spec.pos == "rope"
+        qk = (
+            np.ones((spec.kv, spec.head // 2), complex)
+            if flat
+            else np.tile(np.eye(spec.head), (spec.kv, 1, 1))
+        )
+        return cls(
+            np.arange(spec.kv),
+            np.tile(np.arange(spec.group), (spec.kv, 1)),
+            np.tile(np.eye(spec.dv), (spec.kv, 1, 1)),
+            qk,
+            np.arange(spec.ff) if spec.ff else None,
+            np.ones(spec.ff) if spec.ff else None,
+        )
+
+    def apply(self, w: Tensors) -> None:
+        """Act on the tensors of a layer, in place: first the order, then the bases."""
+        for name in ("W_Q", "b_Q", "W_O"):
+            if name in w:
+                w[name] = w[name][self.heads[:, None], self.queries]
+        for name in ("W_K", "b_K", "W_V", "b_V"):
+            if name in w:
+                w[name] = w[name][self.heads]
+        vo = self.vo[:, None]
+        w["W_V"] = vo @ w["W_V"]
+        w["W_O"] = w["W_O"] @ vo.swapaxes(-1, -2)
+        if "b_V" in w:
+            w["b_V"] = vo @ w["b_V"]
+        if self.qk is not None and np.iscomplexobj(self.qk):
+            turned(w, self.qk)
+        elif self.qk is not None:
+            for name in ("W_Q", "b_Q", "W_K", "b_K"):
+                if name in w:
+                    w[name] = self.qk[:, None] @ w[name]
+        if self.units is not None:
+            assert self.signs is not None
+            for name in ("W_gate", "b_gate", "W_up", "b_up"):
+                if name in w:
+                    w[name] = w[name][self.units]
+            w["W_down"] = w["W_down"][:, self.units] * self.signs
+            for name in ("W_up", "b_up"):
+                if name in w:
+                    w[name] = w[name] * self.signs[:, None]

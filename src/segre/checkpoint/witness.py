@@ -1,0 +1,157 @@
+"""A group element as a file: the turn that takes one reduced checkpoint to another.
+
+A safetensors file with the basis of the stream, and for each layer the order and bases of heads
+and the order and signs of units. Reading checks that matrices are orthogonal, factors of modulus
+1 and orders permutations; anything else is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.turn import LayerTurn, StreamTurn, stream_freedom
+from segre.errors import CheckpointError
+from segre.fields.interface import Array
+from segre.files import whole_file
+from segre.transformer.spec import Transformer
+
+LARGEST = 4 << 30
+
+
+@dataclass
+class Witness:
+    """Turns of all parts, as they were found or read."""
+
+    basis: StreamTurn = field(default_factory=StreamTurn)
+    layers: dict[str, LayerTurn] = field(default_factory=dict)
+
+    def stream(self, _spec: Transformer, _one: Tensors, _two: Tensors) -> StreamTurn:
+        """The basis of the stream."""
+        return self.basis
+
+    def transform(self, _one: Tensors, _two: Tensors) -> Array | None:
+        """The order of the units of a transform."""
+        return self.basis.transform
+
+    def layer(self, _spec: Transformer, part: str, _one: Tensors, _two: Tensors) -> LayerTurn:
+        """Heads and units of a layer."""
+        return self.layers[part]
+
+    def write(self, path: str | Path) -> None:
+        """Write the file."""
+        out = {f"stream.{k}": v for k, v in vars(self.basis).items() if v is not None}
+        for part, turn in self.layers.items():
+            for name, value in vars(turn).items():
+                if value is not None:
+                    out[f"{part}.{name}"] = _real(value)
+        contiguous = {name: np.ascontiguousarray(value) for name, value in out.items()}
+        with whole_file(path) as temporary:
+            save_file(contiguous, temporary, metadata={"segre": "witness 1"})
+
+    @classmethod
+    def read(cls, path: str | Path, spec: Transformer) -> Witness:
+        """Read a file, for checkpoints of an architecture."""
+        name = str(path)
+        try:
+            if Path(path).stat().st_size > LARGEST:
+                raise CheckpointError(f"witness {name!r} is too large to be one")
+            found = load_file(path)
+        except (OSError, SafetensorError, KeyError, ValueError) as error:
+            raise CheckpointError(f"witness {name!r} cannot be read: {error}") from None
+        try:
+            out = _checked(found, spec)
+        except (KeyError, ValueError, IndexError) as error:
+            raise CheckpointError(f"witness {name!r} is not one for this model: {error}") from None
+        return out
+
+
+def _real(value: Array) -> Array:
+    return np.stack([value.real, value.imag], axis=-1) if np.iscomplexobj(value) else value
+
+
+def _checked(found: dict[str, Array], spec: Transformer) -> Witness:
+    left = dict(found)
+
+    def take(name: str, shape: tuple[int, ...]) -> Array:
+        if name not in left:
+            raise ValueError(f"{name} is missing")
+        value = left.pop(name)
+        if value.shape != shape:
+            raise ValueError(f"{name} is {list(value.shape)}, not {list(shape)}")
+        if not np.isfinite(value).all():
+            raise ValueError(f"{name} has numbers that are not finite")
+        return value
+
+    out = Witness(_checked_stream(take, spec))
+    for part in map(str, range(1, spec.layers + 1)):
+        out.layers[part] = _checked_layer(take, spec, part)
+    if left:
+        raise ValueError(f"{min(left)} has no place in it")
+    return out
+
+
+def _checked_stream(take: Any, spec: Transformer) -> StreamTurn:
+    out, d = StreamTurn(), spec.d
+    freedom = stream_freedom(spec)
+    if freedom == "orthogonal":
+        out.matrix = _orthogonal(take("stream.matrix", (d, d)), "stream.matrix")
+        if spec.norm == "layer" and np.abs(out.matrix @ np.ones(d) - 1).max() > 1e-9:
+            raise ValueError("stream.matrix does not leave the mean alone")
+    elif freedom != "none":
+        out.order = _permutation(take("stream.order", (d,)), "stream.order")
+        out.signs = _signs(take("stream.signs", (d,)), "stream.signs")
+        if freedom == "order and sign" and len(np.unique(out.signs)) > 1:
+            raise ValueError("stream.signs are not all the same")
+    if spec.transform and not spec.tied:
+        out.transform = _permutation(take("stream.transform", (d,)), "stream.transform")
+    return out
+
+
+def _checked_layer(take: Any, spec: Transformer, part: str) -> LayerTurn:
+    kv, group, k, v = spec.kv, spec.group, spec.head, spec.dv
+    at = f"{part}."
+    heads = _permutation(take(f"{at}heads", (kv,)), f"{at}heads")
+    order = take(f"{at}queries", (kv, group))
+    for row in order:
+        _permutation(row, f"{at}queries")
+    vo = _orthogonal(take(f"{at}vo", (kv, v, v)), f"{at}vo")
+    if spec.pos == "rope":
+        pairs = take(f"{at}qk", (kv, k // 2, 2))
+        qk = pairs[..., 0] + 1j * pairs[..., 1]
+        if np.abs(np.abs(qk) - 1).max() > 1e-9:
+            raise ValueError(f"{at}qk is not of modulus 1")
+    else:
+        qk = _orthogonal(take(f"{at}qk", (kv, k, k)), f"{at}qk")
+    out = LayerTurn(heads, order.astype(np.int64), vo, qk)
+    if spec.ff:
+        out.units = _permutation(take(f"{at}units", (spec.ff,)), f"{at}units")
+        out.signs = _signs(take(f"{at}signs", (spec.ff,)), f"{at}signs")
+        if not spec.gated and (out.signs < 0).any():
+            raise ValueError(f"{at}signs: units of this kind have none")
+    return out
+
+
+def _permutation(value: Array, name: str) -> Array:
+    if not np.array_equal(np.sort(value), np.arange(len(value))):
+        raise ValueError(f"{name} is not a permutation")
+    return value.astype(np.int64)
+
+
+def _signs(value: Array, name: str) -> Array:
+    if not np.isin(value, (-1.0, 1.0)).all():
+        raise ValueError(f"{name} are not signs")
+    return value
+
+
+def _orthogonal(matrix: Array, name: str) -> Array:
+    gram = matrix @ matrix.swapaxes(-1, -2)
+    if np.abs(gram - np.eye(matrix.shape[-1])).max() > 1e-9:
+        raise ValueError(f"{name} is not orthogonal")
+    return matrix

@@ -1,0 +1,313 @@
+"""Commands about checkpoints: weights info, canonical, move, same, align, shrink, ..."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from segre.cli.options import AsJson, Quiet, Seed, print_json
+
+_HELP = "A model directory: config.json and safetensors (gpt2, bert, llama, mistral, qwen2, qwen3)."
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help=_HELP)]
+Target = Annotated[
+    Path,
+    typer.Option(
+        "--output", "-o", metavar="OUT", help="The directory to write: new, whole or not at all."
+    ),
+]
+Report = Annotated[
+    bool, typer.Option("--report", help="List what moved; compare outputs on random tokens.")
+]
+
+
+def info(
+    directory: Directory,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it too: .png, .svg or .pdf.")
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """What a checkpoint is made of, how much of it is redundant, and what its weights are like."""
+    from segre.checkpoint.commands import info as describe
+    from segre.cli.progress import progress_bar
+    from segre.report.checkpoint_plots import plot_info
+    from segre.report.checkpoints import print_info
+    from segre.report.plots import require_static_format
+
+    if plot is not None:
+        require_static_format(plot)
+    with progress_bar(quiet or as_json) as progress:
+        found = describe(directory, progress)
+    if plot is not None:
+        plot_info(found, plot)
+    if as_json:
+        print_json(found.document())
+        return
+    print_info(found)
+    if plot is not None:
+        typer.echo(f"plot: {plot}")
+
+
+def canonical(
+    directory: Directory,
+    output: Target,
+    report: Report = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the normal form: the same file, up to rounding, for all copies of one function."""
+    from segre.checkpoint.commands import canonical as write
+    from segre.cli.progress import progress_bar
+
+    with progress_bar(quiet or as_json) as progress:
+        written = write(directory, output, report=report, seed=seed, progress=progress)
+    _tell(written, "the normal form, the same function", report, as_json)
+
+
+def move(
+    directory: Directory,
+    output: Target,
+    report: Report = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write other weights of the same function: all symmetries, continuous and discrete, drawn."""
+    from segre.checkpoint.commands import move as write
+    from segre.cli.progress import progress_bar
+
+    with progress_bar(quiet or as_json) as progress:
+        written = write(directory, output, report=report, seed=seed, progress=progress)
+    _tell(written, f"other weights (seed {seed}), the same function", report, as_json)
+
+
+def _tell(written: object, what: str, report: bool, as_json: bool) -> None:
+    from segre.checkpoint.commands import Written
+    from segre.report.weights import print_written
+
+    assert isinstance(written, Written)
+    if as_json:
+        print_json(written.document())
+    else:
+        print_written(written, what=what, report=report)
+    if not written.agrees:
+        raise typer.Exit(3)
+
+
+def same(
+    one: Directory,
+    two: Directory,
+    witness: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the group element that takes two to one."),
+    ] = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Are two checkpoints the same function? Decided on weights, block by block."""
+    from segre.checkpoint.commands import check as verify
+    from segre.checkpoint.commands import same as compare
+    from segre.cli.progress import progress_bar
+    from segre.errors import CheckpointError
+    from segre.report.weights import print_sameness
+
+    with progress_bar(quiet or as_json) as progress:
+        found = compare(one, two, seed=seed, progress=progress)
+        written = witness is not None and found.verdict == "same function"
+        if written:
+            assert witness is not None
+            assert found.witness is not None
+            found.witness.write(witness)
+            if not all(block.agrees for block in verify(one, two, witness, progress=progress)):
+                raise CheckpointError(f"witness {str(witness)!r} does not hold when read again")
+    if as_json:
+        document = found.document()
+        print_json({**document, "witness": str(witness) if written else None})
+    else:
+        print_sameness(found)
+        if written:
+            typer.echo(f"witness: {witness}, read again and checked")
+    raise typer.Exit({"identical": 0, "same function": 0, "different": 1}.get(found.verdict, 3))
+
+
+def check(
+    one: Directory,
+    two: Directory,
+    witness: Annotated[Path, typer.Argument(metavar="WITNESS", help="A file of `same --witness`.")],
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Does a witness take the second checkpoint to the first? Nothing is searched for."""
+    from segre.checkpoint.commands import check as verify
+    from segre.cli.progress import progress_bar
+    from segre.report.weights import print_check
+
+    with progress_bar(quiet or as_json) as progress:
+        blocks = verify(one, two, witness, progress=progress)
+    holds = all(block.agrees for block in blocks)
+    if as_json:
+        print_json({"holds": holds, "blocks": [block.document() for block in blocks]})
+    else:
+        print_check(blocks)
+    raise typer.Exit(0 if holds else 1)
+
+
+def align(
+    one: Directory,
+    two: Directory,
+    output: Target,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the second checkpoint, moved along its own fiber towards the first.
+
+    Its function stays the same, and is checked; distances and cosines are printed by block.
+    """
+    from segre.checkpoint.commands import align as write
+    from segre.cli.progress import progress_bar
+    from segre.report.weights import print_alignment
+
+    with progress_bar(quiet or as_json) as progress:
+        written = write(one, two, output, seed=seed, progress=progress)
+    if as_json:
+        print_json(written.document())
+    else:
+        print_alignment(written)
+    if not written.agrees:
+        raise typer.Exit(3)
+
+
+def shrink(
+    directory: Directory, output: Target, as_json: AsJson = False, quiet: Quiet = False
+) -> None:
+    """Store the normal form without entries that follow from the others."""
+    from segre.checkpoint.commands import shrink as write
+    from segre.cli.progress import progress_bar
+    from segre.report.weights import print_shrinking
+
+    with progress_bar(quiet or as_json) as progress:
+        done = write(directory, output, progress)
+    if as_json:
+        print_json({"directory": str(output), **done.document()})
+    else:
+        print_shrinking(done, str(output))
+
+
+def expand(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What `shrink` wrote.")],
+    output: Target,
+    quiet: Quiet = False,
+) -> None:
+    """Rebuild the normal form from what `shrink` wrote, to within rounding."""
+    from segre.checkpoint.commands import expand as write
+    from segre.cli.progress import progress_bar
+
+    with progress_bar(quiet) as progress:
+        write(directory, output, progress)
+    typer.echo(f"{output}: the normal form, an ordinary model directory")
+
+
+def convert(
+    file: Annotated[Path, typer.Argument(metavar="FILE.gguf", help="A GGUF file.")],
+    output: Target,
+    quiet: Quiet = False,
+) -> None:
+    """Write a GGUF file as an ordinary model directory (float32, safetensors)."""
+    from segre.checkpoint.commands import convert as write
+    from segre.cli.progress import waiting
+
+    with waiting("converting", quiet):
+        write(file, output)
+    typer.echo(f"{output}: an ordinary model directory")
+
+
+COMMANDS = (
+    (
+        "info",
+        info,
+        """Examples:
+
+    segre weights info model
+
+    segre weights info model --plot heads.png --json > info.json""",
+    ),
+    (
+        "canonical",
+        canonical,
+        """Example:
+
+    segre weights canonical model -o model-canonical --report
+
+Exit code 3: outputs differ by more than rounding explains.""",
+    ),
+    (
+        "move",
+        move,
+        """Example:
+
+    segre weights move model -o other --seed 1 && segre weights same model other""",
+    ),
+    (
+        "same",
+        same,
+        """Examples:
+
+    segre weights same one two
+
+    segre weights same one two --witness turn.safetensors --json
+
+Exit code 0: identical or same function; 1: different; 3: undecided.""",
+    ),
+    (
+        "check",
+        check,
+        """Example:
+
+    segre weights check one two turn.safetensors
+
+Exit code 0: the witness holds; 1: it does not.""",
+    ),
+    (
+        "align",
+        align,
+        """Example:
+
+    segre weights align base fine-tuned -o fine-tuned-aligned
+
+then merge base and fine-tuned-aligned with any tool.""",
+    ),
+    (
+        "shrink",
+        shrink,
+        """Example:
+
+    segre weights shrink model -o small && segre weights expand small -o again""",
+    ),
+    (
+        "expand",
+        expand,
+        """Example:
+
+    segre weights expand small -o model""",
+    ),
+    (
+        "convert",
+        convert,
+        """Example:
+
+    segre weights convert model.gguf -o model""",
+    ),
+)
+GROUPS = (
+    (
+        "weights",
+        "Checkpoints: normal form, sameness, alignment; inputs are never touched.",
+        COMMANDS,
+    ),
+)

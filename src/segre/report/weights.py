@@ -1,0 +1,126 @@
+"""Checkpoints that were written, compared, aligned or shrunk, on the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from segre.checkpoint.commands import Written
+from segre.checkpoint.compare import Block
+from segre.checkpoint.same import Comparison
+from segre.checkpoint.shrunk import Shrinking
+
+_COLOURS = {"identical": "green", "same function": "green", "different": "red"}
+_SHOWN = 12
+
+
+def print_written(written: Written, *, what: str, report: bool) -> None:
+    """Where a checkpoint is, what moved most, and how near its outputs are."""
+    console = Console(highlight=False, markup=False)
+    console.print(f"{written.directory}: {what}", soft_wrap=True)
+    for name in written.unused:
+        console.print(f"left out: {name}, which the class of the config does not have")
+    if not report:
+        return
+    moved = sorted(written.changes, key=lambda change: -change.change)
+    still = sum(change.change == 0 for change in moved)
+    table = _table("tensor", "changed by")
+    for change in moved[:_SHOWN]:
+        table.add_row(change.title, f"{change.change:.3g}")
+    console.print(table)
+    console.print(f"{len(moved) - still} of {len(moved)} tensors moved; changes are relative norms")
+    _print_outputs(console, written)
+
+
+def _print_outputs(console: Console, written: Written) -> None:
+    if written.difference is not None:
+        verdict = "rounding explains" if written.agrees else "MORE than rounding explains:"
+        console.print(
+            f"outputs on random tokens differ by {written.difference:.2g}, relative; "
+            f"{verdict} {written.tolerance:.2g}"
+        )
+
+
+def print_sameness(found: Comparison) -> None:
+    """The verdict, and what it rests on."""
+    console = Console(highlight=False, markup=False)
+    console.print(Text(found.verdict, style=f"bold {_COLOURS.get(found.verdict, 'yellow')}"))
+    console.print(found.reason)
+    if not found.blocks:
+        return
+    differing = [block for block in found.blocks if not block.agrees]
+    nearest = sorted(found.blocks, key=lambda b: -b.difference / max(b.tolerance, 1e-300))
+    shown = differing[:_SHOWN] if differing else nearest[:3]
+    console.print(block_table(shown))
+    if differing:
+        console.print(
+            f"{len(differing)} of {len(found.blocks)} blocks differ, the first ones above"
+        )
+    else:
+        console.print(f"all {len(found.blocks)} blocks agree; the ones nearest to tolerance above")
+    console.print(
+        f"outputs on random tokens differ by {found.outputs:.2g}, relative "
+        f"(rounding may explain {found.outputs_tolerance:.2g}); "
+        f"rounding error of the storage type: {found.roundoff:.2g}"
+    )
+
+
+def block_table(blocks: list[Block]) -> Table:
+    """Differences beside their tolerances."""
+    table = _table("block", "difference", "tolerance")
+    for block in blocks:
+        table.add_row(block.title, f"{block.difference:.2g}", f"{block.tolerance:.1g}")
+    return table
+
+
+def print_check(blocks: tuple[Block, ...]) -> None:
+    """Whether a witness holds."""
+    console = Console(highlight=False, markup=False)
+    differing = [block for block in blocks if not block.agrees]
+    if differing:
+        console.print(Text("the witness does not hold", style="bold red"))
+        console.print(block_table(differing[:_SHOWN]))
+        console.print(f"{len(differing)} of {len(blocks)} blocks differ")
+    else:
+        console.print(Text("the witness holds", style="bold green"))
+        console.print(f"all {len(blocks)} blocks agree to within rounding")
+
+
+def print_alignment(written: Written) -> None:
+    """Distances and cosines before and after, by block."""
+    console = Console(highlight=False, markup=False)
+    console.print(f"{written.directory}: the same function, nearer", soft_wrap=True)
+    table = _table("block", "distance", "after", "cosine", "after")
+    for block in written.blocks:
+        distances, cosines = block.distances(), block.cosines()
+        table.add_row(block.name, *(f"{x:.3g}" for x in distances), *(f"{x:.4f}" for x in cosines))
+    console.print(table)
+    console.print("distances are relative to the norm of the first checkpoint's block")
+    _print_outputs(console, written)
+
+
+def print_shrinking(done: Shrinking, directory: str) -> None:
+    """What shrinking saved, and what it did not."""
+    console = Console(highlight=False, markup=False)
+    saved = done.bytes_before - done.bytes_after
+    console.print(f"{directory}: shrunk", soft_wrap=True)
+    console.print(
+        f"left out {done.dropped:,} of {done.parameters:,} numbers "
+        f"({done.dropped / done.parameters:.3%}); {done.redundant:,} are redundant"
+    )
+    console.print(
+        f"files: {done.bytes_before:,} -> {done.bytes_after:,} bytes, "
+        f"{saved:,} saved ({saved / done.bytes_before:.3%})"
+    )
+    for reason in done.kept[:_SHOWN]:
+        console.print(f"kept: {reason}")
+    if len(done.kept) > _SHOWN:
+        console.print(f"kept: {len(done.kept) - _SHOWN} more like these")
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for number, name in enumerate(names):
+        table.add_column(name, justify="left" if number == 0 else "right")
+    return table

@@ -1,0 +1,98 @@
+"""Tiny models of every kind that checkpoints are read of, built by the transformers library.
+
+Weights are random and seeded. Gains and biases are random too, except the gains of the norms of
+queries and keys of qwen3-tied, which are 1.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers import (
+    BertConfig,
+    GPT2Config,
+    LlamaConfig,
+    MistralConfig,
+    Qwen2Config,
+    Qwen3Config,
+)
+
+UNIT_GAINS = ("qwen3-tied",)
+SIZES: dict[str, Any] = {
+    "hidden_size": 24,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 40,
+    "vocab_size": 61,
+    "max_position_embeddings": 32,
+}
+TWO: dict[str, Any] = {**SIZES, "num_key_value_heads": 2}
+FOUR: dict[str, Any] = {**SIZES, "num_key_value_heads": 4}
+GPT2: dict[str, Any] = {
+    "n_embd": 24,
+    "n_layer": 3,
+    "n_head": 4,
+    "vocab_size": 61,
+    "n_positions": 32,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+}
+TIED: dict[str, Any] = {"tie_word_embeddings": True}
+UNTIED: dict[str, Any] = {"tie_word_embeddings": False}
+
+transformers.utils.logging.set_verbosity_error()
+transformers.utils.logging.disable_progress_bar()
+
+
+def tiny_models() -> Iterator[tuple[str, Any, str]]:
+    """Name, config and class of every model."""
+    yield "llama", LlamaConfig(**TWO), "LlamaForCausalLM"
+    yield "llama-tied", LlamaConfig(**TWO, **TIED), "LlamaForCausalLM"
+    yield "llama-mha", LlamaConfig(**FOUR), "LlamaForCausalLM"
+    yield "llama-hidden", LlamaConfig(**TWO), "LlamaModel"
+    yield "llama-bias", LlamaConfig(**TWO, attention_bias=True, mlp_bias=True), "LlamaForCausalLM"
+    yield "mistral", MistralConfig(**TWO, head_dim=8), "MistralForCausalLM"
+    yield "qwen2", Qwen2Config(**TWO), "Qwen2ForCausalLM"
+    yield "qwen2-wide", Qwen2Config(**FOUR, head_dim=8), "Qwen2ForCausalLM"
+    yield "qwen2-tied", Qwen2Config(**TWO, **TIED), "Qwen2ForCausalLM"
+    yield "qwen3", Qwen3Config(**TWO, head_dim=8), "Qwen3ForCausalLM"
+    yield "qwen3-tied", Qwen3Config(**TWO, head_dim=8, **TIED), "Qwen3ForCausalLM"
+    yield "gpt2", GPT2Config(**GPT2), "GPT2LMHeadModel"
+    yield "gpt2-untied", GPT2Config(**GPT2, **UNTIED), "GPT2LMHeadModel"
+    yield "gpt2-hidden", GPT2Config(**GPT2), "GPT2Model"
+    yield "gpt2-relu", GPT2Config(**GPT2, activation_function="relu"), "GPT2LMHeadModel"
+    yield "bert", BertConfig(**SIZES), "BertModel"
+    yield "bert-mlm", BertConfig(**SIZES), "BertForMaskedLM"
+    yield "bert-untied", BertConfig(**SIZES, **UNTIED), "BertForMaskedLM"
+
+
+NAMES = tuple(name for name, _, _ in tiny_models())
+
+
+def tiny(name: str) -> Any:
+    """A model of the library, by name."""
+    config, kind = next((config, kind) for other, config, kind in tiny_models() if other == name)
+    return randomised(config, kind, NAMES.index(name), unit_gains=name in UNIT_GAINS)
+
+
+def randomised(config: Any, kind: str, seed: int, *, unit_gains: bool = False) -> Any:
+    """A model of any config, with random gains and biases."""
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(seed)
+        model = getattr(transformers, kind)(config).eval()
+        for key, weight in model.named_parameters():
+            if weight.ndim > 1:
+                weight *= 5
+            elif not (unit_gains and "_norm" in key):
+                weight += 0.3 * torch.randn_like(weight)
+        if kind == "BertForMaskedLM":  # one bias under two names
+            model.cls.predictions.decoder.bias.copy_(model.cls.predictions.bias)
+    return model
+
+
+def save_tiny(name: str, directory: Path) -> Path:
+    """Write a model as a directory."""
+    tiny(name).save_pretrained(directory)
+    return directory
