@@ -317,6 +317,14 @@ def test_rank_is_counted_down_to_rounding(tmp_path: Path, dtype: Any, words: str
     assert measured(path).layers[1].special == (words,)
 
 
+@pytest.mark.parametrize("name", ["V", "K"])
+def test_rank_is_lacking_in_double_precision_too(tmp_path: Path, name: str) -> None:
+    tiny("llama").double().save_pretrained(tmp_path / "model")
+    path = planted(tmp_path / "model", tmp_path / "planted", same_row(name))
+    kind = "OV" if name == "V" else "QK"
+    assert measured(path).layers[1].special == (f"{kind} lacks rank in heads 3, 4",)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_random_heads_have_full_rank_in_every_type(tmp_path: Path, dtype: Any) -> None:
     tiny("llama").to(dtype).save_pretrained(tmp_path / "model")

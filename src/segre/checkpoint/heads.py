@@ -46,8 +46,10 @@ def balance(spec: Transformer, w: Tensors, slack: float = 0.0) -> HeadGauge:
         sizes["b_V"] = _norms(w["b_V"])
         w["b_V"] = np.linalg.solve(vo, w["b_V"][:, 0])[:, None]
         if "b_O" not in w:
-            least = least_bias(w["W_O"], w["b_V"])
-            bias, w["b_V"] = w["b_V"] - least, least
+            bias = w["b_V"] - least_bias(w["W_O"], w["b_V"])
+            if np.linalg.norm(bias) <= slack * np.linalg.norm(w["b_V"]):
+                bias = np.zeros_like(bias)
+            w["b_V"] = w["b_V"] - bias
     gauge = HeadGauge(vo, bias=bias, sizes=sizes)
     if spec.qknorm:
         gauge.signs = _positive_gains(w)

@@ -148,7 +148,7 @@ class Info:
     files: tuple[str, ...]
     copies: tuple[str, ...]
     unused: tuple[str, ...]
-    roundoff: float  # of the stored types: what is smaller than the largest by this is lost
+    roundoff: float  # of the types of the weights
     redundancy: Finding | None
     uncounted: str | None  # why not, if redundancy is not counted
     ends: dict[str, Norms]
@@ -251,7 +251,7 @@ def _products(left: Array, right: Array, roundoff: float) -> tuple[Product, ...]
     one, two = (np.asarray(np.linalg.qr(factor, mode="r")) for factor in (left, right))
     sigma = np.linalg.svd(one @ two.swapaxes(-1, -2), compute_uv=False)
     sigma = sigma.reshape(-1, sigma.shape[-1])
-    ranks = ((sigma > roundoff * sigma[:, :1]) & (sigma > 0)).sum(axis=1)
+    ranks = (sigma > max(roundoff, DEFICIENT) * sigma[:, :1]).sum(axis=1)
     return tuple(Product(tuple(s.tolist()), int(r)) for s, r in zip(sigma, ranks, strict=True))
 
 

@@ -194,6 +194,7 @@ class Saving:
         again = {original: file for file, original in self.model.copies.items()}
         for held in self.model.held[part]:
             packed: Array = held.pack(tensors)
+            packed += 0.0  # no negative zeros
             self.writer.write(held.file, packed)
             if held.file in again:
                 self.writer.write(again[held.file], packed)

@@ -368,7 +368,7 @@ def _head_off(spec: Transformer, w: Tensors, worn: Worn, stream: Stream) -> None
     w["W_U"] = w["W_U"] * gain.T
     worn.measure("W_U", w["W_U"])
     if spec.norm == "layer":
-        worn.reads["U"] = w["W_U"].mean(axis=1, keepdims=True)
+        worn.reads["U"] = worn.mean(w["W_U"], 1)
         w["W_U"] = w["W_U"] - worn.reads["U"]
     if offset is not None:  # logits without a bias of their own: the mean column carries it
         w["norm.bias"] = np.ones_like(gain)
