@@ -16,7 +16,7 @@ from segre.checkpoint.compare import Block, Rounding, compare_part
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import match_layer, match_stream, match_transform, stream_error
 from segre.checkpoint.model import Model, Progress, bits, no_progress
-from segre.checkpoint.outputs import difference, outputs, random_tokens
+from segre.checkpoint.outputs import furthest, outputs, random_tokens
 from segre.checkpoint.reduce import Reduced, reduced
 from segre.checkpoint.strata import special_points
 from segre.checkpoint.turn import LayerTurn, StreamTurn
@@ -100,7 +100,7 @@ def same_checkpoint(
     finder, special = Finder(), list[str]()
     blocks = list(compared_blocks(one, two, finder, progress, special))
     X = random_tokens(one.spec, seed)
-    apart = difference(outputs(one, X, progress), outputs(two, X, progress))
+    apart = furthest(outputs(one, X, progress), outputs(two, X, progress))
     out = Comparison(
         "same function",
         f"{len(blocks)} blocks agree to within rounding in the basis of the witness",
