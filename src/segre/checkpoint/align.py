@@ -97,6 +97,7 @@ class Alignment:
         finder = self._finder()
         restore: Restore | None = None
         for a, b in turned_pairs(self.one, self.two, finder):
+            a.tensors.clear()  # only its choices are needed from here on
             if restore is None:
                 restore = Restore(self.two.spec, finder.basis)
             target = self.one.part(b.part) if b.part != "embed" else {}

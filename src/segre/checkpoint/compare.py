@@ -20,7 +20,7 @@ from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.transformer.spec import Transformer
 
-MARGIN = 8.0  # over the first-order effect of rounding
+MARGIN = 32.0  # over the effect of rounding once: files may have been rounded several times
 
 
 @dataclass(frozen=True)

@@ -22,18 +22,25 @@ from segre.transformer.spec import Transformer
 
 def nearest_choice(spec: Transformer, found: Reduced, like: Choice, target: Tensors) -> Choice:
     """The choices `like`, with scales that bring the reduced part `found` nearest to `target`."""
-    w = dict(found.tensors)
+    w, folded = dict(found.tensors), dict(target)
+    for norm, gain in like.norms.gains.items():
+        for name in (f"W_{reader}" for reader in READERS.get(norm, ())):
+            if name in folded:
+                folded[name] = folded[name] * gain.T
     heads, units = like.heads, like.units
     if heads is not None:
         if heads.qk is not None and np.iscomplexobj(heads.qk):
-            heads = replace(heads, qk=_planes(w, target))
+            heads = replace(heads, qk=_planes(w, folded))
         unbalance(spec, w, heads)
     if units is not None and spec.gated:
-        units = _units(w, target)
+        units = _units(w, folded)
     if units is not None:
         scale_units(spec, w, units)
+    for name, read in like.norms.reads.items():
+        w[f"W_{name}"] = w[f"W_{name}"] + read * spec.d**-0.5
+    free = (*READERS, "norm") if spec.norm == "rms" else tuple(READERS)
     gains = {
-        norm: _gains(norm, gain, w, target) if norm in (*READERS, "norm") else gain
+        norm: _gains(norm, gain, w, target) if norm in free else gain
         for norm, gain in like.norms.gains.items()
     }
     return Choice(replace(like.norms, gains=gains), heads, units)

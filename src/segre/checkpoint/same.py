@@ -23,7 +23,8 @@ from segre.checkpoint.turn import LayerTurn, StreamTurn
 from segre.checkpoint.witness import Witness
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
-from segre.transformer.spec import Transformer
+from segre.transformer.spec import KEYS, Transformer
+from segre.values import show
 
 Verdict = Literal["identical", "same function", "different", "undecided"]
 OUTPUTS = 4096.0  # how many rounding errors outputs may be apart
@@ -65,6 +66,11 @@ class Comparison:
         return next((block for block in self.blocks if not block.agrees), None)
 
     @property
+    def coarsest(self) -> float:
+        """The largest tolerance: smaller changes may not be seen everywhere."""
+        return max((block.tolerance for block in self.blocks), default=0.0)
+
+    @property
     def worst(self) -> Block | None:
         """The block nearest to its tolerance, or furthest beyond it."""
         return max(self.blocks, key=lambda b: b.difference / max(b.tolerance, 1e-300), default=None)
@@ -78,6 +84,7 @@ class Comparison:
             "roundoff": self.roundoff,
             "outputs": {"difference": self.outputs, "tolerance": self.outputs_tolerance},
             "blocks": len(self.blocks),
+            "coarsest": self.coarsest,
             "differing": [block.document() for block in differing],
             "worst": None if self.worst is None else self.worst.document(),
         }
@@ -198,9 +205,8 @@ def _function(model: Model) -> Transformer:
 
 
 def _apart(one: Transformer, two: Transformer) -> str:
-    ours, theirs = one.document(), two.document()
-    keys = [key for key in ours | theirs if ours.get(key) != theirs.get(key)]
-    return ", ".join(f"{key} is {ours.get(key)} and {theirs.get(key)}" for key in keys)
+    values = [(key, getattr(one, key), getattr(two, key)) for key in KEYS]
+    return ", ".join(f"{key} is {show(a)} and {show(b)}" for key, a, b in values if a != b)
 
 
 def _identical(one: Model, two: Model) -> bool:
