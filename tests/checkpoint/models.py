@@ -33,7 +33,11 @@ def run(directory: Path, seed: int = 0, batch: int = 3, length: int = 10) -> np.
 
 def apart(one: Path, two: Path) -> float:
     """The largest difference of the library's outputs, relative to the largest output."""
-    a, b = run(one), run(two)
+    return furthest(run(one), run(two))
+
+
+def furthest(a: np.ndarray, b: np.ndarray) -> float:
+    """The largest difference, relative to the largest number."""
     return float(np.abs(a - b).max() / np.abs(a).max())
 
 

@@ -67,8 +67,9 @@ class Comparison:
 
     @property
     def coarsest(self) -> float:
-        """The largest tolerance: smaller changes may not be seen everywhere."""
-        return max((block.tolerance for block in self.blocks), default=0.0)
+        """The largest tolerance of a head, unit or table: smaller changes may not be seen."""
+        tolerances = (b.tolerance for b in self.blocks if not b.name.startswith("b_"))
+        return max(tolerances, default=0.0)
 
     @property
     def worst(self) -> Block | None:

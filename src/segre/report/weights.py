@@ -61,8 +61,8 @@ def print_sameness(found: Comparison) -> None:
         console.print(f"all {len(found.blocks)} blocks agree; the ones nearest to tolerance above")
     console.print(f"outputs on random tokens differ by {found.outputs:.2g}, relative")
     console.print(
-        f"numbers are rounded to {found.roundoff:.1g}; changes of a block by less than "
-        f"{found.coarsest:.1g} may look like rounding"
+        f"numbers are rounded to {found.roundoff:.1g}; a change of a head, unit or table by "
+        f"less than {found.coarsest:.1g} may look like rounding"
     )
 
 
