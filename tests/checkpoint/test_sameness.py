@@ -177,6 +177,23 @@ def test_special_points_are_left_undecided(name: str, tmp_path: Path) -> None:
     assert same(one, changed).verdict in ("different", "undecided")
 
 
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_table_that_does_not_determine_the_basis(changed: bool, tmp_path: Path) -> None:
+    """Fewer tokens than coordinates, and any basis free: nothing is claimed."""
+    from transformers import LlamaConfig
+
+    from checkpoint.zoo import TWO, randomised
+
+    config = LlamaConfig(**{**TWO, "vocab_size": 11})
+    randomised(config, "LlamaForCausalLM", 0).save_pretrained(tmp_path / "one")
+    move(tmp_path / "one", tmp_path / "two", seed=1)
+    if changed:
+        rewritten(tmp_path / "two", tmp_path / "three", changed_unit)
+    found = same(tmp_path / "one", tmp_path / ("three" if changed else "two"))
+    assert found.verdict == "undecided"
+    assert same(tmp_path / "one", tmp_path / "one").verdict == "identical"
+
+
 @pytest.fixture
 def witnessed(tmp_path: Path) -> tuple[Path, Path, Path]:
     one = save_tiny("llama", tmp_path / "one")

@@ -28,6 +28,7 @@ from segre.values import show
 
 Verdict = Literal["identical", "same function", "different", "undecided"]
 OUTPUTS = 4096.0  # how many rounding errors outputs may be apart
+BLUNT = 0.5  # tolerances beyond this decide nothing
 
 
 class Finder(Witness):
@@ -132,6 +133,12 @@ def same_checkpoint(
         return replace(out, verdict="different", reason=reason)
     if not agree:
         reason = "all blocks agree to within rounding, but outputs do not"
+        return replace(out, verdict="undecided", reason=reason)
+    if out.coarsest > BLUNT:
+        reason = (
+            f"all blocks agree, but rounding could hide differences of {out.coarsest:.1g}: the "
+            "storage type is too coarse, or the table of tokens does not determine the basis"
+        )
         return replace(out, verdict="undecided", reason=reason)
     return out
 
