@@ -35,6 +35,7 @@ from segre.collapse.stack import Heads, Mlp, Stack
 from segre.fields.interface import Array
 
 WIDEST = 1.256  # exp(x) - 1 <= 2 x from 0 to here
+_ROUNDING = 1e-14  # of logarithms
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ class Bounds:
 
     def exceeded(self, share: float = 1.0) -> Array:
         """Where the theorem applies and more than this share of the step is measured."""
-        return np.asarray(self.applies & (self.measured[..., 1:] > self.step + np.log10(share)))
+        limit = self.step + np.log10(share) + _ROUNDING * np.abs(self.step)
+        return np.asarray(self.applies & (self.measured[..., 1:] > limit))
 
     def failures(self) -> list[list[str]]:
         """What fails in each layer of one network, in words."""
