@@ -78,7 +78,8 @@ class Bounds:
 
     def exceeded(self, share: float = 1.0) -> Array:
         """Where the theorem applies and more than this share of the step is measured."""
-        limit = self.step + np.log10(share) + _ROUNDING * np.abs(self.step)
+        rounding = _ROUNDING * np.where(np.isfinite(self.step), np.abs(self.step), 0)
+        limit = self.step + np.log10(share) + rounding
         return np.asarray(self.applies & (self.measured[..., 1:] > limit))
 
     def failures(self) -> list[list[str]]:
