@@ -94,18 +94,29 @@ class RecordedLayer:
 
     def apply(self, X: Array, constants: bool = True) -> Array:
         """The layer, or its linear part."""
-        out = self.written(X, constants).sum(axis=-3)
+        out = self.attention(X, constants)
+        return self.finish(X + out if self.skip else out, constants)
+
+    def attention(self, X: Array, constants: bool = True) -> Array:
+        """What all heads write for tokens X, and b_O."""
+        mixed = self._mixed(X, constants).swapaxes(-3, -2)
+        mixed = mixed.reshape(*mixed.shape[:-2], -1)
+        out = mixed @ self.W_O.reshape(*self.W_O.shape[:-3], -1, self.W_O.shape[-1])
         if self.b_O is not None and constants:
             out = out + self.b_O[..., None, :]
-        return self.finish(X + out if self.skip else out, constants)
+        return np.asarray(out)
 
     def written(self, X: Array, constants: bool = True) -> Array:
         """What each head writes for tokens X: (..., H, n, d)."""
+        return np.asarray(self._mixed(X, constants) @ self.W_O)
+
+    def _mixed(self, X: Array, constants: bool) -> Array:
+        """Values as each head mixes them: (..., H, n, v)."""
         read = X if self.before is None else self.before.apply(X, constants)
         values = read[..., None, :, :] @ self.W_V
         if self.b_V is not None and constants:
             values = values + self.b_V[..., None, :]
-        return np.asarray(self.P @ values @ self.W_O)
+        return np.asarray(self.P @ values)
 
     def finish(self, X: Array, constants: bool = True) -> Array:
         """The maps after attention and skip."""
@@ -162,6 +173,23 @@ class Heads:
     def factor(self) -> float:
         """What scores are multiplied by."""
         return float(self.W_Q.shape[-1] ** -0.5) if self.scale is None else self.scale
+
+    def only(self, h: int) -> Heads:
+        """One of the heads, counted from 1, and b_O."""
+
+        def vector(b: Array | None) -> Array | None:
+            return None if b is None else b[..., [h - 1], :]
+
+        return replace(
+            self,
+            W_Q=self.W_Q[..., [h - 1], :, :],
+            W_K=self.W_K[..., [h - 1], :, :],
+            W_V=self.W_V[..., [h - 1], :, :],
+            W_O=self.W_O[..., [h - 1], :, :],
+            b_Q=vector(self.b_Q),
+            b_K=vector(self.b_K),
+            b_V=vector(self.b_V),
+        )
 
     def patterns(self, X: Array, causal: bool = False) -> Array:
         """softmax of the scores of tokens X: (..., H, n, n), row = query."""
