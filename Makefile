@@ -35,6 +35,7 @@ bench: .venv/ready
 	$(BIN)/python -m bench.transformers
 	$(BIN)/python -m bench.sweep
 	$(BIN)/python -m bench.recovery
+	$(BIN)/python -m bench.paths
 
 clean:
 	rm -rf .venv out build dist .mypy_cache .ruff_cache .hypothesis

@@ -64,6 +64,13 @@ def test_sweep(tmp_path: Path) -> None:
     assert all(row["proved"] == row["architectures"] for row in exact)
 
 
+def test_paths(tmp_path: Path) -> None:
+    rows = run_quick("paths", tmp_path)["rows"]
+    sizes = [(row["layers"], row["heads"], row["paths"]) for row in rows]
+    assert sizes == [(2, 3, 16), (4, 3, 256), (4, 1, 16), (4, 3, 256)]
+    assert all(max(row["difference"], row["error"]) < 1e-14 for row in rows)
+
+
 def test_estimator_without_torch_says_how_to_get_it() -> None:
     hide_torch = "import sys; sys.modules['torch'] = None; import bench.estimator as e; e.main([])"
     done = subprocess.run(
@@ -74,7 +81,7 @@ def test_estimator_without_torch_says_how_to_get_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["estimator", "rank", "growth", "transformers", "sweep", "recovery"]
+    "name", ["estimator", "rank", "growth", "transformers", "sweep", "recovery", "paths"]
 )
 def test_help_says_what_is_compared(name: str) -> None:
     done = subprocess.run(
