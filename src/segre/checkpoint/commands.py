@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from segre.checkpoint.align import Alignment, Nearness
+from segre.checkpoint.align import Alignment, FartherError, Nearness
 from segre.checkpoint.canonical import canonical_parts
 from segre.checkpoint.compare import Block
 from segre.checkpoint.gguf import convert
@@ -17,7 +15,7 @@ from segre.checkpoint.info import Info, describe
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress, saving
 from segre.checkpoint.move import moved_parts
-from segre.checkpoint.outputs import difference, outputs, random_tokens
+from segre.checkpoint.outputs import furthest, outputs, random_tokens
 from segre.checkpoint.same import (
     Comparison,
     compared_blocks,
@@ -25,7 +23,9 @@ from segre.checkpoint.same import (
     same_checkpoint,
 )
 from segre.checkpoint.shrunk import expand, shrink
+from segre.checkpoint.sizes import apart, inner
 from segre.checkpoint.witness import Witness
+from segre.fields.interface import Array
 
 __all__ = ["align", "canonical", "check", "convert", "expand", "info", "move", "same", "shrink"]
 
@@ -140,9 +140,14 @@ def align(
     """Write the second checkpoint, moved along its own fiber towards the first."""
     with Model.open(one) as a, Model.open(two) as b:
         alignment = Alignment(a, b, progress=progress)
-        written = _write(
-            b, alignment.parts(), target, report=report, seed=seed, progress=progress, other=a
-        )
+
+        def write(parts: Iterator[tuple[str, Tensors]]) -> Written:
+            return _write(b, parts, target, report=report, seed=seed, progress=progress, other=a)
+
+        try:
+            written = write(alignment.parts())
+        except FartherError:
+            written = write(alignment.unchanged())
         blocks = (*alignment.blocks.values(), alignment.total)
         return Written(**{**vars(written), "blocks": blocks})
 
@@ -163,18 +168,24 @@ def _write(
     with saving(model, target, inputs) as save:
         for done, (part, tensors) in enumerate(parts):
             progress("writing", done, len(model.parts))
-            before = model.part(part)
-            changes += [Moved(part, name, _change(before[name], tensors[name])) for name in tensors]
             save.part(part, tensors)
-    apart = None
+            if report:
+                changes += [
+                    Moved(part, name, _change(model.part(part, [name])[name], value))
+                    for name, value in tensors.items()
+                ]
+    difference = None
     if report:
         tokens = random_tokens(model.spec, seed)
         with Model.open(target) as written:
-            apart = difference(outputs(model, tokens, progress), outputs(written, tokens, progress))
+            ours, theirs = (outputs(each, tokens, progress) for each in (model, written))
+        difference = furthest(ours, theirs)
     unit = model.roundoff()
-    return Written(Path(target), unit, tuple(changes), apart, outputs_tolerance(unit), model.unused)
+    return Written(
+        Path(target), unit, tuple(changes), difference, outputs_tolerance(unit), model.unused
+    )
 
 
-def _change(before: np.ndarray, after: np.ndarray) -> float:
-    size = float(np.linalg.norm(before))
-    return float(np.linalg.norm(after - before)) / size if size else float((after != 0).any())
+def _change(before: Array, after: Array) -> float:
+    size = inner(before, before)
+    return (apart(before, after) / size) ** 0.5 if size else float(after.any())

@@ -20,7 +20,9 @@ from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.transformer.spec import Transformer
 
-MARGIN = 8.0  # over the first-order effect of rounding
+# Over the effect of rounding once, since files may have been rounded several times; in half
+# precision there is less room for that.
+MARGIN, HALF_MARGIN = 32.0, 8.0
 
 
 @dataclass(frozen=True)
@@ -192,7 +194,8 @@ def _block(
     if size <= 1e-300:
         return Block(one.part, name, 0.0 if difference == 0 else np.inf, 0.0)
     own = size if scale is None else max(scale, 1e-300)
-    tolerance = MARGIN * (rounding.unit * max(spread / own, 1.0) + rounding.stream)
+    margin = MARGIN if rounding.unit < 2.0**-12 else HALF_MARGIN
+    tolerance = margin * (rounding.unit * max(spread / own, 1.0) + rounding.stream)
     return Block(one.part, name, difference / size, tolerance)
 
 

@@ -28,7 +28,7 @@ def fold(rows: Array) -> Array:
     """(n, m) -> (n, n): column j, times its weight, is added to column j mod n.
 
     >>> fold(np.array([[1, 2, 3], [4, 5, 6]])).round(2).tolist()
-    [[3.18, 0.47], [7.6, 1.18]]
+    [[7.18, 2.47], [17.6, 6.18]]
     """
     n, m = rows.shape
     padded = np.concatenate([rows * weights(m), np.zeros((n, -m % n))], axis=1)

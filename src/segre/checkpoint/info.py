@@ -17,10 +17,10 @@ from segre.checkpoint.dtypes import dtype_name
 from segre.checkpoint.heads import DEFICIENT, HeadGauge, free_planes
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.norms import Worn
 from segre.checkpoint.reduce import Choice, Reduced, reduced
 from segre.checkpoint.strata import duplicate_units, equal_patterns, listed
 from segre.checkpoint.units import dead_units, unit_norms
+from segre.checkpoint.worn import Worn
 from segre.errors import UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for

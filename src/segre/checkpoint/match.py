@@ -23,12 +23,20 @@ from segre.transformer.spec import Transformer
 
 def match_stream(spec: Transformer, one: Tensors, two: Tensors) -> StreamTurn:
     """The basis in which the table `two` is nearest to `one`."""
-    freedom = stream_freedom(spec)
-    if freedom == "none":
+    if stream_freedom(spec) == "none":
         return StreamTurn()
-    inner = one["tokens"] @ two["tokens"].T
+    return best_stream(spec, one["tokens"] @ two["tokens"].T)
+
+
+def best_stream(spec: Transformer, inner: Array) -> StreamTurn:
+    """The basis for inner products (d, d) of what two models write to the stream or read."""
+    freedom = stream_freedom(spec)
     if freedom == "orthogonal":
-        return StreamTurn(matrix=orthogonal_stream(spec, inner))
+        if spec.norm == "rms":
+            return StreamTurn(matrix=nearest_orthogonal(inner))
+        basis = centred_basis(spec.d)
+        matrix = basis @ nearest_orthogonal(basis.T @ inner @ basis) @ basis.T + 1 / spec.d
+        return StreamTurn(matrix=matrix)
     if freedom == "order and signs":
         order = assignment(np.abs(inner))
         return StreamTurn(order, np.where(inner[np.arange(spec.d), order] < 0, -1.0, 1.0))
@@ -39,14 +47,6 @@ def match_stream(spec: Transformer, one: Tensors, two: Tensors) -> StreamTurn:
     return StreamTurn(best[1], np.full(spec.d, best[0]))
 
 
-def orthogonal_stream(spec: Transformer, inner: Array) -> Array:
-    """The best orthogonal basis for inner products of what is written (or read), (d, d)."""
-    if spec.norm == "rms":
-        return nearest_orthogonal(inner)
-    basis = centred_basis(spec.d)
-    return basis @ nearest_orthogonal(basis.T @ inner @ basis) @ basis.T + 1 / spec.d
-
-
 def stream_products(one: Tensors, two: Tensors) -> Array:
     """Inner products of all that two parts write to the stream and read from it, (d, d)."""
     out: Array = np.zeros(())
@@ -55,6 +55,8 @@ def stream_products(one: Tensors, two: Tensors) -> Array:
             a, b = one[name], two[name].swapaxes(-1, -2)
         elif name in ("W_Q", "W_K", "W_V", "W_gate", "W_up", "W_U", "W_T"):
             a, b = one[name].swapaxes(-1, -2), two[name]
+        elif name.startswith(("norm.", "norm1.", "norm2.", "post")):
+            a, b = one[name], two[name].T
         else:
             continue
         product = a @ b

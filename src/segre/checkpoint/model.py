@@ -17,6 +17,7 @@ from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
 from segre.families import from_config
 from segre.fields.interface import Array
+from segre.fields.threads import threads_for
 from segre.transformer.spec import Transformer
 
 Progress = Callable[[str, int, int], None]
@@ -41,9 +42,14 @@ class Model:
     @classmethod
     @contextmanager
     def open(cls, path: str | Path) -> Iterator[Model]:
-        """The checkpoint in a directory, checked against what its config says."""
+        """The checkpoint in a directory, checked against what its config says.
+
+        Inside the block BLAS has one thread if the model is narrow.
+        """
         with Store.open(path) as store:
-            yield described(store)
+            model = described(store)
+            with threads_for(model.spec.d):
+                yield model
 
     @property
     def directory(self) -> Path:

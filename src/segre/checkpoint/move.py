@@ -10,10 +10,10 @@ from segre.checkpoint.frame import centred_basis
 from segre.checkpoint.heads import HeadGauge, free_planes
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.norms import Worn
 from segre.checkpoint.reduce import Choice, Restore, reduced
 from segre.checkpoint.turn import LayerTurn, StreamTurn, stream_freedom
 from segre.checkpoint.units import DEGREE, scaled, signed
+from segre.checkpoint.worn import Worn
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 

@@ -9,60 +9,16 @@ values pass through it unchanged. `take_off` chooses the least of all these (doc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
-
 import numpy as np
 
 from segre.checkpoint.layout import Tensors
+from segre.checkpoint.tables import tables_off, tables_on
+from segre.checkpoint.worn import TINY, Stream, Worn, away_from, usable
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
 READERS = {"norm1": ("Q", "K", "V"), "norm2": ("gate", "up")}
 WRITERS = {"norm1": "O", "norm2": "down"}
-TINY = 1e-6  # gains below this fraction of the largest are not divided by
-
-
-@dataclass
-class Stream:
-    """What the last norm of a post-norm stream left: its gain, and the shift taken off it."""
-
-    gain: Array | None = None
-    shift: Array | None = None
-    scale: Array | None = None  # a gain of the stream that its only reader, a transform, absorbs
-    tables: Array | None = None  # directions in which tokens shift against positions
-
-
-@dataclass
-class Worn:
-    """The free choices of one part: any values give the same function."""
-
-    gains: Tensors = field(default_factory=dict)  # by norm
-    shifts: Tensors = field(default_factory=dict)  # by norm
-    reads: Tensors = field(default_factory=dict)  # by reader, along what it never sees
-    writes: Tensors = field(default_factory=dict)  # by writer, along what nobody sees
-    biases: Tensors = field(default_factory=dict)  # b_K, b_V
-    tables: Tensors = field(default_factory=dict)  # shifts between tables
-    sizes: dict[str, float] = field(default_factory=dict)  # of stored tensors, for rounding errors
-    slack: float = 0.0
-
-    def measure(self, name: str, tensor: Array, more: Any = 0.0) -> None:
-        """Record the size of a tensor, and of what is added to it: rounding acts on both."""
-        before = self.sizes.get(name, 0.0)
-        self.sizes[name] = max(before, float(np.linalg.norm(tensor)) + float(more))
-
-    def mean(self, of: Array, axis: int) -> Array:
-        """The mean along an axis; none where it is no more than rounding makes it."""
-        return self._none(of.mean(axis=axis, keepdims=True), of, axis, 1 / of.shape[axis])
-
-    def component(self, of: Array, direction: Array) -> Array:
-        """What rows have along a direction; none where it is no more than rounding makes it."""
-        return self._none(of @ direction, of, -1, float(np.abs(direction).max()))
-
-    def _none(self, found: Array, of: Array, axis: int, by: float) -> Array:
-        size = np.linalg.norm(of, axis=axis, keepdims=True)
-        return np.where(np.abs(found) <= self.slack * by * size, 0.0, found)
 
 
 def take_off(
@@ -78,7 +34,7 @@ def take_off(
     """
     worn = Worn(slack=slack)
     if part == "embed":
-        _tables_off(spec, w, worn, stream.tables)
+        tables_off(spec, w, worn, stream.tables)
         if "norm.bias" in w:
             stream.gain, stream.shift = w["norm.gain"], _off(w, worn, "norm")
     elif part == "head":
@@ -96,7 +52,7 @@ def put_on(spec: Transformer, part: str, w: Tensors, worn: Worn, stream: Stream)
     if part == "embed":
         if "norm.bias" in w:
             stream.gain, stream.shift = w["norm.gain"], _on(w, worn, "norm")
-        _tables_on(spec, w, worn, stream.tables)
+        tables_on(spec, w, worn, stream.tables)
     elif part == "head":
         _head_on(spec, w, worn, stream)
     else:
@@ -104,11 +60,6 @@ def put_on(spec: Transformer, part: str, w: Tensors, worn: Worn, stream: Stream)
             if norm == "norm2" and spec.mlp == "none":
                 continue
             _sublayer_on(spec, w, worn, stream, norm, last=part == str(spec.layers))
-
-
-def usable(gain: Array) -> Array:
-    """A gain to divide by: 1 where it is next to nothing."""
-    return np.where(np.abs(gain) > TINY * np.abs(gain).max(), gain, 1.0)
 
 
 # --- attention and MLP ------------------------------------------------------------------------
@@ -201,16 +152,6 @@ def _unseen(spec: Transformer, stream: Stream) -> Array | None:
     return np.full((spec.d, 1), spec.d**-0.5)
 
 
-def away_from(gain: Array) -> Array:
-    """The direction 1/gain, of length 1, in the limit where gains vanish."""
-    zero = gain == 0
-    if zero.any():
-        first = np.zeros_like(gain)
-        first[np.argmax(zero)] = 1.0
-        return first
-    return (1 / gain) / np.linalg.norm(1 / gain)
-
-
 def _attention_biases_off(spec: Transformer, w: Tensors, worn: Worn) -> None:
     if "b_K" in w and spec.pos != "rope":
         worn.biases["b_K"] = w["b_K"]
@@ -258,74 +199,6 @@ def _off(w: Tensors, worn: Worn, norm: str) -> Array:
 def _on(w: Tensors, worn: Worn, norm: str) -> Array:
     w[f"{norm}.bias"] = worn.shifts[norm]
     return worn.shifts[norm]
-
-
-# --- tables -----------------------------------------------------------------------------------
-
-
-def shiftable(spec: Transformer, head: Tensors) -> Array | None:
-    """Directions, as orthonormal columns, along which all tokens shift against all positions."""
-    if spec.pos != "learned":
-        return None
-    if not spec.tied:
-        return np.eye(spec.d)
-    if spec.transform and spec.outbias:  # the norm's output is orthogonal to this direction
-        return away_from(head["normT.gain"])
-    return None
-
-
-def _tables_off(spec: Transformer, w: Tensors, worn: Worn, shifts: Array | None) -> None:
-    for name in ("tokens", "positions", "types"):
-        if name in w:
-            worn.measure(name, w[name])
-    for name in _centred(spec, w):
-        worn.writes[name] = worn.mean(w[name], 0)
-        w[name] = w[name] - worn.writes[name]
-    if "types" in w:
-        mean = worn.mean(w["types"], 1)
-        worn.tables["types"] = mean
-        w["types"] = w["types"] - mean
-        w["positions"] = w["positions"] + mean
-    if shifts is not None:
-        by = worn.tables["positions"] = _along(spec, w, worn, shifts)
-        w["positions"] = w["positions"] - _written(spec, shifts) @ by
-        w["tokens"] = w["tokens"] + shifts @ by
-
-
-def _tables_on(spec: Transformer, w: Tensors, worn: Worn, shifts: Array | None) -> None:
-    if shifts is not None:
-        by = worn.tables["positions"]
-        w["positions"] = w["positions"] + _written(spec, shifts) @ by
-        w["tokens"] = w["tokens"] - shifts @ by
-    if "types" in w:
-        w["types"] = w["types"] + worn.tables["types"]
-        w["positions"] = w["positions"] - worn.tables["types"]
-    for name in _centred(spec, w):
-        w[name] = w[name] + worn.writes[name]
-
-
-def _written(spec: Transformer, shifts: Array) -> Array:
-    """What a LayerNorm sees of shifts."""
-    return shifts - shifts.mean(axis=0) if spec.norm == "layer" and spec.tied else shifts
-
-
-def _along(spec: Transformer, w: Tensors, worn: Worn, shifts: Array) -> Array:
-    """By how much to shift for the mean of the positions to vanish, as far as it can."""
-    if not spec.tied:  # any shift is free
-        return worn.mean(w["positions"], 1)
-    written = _written(spec, shifts)
-    size = float((written**2).sum())
-    if size < 1e-20:  # equal gains: nobody sees the shift of the tokens
-        return -worn.mean(shifts.T @ w["tokens"], 1)
-    return worn.mean(written.T @ w["positions"] / size, 1)
-
-
-def _centred(spec: Transformer, w: Tensors) -> Iterator[str]:
-    """Tables whose mean over the stream's coordinates a LayerNorm removes at once."""
-    if spec.norm == "layer":
-        for name in ("tokens", "positions", "types"):
-            if name in w and not (name == "tokens" and spec.tied):
-                yield name
 
 
 # --- the head ---------------------------------------------------------------------------------

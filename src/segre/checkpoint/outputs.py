@@ -75,6 +75,6 @@ def _scaled(model: Model, w: Tensors) -> Tensors:
     return {n: x * model.spec.head**-0.5 if n in names else x for n, x in w.items()}
 
 
-def difference(one: Array, two: Array) -> float:
+def furthest(one: Array, two: Array) -> float:
     """The largest difference of outputs, relative to the largest output."""
     return float(np.abs(one - two).max() / np.abs(one).max())

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from segre.checkpoint.heads import HeadGauge, balance, unbalance
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.norms import Stream, Worn, put_on, shiftable, take_off
+from segre.checkpoint.norms import put_on, take_off
+from segre.checkpoint.tables import shiftable
 from segre.checkpoint.turn import StreamTurn
 from segre.checkpoint.units import balance_units, require_known, scale_units
+from segre.checkpoint.worn import Stream, Worn
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 

@@ -16,14 +16,15 @@ from segre.checkpoint.compare import Block, Rounding, compare_part
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import match_layer, match_stream, match_transform, stream_error
 from segre.checkpoint.model import Model, Progress, bits, no_progress
-from segre.checkpoint.outputs import difference, outputs, random_tokens
+from segre.checkpoint.outputs import furthest, outputs, random_tokens
 from segre.checkpoint.reduce import Reduced, reduced
 from segre.checkpoint.strata import special_points
 from segre.checkpoint.turn import LayerTurn, StreamTurn
 from segre.checkpoint.witness import Witness
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
-from segre.transformer.spec import Transformer
+from segre.transformer.spec import KEYS, Transformer
+from segre.values import show
 
 Verdict = Literal["identical", "same function", "different", "undecided"]
 OUTPUTS = 4096.0  # how many rounding errors outputs may be apart
@@ -65,6 +66,12 @@ class Comparison:
         return next((block for block in self.blocks if not block.agrees), None)
 
     @property
+    def coarsest(self) -> float:
+        """The largest tolerance of a head, unit or table: smaller changes may not be seen."""
+        tolerances = (b.tolerance for b in self.blocks if not b.name.startswith("b_"))
+        return max(tolerances, default=0.0)
+
+    @property
     def worst(self) -> Block | None:
         """The block nearest to its tolerance, or furthest beyond it."""
         return max(self.blocks, key=lambda b: b.difference / max(b.tolerance, 1e-300), default=None)
@@ -78,6 +85,7 @@ class Comparison:
             "roundoff": self.roundoff,
             "outputs": {"difference": self.outputs, "tolerance": self.outputs_tolerance},
             "blocks": len(self.blocks),
+            "coarsest": self.coarsest,
             "differing": [block.document() for block in differing],
             "worst": None if self.worst is None else self.worst.document(),
         }
@@ -100,7 +108,7 @@ def same_checkpoint(
     finder, special = Finder(), list[str]()
     blocks = list(compared_blocks(one, two, finder, progress, special))
     X = random_tokens(one.spec, seed)
-    apart = difference(outputs(one, X, progress), outputs(two, X, progress))
+    apart = furthest(outputs(one, X, progress), outputs(two, X, progress))
     out = Comparison(
         "same function",
         f"{len(blocks)} blocks agree to within rounding in the basis of the witness",
@@ -198,9 +206,8 @@ def _function(model: Model) -> Transformer:
 
 
 def _apart(one: Transformer, two: Transformer) -> str:
-    ours, theirs = one.document(), two.document()
-    keys = [key for key in ours | theirs if ours.get(key) != theirs.get(key)]
-    return ", ".join(f"{key} is {ours.get(key)} and {theirs.get(key)}" for key in keys)
+    values = [(key, getattr(one, key), getattr(two, key)) for key in KEYS]
+    return ", ".join(f"{key} is {show(a)} and {show(b)}" for key, a, b in values if a != b)
 
 
 def _identical(one: Model, two: Model) -> bool:

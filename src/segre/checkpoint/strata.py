@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from segre.checkpoint.heads import DEFICIENT, free_planes, keys, planes, queries
+from segre.checkpoint.heads import keys, planes, queries
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.reduce import Reduced
 from segre.checkpoint.units import dead_units, scaled
@@ -25,94 +25,39 @@ SCORES = 4  # random inputs on either side, for which patterns are compared
 
 @dataclass(frozen=True)
 class Special:
-    """What is special, and where: head, MLP, or planes (which matching takes care of)."""
+    """What is special, and where: head or MLP."""
 
     place: str
     text: str
 
 
 def special_points(spec: Transformer, found: Reduced) -> list[Special]:
-    """What is special in a part."""
+    """What is special in a part, so that more can change there than symmetries change."""
     if found.part in ("embed", "head"):
         return []
     return list(_special(spec, found.tensors))
 
 
 def _special(spec: Transformer, w: Tensors) -> Iterator[Special]:
-    lacking = np.flatnonzero(deficient(w["W_V"][:, 0]))
-    if len(lacking):
-        yield Special("head", f"values of key-value heads {listed(lacking)} lack rank")
-    if spec.pos != "rope" and not spec.qknorm:
-        lacking = np.flatnonzero(deficient(w["W_K"][:, 0]))
-        if len(lacking):
-            yield Special(
-                "head", f"queries and keys of key-value heads {listed(lacking)} lack rank"
-            )
-    if spec.qknorm and free_planes(w).any():
-        yield Special("planes", f"{int(free_planes(w).sum())} rotary planes have equal gains")
-    alike = _alike(_patterns(spec, w))
-    if alike is not None:
-        one, two = alike[0] + 1, alike[1] + 1
-        yield Special("head", f"heads {one} and {two} have the same attention pattern")
+    for one, two in equal_patterns(spec, w)[:1]:
+        text = f"heads {one + 1} and {two + 1} have the same attention pattern"
+        yield Special("head", text)
+    silent = np.flatnonzero(~w["W_V"].any(axis=(1, 2, 3)))
+    if len(silent):
+        yield Special("head", f"values of key-value heads {listed(silent)} are zero")
     if spec.mlp == "none":
         return
     dead = np.flatnonzero(dead_units(spec, w))
     if len(dead):
         yield Special("MLP", f"MLP units {listed(dead)} write nothing")
-    alive = np.setdiff1d(np.arange(spec.ff), dead)
-    alike = _alike(_unit_inputs(w)[alive])
-    if alike is not None:
-        one, two = alive[alike[0]] + 1, alive[alike[1]] + 1
-        yield Special("MLP", f"MLP units {one} and {two} read the same")
-
-
-def deficient(balanced: Array) -> Array:
-    """Which balanced factors (heads, n, d) have rows that vanish."""
-    size = np.linalg.norm(balanced, axis=-1)
-    return np.asarray(size.min(axis=-1) ** 2 <= DEFICIENT * size.max(axis=-1) ** 2)
+    for one, two in duplicate_units(spec, w)[:1]:
+        yield Special("MLP", f"MLP units {one + 1} and {two + 1} read the same")
 
 
 def listed(indices: Array) -> str:
     """Indices in words, counted from 1; of many the first few."""
     shown = ", ".join(str(i + 1) for i in indices[:5])
     return shown if len(indices) <= 5 else f"{shown} and {len(indices) - 5} more"
-
-
-def _patterns(spec: Transformer, w: Tensors) -> Array:
-    """What identifies the pattern of a query head, as one row for each."""
-    if spec.pos == "rope":
-        q, k = planes(queries(w)), planes(keys(w))
-        first = np.conj(q) * np.linalg.norm(k, axis=-1, keepdims=True)
-        phase = k.sum(axis=-1, keepdims=True)
-        phase = phase / np.where(np.abs(phase) > 0, np.abs(phase), 1)
-        rows = np.concatenate([first * phase, np.broadcast_to(k / phase, q.shape)], axis=-1)
-        flat = rows.reshape(spec.heads, -1)
-        return np.concatenate([flat.real, flat.imag], axis=1)
-    rng = np.random.default_rng(0)  # products seen from two random vectors
-    Q, K = queries(w), w["W_K"]
-    x, y = rng.standard_normal((Q.shape[-1], 4)), rng.standard_normal((K.shape[-1], 4))
-    scores = np.einsum("hgkm,hgkn->hgmn", Q @ x, np.broadcast_to(K @ y, (*Q.shape[:-1], 4)))
-    return np.asarray(scores.reshape(spec.heads, -1))
-
-
-def _unit_inputs(w: Tensors) -> Array:
-    names = [name for name in ("W_gate", "b_gate", "W_up", "b_up") if name in w]
-    return np.concatenate([w[name] for name in names], axis=1)
-
-
-def _alike(rows: Array) -> tuple[int, int] | None:
-    """Two rows that are parallel, if there are any."""
-    size = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit = rows / np.where(size > 0, size, 1)
-    inner = np.abs(unit @ unit.T)
-    np.fill_diagonal(inner, 0.0)
-    if inner.size == 0 or inner.max() < 1 - PARALLEL:
-        return None
-    i, j = np.unravel_index(inner.argmax(), inner.shape)
-    return int(min(i, j)), int(max(i, j))
-
-
-# --- all pairs that are alike, whatever the basis of a head or the scale of a unit -------------
 
 
 def equal_patterns(spec: Transformer, w: Tensors) -> list[tuple[int, int]]:

@@ -63,6 +63,17 @@ class StreamTurn:
         """Act on gains along the stream."""
         return gain if self.order is None else gain[self.order]
 
+    def after(self, first: StreamTurn) -> StreamTurn:
+        """First another turn, then this one."""
+        if self.matrix is not None:
+            return StreamTurn(matrix=self.matrix @ first.matrix)
+        if self.order is None:
+            return first
+        assert self.signs is not None
+        assert first.order is not None
+        assert first.signs is not None
+        return StreamTurn(first.order[self.order], first.signs[self.order] * self.signs)
+
     def apply(self, spec: Transformer, part: str, w: Tensors) -> None:
         """Act on the tensors of a part, in place."""
         for name in w:

@@ -24,9 +24,17 @@ def signed(spec: Transformer) -> bool:
 
 
 def require_known(spec: Transformer) -> None:
-    """Units of these kinds have further symmetries, for which there is no normal form here."""
+    """Refuse what has further symmetries, for which there is no normal form here."""
     if spec.mlp in ("bilinear", "reglu"):
-        raise CheckpointError(f"units of kind {spec.mlp} are not put in a normal form here")
+        raise CheckpointError(
+            f"MLPs of kind {spec.mlp} are not put in a normal form; allowed: gelu, silu, relu and "
+            "gates of gelu or silu"
+        )
+    if max(spec.head, spec.dv) > spec.d:
+        raise CheckpointError(
+            f"heads of {max(spec.head, spec.dv)} dimensions are wider than the stream of {spec.d}; "
+            "such models are not put in a normal form"
+        )
 
 
 def balance_units(spec: Transformer, w: Tensors, slack: float = 0.0) -> Array | None:
@@ -65,7 +73,9 @@ def unit_norms(w: Tensors) -> tuple[Array, Array]:
 def dead_units(spec: Transformer, w: Tensors) -> Array:
     """Units that write nothing, whatever they read."""
     reads, writes = unit_norms(w)
-    silent = reads == 0 if spec.gated or spec.mlp in DEGREE else np.zeros(len(reads), bool)
+    silent = reads == 0 if scaled(spec) else np.zeros(len(reads), bool)
+    if spec.gated and "b_gate" not in w:  # all gates are 0 at 0
+        silent |= ~w["W_gate"].any(axis=1)
     return np.asarray((writes == 0) | silent)
 
 

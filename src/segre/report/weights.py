@@ -59,10 +59,10 @@ def print_sameness(found: Comparison) -> None:
         )
     else:
         console.print(f"all {len(found.blocks)} blocks agree; the ones nearest to tolerance above")
+    console.print(f"outputs on random tokens differ by {found.outputs:.2g}, relative")
     console.print(
-        f"outputs on random tokens differ by {found.outputs:.2g}, relative "
-        f"(rounding may explain {found.outputs_tolerance:.2g}); "
-        f"rounding error of the storage type: {found.roundoff:.2g}"
+        f"numbers are rounded to {found.roundoff:.1g}; a change of a head, unit or table by "
+        f"less than {found.coarsest:.1g} may look like rounding"
     )
 
 

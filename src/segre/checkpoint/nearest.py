@@ -1,0 +1,97 @@
+"""Free scales that bring one part nearest to another, each for itself.
+
+A gain g stands before what reads it, which is divided by g; a unit's scale multiplies what it
+reads and divides what it writes; so do scales of rotary planes for keys and queries. Each is the
+minimum of p s^2 - 2 q s + r / s^2 - 2 t / s, at a root of a quartic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from segre.checkpoint.heads import keys, planes, queries, unbalance
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.norms import READERS
+from segre.checkpoint.reduce import Choice, Reduced
+from segre.checkpoint.units import scale_units, unit_norms
+from segre.fields.interface import Array
+from segre.transformer.spec import Transformer
+
+
+def nearest_choice(spec: Transformer, found: Reduced, like: Choice, target: Tensors) -> Choice:
+    """The choices `like`, with scales that bring the reduced part `found` nearest to `target`."""
+    w, folded = dict(found.tensors), dict(target)
+    for norm, gain in like.norms.gains.items():
+        for name in (f"W_{reader}" for reader in READERS.get(norm, ())):
+            if name in folded:
+                folded[name] = folded[name] * gain.T
+    heads, units = like.heads, like.units
+    if heads is not None:
+        if heads.qk is not None and np.iscomplexobj(heads.qk):
+            heads = replace(heads, qk=_planes(w, folded))
+        unbalance(spec, w, heads)
+    if units is not None and spec.gated:
+        units = _units(w, folded)
+    if units is not None:
+        scale_units(spec, w, units)
+    for name, read in like.norms.reads.items():
+        w[f"W_{name}"] = w[f"W_{name}"] + read * spec.d**-0.5
+    free = (*READERS, "norm") if spec.norm == "rms" else tuple(READERS)
+    gains = {
+        norm: _gains(norm, gain, w, target) if norm in free else gain
+        for norm, gain in like.norms.gains.items()
+    }
+    return Choice(replace(like.norms, gains=gains), heads, units)
+
+
+def nearest_scale(p: Array, q: Array, r: Array, t: Array, *, positive: bool = False) -> Array:
+    """Where p s^2 - 2 q s + r / s^2 - 2 t / s is least, for p, r > 0; 1 for the others.
+
+    >>> nearest_scale(*np.array([[1.0], [2.0], [4.0], [2.0]])).round(6).tolist()
+    [2.0]
+    """
+    known = (p > 0) & (r > 0)
+    p, q, r, t = (np.where(known, x, y) for x, y in zip((p, q, r, t), (1, 1, 1, 1), strict=True))
+    companion = np.zeros((*p.shape, 4, 4))
+    companion[..., 0, :] = np.stack([q / p, np.zeros_like(p), -t / p, r / p], axis=-1)
+    companion[..., [1, 2, 3], [0, 1, 2]] = 1
+    roots = np.linalg.eigvals(companion)
+    real = (np.abs(roots.imag) <= 1e-6 * np.abs(roots)) & (np.abs(roots) > 0)
+    s = np.where(real, roots.real, 1.0)
+    p, q, r, t = (x[..., None] for x in (p, q, r, t))
+    value = p * s**2 - 2 * q * s + r / s**2 - 2 * t / s
+    value = np.where(real & ((s > 0) | (not positive)), value, np.inf)
+    best = np.take_along_axis(s, value.argmin(axis=-1)[..., None], axis=-1)[..., 0]
+    return np.where(known & np.isfinite(value.min(axis=-1)), best, 1.0)
+
+
+def _planes(w: Tensors, target: Tensors) -> Array:
+    """Scales of the keys by plane; their phases are matched already."""
+    k, q = planes(keys(w)), planes(queries(w))
+    k2, q2 = planes(keys(target)), planes(queries(target))
+
+    def inner(a: Array, b: Array) -> Array:
+        return np.asarray((a * np.conj(b)).real.sum(axis=(1, 3)))
+
+    return nearest_scale(
+        inner(k, k), inner(k, k2), inner(q, q), inner(q, q2), positive=True
+    ).astype(complex)
+
+
+def _units(w: Tensors, target: Tensors) -> Array:
+    reads, writes = unit_norms(w)
+    read = (w["W_up"] * target["W_up"]).sum(axis=1)
+    if "b_up" in w:
+        read = read + (w["b_up"] * target["b_up"])[:, 0]
+    written = (w["W_down"] * target["W_down"]).sum(axis=0)
+    return nearest_scale(reads**2, read, writes**2, written)
+
+
+def _gains(norm: str, like: Array, w: Tensors, target: Tensors) -> Array:
+    readers = [f"W_{name}" for name in READERS.get(norm, ("U",)) if f"W_{name}" in w]
+    size = sum((w[name] ** 2).reshape(-1, len(like)).sum(axis=0) for name in readers)
+    inner = sum((w[name] * target[name]).reshape(-1, len(like)).sum(axis=0) for name in readers)
+    found = nearest_scale(np.ones(len(like)), like[:, 0], np.asarray(size), np.asarray(inner))
+    return found[:, None]

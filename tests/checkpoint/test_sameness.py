@@ -1,0 +1,230 @@
+"""Same function or not: decided on weights, with a witness that can be checked."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from checkpoint.models import rewritten
+from checkpoint.zoo import NAMES, save_tiny
+from segre.checkpoint.commands import canonical, check, move, same
+from segre.checkpoint.outputs import random_tokens
+from segre.errors import CheckpointError
+from segre.families import architecture
+
+Tensors = dict[str, np.ndarray]
+
+
+@pytest.fixture(params=NAMES)
+def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return save_tiny(request.param, tmp_path / "model")
+
+
+def scaled_head(part: str, w: Tensors) -> None:
+    if part == "2":
+        w["W_V"][1] *= 1.001
+        if "b_V" in w:
+            w["b_V"][1] *= 1.001
+
+
+def scaled_queries(part: str, w: Tensors) -> None:
+    if part == "2":
+        w["W_Q"][1, 0] *= 1.001
+        if "b_Q" in w:
+            w["b_Q"][1, 0] *= 1.001
+
+
+def changed_unit(part: str, w: Tensors) -> None:
+    if part == "3":
+        w["W_up"][7] *= 1.001
+
+
+def changed_entry(part: str, w: Tensors) -> None:
+    if part == "1":
+        w["W_down"][5, 11] += 0.01 * np.abs(w["W_down"][:, 11]).max()
+
+
+def test_copies_are_recognised_and_changes_are_found(model: Path, tmp_path: Path) -> None:
+    assert same(model, model).verdict == "identical"
+    move(model, tmp_path / "moved", seed=3)
+    found = same(model, tmp_path / "moved")
+    assert (found.verdict, found.first) == ("same function", None)
+    assert found.outputs is not None
+    assert found.outputs < 1e-6
+    # tolerances are not far from what rounding does
+    assert found.worst is not None
+    assert found.worst.difference > found.worst.tolerance / 300
+
+    assert found.witness is not None
+    found.witness.write(tmp_path / "witness.safetensors")
+    blocks = check(model, tmp_path / "moved", tmp_path / "witness.safetensors")
+    assert all(block.agrees for block in blocks)
+    assert len(blocks) == len(found.blocks)
+
+    for change, place in (
+        (scaled_head, "layer 2, head"),
+        (changed_unit, "layer 3, MLP unit"),
+        (changed_entry, "layer 1, MLP unit"),
+    ):
+        changed = rewritten(tmp_path / "moved", tmp_path / change.__name__, change)
+        found = same(model, changed)
+        assert found.verdict == "different", change
+        assert found.first is not None
+        assert found.first.title.startswith(place)
+        assert 1e-4 < found.first.difference < 3e-2
+        assert found.first.tolerance < 1e-4
+
+
+def test_scaled_queries(model: Path, tmp_path: Path) -> None:
+    """Seen, unless a norm takes the scale away (all but its epsilon)."""
+    move(model, tmp_path / "moved", seed=3)
+    changed = rewritten(tmp_path / "moved", tmp_path / "changed", scaled_queries)
+    found = same(model, changed)
+    assert found.verdict == "different"
+    assert found.first is not None
+    assert "QK" in found.first.name
+
+
+def test_the_order_of_arguments_does_not_matter(tmp_path: Path) -> None:
+    one = save_tiny("qwen2", tmp_path / "one")
+    move(one, tmp_path / "two", seed=1)
+    canonical(one, tmp_path / "three")
+    for first in ("one", "two", "three"):
+        for second in ("one", "two", "three"):
+            verdict = same(tmp_path / first, tmp_path / second).verdict
+            assert verdict == ("identical" if first == second else "same function")
+
+
+def test_a_row_that_no_output_used_is_found(tmp_path: Path) -> None:
+    """Outputs alone would say that these are the same."""
+    one = save_tiny("llama", tmp_path / "one")
+    used = set(random_tokens(architecture(one), 0).words.ravel().tolist())
+    unused = min(set(range(61)) - used)
+
+    def change(part: str, w: Tensors) -> None:
+        if part == "embed":
+            w["tokens"][:, unused] *= 1.5
+
+    found = same(one, rewritten(one, tmp_path / "two", change))
+    assert found.outputs == 0
+    assert found.verdict == "different"
+    assert found.first is not None
+    assert found.first.title == "embed, tokens"
+
+
+def test_independent_models_and_other_architectures(tmp_path: Path) -> None:
+    one, two = save_tiny("llama", tmp_path / "one"), save_tiny("mistral", tmp_path / "two")
+    found = same(one, two)
+    assert found.verdict == "different"
+    assert "head is" in found.reason
+    other = rewritten(one, tmp_path / "three", shuffle)
+    found = same(one, other)
+    assert found.verdict == "different"
+    assert found.first is not None
+    assert found.first.difference > 0.1
+
+
+def shuffle(part: str, w: Tensors) -> None:
+    rng = np.random.default_rng(int.from_bytes(part.encode()))
+    for name, value in w.items():
+        w[name] = rng.standard_normal(value.shape) * value.std()
+
+
+@pytest.mark.parametrize("name", ["llama-tied", "gpt2", "bert"])
+def test_half_precision_tells_apart_what_it_can(name: str, tmp_path: Path) -> None:
+    import torch
+
+    from checkpoint.zoo import tiny
+
+    tiny(name).to(torch.bfloat16).save_pretrained(tmp_path / "one")
+    move(tmp_path / "one", tmp_path / "two", seed=1)
+    found = same(tmp_path / "one", tmp_path / "two")
+    assert found.verdict == "same function"
+    assert found.roundoff == 2.0**-8
+
+    def change(part: str, w: Tensors) -> None:
+        if part == "1":
+            w["W_V"][0] *= 3
+
+    changed = rewritten(tmp_path / "two", tmp_path / "three", change)
+    assert same(tmp_path / "one", changed).verdict == "different"
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_special_points_are_left_undecided(name: str, tmp_path: Path) -> None:
+    """Two units that read the same can share what they write in any way."""
+    source = save_tiny(name, tmp_path / "source")
+
+    def twin(part: str, w: Tensors) -> None:
+        if part == "1":
+            for key in ("W_up", "b_up", "W_gate"):
+                if key in w:
+                    w[key][3] = w[key][4]
+
+    def share(part: str, w: Tensors) -> None:
+        if part == "1":
+            some = np.random.default_rng(0).standard_normal(24)
+            w["W_down"][:, 3] += some
+            w["W_down"][:, 4] -= some
+
+    one = rewritten(source, tmp_path / "one", twin)
+    two = rewritten(one, tmp_path / "two", share)
+    found = same(one, two)
+    assert found.verdict == "undecided"
+    assert "MLP units 4 and 5 read the same" in found.reason
+    changed = rewritten(two, tmp_path / "three", changed_unit)
+    assert same(one, changed).verdict in ("different", "undecided")
+
+
+@pytest.fixture
+def witnessed(tmp_path: Path) -> tuple[Path, Path, Path]:
+    one = save_tiny("llama", tmp_path / "one")
+    move(one, tmp_path / "two", seed=1)
+    found = same(one, tmp_path / "two")
+    assert found.witness is not None
+    found.witness.write(tmp_path / "witness.safetensors")
+    return one, tmp_path / "two", tmp_path / "witness.safetensors"
+
+
+def test_a_witness_of_another_pair_does_not_hold(witnessed: tuple[Path, Path, Path]) -> None:
+    one, two, file = witnessed
+    move(one, two.parent / "three", seed=2)
+    assert not all(block.agrees for block in check(one, two.parent / "three", file))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("stream.matrix", lambda x: 1.01 * x, "not orthogonal"),
+        ("1.vo", lambda x: x + 0.001, "not orthogonal"),
+        ("2.qk", lambda x: 2 * x, "modulus 1"),
+        ("1.heads", lambda x: 0 * x, "not a permutation"),
+        ("1.queries", lambda x: x + 1, "not a permutation"),
+        ("3.units", lambda x: x[:-1], "not \\[40\\]"),
+        ("3.signs", lambda x: 0.5 * x, "not signs"),
+        ("1.vo", lambda x: np.nan * x, "not finite"),
+        ("1.vo", None, "1.vo is missing"),
+    ],
+)
+def test_a_witness_that_is_no_group_element_is_refused(
+    witnessed: tuple[Path, Path, Path], name: str, change: object, said: str
+) -> None:
+    one, two, file = witnessed
+    arrays = load_file(file)
+    value = arrays.pop(name)
+    if callable(change):
+        arrays[name] = np.ascontiguousarray(change(value))
+    save_file(arrays, file)
+    with pytest.raises(CheckpointError, match=said):
+        check(one, two, file)
+
+
+def test_files_that_are_no_witness(witnessed: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    one, two, file = witnessed
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        check(one, two, tmp_path / "none.safetensors")
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        check(one, two, file)
