@@ -32,6 +32,7 @@ COMPUTING: dict[str, Any] = {
     "chunk_size_feed_forward": 0,
     "reorder_and_upcast_attn": False,
     "use_cache": False,
+    "use_mems_eval": False,
     "output_attentions": False,
     "output_hidden_states": False,
     "return_dict": True,
