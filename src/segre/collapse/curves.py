@@ -23,7 +23,7 @@ from segre.collapse.surgery import FULL, PAPER, Variant, operated, run
 from segre.fields.interface import Array
 from segre.geometry.progress import Progress, quiet
 
-FLOOR = 1e-6  # relative residuals below are rounding of single precision, not the model
+FLOOR = 3e-7  # relative residuals below are rounding of single precision, not the model
 LEAST = 1e-30  # streams of this size have too few digits left in single precision
 SPECTRAL = ("rank", "stable_rank")
 CACHED = 1 << 17  # numbers

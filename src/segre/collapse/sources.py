@@ -78,15 +78,14 @@ def source(given: str | Path | Mapping[str, Any]) -> Source:
         if given in NAMED or given in PRESETS:
             return _described(NAMED.get(given) or PRESETS[given], name)
         if kind in KINDS and "=" in rest:
-            return _described({"kind": kind}, name)
+            return _of_spec(kind, architecture(given), name)
     path = Path(given)
     if _is_directory(path):
         return _directory(path)
     if path.suffix in {".json", ".toml"}:
         return replace(_described(read_file(path), name), folder=path.parent)
-    if not isinstance(architecture(given), Transformer):  # refuses names that are not known
-        raise _no_model(name, "a stack of attention layers")
-    raise SpecError(f"spec {quote(name)}: give vocab, for example {name}/vocab=1000/t=128")
+    architecture(given)  # says what is wrong with names that are not known
+    raise _no_model(name, "this")
 
 
 def _is_directory(path: Path) -> bool:
@@ -113,8 +112,10 @@ def _described(given: Mapping[str, Any], name: str) -> Source:
     """Random weights of a config, or of a spec."""
     if "kind" not in given and "model_type" in given:
         return Source(name, _allowed(given, name))
-    family = str(given.get("kind"))
-    spec = architecture(name if set(given) == {"kind"} else given)
+    return _of_spec(str(given.get("kind")), architecture(given), name)
+
+
+def _of_spec(family: str, spec: Network | Transformer, name: str) -> Source:
     if isinstance(spec, Network):
         raise _no_model(name, "a stack of attention layers")
     if family == "transformer":

@@ -12,6 +12,10 @@ out of that passes unchanged, so that the norm and the skip of the MLP are gone 
 before the layers stays, with the norm of the embeddings (bert, albert): all variants start from
 the same tokens. The norms of queries and keys (qwen3) stay, as a part of the pattern.
 
+The code published with the paper removes the skip of attention alone, and leaves albert the
+activation of its MLP; the first makes no difference that matters, the second keeps its curve with
+skips and without MLPs from falling as far as it does here.
+
 The weights are never touched: methods of the model's own modules are replaced while a variant is
 run, and restored when it ends, however it ends.
 """
