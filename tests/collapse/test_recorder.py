@@ -9,19 +9,17 @@ import torch
 from collapse.small_models import CAUSAL, FAMILIES, small, tokens
 from segre.collapse.double import in_double
 from segre.collapse.recorder import BARE, record
-from segre.collapse.surgery import ALL, FULL, Variant, operated, run, variant
+from segre.collapse.surgery import ALL, FULL, PUBLISHED, Variant, operated, run
 from segre.errors import SpecError, TooLargeError
-
-NAMES = [str(each) for each in ALL]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("name", NAMES)
-def test_replaying_the_matrices_gives_the_hidden_states(family: str, name: str) -> None:
+@pytest.mark.parametrize("cut", [*ALL, PUBLISHED[1]], ids=str)
+def test_replaying_the_matrices_gives_the_hidden_states(family: str, cut: Variant) -> None:
     loaded, ids = small(family), tokens(2)
-    done = record(loaded, ids, variant(name))
+    done = record(loaded, ids, cut)
     states: list[Any] = []
-    with in_double(loaded), operated(loaded, variant(name)):
+    with in_double(loaded), operated(loaded, cut):
         run(loaded, ids, lambda _, X: states.append(X.numpy().copy()))
     assert np.array_equal(done.X, states[0])
     assert np.array_equal(done.output, states[-1])

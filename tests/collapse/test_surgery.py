@@ -1,5 +1,6 @@
 """Variants of real models: what they compute, and that the model is itself again afterwards."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from segre.collapse.surgery import (
     ATTENTION,
     FULL,
     PAPER,
+    PUBLISHED,
     Variant,
     modules,
     operated,
@@ -23,6 +25,8 @@ from segre.collapse.surgery import (
 )
 from segre.errors import SpecError
 
+BARE_MLP = Variant(mlp_skip=False)
+EVERY = [*ALL, PUBLISHED[1], BARE_MLP, replace(PUBLISHED[1], norm=False)]
 NAMES = [str(each) for each in ALL]
 ROTARY = ("llama", "mistral", "qwen2", "qwen3")
 
@@ -49,17 +53,17 @@ def equal(left: Any, right: Any) -> bool:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("name", NAMES)
-def test_afterwards_the_model_is_bit_for_bit_the_same(family: str, name: str) -> None:
+@pytest.mark.parametrize("cut", EVERY, ids=str)
+def test_afterwards_the_model_is_bit_for_bit_the_same(family: str, cut: Variant) -> None:
     loaded, ids = small(family), tokens()
     whole(loaded, ids)  # the library leaves its own hooks at the first call
     before = whole(loaded, ids)
     inner = {module: dict(vars(module)) for module in loaded.model.modules()}
-    with operated(loaded, variant(name)):
+    with operated(loaded, cut):
         changed = whole(loaded, ids)
     assert equal(before, whole(loaded, ids))
     assert inner == {module: dict(vars(module)) for module in loaded.model.modules()}
-    assert equal(before, changed) == (variant(name) == FULL)
+    assert equal(before, changed) == (cut == FULL)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -71,7 +75,7 @@ def test_afterwards_it_is_the_same_however_it_ends(family: str) -> None:
         if depth == 2:
             raise KeyboardInterrupt
 
-    for cut in ALL:
+    for cut in EVERY:
         with pytest.raises(KeyboardInterrupt), operated(loaded, cut):
             run(loaded, ids, stop)
         assert equal(before, whole(loaded, ids))
@@ -96,10 +100,10 @@ def test_the_full_variant_has_the_hidden_states_of_the_library(family: str) -> N
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("name", NAMES)
-def test_every_variant_is_what_its_definition_says(family: str, name: str) -> None:
+@pytest.mark.parametrize("cut", EVERY, ids=str)
+def test_every_variant_is_what_its_definition_says(family: str, cut: Variant) -> None:
     """Against layers written out by hand, in double precision."""
-    loaded, ids, cut = small(family), tokens(2), variant(name)
+    loaded, ids = small(family), tokens(2)
     with in_double(loaded), operated(loaded, cut):
         found = streams(loaded, ids)
     for b in range(len(ids)):
@@ -112,14 +116,14 @@ def test_every_variant_is_what_its_definition_says(family: str, name: str) -> No
 
 def expected(family: str, layer: Any, X: Any, cut: Variant, model: Any) -> Any:
     first, second = by_hand.norms(family, layer) if cut.norm else ((lambda X: X),) * 2
-    maps = [(first, lambda X: by_hand.ATTENTION[family](layer, X, model))]
+    maps = [(first, lambda X: by_hand.ATTENTION[family](layer, X, model), cut.skip)]
     if cut.mlp:
-        maps.append((second, lambda X: by_hand.mlp(family, layer, X)))
-    for norm, f in maps:
+        maps.append((second, lambda X: by_hand.mlp(family, layer, X), cut.skips_mlp))
+    for norm, f, skip in maps:
         if family in POST:
-            X = norm(X + f(X) if cut.skip else f(X))
+            X = norm(X + f(X) if skip else f(X))
         else:
-            X = X + f(norm(X)) if cut.skip else f(norm(X))
+            X = X + f(norm(X)) if skip else f(norm(X))
     return X
 
 
@@ -175,6 +179,8 @@ def test_tokens_of_causal_models_do_not_see_later_ones(family: str, cut: Variant
 def test_names_tell_variants_apart() -> None:
     assert len(set(ALL)) == len(set(NAMES)) == 8
     assert [variant(name) for name in NAMES] == list(ALL)
+    assert len({str(each) for each in EVERY}) == len(EVERY)
+    assert variant("attention+skipped-mlp") == PUBLISHED[1]
     assert [str(each) for each in PAPER] == ["attention", "attention+mlp", "attention+skip", "full"]
     with pytest.raises(SpecError, match=r"variant 'nothing': not known; allowed: attention, "):
         variant("nothing")

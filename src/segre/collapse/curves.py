@@ -66,8 +66,9 @@ class Curve:
 
     def document(self) -> dict[str, Any]:
         """As plain data; what is not finite is null."""
-        found: dict[str, Any] = {"variant": str(self.variant), **vars(self.variant)}
-        found["lost"] = self.lost
+        variant = self.variant
+        found: dict[str, Any] = {"variant": str(variant), **vars(variant), "lost": self.lost}
+        found["mlp_skip"] = variant.skips_mlp
         for name in self.values:
             found[name] = {
                 "mean": _plain(self.mean(name)),

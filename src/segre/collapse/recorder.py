@@ -97,7 +97,7 @@ def _then_mlp(
         return layer
     steps = norm.steps(Y) if norm is not None and variant.norm else ()
     read = TokenMap("norm", steps).apply(Y)
-    mlp = TokenMap("mlp", (*steps, *part.mlp.steps(read)), variant.skip)
+    mlp = TokenMap("mlp", (*steps, *part.mlp.steps(read)), variant.skips_mlp)
     return replace(layer, after=(*layer.after, mlp))
 
 
