@@ -305,3 +305,14 @@ def gradient(value: Tensor, parameters: dict[str, nn.Parameter]) -> dict[str, np
         value, list(parameters.values()), retain_graph=True, materialize_grads=True
     )
     return {name: x.numpy() for name, x in zip(parameters, found, strict=True)}
+
+
+def test_a_masked_key_with_a_huge_score_does_not_matter() -> None:
+    """A later token that scores far above all visible ones: still masked, and no overflow."""
+    from segre.families import architecture
+    from segre.fields import Real
+    from segre.network import forward
+
+    spec = architecture("transformer/d=1/causal=true/residual=false/t=2")
+    out = forward(Real(), spec, np.array([40.0, 40.0, 1.0, 1.0]), np.array([[1.0, 2.0]]))
+    np.testing.assert_allclose(out, [[1.0, 2.0]])

@@ -18,7 +18,7 @@ def attention_pattern(field: Field[E], score: Score, keys: E, queries: E) -> E:
 
 def softmax(field: Field[E], scores: E, seen: E | None = None, used: Array | None = None) -> E:
     """exp(scores), each column divided by its sum; with `seen` (zeros and ones), only there."""
-    grown = field.exp(field.anchor(scores), used)
+    grown = field.exp(field.anchor(scores, used), used)
     if seen is not None:
         grown = field.mul(grown, seen)
     return field.mul(grown, field.reciprocal(field.sum(grown, axis=-2)))

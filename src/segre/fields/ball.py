@@ -128,7 +128,7 @@ class Ball(Operators):
             return np.array(product.tolist(), dtype=object)
         return super().matmul(x, y)
 
-    def anchor(self, x: Array) -> Array:
+    def anchor(self, x: Array, used: Array | None = None) -> Array:  # noqa: ARG002
         """Nothing to do: balls have exponents of any size."""
         return x
 

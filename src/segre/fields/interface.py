@@ -51,8 +51,11 @@ class Field(Protocol[E]):
         """Entrywise inverse; raises UnluckyError where there is none."""
         ...
 
-    def anchor(self, x: E) -> E:
-        """Shift each column by a number, as suits the field: a softmax does not notice."""
+    def anchor(self, x: E, used: Array | None = None) -> E:
+        """Shift each column by a number, as suits the field: a softmax does not notice.
+
+        Entries that are not `used` do not matter, and may come out as anything.
+        """
         ...
 
 

@@ -226,6 +226,6 @@ class Prime:
             inverse = self.mul(swapped, inverse[: len(swapped), None]).reshape(-1)
         return inverse[: x.size].reshape(x.shape)
 
-    def anchor(self, x: Array) -> Array:
+    def anchor(self, x: Array, used: Array | None = None) -> Array:  # noqa: ARG002
         """Nothing to do: residues do not overflow."""
         return x

@@ -46,7 +46,7 @@ class Rational(Operators):
             raise UnluckyError("division by zero")
         return np.asarray(1 / x)
 
-    def anchor(self, x: Array) -> Array:
+    def anchor(self, x: Array, used: Array | None = None) -> Array:  # noqa: ARG002
         """Nothing to do."""
         return x
 
