@@ -36,6 +36,7 @@ bench: .venv/ready .venv/models
 	$(BIN)/python -m bench.sweep
 	$(BIN)/python -m bench.recovery
 	$(BIN)/python -m bench.paths
+	$(BIN)/python -m bench.collapse
 	$(BIN)/python -m bench.checkpoints
 
 clean:

@@ -71,6 +71,11 @@ def test_paths(tmp_path: Path) -> None:
     assert all(max(row["difference"], row["error"]) < 1e-14 for row in rows)
 
 
+def test_collapse(tmp_path: Path) -> None:
+    (row,) = run_quick("collapse", tmp_path)["rows"]
+    assert row["ratio"] == row["measured"] / row["plain"] > 0
+
+
 def test_estimator_without_torch_says_how_to_get_it() -> None:
     hide_torch = "import sys; sys.modules['torch'] = None; import bench.estimator as e; e.main([])"
     done = subprocess.run(
@@ -81,7 +86,11 @@ def test_estimator_without_torch_says_how_to_get_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["estimator", "rank", "growth", "transformers", "sweep", "recovery", "paths"]
+    "name",
+    [
+        *("estimator", "rank", "growth", "transformers", "sweep", "recovery"),
+        *("paths", "collapse", "checkpoints"),
+    ],
 )
 def test_help_says_what_is_compared(name: str) -> None:
     done = subprocess.run(
@@ -89,4 +98,4 @@ def test_help_says_what_is_compared(name: str) -> None:
     )
     assert done.returncode == 0
     assert "--quick" in done.stdout
-    assert "peer" in done.stdout or "against" in done.stdout
+    assert any(word in done.stdout.lower() for word in ("peer", "against"))
