@@ -112,7 +112,7 @@ def path_memorize(
 def circle(
     output: Output = Path("circle.png"),
     steps: Annotated[int, typer.Option(help="Times a layer is applied.", min=1, max=10_000)] = 100,
-    epochs: Annotated[int, typer.Option(help="Of training.", min=1, max=100_000)] = 400,
+    epochs: Annotated[int, typer.Option(help="Of training.", min=1, max=100_000)] = 5,
     lr: Annotated[float, typer.Option("--lr", help="The rate.", min=1e-8, max=1.0)] = 1e-3,
     fresh: Fresh = False,
     seed: Seed = 0,
@@ -169,7 +169,7 @@ def rank_collapse(
     model: Annotated[
         list[str] | None, typer.Option(help="bert, albert or xlnet; repeatable. All if not given.")
     ] = None,
-    count: Annotated[int, typer.Option(help="Inputs; the paper: 32.", min=1, max=10_000)] = 8,
+    count: Annotated[int, typer.Option(help="Inputs; the paper: 32.", min=1, max=10_000)] = 4,
     length: Annotated[int, typer.Option(help="Tokens of each.", min=2, max=512)] = 128,
     layers: Depth = None,
     width: Annotated[
@@ -291,9 +291,11 @@ COMMANDS = (
     (
         "circle",
         circle,
-        """Example:
+        """Examples:
 
-    segre reproduce circle -o circle.png""",
+    segre reproduce circle -o circle.png
+
+    segre reproduce circle -o longer.png --epochs 40""",
     ),
     (
         "path-lengths",

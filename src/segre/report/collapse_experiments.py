@@ -11,7 +11,7 @@ from segre.collapse.surgery import PAPER
 from segre.reproduce.circle import MERGED, Walk
 from segre.reproduce.path_effectiveness import Effectiveness, verdict
 from segre.reproduce.path_lengths import LengthShares
-from segre.reproduce.rank_collapse import FLOOR, ModelCollapse
+from segre.reproduce.rank_collapse import FLOOR, NAMES, ModelCollapse
 from segre.reproduce.rank_collapse import verdict as collapse_verdict
 
 _UNKNOWN = "-"
@@ -75,20 +75,21 @@ def print_walks(walks: Sequence[Walk]) -> None:
     console.print(
         "Two tokens on a circle of radius 0.3, moved by one trained layer again and again."
     )
-    table = _table("layer", "error of a step", "steps", "distance at the end", "merged from")
+    table = _table("layer", "error", "steps", "last distance", "merged")
     for walk in walks:
         table.add_row(
             walk.name,
             f"{walk.loss**0.5:.1e}",
             str(len(walk.tokens) - 1),
             f"{walk.distances[-1]:.2g}",
-            _UNKNOWN if walk.merged is None else f"step {walk.merged}",
+            _UNKNOWN if walk.merged is None else f"from {walk.merged}",
         )
     console.print(table)
     console.print(
-        f"Distances are over the first one; merged: they stay below {MERGED:g}. There are no "
-        "published numbers, and the order of the variants depends on training and seed: this is "
-        "shown, not claimed."
+        "error: of a step, the root of the mean square in training. Distances are over the first "
+        f"one; merged: they stay below {MERGED:g}. There are no "
+        "published numbers. The order of the variants depends on the seed and on training (after "
+        "--epochs 40 most stay apart): this is shown, not claimed."
     )
 
 
@@ -129,9 +130,10 @@ def print_rank_collapse(found: Sequence[ModelCollapse]) -> None:
             f"width {model['width']}"
         )
         table = _table("variant", "", *(str(layer) for layer in one.layers()), left=2)
+        table.padding = (0, 1, 0, 0)
         for variant in PAPER:
             figure, run = one.known(variant)
-            table.add_row(str(variant), "here", *map(_residual, one.mean(variant)))
+            table.add_row(NAMES[variant], "here", *map(_residual, one.mean(variant)))
             if one.published:
                 table.add_row("", "paper", *map(_residual, figure))
             if any(value is not None for value in run):
@@ -150,7 +152,7 @@ def _residual(value: float | None) -> str:
         return _UNKNOWN
     if value <= FLOOR:
         return "fl"
-    return f"{value:.3f}" if value >= 0.01 else f"{value:.1e}"
+    return f"{value:.3f}" if value >= 0.01 else f"{value:.1e}".replace("e-0", "e-")
 
 
 def _print_verdict(console: Console, yes: Sequence[str], no: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from segre.report.plots import require_static_format
 from segre.reproduce.circle import RADIUS, Walk
 from segre.reproduce.path_effectiveness import Effectiveness
 from segre.reproduce.path_lengths import LengthShares
-from segre.reproduce.rank_collapse import ModelCollapse
+from segre.reproduce.rank_collapse import NAMES, ModelCollapse
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,12 +27,20 @@ _INK = (_RED, _ORANGE, _BLUE, _GREEN)
 
 def plot_effectiveness(found: Effectiveness, path: Path) -> None:
     """Accuracies of paths by length: exact sums, and isolated ones beside the published."""
-    figure = _figure(path, (10, 4.6))
+    figure = _figure(path, (10, 5.2))
     axes = figure.subplots(1, 2, sharey=True)
     lengths = [row.length for row in found.rows]
     own, other = axes
-    own.plot(lengths, [row.up_to for row in found.rows], "-s", color=_GREEN, label="length up to k")
-    own.plot(lengths, [row.exact for row in found.rows], "-o", color=_BLUE, label="length k alone")
+    own.plot(
+        lengths,
+        [row.up_to for row in found.rows],
+        "-s",
+        color=_GREEN,
+        label="all paths of length up to k",
+    )
+    own.plot(
+        lengths, [row.exact for row in found.rows], "-o", color=_BLUE, label="all paths of length k"
+    )
     own.set_title("exact sums of all paths")
     other.errorbar(
         lengths,
@@ -41,21 +49,29 @@ def plot_effectiveness(found: Effectiveness, path: Path) -> None:
         fmt="-o",
         color=_ORANGE,
         capsize=3,
-        label=f"{found.drawn} paths of length k, here",
+        label=f"{found.drawn} paths of length k",
     )
     if found.plan.published.lengths:
         known = [row.published for row in found.rows if row.published is not None]
-        other.plot(lengths[: len(known)], known, "x", color=_RED, label="published code")
+        other.plot(
+            lengths[: len(known)],
+            known,
+            "x",
+            color=_RED,
+            ms=8,
+            mew=1.6,
+            label="published code, run again",
+        )
     other.set_title("sampled paths, as networks of their own")
     for ax in axes:
-        ax.axhline(found.accuracy, color=_GREY, lw=1)
-        ax.axhline(found.majority, color=_GREY, lw=1, ls=":")
+        ax.axhline(found.accuracy, color=_GREY, lw=1.2)
+        ax.axhline(found.majority, color=_GREY, lw=1.2, ls=":")
         ax.set_xlabel("path length k")
         ax.set_xticks(lengths)
         _tidy(ax)
-        ax.legend(frameon=False, loc="center right")
-    _write_beside(other, found.accuracy, f"the network: {found.accuracy:.3f}")
-    _write_beside(own, found.majority, f"most frequent label: {found.majority:.2f}")
+    other.plot([], [], "-", color=_GREY, label=f"the network: {found.accuracy:.3f}")
+    other.plot([], [], ":", color=_GREY, label=f"most frequent label: {found.majority:.2f}")
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
     own.set_ylabel("accuracy, token by token")
     own.set_ylim(-0.06, 1.04)
     figure.suptitle(f"{found.plan.title[0].upper()}{found.plan.title[1:]}")
@@ -117,7 +133,7 @@ def plot_rank_collapse(found: Sequence[ModelCollapse], path: Path) -> None:
     for ax, one in zip(axes, found, strict=True):
         for variant, ink in zip(PAPER, _INK, strict=True):
             means = [max(float(value), 3e-9) for value in one.curves[variant].mean()]
-            ax.plot(means, "-o", color=ink, ms=3.5, label=str(variant))
+            ax.plot(means, "-o", color=ink, ms=3.5, label=NAMES[variant])
             points = zip(one.layers(), one.known(variant)[0], strict=False)
             shown = [(layer, value) for layer, value in points if value is not None]
             if shown:
@@ -144,21 +160,6 @@ def _figure(path: Path, size: tuple[float, float]) -> Figure:
 def _tidy(ax: Any) -> None:
     ax.grid(alpha=0.25)
     ax.spines[["top", "right"]].set_visible(False)
-
-
-def _write_beside(ax: Any, height: float, text: str) -> None:
-    """A few words below a horizontal line, at its right end."""
-    ax.annotate(
-        text,
-        (1, height),
-        xycoords=("axes fraction", "data"),
-        xytext=(0, -6),
-        textcoords="offset points",
-        ha="right",
-        va="top",
-        fontsize=8,
-        color=_GREY,
-    )
 
 
 def _save(figure: Figure, path: Path) -> None:

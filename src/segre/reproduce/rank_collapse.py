@@ -20,8 +20,10 @@ from segre.geometry.progress import Progress, quiet
 
 MODELS = {"bert": "bert-base-uncased", "albert": "albert-base-v2", "xlnet": "xlnet-base-cased"}
 LAYERS = (0, 1, 2, 3, 4, 6, 9, 12)
+NAMES = dict(zip(PAPER, ("attention", "+ MLP", "+ skip", "full"), strict=True))
+ALIKE = 1.5  # residuals that differ by a smaller factor are called equal
 COLLAPSED = 1e-3
-FLOOR = 2e-7  # of single precision, as published
+FLOOR = 3e-7  # of single precision; published as 2e-7
 _FLOOR = (FLOOR,)
 
 # Mean relative residuals at LAYERS of the paper's figures; None is not known.
@@ -147,6 +149,16 @@ def verdict(found: Sequence[ModelCollapse]) -> tuple[list[str], list[str]]:
         }
         right = [model for model, true in holds.items() if true]
         said(right, [model for model, true in holds.items() if not true], claim)
+    for one in found:
+        for variant in (skip, full):
+            last, known = one.mean(variant)[-1], one.known(variant)[0][-1]
+            if known is None:
+                continue
+            same = max(last / known, known / last) < ALIKE
+            text = (
+                f"{one.model}, {variant}: {last:.3f} after the last layer, published {known:.3f}."
+            )
+            (yes if same else no).append(text)
     for one in found:
         if one.model == "xlnet" and one.curves.layers >= 3:
             means = one.curves[attention].mean()

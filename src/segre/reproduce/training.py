@@ -41,7 +41,6 @@ class Shape:
     positions: int = 0  # learned ones, for as many places; 0 is none
     mlp: bool = False
     skip: bool = True
-    normed: bool = True  # the embedding and the readout
     lift: int = 2  # maps from points to the layers, with a GELU between two
 
 
@@ -149,10 +148,9 @@ class PathNetwork(nn.Module):
             self.lift = None if shape.vocabulary else nn.Sequential(*lift)
             places = torch.randn(shape.positions, d)
             self.places = nn.Parameter(places) if shape.positions else None
-            self.norm = nn.LayerNorm(d) if shape.normed else nn.Identity()
+            self.norm = nn.LayerNorm(d)
             self.layers = nn.Sequential(*(Layer(shape) for _ in range(shape.layers)))
-            readout: list[nn.Module] = [nn.LayerNorm(d)] if shape.normed else []
-            self.readout = nn.Sequential(*readout, nn.Linear(d, shape.outputs))
+            self.readout = nn.Sequential(nn.LayerNorm(d), nn.Linear(d, shape.outputs))
 
     def embed(self, inputs: Tensor) -> Tensor:
         """What goes into the layers."""
