@@ -86,13 +86,15 @@ def plot_walks(walks: Sequence[Walk], path: Path) -> None:
     axes = figure.subplots(2, len(walks), sharey="row", squeeze=False, height_ratios=(3, 2))
     for walk, ax, below in zip(walks, *axes, strict=True):
         ax.add_patch(Circle((0, 0), RADIUS, fill=False, color="0.8", lw=1))
+        end = None if walk.merged is None else walk.merged + 1
         for token, ink in enumerate((_BLUE, _ORANGE)):
-            x, y = walk.tokens[:, token].T
+            x, y = walk.tokens[:end, token].T
             ax.plot(x, y, ".-", color=ink, ms=3, lw=0.6)
             ax.plot(x[0], y[0], "o", color=ink, ms=8, mfc="white", mew=1.6)
             ax.plot(x[-1], y[-1], "X", color=ink, ms=8)
         ax.set_aspect("equal")
-        ax.set(xlim=(-0.45, 0.45), ylim=(-0.45, 0.45), title=walk.name)
+        merged = "" if end is None else f"\nmerged from step {walk.merged} on"
+        ax.set(xlim=(-0.45, 0.45), ylim=(-0.45, 0.45), title=f"{walk.name}{merged}")
         ax.set_xticks([-0.3, 0, 0.3])
         below.plot(walk.distances, color="0.2")
         below.set_xlabel("step")
@@ -100,7 +102,9 @@ def plot_walks(walks: Sequence[Walk], path: Path) -> None:
         _tidy(ax)
         _tidy(below)
     axes[1][0].set_ylabel("distance of the tokens,\nover the first")
-    figure.suptitle("Two tokens moved by one layer, again and again (circle: start, cross: end)")
+    figure.suptitle(
+        "Two tokens moved by one layer, again and again (ring: start, cross: end or merging)"
+    )
     _save(figure, path)
 
 

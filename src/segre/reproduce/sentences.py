@@ -1,7 +1,7 @@
 """Plain sentences from a small grammar, for networks to memorise; made here, copied from nowhere.
 
 >>> print(" ".join(sentences(count=1, length=12, seed=3)[0]))
-each shepherd in a barn quietly wraps the barrel , and some
+this wooden tailor never hears some calm bell , because some guard
 """
 
 from __future__ import annotations
