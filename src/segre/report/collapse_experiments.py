@@ -41,7 +41,7 @@ def print_effectiveness(found: Effectiveness) -> None:
         table.add_row("most that is possible", f"{found.ceiling:.3f}", _UNKNOWN)
     console.print(table)
     console.print()
-    table = _table("length", "paths", "exact", "up to k", "isolated", "published")
+    table = _table("length", "paths", "exact", "up to k", "isolated", "published code")
     for row in found.rows:
         table.add_row(
             str(row.length),
@@ -57,8 +57,9 @@ def print_effectiveness(found: Effectiveness) -> None:
         f"exact: the sum of all paths of a length, as terms of the network{linear}. up to k: all "
         f"paths of length at most k, with the biases of the layers. isolated: the sum of "
         f"{found.drawn} paths drawn at random, each run as a network of its own with one head in a "
-        f"layer, {found.repeats} times (mean ± deviation); this is what is published. The readout "
-        f"has a norm and biases, which all sums go through. {found.tested:,} tokens are tested."
+        f"layer, {found.repeats} times (mean ± deviation), as in the published code; the last "
+        "column is that code, run again. The readout has a norm and biases, which all sums go "
+        f"through. {found.tested:,} tokens are tested."
     )
     for note in plan.notes:
         console.print(note)
