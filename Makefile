@@ -35,6 +35,8 @@ bench: .venv/ready .venv/models
 	$(BIN)/python -m bench.transformers
 	$(BIN)/python -m bench.sweep
 	$(BIN)/python -m bench.recovery
+	$(BIN)/python -m bench.paths
+	$(BIN)/python -m bench.collapse
 	$(BIN)/python -m bench.checkpoints
 
 clean:

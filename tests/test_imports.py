@@ -22,6 +22,7 @@ ORDER = [
     {"geometry"},
     {"certificate"},
     {"checkpoint"},
+    {"collapse"},
     {"reproduce"},
     {"report"},
     {"cli"},

@@ -64,6 +64,18 @@ def test_sweep(tmp_path: Path) -> None:
     assert all(row["proved"] == row["architectures"] for row in exact)
 
 
+def test_paths(tmp_path: Path) -> None:
+    rows = run_quick("paths", tmp_path)["rows"]
+    sizes = [(row["layers"], row["heads"], row["paths"]) for row in rows]
+    assert sizes == [(2, 3, 16), (4, 3, 256), (4, 1, 16), (4, 3, 256)]
+    assert all(max(row["difference"], row["error"]) < 1e-14 for row in rows)
+
+
+def test_collapse(tmp_path: Path) -> None:
+    (row,) = run_quick("collapse", tmp_path)["rows"]
+    assert row["ratio"] == row["measured"] / row["plain"] > 0
+
+
 def test_estimator_without_torch_says_how_to_get_it() -> None:
     hide_torch = "import sys; sys.modules['torch'] = None; import bench.estimator as e; e.main([])"
     done = subprocess.run(
@@ -74,7 +86,11 @@ def test_estimator_without_torch_says_how_to_get_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["estimator", "rank", "growth", "transformers", "sweep", "recovery"]
+    "name",
+    [
+        *("estimator", "rank", "growth", "transformers", "sweep", "recovery"),
+        *("paths", "collapse", "checkpoints"),
+    ],
 )
 def test_help_says_what_is_compared(name: str) -> None:
     done = subprocess.run(
@@ -82,4 +98,4 @@ def test_help_says_what_is_compared(name: str) -> None:
     )
     assert done.returncode == 0
     assert "--quick" in done.stdout
-    assert "peer" in done.stdout or "against" in done.stdout
+    assert any(word in done.stdout.lower() for word in ("peer", "against"))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from segre import __version__
-from segre.cli import checkpoints, dimensions, fibers, pictures
+from segre.cli import checkpoints, collapse, dimensions, fibers, pictures
 
 app = typer.Typer(
     name="segre",
@@ -29,6 +29,8 @@ app = typer.Typer(
     segre same one.json two.json
 
     segre weights same model other-model
+
+    segre collapse bert-base-uncased --plot bert.png
 
     segre plot slice cone -o cone.html""",
     no_args_is_help=True,
@@ -54,7 +56,7 @@ def options(
     """Options of segre itself."""
 
 
-for room in (dimensions, fibers):
+for room in (dimensions, fibers, collapse):
     for command, epilog in room.COMMANDS:
         app.command(epilog=epilog)(command)
 for name, help_text, group in (*checkpoints.GROUPS, *pictures.GROUPS):

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from segre.cli.experiments import COMMANDS as EXPERIMENTS
 from segre.cli.options import AsJson, Quiet, Seed, print_json
 
 
@@ -112,6 +113,7 @@ GROUPS = (
 
     segre reproduce normalized-dimension -o figure.png""",
             ),
+            *EXPERIMENTS,
         ),
     ),
 )

@@ -1,0 +1,57 @@
+"""What a residual curve costs: a forward pass that is measured, beside a plain one.
+
+The peer is the transformers library's own forward pass of the same model on the same tokens, in
+turns with the measured one. With ranks, singular values of every layer are computed as well.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any
+
+from bench.harness import Report, arguments
+from segre.collapse.curves import cost
+from segre.collapse.inputs import random_tokens
+from segre.collapse.models import load
+
+MODELS = ("bert-base-uncased", "gpt2", "smollm2-135m")
+QUICK = ("bert/d=64/layers=4/heads=4/ff=128/vocab=500/t=64",)
+COLUMNS = {
+    "model": ("model", ""),
+    "inputs": ("inputs", ""),
+    "length": ("tokens", ""),
+    "plain": ("plain pass s", ".3f"),
+    "measured": ("curve s", ".3f"),
+    "ratio": ("curve / plain", ".2f"),
+}
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    report = Report("collapse", options)
+    rows: list[dict[str, Any]] = []
+    for name in QUICK if options.quick else MODELS:
+        loaded = load(name, options.seed)
+        inputs = random_tokens(loaded, 4, 64, options.seed)
+        found = cost(loaded, inputs, options.repeats)
+        rows.append(
+            {
+                "model": name,
+                "inputs": inputs.count,
+                "length": inputs.length,
+                "plain": found.plain,
+                "measured": found.measured,
+                "ratio": found.ratio,
+            }
+        )
+    report.table("Fastest of several passes, in turns", COLUMNS, rows)
+    typical = median(row["ratio"] for row in rows)
+    report.remark("ratio", typical, f"median ratio {typical:.2f}")
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

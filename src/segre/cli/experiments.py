@@ -1,0 +1,316 @@
+"""Commands for the second paper's experiments: reproduce path-sort, path-hull, and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from segre.cli.options import AsJson, Quiet, Seed, print_json
+
+Sizes = dict[str, float | bool | None]
+Output = Annotated[
+    Path, typer.Option("--output", "-o", metavar="FILE", help="The plot: .png, .svg or .pdf.")
+]
+Epochs = Annotated[
+    int | None, typer.Option(help="Times that the data are gone through.", min=1, max=100_000)
+]
+Rate = Annotated[float | None, typer.Option("--lr", help="The learning rate.", min=1e-8, max=1.0)]
+Width = Annotated[int | None, typer.Option("--width", help="The width d.", min=2, max=4096)]
+Depth = Annotated[int | None, typer.Option("--layers", help="How many layers.", min=1, max=64)]
+Examples = Annotated[
+    int | None, typer.Option("--train", help="Sequences to learn from.", min=1, max=10**7)
+]
+Length = Annotated[int | None, typer.Option(help="Tokens of a sequence.", min=2, max=4096)]
+WithMlp = Annotated[
+    bool,
+    typer.Option("--mlp", help="Put MLPs into the layers; the published networks have none here."),
+]
+Drawn = Annotated[
+    int, typer.Option("--paths", help="Isolated paths in a sum; the paper: 5 and 20.", min=1)
+]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Start training over, rather than go on with a run.")
+]
+
+
+def path_sort(
+    output: Output = Path("path-sort.png"),
+    epochs: Epochs = None,
+    lr: Rate = None,
+    width: Width = None,
+    layers: Depth = None,
+    train: Examples = None,
+    length: Length = None,
+    mlp: WithMlp = False,
+    paths: Drawn = 5,
+    fresh: Fresh = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train a network to sort, then see what its paths do, by length.
+
+    The state of training is in a .run file beside the plot: the same command goes on from there.
+    """
+    sizes: Sizes = {"epochs": epochs, "lr": lr, "d": width, "layers": layers, "train": train}
+    sizes |= {"length": length, "mlp": mlp}
+    _effectiveness("path-sort", output, sizes, paths, fresh, seed, as_json, quiet)
+
+
+def path_hull(
+    output: Output = Path("path-hull.png"),
+    epochs: Epochs = None,
+    lr: Rate = None,
+    width: Width = None,
+    layers: Depth = None,
+    train: Examples = None,
+    length: Length = None,
+    mlp: WithMlp = False,
+    paths: Drawn = 5,
+    fresh: Fresh = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train a network to tell which points are on their convex hull, then see what its paths do.
+
+    The state of training is in a .run file beside the plot: the same command goes on from there.
+    """
+    sizes: Sizes = {"epochs": epochs, "lr": lr, "d": width, "layers": layers, "train": train}
+    sizes |= {"length": length, "mlp": mlp}
+    _effectiveness("path-hull", output, sizes, paths, fresh, seed, as_json, quiet)
+
+
+def path_memorize(
+    output: Output = Path("path-memorize.png"),
+    epochs: Epochs = None,
+    lr: Rate = None,
+    width: Width = None,
+    layers: Depth = None,
+    train: Examples = None,
+    length: Length = None,
+    mlp: WithMlp = False,
+    paths: Drawn = 5,
+    fresh: Fresh = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train a network to memorise random labels of words, then see what its paths do, by length.
+
+    The state of training is in a .run file beside the plot: the same command goes on from there.
+    """
+    sizes: Sizes = {"epochs": epochs, "lr": lr, "d": width, "layers": layers, "train": train}
+    sizes |= {"length": length, "mlp": mlp}
+    _effectiveness("path-memorize", output, sizes, paths, fresh, seed, as_json, quiet)
+
+
+def circle(
+    output: Output = Path("circle.png"),
+    steps: Annotated[int, typer.Option(help="Times a layer is applied.", min=1, max=10_000)] = 100,
+    epochs: Annotated[int, typer.Option(help="Of training.", min=1, max=100_000)] = 5,
+    lr: Annotated[float, typer.Option("--lr", help="The rate.", min=1e-8, max=1.0)] = 1e-3,
+    fresh: Fresh = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Apply one trained layer again and again to two tokens on a circle: do they merge?"""
+    from segre.cli.progress import progress_bar
+    from segre.report.collapse_experiments import print_walks
+    from segre.report.experiment_plots import plot_walks
+    from segre.report.plots import require_static_format
+    from segre.reproduce.circle import walks
+
+    require_static_format(output)
+    run = run_file(output)
+    with progress_bar(quiet or as_json) as progress, _interruptible():
+        found = walks(
+            steps=steps,
+            epochs=epochs,
+            lr=lr,
+            seed=seed,
+            file=run,
+            fresh=fresh,
+            progress=progress,
+        )
+    plot_walks(found, output)
+    if as_json:
+        walked = [walk.document() for walk in found]
+        print_json({"plot": str(output), "seed": seed, "walks": walked})
+    else:
+        print_walks(found)
+        typer.echo(f"plot: {output}")
+
+
+def path_lengths(output: Output = Path("path-lengths.png"), as_json: AsJson = False) -> None:
+    """Shares of paths by length in the paper's models; computed, nothing is trained."""
+    from segre.report.collapse_experiments import print_path_lengths
+    from segre.report.experiment_plots import plot_path_lengths
+    from segre.report.plots import require_static_format
+    from segre.reproduce.path_lengths import rows
+
+    require_static_format(output)
+    found = rows()
+    plot_path_lengths(found, output)
+    if as_json:
+        print_json({"plot": str(output), "rows": [row.document() for row in found]})
+    else:
+        print_path_lengths(found)
+        typer.echo(f"plot: {output}")
+
+
+def rank_collapse(
+    output: Output = Path("rank-collapse.png"),
+    model: Annotated[
+        list[str] | None, typer.Option(help="bert, albert or xlnet; repeatable. All if not given.")
+    ] = None,
+    count: Annotated[int, typer.Option(help="Inputs; the paper: 32.", min=1, max=10_000)] = 4,
+    length: Annotated[int, typer.Option(help="Tokens of each.", min=2, max=512)] = 128,
+    layers: Depth = None,
+    width: Annotated[
+        int | None, typer.Option(help="The width; not that of base models.", min=4, max=8192)
+    ] = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Rank by depth in BERT, ALBERT and XLNet with random weights: what collapses, what does not.
+
+    Base models on random tokens, four variants each; nothing is downloaded.
+    """
+    from segre.cli.progress import progress_bar
+    from segre.errors import SegreError
+    from segre.report.collapse_experiments import print_rank_collapse
+    from segre.report.experiment_plots import plot_rank_collapse
+    from segre.report.plots import require_static_format
+    from segre.reproduce.rank_collapse import MODELS, collapse, verdict
+
+    require_static_format(output)
+    models = list(dict.fromkeys(model or MODELS))
+    for name in models:
+        if name not in MODELS:
+            raise SegreError(f"model {name!r} is not known; allowed: {', '.join(MODELS)}")
+    with progress_bar(quiet or as_json) as progress:
+        found = collapse(
+            models,
+            count=count,
+            length=length,
+            layers=layers,
+            width=width,
+            seed=seed,
+            progress=progress,
+        )
+    plot_rank_collapse(found, output)
+    if as_json:
+        yes, no = verdict(found)
+        rest = {"plot": str(output), "reproduces": yes, "does_not_reproduce": no}
+        print_json({**rest, "models": [one.document() for one in found]})
+    else:
+        print_rank_collapse(found)
+        typer.echo(f"plot: {output}")
+
+
+def run_file(output: Path) -> Path:
+    """Where the state of training is kept."""
+    return output.with_suffix(".run")
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Say that an interrupted run is not lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("segre: interrupted; the same command goes on from there", err=True)
+        raise typer.Exit(130) from None
+
+
+def _effectiveness(
+    name: str,
+    output: Path,
+    sizes: Sizes,
+    paths: int,
+    fresh: bool,
+    seed: int,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    from segre.cli.progress import progress_bar
+    from segre.report.collapse_experiments import print_effectiveness
+    from segre.report.experiment_plots import plot_effectiveness
+    from segre.report.plots import require_static_format
+    from segre.reproduce.path_effectiveness import PLANS, changed, effectiveness
+
+    require_static_format(output)
+    plan, run = changed(PLANS[name], **sizes), run_file(output)
+    with progress_bar(quiet or as_json) as progress, _interruptible():
+        found = effectiveness(
+            plan, drawn=paths, seed=seed, file=run, fresh=fresh, progress=progress
+        )
+    plot_effectiveness(found, output)
+    if as_json:
+        print_json({"plot": str(output), "run": str(run), **found.document()})
+    else:
+        print_effectiveness(found)
+        typer.echo(f"run: {run}\nplot: {output}")
+
+
+COMMANDS = (
+    (
+        "path-sort",
+        path_sort,
+        """Examples:
+
+    segre reproduce path-sort -o sort.png
+
+    segre reproduce path-sort -o slow.png --lr 1e-5""",
+    ),
+    (
+        "path-hull",
+        path_hull,
+        """Examples:
+
+    segre reproduce path-hull -o hull.png
+
+    segre reproduce path-hull -o published.png --lr 1e-5 --epochs 70""",
+    ),
+    (
+        "path-memorize",
+        path_memorize,
+        """Examples:
+
+    segre reproduce path-memorize -o memorize.png
+
+    segre reproduce path-memorize -o published.png --length 128 --epochs 50""",
+    ),
+    (
+        "circle",
+        circle,
+        """Examples:
+
+    segre reproduce circle -o circle.png
+
+    segre reproduce circle -o longer.png --epochs 40""",
+    ),
+    (
+        "path-lengths",
+        path_lengths,
+        """Example:
+
+    segre reproduce path-lengths -o lengths.png""",
+    ),
+    (
+        "rank-collapse",
+        rank_collapse,
+        """Examples:
+
+    segre reproduce rank-collapse -o collapse.png
+
+    segre reproduce rank-collapse -o small.png --model bert --layers 4 --width 128""",
+    ),
+)

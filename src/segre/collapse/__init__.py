@@ -1,0 +1,1 @@
+"""Rank against depth: how fast attention makes all tokens alike, and what keeps them apart."""

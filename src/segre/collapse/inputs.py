@@ -1,0 +1,163 @@
+"""Token sequences to run a model on: drawn at random, or read from a text by its tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from segre.checkpoint.reading import refusal
+from segre.collapse.library import libraries, quiet, reason
+from segre.collapse.models import Loaded
+from segre.errors import SpecError, TooLargeError
+from segre.geometry.memory import DEFAULT_LIMIT
+from segre.values import quote
+
+COUNT, LENGTH = 32, 128  # as in the paper
+AT_ONCE = 1 << 28  # bytes of one batch
+LETTERS = 40  # that a token has at most, on average: no more of a text is read
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Token sequences, in batches of one length each."""
+
+    batches: tuple[Any, ...]  # tensors of tokens (inputs, length)
+    kind: str  # "random tokens", or the name of a text
+    seed: int | None = None  # of random tokens
+
+    @property
+    def count(self) -> int:
+        """How many sequences."""
+        return sum(int(batch.shape[0]) for batch in self.batches)
+
+    @property
+    def length(self) -> int:
+        """Tokens of the longest."""
+        return max(int(batch.shape[1]) for batch in self.batches)
+
+    def document(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"kind": self.kind, "count": self.count, "length": self.length, "seed": self.seed}
+
+
+def random_tokens(
+    loaded: Loaded, count: int = COUNT, length: int | None = None, seed: int = 0
+) -> Inputs:
+    """Sequences of independent, uniform tokens; as many as the model takes, at most 128 each."""
+    length = _length(loaded, length)
+    _require("count", count, 1)
+    torch, _ = libraries()
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(loaded.vocabulary, (count, length), generator=generator)
+    return Inputs(tuple(_batches(loaded, ids.tolist())), "random tokens", seed)
+
+
+def read_text(
+    loaded: Loaded,
+    file: str | Path,
+    count: int = COUNT,
+    length: int | None = None,
+    *,
+    lines: bool = False,
+) -> Inputs:
+    """The first sequences of a text file: pieces of `length` tokens, or its lines, cut there.
+
+    A piece that is shorter is left out unless it is the only one; so is a line of one token.
+    The tokenizer is that of the model's directory, and adds its special tokens.
+    """
+    length = _length(loaded, length)
+    _require("count", count, 1)
+    text = _read(Path(file), count * length * LETTERS)
+    given = [line for line in text.splitlines() if line.strip()][:count] if lines else [text]
+    rows = [ids for part in given for ids in _tokenized(loaded, part, length, whole=not lines)]
+    rows = [ids for ids in rows if len(ids) > 1][:count]
+    if not rows:
+        raise SpecError(f"text {quote(str(file))}: fewer than 2 tokens; give a longer text")
+    if max(map(max, rows)) >= loaded.vocabulary:
+        raise refusal(
+            Path(loaded.name),
+            f"its tokenizer knows more than the {loaded.vocabulary} tokens of the model",
+        )
+    return Inputs(tuple(_batches(loaded, rows)), str(file))
+
+
+def _length(loaded: Loaded, given: int | None) -> int:
+    longest = loaded.longest
+    length = min(LENGTH, longest or LENGTH) if given is None else given
+    _require("length", length, 2)
+    if longest is not None and length > longest:
+        raise SpecError(
+            f"length: {length} is more than the {longest} positions of {quote(loaded.name)}"
+        )
+    return length
+
+
+def _require(key: str, value: int, smallest: int) -> None:
+    if value < smallest:
+        raise SpecError(f"{key}: {value} is not allowed; allowed: whole numbers from {smallest}")
+
+
+def _read(file: Path, letters: int) -> str:
+    try:
+        if not file.is_file():
+            raise SpecError(f"text {quote(str(file))}: not a file; give a text file")
+        with file.open(encoding="utf-8") as stream:
+            return stream.read(letters)
+    except (OSError, ValueError) as error:
+        raise SpecError(f"text {quote(str(file))}: cannot be read ({reason(error)})") from None
+
+
+def _tokenized(loaded: Loaded, text: str, length: int, *, whole: bool) -> list[list[int]]:
+    """Pieces of a text as tokens; only the first of a line."""
+    tokenizer = _tokenizer(loaded)
+    if tokenizer.num_special_tokens_to_add() >= length:
+        raise SpecError(f"length: {length} has no room for words; give more")
+    with quiet():
+        pieces = tokenizer(
+            text,
+            truncation=True,
+            max_length=length,
+            return_overflowing_tokens=whole,
+            return_attention_mask=False,
+        )["input_ids"]
+    if not whole:
+        return [pieces]
+    full = [ids for ids in pieces if len(ids) == length]
+    return full or pieces[:1]
+
+
+def _tokenizer(loaded: Loaded) -> Any:
+    _, transformers = libraries()
+    if loaded.folder is None:
+        raise SpecError(
+            f"model {quote(loaded.name)}: has no tokenizer; give the directory of a model, or "
+            "take random tokens"
+        )
+    try:
+        with quiet():
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                loaded.folder, local_files_only=True, trust_remote_code=False
+            )
+    except Exception as error:  # whatever the library raises where there is none
+        raise refusal(loaded.folder, f"no tokenizer can be read ({reason(error)})") from None
+    if not tokenizer.is_fast:
+        raise refusal(loaded.folder, "its tokenizer has no tokenizer.json; convert it")
+    return tokenizer
+
+
+def _batches(loaded: Loaded, rows: list[list[int]]) -> Iterator[Any]:
+    """Sequences of one length together, no more than fit into memory."""
+    torch, _ = libraries()
+    for length, same in groupby(sorted(rows, key=len), key=len):
+        group = list(same)
+        one = 4 * length * (3 * loaded.heads * length + 24 * loaded.width)
+        if one > DEFAULT_LIMIT:
+            raise TooLargeError(
+                f"length: {length} tokens need about {one / 2**30:,.1f} GiB of memory; give fewer"
+            )
+        step = max(1, AT_ONCE // one)
+        for start in range(0, len(group), step):
+            yield torch.tensor(group[start : start + step])

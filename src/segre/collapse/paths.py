@@ -1,0 +1,194 @@
+"""A network as the sum over all its paths, without listing them.
+
+Given its patterns a pass is affine, and its output is
+
+    sum over paths P_path X W_path + bias,    P_path = P_hL ... P_h1,  W_path = W_h1 ... W_hL,
+
+where a path has a head or (0) the skip in every layer. The sum of all paths of length k through the
+first l layers follows from those through one layer less:
+
+    T_k  <-  [T_k +] sum_h P_h T_(k-1) W_h.
+
+Norms and MLPs, where recorded, are linear maps that every path goes through. Biases are collected
+apart; as rows of P sum to one, masked or not, they are the same for all tokens, until an MLP or a
+norm acts on them.
+
+>>> done = Stack.random(12, 12, 24, skip=True, bias=0.1).forward(np.eye(5, 24))
+>>> found = path_sums(done)
+>>> f"{sum(found.counts):,}"
+'23,298,085,122,481'
+>>> bool(np.allclose(found.total, done.output))
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from segre.collapse.residual import norm, residual
+from segre.collapse.shares import one_layer_more
+from segre.collapse.stack import Pass, RecordedLayer, Stack
+from segre.errors import SegreError
+from segre.fields.interface import Array
+
+Path = tuple[int, ...]  # in every layer the number of a head, from 1, or 0 for the skip
+
+
+@dataclass(frozen=True)
+class PathSums:
+    """Sums of all paths of each length; with the bias they add up to the output."""
+
+    by_length: Array  # (layers + 1, ..., n, d)
+    bias: Array  # (..., n, d)
+    counts: tuple[int, ...]
+
+    @property
+    def total(self) -> Array:
+        """All paths and the bias: the output of the network, if no MLP was left out."""
+        return np.asarray(self.by_length.sum(axis=0) + self.bias)
+
+    def document(self) -> dict[str, Any]:
+        """Counts, norms and residuals by length, as plain data for JSON."""
+        return {
+            "counts": list(self.counts),
+            **_sizes(self.by_length),
+            "bias": norm(self.bias).tolist(),
+        }
+
+
+@dataclass(frozen=True)
+class HeadSums:
+    """Sums of all paths through each head of each layer."""
+
+    by_head: tuple[Array, ...]  # for each layer (H, ..., n, d)
+
+    @property
+    def by_layer(self) -> Array:
+        """Sums of all paths that do not go past a layer: (layers, ..., n, d)."""
+        return np.stack([heads.sum(axis=0) for heads in self.by_head])
+
+    def document(self) -> dict[str, Any]:
+        """Norms and residuals by layer and head, as plain data for JSON."""
+        heads = [_sizes(heads) for heads in self.by_head]
+        return {"layers": _sizes(self.by_layer), "heads": heads}
+
+
+def path_sums(done: Pass, mlp: bool = True) -> PathSums:
+    """The sums of all paths by length; without `mlp` the MLPs are taken to do nothing."""
+    layers = _layers(done, mlp)
+    terms, shortest, bias = done.X[None], 0, np.zeros_like(done.X)
+    for layer in layers:
+        longer = layer.attention(terms, constants=False)
+        if layer.skip:
+            none = np.zeros_like(longer[:1])
+            longer = np.concatenate([terms, none]) + np.concatenate([none, longer])
+        else:
+            shortest += 1
+        terms, bias = layer.finish(longer, constants=False), layer.apply(bias)
+    every = np.zeros((len(layers) + 1, *terms.shape[1:]))
+    every[shortest : shortest + len(terms)] = terms
+    return PathSums(every, bias, tuple(_suffixes(layers)[0]))
+
+
+def head_sums(done: Pass, mlp: bool = True) -> HeadSums:
+    """The sums of all paths through each head: up to its layer, through it, and through the rest.
+
+    Every path of length k is in the sums of k heads, one in each layer that it does not go past.
+    """
+    layers = _layers(done, mlp)
+    tokens, out = done.X, []
+    for i, layer in enumerate(layers):
+        own = np.moveaxis(layer.written(tokens, constants=False), -3, 0)
+        own = layer.finish(own, constants=False)
+        for later in layers[i + 1 :]:
+            own = later.apply(own, constants=False)
+        out.append(own)
+        tokens = layer.apply(tokens, constants=False)
+    return HeadSums(tuple(out))
+
+
+def path_term(done: Pass, path: Path, mlp: bool = True) -> Array:
+    """P_path X W_path: what one path contributes, exactly."""
+    layers = _layers(done, mlp)
+    if len(path) != len(layers):
+        raise SegreError(f"path {path}: {len(path)} steps for {len(layers)} layers")
+    tokens = done.X
+    for number, (layer, h) in enumerate(zip(layers, path, strict=True), 1):
+        if not 1 - layer.skip <= h <= layer.heads:
+            raise SegreError(
+                f"path {path}: no step {h} in layer {number}; allowed: {1 - layer.skip} to "
+                f"{layer.heads}{' (0 is the skip)' * layer.skip}"
+            )
+        if h:
+            read = tokens if layer.before is None else layer.before.apply(tokens, constants=False)
+            values = read @ layer.W_V[..., h - 1, :, :] @ layer.W_O[..., h - 1, :, :]
+            tokens = layer.P[..., h - 1, :, :] @ values
+        tokens = layer.finish(tokens, constants=False)
+    return np.asarray(tokens)
+
+
+def sample_paths(done: Pass, length: int, count: int, seed: int = 0) -> list[Path]:
+    """Paths of a length, each drawn uniformly from all of them."""
+    suffixes = _suffixes(done.layers)
+    numbers = suffixes[0]
+    if not 0 <= length < len(numbers) or not numbers[length]:
+        there = ", ".join(str(k) for k, number in enumerate(numbers) if number)
+        raise SegreError(f"length {length}: there are only paths of length {there}")
+    rng = Random(seed)
+    indices = [rng.randrange(numbers[length]) for _ in range(count)]
+    return [_nth_path(done.layers, suffixes, length, index) for index in indices]
+
+
+def all_paths(done: Pass) -> Iterator[Path]:
+    """Every path, one after the other: for small networks."""
+    return product(*(range(1 - layer.skip, layer.heads + 1) for layer in done.layers))
+
+
+def isolated(stack: Stack, path: Path) -> Stack:
+    """The network of one head in each layer of a path, and of no others.
+
+    This is not a term of the sum: its patterns are those of what the path itself sees. Layers that
+    the path goes past are left out, with their MLPs.
+    """
+    pairs = zip(stack.layers, path, strict=True)
+    layers = tuple((heads.only(h), mlp) for (heads, mlp), h in pairs if h)
+    return replace(stack, layers=layers, skip=False, mlp_skip=stack.skips_mlp)
+
+
+def _nth_path(
+    layers: tuple[RecordedLayer, ...], suffixes: list[list[int]], length: int, index: int
+) -> Path:
+    """The path of this length and index, in the order of their steps."""
+    path = []
+    for layer, counts in zip(layers, suffixes[1:], strict=True):
+        rest = [*counts, 0]
+        past = rest[length] if layer.skip else 0
+        if index < past:
+            path.append(0)
+            continue
+        h, index = divmod(index - past, rest[length - 1])
+        path.append(h + 1)
+        length -= 1
+    return tuple(path)
+
+
+def _suffixes(layers: tuple[RecordedLayer, ...]) -> list[list[int]]:
+    """Numbers of paths by length from every layer on, and from after the last."""
+    counts = [[1]]
+    for layer in reversed(layers):
+        counts.append(one_layer_more(counts[-1], layer.heads, layer.skip))
+    return counts[::-1]
+
+
+def _layers(done: Pass, mlp: bool) -> tuple[RecordedLayer, ...]:
+    return done.layers if mlp else tuple(layer.without("mlp") for layer in done.layers)
+
+
+def _sizes(terms: Array) -> dict[str, Any]:
+    return {"norm": norm(terms).tolist(), "residual": norm(residual(terms)).tolist()}

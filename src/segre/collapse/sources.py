@@ -1,0 +1,209 @@
+"""Which model of the transformers library is meant: its config, and where its weights are.
+
+>>> found = source("llama/d=8/heads=4/kv=2/ff=16/vocab=11/t=32")
+>>> found.config["model_type"], found.config["num_key_value_heads"], found.trained
+('llama', 2, False)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from segre.checkpoint.reading import read_json
+from segre.checkpoint.store import CONFIG, LONGEST_CONFIG, PICKLES, Store
+from segre.errors import SpecError, UnsupportedError
+from segre.families import KINDS, PRESETS, architecture, from_config
+from segre.families.library import GATES, UNITS
+from segre.spec import Network
+from segre.transformer.spec import Transformer
+from segre.values import quote, read_file, show
+
+SUPPORTED = ("bert", "albert", "xlnet", "gpt2", "llama", "mistral", "qwen2", "qwen3")
+# The third model of the paper; segre has no family for it.
+NAMED: dict[str, dict[str, Any]] = {
+    "xlnet-base-cased": {
+        "model_type": "xlnet",
+        "architectures": ["XLNetLMHeadModel"],
+        "attn_type": "bi",
+        "bi_data": False,
+        "d_head": 64,
+        "d_inner": 3072,
+        "d_model": 768,
+        "ff_activation": "gelu",
+        "n_head": 12,
+        "n_layer": 12,
+        "untie_r": True,
+        "vocab_size": 32000,
+    }
+}
+# What would change the layers in ways that surgery does not know, by key: the values allowed.
+ONLY: dict[str, tuple[Any, ...]] = {
+    "add_cross_attention": (False,),
+    "inner_group_num": (1,),
+    "is_encoder_decoder": (False,),
+    "num_hidden_groups": (1,),
+    "pruned_heads": ({},),
+    "quantization_config": (),
+}
+# What a spec says beside the layers and their input.
+ASIDE = ("t", "output", "tied", "transform", "outbias", "pooler", "logitcap")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A config of the library, and the folder it is from; with its weights, if `trained`."""
+
+    name: str
+    config: Mapping[str, Any]
+    folder: Path | None = None
+    trained: bool = False
+
+
+def source(given: str | Path | Mapping[str, Any]) -> Source:
+    """The model that is meant.
+
+    A directory with weights means them. Random weights are meant by a directory with a config
+    alone, a config.json, the name of a preset, an inline spec of a family that the library has
+    (it needs `vocab`, and `t` rows of positions), and a mapping: a config, or a spec.
+    """
+    if isinstance(given, Mapping):
+        return _described(given, str(dict(given)))
+    name = str(given)
+    if isinstance(given, str):
+        kind, _, rest = given.partition("/")
+        if given in NAMED or given in PRESETS:
+            return _described(NAMED.get(given) or PRESETS[given], name)
+        if kind in KINDS and "=" in rest:
+            return _of_spec(kind, architecture(given), name)
+    path = Path(given)
+    if _is_directory(path):
+        return _directory(path)
+    if path.suffix in {".json", ".toml"}:
+        return replace(_described(read_file(path), name), folder=path.parent)
+    architecture(given)  # says what is wrong with names that are not known
+    raise _no_model(name, "this")
+
+
+def _is_directory(path: Path) -> bool:
+    try:
+        return str(path).isprintable() and path.is_dir()
+    except OSError:  # a name too long, a directory closed to us
+        return False
+
+
+def _directory(path: Path) -> Source:
+    """A model directory; what would be weights in it must be weights that can be read."""
+    weights = (".safetensors", ".safetensors.index.json", ".gguf", *PICKLES)
+    try:
+        names = os.listdir(path)  # noqa: PTH208 (names are wanted)
+    except OSError:
+        names = [weights[0]]  # let the store say why
+    if any(name.endswith(weights) for name in names):
+        with Store.open(path) as store:
+            return Source(str(path), _allowed(store.config, str(path)), path, trained=True)
+    return replace(_described(read_json(path / CONFIG, LONGEST_CONFIG), str(path)), folder=path)
+
+
+def _described(given: Mapping[str, Any], name: str) -> Source:
+    """Random weights of a config, or of a spec."""
+    if "kind" not in given and "model_type" in given:
+        return Source(name, _allowed(given, name))
+    return _of_spec(str(given.get("kind")), architecture(given), name)
+
+
+def _of_spec(family: str, spec: Network | Transformer, name: str) -> Source:
+    if isinstance(spec, Network):
+        raise _no_model(name, "a stack of attention layers")
+    if family == "transformer":
+        raise _no_model(name, "the kind transformer")
+    return Source(name, _allowed(_config(family, spec, name), name))
+
+
+def _no_model(name: str, what: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"spec {quote(name)}: {what} has no model in the transformers library; allowed: "
+        f"{', '.join(SUPPORTED)}"
+    )
+
+
+def _allowed(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    kind = config.get("model_type")
+    if kind not in SUPPORTED:
+        raise UnsupportedError(
+            f"model {quote(name)}: model_type {quote(str(kind))} cannot be operated on; allowed: "
+            f"{', '.join(SUPPORTED)}"
+        )
+    for key, allowed in ONLY.items():
+        if config.get(key) not in (None, *allowed):
+            listed = ", ".join(map(show, allowed)) or "none"
+            raise UnsupportedError(
+                f"model {quote(name)}: {key}={quote(str(config[key]))} is not supported; allowed: "
+                f"{listed}"
+            )
+    return config
+
+
+def _config(family: str, spec: Transformer, name: str) -> dict[str, Any]:
+    """The config of a spec; refused if it does not read back as the spec."""
+    if not spec.discrete:
+        raise SpecError(f"spec {quote(name)}: give a vocabulary, for example vocab=1000")
+    config = {"model_type": family.replace("-", "_"), **_keys(family, spec)}
+    back = from_config(config, name)
+    for key, value in vars(spec).items():
+        if key not in ASIDE and getattr(back, key, value) != value:
+            raise SpecError(
+                f"spec {quote(name)}: {key}={show(value)} cannot be said in a config of {family}; "
+                f"allowed: {show(getattr(back, key))}"
+            )
+    return config
+
+
+def _keys(family: str, spec: Transformer) -> dict[str, Any]:
+    if family == "gpt2":
+        return {
+            "n_embd": spec.d,
+            "n_layer": spec.layers,
+            "n_head": spec.heads,
+            "n_inner": spec.ff or None,
+            "n_positions": spec.positions or spec.t,
+            "vocab_size": spec.vocab,
+            "layer_norm_epsilon": float(spec.eps),
+            "activation_function": _activation(UNITS, spec.mlp),
+        }
+    shared = {
+        "hidden_size": spec.d,
+        "num_hidden_layers": spec.layers,
+        "num_attention_heads": spec.heads,
+        "intermediate_size": spec.ff or 1,
+        "vocab_size": spec.vocab,
+        "max_position_embeddings": spec.positions or spec.t,
+    }
+    if family in ("bert", "albert"):
+        albert = {"embedding_size": spec.embed or spec.d} if family == "albert" else {}
+        return {
+            **shared,
+            **albert,
+            "type_vocab_size": spec.types or 1,
+            "layer_norm_eps": float(spec.eps),
+            "hidden_act": _activation(UNITS, spec.mlp),
+        }
+    bias = {"attention_bias": True, "mlp_bias": True} if spec.bias == "all" else {}
+    return {
+        **shared,
+        **(bias if family == "llama" else {}),
+        "num_key_value_heads": spec.kv,
+        "head_dim": spec.head,
+        "rms_norm_eps": float(spec.eps),
+        "rope_theta": float(spec.base),
+        "hidden_act": _activation(GATES, spec.mlp),
+        "tie_word_embeddings": spec.tied,
+    }
+
+
+def _activation(names: Mapping[str, str], mlp: str) -> str:
+    """The library's name of an activation; one that it has not will not read back."""
+    return next((name for name, ours in names.items() if ours == mlp), next(iter(names)))

@@ -1,0 +1,382 @@
+"""Attention layers as data, and what one forward pass did in each of them.
+
+Here tokens are the ROWS of X, as in the papers on rank collapse (elsewhere in segre they are
+columns). A layer is X -> [X +] sum_h P_h X W_V^h W_O^h + biases, then perhaps an MLP. Once the
+patterns P_h, and the gates of an MLP or the roots of a norm, are written down, every step is affine
+in X: a `Pass` is this list of affine maps. All arrays may have more axes in front: batches.
+
+>>> stack = Stack.random(layers=2, heads=3, d=6, seed=1)
+>>> done = stack.forward(np.random.default_rng(0).standard_normal((5, 6)))
+>>> done.layers[0].P.shape, bool(np.allclose(done.layers[0].P.sum(-1), 1))
+((3, 5, 5), True)
+>>> bool(np.allclose(done.replay()[-1], done.output))
+True
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from segre.collapse.activations import gate
+from segre.errors import SegreError, UnsupportedError
+from segre.fields.interface import Array
+from segre.network import layer_starts, unflatten
+from segre.spec import Network
+from segre.transformer.spec import GATED, Transformer
+from segre.transformer.tensors import tensors
+
+Init = Literal["xavier", "bert"] | float
+
+
+# --- what a forward pass did ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Affine:
+    """x_i -> (x_i A + a) * s_i for every token; what is None is left out."""
+
+    A: Array | None = None  # (width, width')
+    a: Array | None = None  # (width',)
+    s: Array | None = None  # (n, width') or (n, 1)
+
+    def apply(self, X: Array, constants: bool = True) -> Array:
+        """The map, or its linear part."""
+        out = X if self.A is None else X @ self.A
+        if self.a is not None and constants:
+            out = out + self.a[..., None, :]
+        return out if self.s is None else out * self.s
+
+
+@dataclass(frozen=True)
+class TokenMap:
+    """What was done to each token by itself: affine steps, to which the input may be added.
+
+    An MLP is W_1 and b_1 with its gates, then W_2 and b_2. A LayerNorm is the centring matrix
+    with s = gain / deviation, then its bias.
+    """
+
+    name: Literal["mlp", "norm"]
+    steps: tuple[Affine, ...]
+    skip: bool = False
+
+    def apply(self, X: Array, constants: bool = True) -> Array:
+        """The map, or its linear part."""
+        out = X
+        for step in self.steps:
+            out = step.apply(out, constants)
+        return X + out if self.skip else out
+
+
+@dataclass(frozen=True)
+class RecordedLayer:
+    """One layer of a pass: affine in the tokens, given the patterns that were recorded.
+
+    Heads read `before` (a norm, or the tokens as they are); then the skip is added, then come the
+    maps `after`.
+    """
+
+    P: Array  # (H, n, n); every row sums to one: row = query, column = key
+    W_V: Array  # (H, d, v)
+    W_O: Array  # (H, v, d)
+    b_V: Array | None = None  # (H, v)
+    b_O: Array | None = None  # (d,)
+    skip: bool = False
+    before: TokenMap | None = None
+    after: tuple[TokenMap, ...] = ()
+
+    @property
+    def heads(self) -> int:
+        """Number of heads."""
+        return int(self.P.shape[-3])
+
+    def apply(self, X: Array, constants: bool = True) -> Array:
+        """The layer, or its linear part."""
+        out = self.attention(X, constants)
+        return self.finish(X + out if self.skip else out, constants)
+
+    def attention(self, X: Array, constants: bool = True) -> Array:
+        """What all heads write for tokens X, and b_O."""
+        mixed = self._mixed(X, constants).swapaxes(-3, -2)
+        mixed = mixed.reshape(*mixed.shape[:-2], -1)
+        out = mixed @ self.W_O.reshape(*self.W_O.shape[:-3], -1, self.W_O.shape[-1])
+        if self.b_O is not None and constants:
+            out = out + self.b_O[..., None, :]
+        return np.asarray(out)
+
+    def written(self, X: Array, constants: bool = True) -> Array:
+        """What each head writes for tokens X: (..., H, n, d)."""
+        return np.asarray(self._mixed(X, constants) @ self.W_O)
+
+    def _mixed(self, X: Array, constants: bool) -> Array:
+        """Values as each head mixes them: (..., H, n, v)."""
+        read = X if self.before is None else self.before.apply(X, constants)
+        values = read[..., None, :, :] @ self.W_V
+        if self.b_V is not None and constants:
+            values = values + self.b_V[..., None, :]
+        return np.asarray(self.P @ values)
+
+    def finish(self, X: Array, constants: bool = True) -> Array:
+        """The maps after attention and skip."""
+        for step in self.after:
+            X = step.apply(X, constants)
+        return X
+
+    def without(self, name: str) -> RecordedLayer:
+        """The same layer, its maps of this name left out."""
+        before = None if self.before is not None and self.before.name == name else self.before
+        after = tuple(step for step in self.after if step.name != name)
+        return replace(self, before=before, after=after)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One forward pass: the tokens that went in, the layers as they acted, what came out."""
+
+    X: Array  # (n, d)
+    layers: tuple[RecordedLayer, ...]
+    output: Array  # (n, d)
+
+    def replay(self) -> list[Array]:
+        """The tokens before the first layer and after every layer, from the recorded maps."""
+        states = [self.X]
+        for layer in self.layers:
+            states.append(layer.apply(states[-1]))
+        return states
+
+
+# --- the weights ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The weights of one attention layer; scores are multiplied by `scale`."""
+
+    W_Q: Array  # (H, d, k)
+    W_K: Array  # (H, d, k)
+    W_V: Array  # (H, d, v)
+    W_O: Array  # (H, v, d)
+    b_Q: Array | None = None  # (H, k)
+    b_K: Array | None = None  # (H, k)
+    b_V: Array | None = None  # (H, v)
+    b_O: Array | None = None  # (d,)
+    scale: float | None = None  # 1 / sqrt(k) unless given
+
+    @property
+    def heads(self) -> int:
+        """Number of heads."""
+        return int(self.W_Q.shape[-3])
+
+    @property
+    def factor(self) -> float:
+        """What scores are multiplied by."""
+        return float(self.W_Q.shape[-1] ** -0.5) if self.scale is None else self.scale
+
+    def only(self, h: int) -> Heads:
+        """One of the heads, counted from 1, and b_O."""
+
+        def vector(b: Array | None) -> Array | None:
+            return None if b is None else b[..., [h - 1], :]
+
+        return replace(
+            self,
+            W_Q=self.W_Q[..., [h - 1], :, :],
+            W_K=self.W_K[..., [h - 1], :, :],
+            W_V=self.W_V[..., [h - 1], :, :],
+            W_O=self.W_O[..., [h - 1], :, :],
+            b_Q=vector(self.b_Q),
+            b_K=vector(self.b_K),
+            b_V=vector(self.b_V),
+        )
+
+    def patterns(self, X: Array, causal: bool = False) -> Array:
+        """softmax of the scores of tokens X: (..., H, n, n), row = query."""
+        tokens = X[..., None, :, :]
+        Q, K = tokens @ self.W_Q, tokens @ self.W_K
+        Q = Q if self.b_Q is None else Q + self.b_Q[..., None, :]
+        K = K if self.b_K is None else K + self.b_K[..., None, :]
+        scores = self.factor * Q @ np.swapaxes(K, -1, -2)
+        if causal:
+            scores = np.where(seen(X.shape[-2]), scores, -np.inf)
+        grown = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        return np.asarray(grown / grown.sum(axis=-1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class Mlp:
+    """x -> activation(x W_1 + b_1) W_2 + b_2, for every token."""
+
+    W_1: Array  # (d, f)
+    W_2: Array  # (f, d)
+    b_1: Array | None = None  # (f,)
+    b_2: Array | None = None  # (d,)
+    activation: str = "gelu"
+
+    def record(self, X: Array, skip: bool) -> TokenMap:
+        """What it does to tokens X, with the gates fixed."""
+        first = Affine(self.W_1, self.b_1)
+        gates = gate(self.activation, first.apply(X))
+        return TokenMap("mlp", (replace(first, s=gates), Affine(self.W_2, self.b_2)), skip)
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Layers of heads, each perhaps with an MLP after it.
+
+    `skip` adds the input to what the heads write; an MLP has a skip too, unless `mlp_skip` says
+    otherwise.
+    """
+
+    layers: tuple[tuple[Heads, Mlp | None], ...]
+    skip: bool = False
+    causal: bool = False
+    mlp_skip: bool | None = None
+
+    @property
+    def skips_mlp(self) -> bool:
+        """Whether the input of an MLP is added to its output."""
+        return self.skip if self.mlp_skip is None else self.mlp_skip
+
+    def forward(self, X: Array) -> Pass:
+        """Run tokens X (n, d) through all layers, and write down what each did."""
+        tokens = np.asarray(X, dtype=np.float64)
+        first, done = tokens, []
+        for heads, mlp in self.layers:
+            layer = RecordedLayer(
+                heads.patterns(tokens, self.causal),
+                heads.W_V,
+                heads.W_O,
+                heads.b_V,
+                heads.b_O,
+                self.skip,
+            )
+            tokens = layer.apply(tokens)
+            if mlp is not None:
+                after = mlp.record(tokens, self.skips_mlp)
+                tokens = after.apply(tokens)
+                layer = replace(layer, after=(after,))
+            done.append(layer)
+        return Pass(first, tuple(done), tokens)
+
+    def patterns(self, X: Array) -> list[Array]:
+        """The attention patterns of every layer: (H, n, n) each."""
+        return [layer.P for layer in self.forward(X).layers]
+
+    @classmethod
+    def random(
+        cls,
+        layers: int,
+        heads: int,
+        d: int,
+        *,
+        k: int | None = None,
+        v: int | None = None,
+        ff: int = 0,
+        activation: str = "gelu",
+        init: Init = "xavier",
+        bias: float = 0.0,
+        skip: bool = False,
+        causal: bool = False,
+        mlp_skip: bool | None = None,
+        seed: int = 0,
+        batch: tuple[int, ...] = (),
+    ) -> Stack:
+        """Random weights; k and v are d / heads unless given, and ff = 0 is no MLP.
+
+        "xavier" is uniform with variance 2 / (fan in + fan out), of all heads together; "bert" is
+        normal with deviation 0.02; a number is the deviation of normal weights. Biases are normal
+        with deviation `bias`; there are none if it is 0.
+        """
+        if (k is None or v is None) and d % heads:
+            raise SegreError(f"heads: {heads} does not divide d={d}; give k and v")
+        k, v = k or d // heads, v or d // heads
+        rng = np.random.default_rng(seed)
+
+        def weight(*shape: int, fans: int) -> Array:
+            if init == "xavier":
+                widest = (6 / fans) ** 0.5
+                return rng.uniform(-widest, widest, (*batch, *shape))
+            deviation = 0.02 if init == "bert" else float(init)
+            return rng.standard_normal((*batch, *shape)) * deviation
+
+        def shift(*shape: int) -> Array | None:
+            return rng.standard_normal((*batch, *shape)) * bias if bias else None
+
+        def layer() -> tuple[Heads, Mlp | None]:
+            attention = Heads(
+                weight(heads, d, k, fans=d + heads * k),
+                weight(heads, d, k, fans=d + heads * k),
+                weight(heads, d, v, fans=d + heads * v),
+                weight(heads, v, d, fans=d + heads * v),
+                *(shift(heads, k), shift(heads, k), shift(heads, v), shift(d)),
+            )
+            if not ff:
+                return attention, None
+            W_1, W_2 = weight(d, ff, fans=d + ff), weight(ff, d, fans=d + ff)
+            return attention, Mlp(W_1, W_2, shift(ff), shift(d), activation)
+
+        return cls(tuple(layer() for _ in range(layers)), skip, causal, mlp_skip)
+
+    @classmethod
+    def from_network(cls, spec: Network | Transformer, weights: Array) -> Stack:
+        """A softmax stack, or a transformer without norms, with its vector of weights."""
+        vector = np.asarray(weights, dtype=np.float64)
+        if isinstance(spec, Transformer):
+            return _of_transformer(spec, vector)
+        if spec.score != "softmax":
+            raise UnsupportedError(f"{str(spec)!r}: rank collapse needs softmax attention")
+        every = []
+        for layer, start in zip(spec.layers, layer_starts(spec), strict=True):
+            w = unflatten(layer, vector[start : start + layer.parameters])
+            none = np.tile(np.eye(layer.width_out), (layer.attention.heads, 1, 1))
+            W_O = none if w.W_O is None else w.W_O.mT
+            every.append((Heads(w.W_Q.mT, w.W_K.mT, w.W_V.mT, W_O, scale=1.0), None))
+        return cls(tuple(every))
+
+
+def seen(n: int) -> Array:
+    """Which keys (columns) a query (row) sees behind a causal mask."""
+    return np.tril(np.ones((n, n), dtype=bool))
+
+
+def _of_transformer(spec: Transformer, vector: Array) -> Stack:
+    beyond = [
+        (spec.norm != "none", "norms"),
+        (spec.qknorm, "norms of queries and keys"),
+        (spec.discrete, "a vocabulary"),
+        (spec.pos != "none", "positions"),
+        (spec.latent, "latent attention"),
+        (spec.attn != "softmax", f"{spec.attn} attention"),
+        (bool(spec.cap), "a soft cap"),
+        (spec.experts > 0 or spec.mlp in GATED, "a gated MLP"),
+    ]
+    found = [name for there, name in beyond if there]
+    if found:
+        raise UnsupportedError(
+            f"{str(spec)!r} has {', '.join(found)}; a stack has plain softmax attention and MLPs"
+        )
+    every = tensors(spec)
+
+    def of_heads(found: Array) -> Array:
+        shape = found.shape[-2:]
+        return np.broadcast_to(found, (spec.kv, spec.group, *shape)).reshape(-1, *shape)
+
+    def layer(part: str) -> tuple[Heads, Mlp | None]:
+        w = {
+            name: vector[slot.range].reshape(slot.shape)
+            for (where, name), slot in every.items()
+            if where == part
+        }
+        given: dict[str, Any] = {f"W_{x}": of_heads(w[f"W_{x}"]).mT for x in "QKVO"}
+        given |= {f"b_{x}": of_heads(w[f"b_{x}"])[..., 0] for x in "QKV" if f"b_{x}" in w}
+        columns = {name: w[name][:, 0] for name in ("b_O", "b_up", "b_down") if name in w}
+        heads = Heads(**given, b_O=columns.get("b_O"), scale=1.0)
+        if spec.mlp == "none":
+            return heads, None
+        b_1, b_2 = columns.get("b_up"), columns.get("b_down")
+        return heads, Mlp(w["W_up"].T, w["W_down"].T, b_1, b_2, spec.mlp)
+
+    parts = ["1" if spec.share else str(i + 1) for i in range(spec.layers)]
+    return Stack(tuple(layer(part) for part in parts), spec.residual, spec.causal)

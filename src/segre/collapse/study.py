@@ -1,0 +1,132 @@
+"""A stack with random weights on random tokens: residuals past the floor, rates and bounds.
+
+For segre's own specs: softmax stacks, and transformers without norms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from segre.collapse.bounds import Bounds, bounds
+from segre.collapse.certified import certified_residuals
+from segre.collapse.floor import Descent, descent
+from segre.collapse.stack import Pass, Stack
+from segre.families import architecture
+from segre.fields.interface import Array
+from segre.spec import Network
+from segre.transformer.spec import Transformer
+
+
+@dataclass(frozen=True)
+class Study:
+    """Residuals of a stack as it is, and with skips added or removed; a batch of inputs."""
+
+    spec: str
+    seed: int
+    inputs: int
+    skip: bool  # whether the stack as it is has skips
+    own: Descent
+    other: (
+        Descent | None
+    )  # with skips if it has none, without if it has them; None if widths differ
+    bounds: Bounds
+    certified: Array | None = None  # log10 residuals of the first input, proved
+
+    @property
+    def layers(self) -> int:
+        """How many layers."""
+        return len(self.own.states) - 1
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "spec": self.spec,
+            "seed": self.seed,
+            "inputs": self.inputs,
+            "skip": self.skip,
+            "log10": self.own.document(),
+            "other": None if self.other is None else self.other.document(),
+            "bounds": self.bounds.document(),
+            "certified": None if self.certified is None else self.certified.tolist(),
+        }
+
+
+def study(
+    given: str | Network | Transformer, seed: int = 0, inputs: int = 8, *, certify: bool = False
+) -> Study:
+    """Random normal weights of variance 1/width, and standard normal tokens."""
+    spec = architecture(given)
+    stack = Stack.from_network(spec, _weights(spec, seed))
+    width = spec.width_in if isinstance(spec, Network) else spec.d
+    X = np.random.default_rng([seed, 1]).standard_normal((inputs, spec.t, width))
+    turned = None
+    if _square(spec):
+        turned = descent(replace(stack, skip=not stack.skip), X)
+    proved = certified_residuals(stack, X[0]).residual if certify else None
+    return Study(
+        str(spec), seed, inputs, stack.skip, descent(stack, X), turned, bounds(stack, X), proved
+    )
+
+
+def random_pass(
+    given: str | Network | Transformer, seed: int = 0, *, skip: bool = True
+) -> tuple[str, Pass]:
+    """A forward pass of the same random stack, with or without skips; and what to call it."""
+    spec = architecture(given)
+    own = Stack.from_network(spec, _weights(spec, seed))
+    stack = replace(own, skip=skip and _square(spec))
+    width = spec.width_in if isinstance(spec, Network) else spec.d
+    X = np.random.default_rng([seed, 1]).standard_normal((spec.t, width))
+    return f"{spec} ({'with' if stack.skip else 'without'} skips)", stack.forward(X)
+
+
+def _square(spec: Network | Transformer) -> bool:
+    return isinstance(spec, Transformer) or all(
+        layer.width_in == layer.width_out for layer in spec.layers
+    )
+
+
+def _weights(spec: Network | Transformer, seed: int) -> Array:
+    width = spec.width_in if isinstance(spec, Network) else spec.d
+    drawn: Array = np.random.default_rng([seed, 0]).standard_normal(spec.parameters)
+    return np.asarray(drawn / width**0.5)
+
+
+def study_advice(found: Study, threshold: float = -3.0) -> list[str]:
+    """What the numbers say, in words; the threshold is a decimal logarithm."""
+    said = []
+    relative = np.nanmedian(found.own.relative, axis=0)
+    name = "with skips" if found.skip else "without skips"
+    below = np.flatnonzero(relative < threshold)
+    if len(below) and below[-1] == found.layers:
+        first = int(below[np.flatnonzero(np.diff(np.concatenate([[-9], below])) > 1)[-1]])
+        said.append(
+            f"Collapses {name}: the relative residual is below 1e{threshold:g} from layer "
+            f"{first} on, and 1e{relative[-1]:.0f} after layer {found.layers}."
+        )
+    else:
+        said.append(
+            f"Does not collapse {name}: relative residual 1e{relative[-1]:.1f} after layer "
+            f"{found.layers}."
+        )
+    orders = np.nanmedian(found.own.orders, axis=0) if found.layers > 1 else np.array([])
+    if not found.skip and orders.size and np.isfinite(orders[-1]):
+        said.append(f"Rate: every layer raises the residual to the power {orders[-1]:.2f}.")
+    if found.other is not None:
+        other = np.nanmedian(found.other.relative, axis=0)[-1]
+        word = "without" if found.skip else "with"
+        said.append(f"The same weights {word} skips: 1e{other:.1f} after layer {found.layers}.")
+    exceeded = int(found.bounds.exceeded().sum())
+    applies = int(found.bounds.applies.sum())
+    total = found.bounds.applies.size
+    if found.bounds.missing:
+        said.append(f"The theorem does not apply: {', '.join(found.bounds.missing)}.")
+    else:
+        said.append(
+            f"The theorem's hypothesis holds in {applies} of {total} layers and inputs; its bound "
+            f"is exceeded in {exceeded}."
+        )
+    return said

@@ -1,0 +1,111 @@
+"""Curves in words: what collapses, from which layer on, and what holds it up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil, isfinite, log
+
+from segre.collapse.curves import Curve, Curves
+from segre.collapse.surgery import FULL
+
+THRESHOLD = 1e-3
+FORESEEN = 5  # times the depth: how far a rate is believed to go on
+PARTS = {"skip": "skips", "mlp": "MLPs", "norm": "norms"}
+
+
+def advice(curves: Curves, threshold: float = THRESHOLD) -> list[str]:
+    """Sentences: how it was measured, the model itself, its variants, what each part does.
+
+    A variant collapses if the mean relative residual stays below the threshold from some layer
+    on. That it does not, on these inputs and within this depth, does not mean that it never does.
+    """
+    ordered = sorted(curves.curves, key=lambda curve: curve.variant != FULL)
+    said = [_basis(curves, threshold)]
+    said += [_one(curve, curves, threshold) for curve in ordered]
+    if all(_collapses(curve, threshold) is False for curve in ordered):
+        said.append(f"Nothing collapses within {curves.layers} layers.")
+    for part in PARTS:
+        said += _role(part, curves, threshold)
+    return said
+
+
+def _basis(curves: Curves, threshold: float) -> str:
+    inputs, weights = curves.inputs, curves.model["weights"]
+    caution = "; trained ones may behave otherwise" if weights == "random" else ""
+    return (
+        f"Measured on {inputs['count']} inputs of up to {inputs['length']} tokens "
+        f"({inputs['kind']}), with {weights} weights{caution}. Collapse means a relative residual "
+        f"that stays below {threshold:g}."
+    )
+
+
+def _one(curve: Curve, curves: Curves, threshold: float) -> str:
+    """What becomes of one variant."""
+    name = "The model" if curve.variant == FULL else str(curve.variant)
+    means, lost, last = curve.mean(), curve.lost, curves.layers
+    first, floor = curve.below(threshold), curve.below(curves.floor)
+    if first is not None:
+        rounding = (
+            "" if floor is None else f", and is rounding of single precision by layer {floor}"
+        )
+        beyond = "" if lost is None else f"; its numbers {_loss(curve)} at layer {lost}"
+        return f"{name} collapses: below {threshold:g} from layer {first} on{rounding}{beyond}."
+    if lost is not None:
+        before = f"{means[lost - 1]:.3g} after layer {lost - 1}, then " if lost else ""
+        return f"{name} cannot be judged: {before}its numbers {_loss(curve)} at layer {lost}."
+    start = f"{means[0]:.3g} before the first layer, {means[-1]:.3g} after layer {last}"
+    return f"{name} does not collapse: {start}{_trend(curve, threshold)}."
+
+
+def _loss(curve: Curve) -> str:
+    assert curve.lost is not None
+    return "vanish" if isfinite(curve.mean("size")[curve.lost]) else "are not finite"
+
+
+def _trend(curve: Curve, threshold: float) -> str:
+    """Whether it falls in the second half of the layers, and what would come of that."""
+    means = curve.mean()
+    last = len(means) - 1
+    middle = last // 2
+    if not 0 < means[-1] < 0.9 * means[middle]:
+        return ""
+    rate = (means[-1] / means[middle]) ** (1 / (last - middle))
+    said = f", falling by a factor {rate:.2f} per layer"
+    depth = last + log(threshold / means[-1]) / log(rate)
+    if depth > FORESEEN * last:
+        return said
+    return f"{said}; at that rate it would with about {ceil(depth)} layers"
+
+
+def _role(part: str, curves: Curves, threshold: float) -> list[str]:
+    """What a part does, from variants that differ in it alone."""
+    saves, breaks, vain = [], [], []
+    for curve in curves.curves:
+        other = replace(curve.variant, **{part: False})
+        if other == curve.variant or other not in curves:
+            continue
+        pair = _collapses(curve, threshold), _collapses(curves[other], threshold)
+        if None in pair:
+            continue
+        if pair == (False, True):
+            saves.append(f"{curve.variant} against {other}")
+        elif pair == (True, False):
+            breaks.append(f"{curve.variant} against {other}")
+        elif pair == (True, True):
+            vain.append(f"{curve.variant} and {other}")
+    name = PARTS[part]
+    said = []
+    if saves:
+        said.append(f"{name} hold it up: {', '.join(saves)}.")
+    if breaks:
+        said.append(f"{name} bring it about: {', '.join(breaks)}.")
+    if vain:
+        said.append(f"{name} do not prevent it: {', '.join(vain)} both collapse.")
+    return [sentence[0].upper() + sentence[1:] for sentence in said]
+
+
+def _collapses(curve: Curve, threshold: float) -> bool | None:
+    """Whether a variant collapses; None if its numbers are lost before that can be said."""
+    if curve.below(threshold) is not None:
+        return True
+    return False if curve.lost is None else None

@@ -1,0 +1,172 @@
+"""Rank against depth, and paths, on the terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from segre.collapse.curves import Curves
+from segre.collapse.paths import HeadSums, PathSums
+from segre.collapse.residual import norm, relative_residual
+from segre.collapse.study import Study
+from segre.fields.interface import Array
+
+_ROWS = 14
+
+
+def print_curves(found: Curves, said: list[str]) -> None:
+    """Mean relative residuals by layer and variant, then the verdict."""
+    console = Console(highlight=False, markup=False)
+    model, inputs = found.model, found.inputs
+    console.print(
+        f"{model['model']}: {model['layers']} layers, {model['heads']} heads, width "
+        f"{model['width']}, {model['weights']} weights; {inputs['count']} inputs of "
+        f"{inputs['length']} tokens",
+        soft_wrap=True,
+    )
+    console.print(
+        "relative residual, mean over inputs (last line: its spread after the last layer):"
+    )
+    table = _table("layer", *(_short(str(curve.variant)) for curve in found.curves))
+    for layer in shown_layers(found.layers):
+        row = (_number(curve.mean()[layer]) for curve in found.curves)
+        table.add_row(str(layer), *row)
+    spreads = (_number(curve.spread()[-1]) for curve in found.curves)
+    table.add_row("+-", *spreads)
+    console.print(table)
+    for sentence in said:
+        console.print(sentence)
+
+
+def shown_layers(layers: int) -> list[int]:
+    """All layers, or of many some: the first ones, and then fewer and fewer.
+
+    >>> shown_layers(12)
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+    >>> shown_layers(30)[-3:]
+    [25, 27, 30]
+    """
+    if layers < _ROWS:
+        return list(range(layers + 1))
+    later = np.linspace(5, layers, _ROWS - 5).round().astype(int).tolist()
+    return [0, 1, 2, 3, 4, *later]
+
+
+def _short(name: str) -> str:
+    """One part in a line: eight columns fit."""
+    return name.replace("attention", "attn").replace("+", "\n+").replace("-norm", "\n-norm")
+
+
+def _number(value: float) -> str:
+    if not np.isfinite(value):
+        return "-"
+    if value == 0 or 0.01 <= value < 1000:
+        return f"{value:.3f}" if value else "0"
+    mantissa, _, exponent = f"{value:.1e}".partition("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def print_study(found: Study, said: list[str]) -> None:
+    """Residuals of a random stack as decimal logarithms, with rates and bounds."""
+    console = Console(highlight=False, markup=False)
+    console.print(
+        f"{found.spec}: random weights (seed {found.seed}), {found.inputs} inputs", soft_wrap=True
+    )
+    console.print("decimal logarithms of residuals, medians over inputs:")
+    names = ["layer", "residual", "relative", "exponent", "order", "step", "theorem"]
+    other = [] if found.other is None else ["no skip" if found.skip else "skip"]
+    proved = [] if found.certified is None else ["certified"]
+    table = _table(*names, *other, *proved)
+    own, bound = found.own, found.bounds
+
+    def median(values: Array, index: int) -> str:
+        if not 0 <= index < values.shape[-1]:
+            return ""
+        column = values[..., index]
+        known = column[np.isfinite(column)]
+        return f"{np.median(known):.2f}" if known.size else "-"
+
+    for layer in shown_layers(found.layers):
+        cells = [
+            median(own.residual, layer),
+            median(own.relative, layer),
+            median(own.exponents, layer - 1),
+            median(own.orders, layer - 2),
+            median(bound.step, layer - 1),
+            median(bound.theorem, layer - 1),
+        ]
+        if found.other is not None:
+            cells.append(median(found.other.relative, layer))
+        if found.certified is not None:
+            cells.append(f"{found.certified[layer]:.4f}")
+        table.add_row(str(layer), *cells)
+    console.print(table)
+    console.print(
+        "exponent: each logarithm over the one before; order: each step over the one before "
+        "(3 if every layer cubes the residual); step, theorem: the bounds"
+    )
+    for sentence in said:
+        console.print(sentence)
+
+
+def print_paths(
+    name: str, sums: PathSums, heads: HeadSums, error: float, sampled: list[dict[str, Any]]
+) -> None:
+    """Contributions by length and layer."""
+    console = Console(highlight=False, markup=False)
+    total = sum(sums.counts)
+    console.print(f"{name}: {total:,} paths", soft_wrap=True)
+    table = _table("length", "paths", "share", "norm", "relative residual")
+    sizes, relative = norm(sums.by_length), relative_residual(sums.by_length)
+    for length, count in enumerate(sums.counts):
+        if count:
+            table.add_row(
+                str(length),
+                f"{count:.3g}" if count > 10**9 else f"{count:,}",
+                f"{count / total:.4f}",
+                _number(float(np.mean(sizes[length]))),
+                _number(float(np.mean(relative[length]))),
+            )
+    console.print(table)
+    console.print(f"biases, which no path carries: norm {_number(float(np.mean(norm(sums.bias))))}")
+    console.print(
+        f"sum of all paths and biases against the network's output: {error:.1e}, relative"
+    )
+    layers = norm(heads.by_layer)
+    table = _table("layer", "paths through it", "strongest head")
+    for layer in shown_layers(len(layers) - 1):
+        own = norm(heads.by_head[layer]).reshape(len(heads.by_head[layer]), -1).mean(axis=1)
+        strongest = int(own.argmax())
+        table.add_row(
+            str(layer + 1),
+            _number(float(np.mean(layers[layer]))),
+            f"{strongest + 1} ({_number(float(own[strongest]))})",
+        )
+    console.print(table)
+    for path in sampled:
+        steps = " ".join(str(step) if step else "-" for step in path["path"])
+        console.print(
+            f"path {steps}: norm {_number(path['norm'])}, relative residual "
+            f"{_number(path['relative'])}"
+        )
+
+
+def print_shares(name: str, shares: list[float]) -> None:
+    """Shares of paths by length."""
+    console = Console(highlight=False, markup=False)
+    console.print(f"{name}: shares of paths by length", soft_wrap=True)
+    table = _table("length", "share")
+    for length in sorted(range(len(shares)), reverse=True):
+        if shares[length] >= 5e-5:
+            table.add_row(str(length), f"{shares[length]:.4f}")
+    console.print(table)
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table

@@ -1,0 +1,126 @@
+"""Pictures of rank against depth, and of paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from segre.collapse.curves import Curves
+from segre.collapse.paths import HeadSums, PathSums
+from segre.collapse.residual import norm
+from segre.collapse.study import Study
+from segre.files import whole_file
+
+mpl.use("Agg")
+
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # told apart by the colour-blind
+
+
+def plot_curves(found: Curves, path: Path) -> None:
+    """Relative residuals by layer, one line for each variant, with spreads."""
+    figure = Figure(figsize=(7.2, 4.6), layout="constrained")
+    axes = figure.subplots()
+    layers = np.arange(found.layers + 1)
+    lowest = 1.0
+    for number, curve in enumerate(found.curves):
+        colour = _COLOURS[number % 4]
+        means = np.where(curve.mean() > 0, curve.mean(), np.nan)
+        style = "-" if curve.variant.norm else "--"
+        axes.plot(layers, means, style, color=colour, label=str(curve.variant), lw=1.8)
+        low, high = curve.values["relative"].min(axis=-1), curve.values["relative"].max(axis=-1)
+        axes.fill_between(layers, np.maximum(low, 1e-12), high, color=colour, alpha=0.12, lw=0)
+        lowest = min(lowest, np.nanmin(means)) if np.isfinite(means).any() else lowest
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=max(lowest / 3, 1e-9))
+    axes.axhspan(1e-12, found.floor, color="0.9", lw=0, zorder=0)
+    axes.text(
+        0.02, found.floor, " rounding of single precision", va="bottom", fontsize=8, color="0.4"
+    )
+    axes.set_xlabel("layer")
+    axes.set_ylabel("relative residual")
+    model = found.model
+    axes.set_title(f"{model['model']}, {model['weights']} weights", fontsize=11)
+    axes.legend(fontsize=8, ncols=2, frameon=False, title="layers have", title_fontsize=8)
+    axes.grid(alpha=0.25)
+    _save(figure, path)
+
+
+def plot_study(found: Study, path: Path) -> None:
+    """Logarithms of residuals by layer, and the ratios that tend to three."""
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    layers = np.arange(found.layers + 1)
+    logs = np.nanmedian(found.own.residual, axis=0)
+    left.plot(layers, logs, "o-", color=_COLOURS[0], label="measured")
+    left.plot(
+        layers[1:],
+        np.nanmedian(found.bounds.step, axis=0),
+        "s--",
+        color=_COLOURS[1],
+        label="one step",
+    )
+    left.plot(
+        layers[1:],
+        np.nanmedian(found.bounds.theorem, axis=0),
+        "^:",
+        color=_COLOURS[3],
+        label="theorem",
+    )
+    if found.other is not None:
+        label = "without skips" if found.skip else "with skips"
+        other = np.nanmedian(found.other.residual, axis=0)
+        left.plot(layers, other, "-", color=_COLOURS[2], label=label)
+    left.set_yscale("symlog", linthresh=1)
+    left.set_xlabel("layer")
+    left.set_ylabel("log10 of the residual")
+    left.legend(fontsize=8, frameon=False)
+    left.grid(alpha=0.25)
+    if found.layers > 1:
+        right.plot(layers[2:], np.nanmedian(found.own.orders, axis=0), "o-", color=_COLOURS[0])
+    right.axhline(3, color="0.5", lw=1)
+    right.set_ylim(0, 4)
+    right.set_xlabel("layer")
+    right.set_ylabel("order: step of the logarithm over the step before")
+    right.grid(alpha=0.25)
+    figure.suptitle(found.spec, fontsize=10)
+    _save(figure, path)
+
+
+def plot_paths(name: str, sums: PathSums, heads: HeadSums, path: Path) -> None:
+    """Norms by length beside numbers of paths, and a map of layers and heads."""
+    figure = Figure(figsize=(9.5, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    lengths = np.flatnonzero(np.array(sums.counts, dtype=float) > 0)
+    sizes = norm(sums.by_length)
+    sizes = sizes.reshape(len(sizes), -1).mean(axis=1)
+    left.bar(lengths, sizes[lengths], color=_COLOURS[0])
+    if sizes[lengths].max() > 100 * sizes[lengths].min():
+        left.set_yscale("log")
+    left.set_xlabel("length of paths")
+    left.set_ylabel("norm of their sum", color=_COLOURS[0])
+    total = sum(sums.counts)
+    share = left.twinx()
+    share.plot(lengths, [sums.counts[k] / total for k in lengths], "o-", color=_COLOURS[1], ms=4)
+    share.set_ylabel("share of all paths", color=_COLOURS[1])
+    share.set_ylim(bottom=0)
+    grid = np.stack([norm(own).reshape(len(own), -1).mean(axis=1) for own in heads.by_head])
+    image = right.imshow(
+        grid,
+        aspect="auto",
+        cmap="viridis",
+        extent=(0.5, grid.shape[1] + 0.5, len(grid) + 0.5, 0.5),
+    )
+    right.set_xlabel("head")
+    right.set_ylabel("layer")
+    right.set_title("norm of the sum of all paths through a head", fontsize=9)
+    figure.colorbar(image, ax=right)
+    figure.suptitle(name, fontsize=10)
+    _save(figure, path)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, dpi=160)

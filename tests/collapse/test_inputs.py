@@ -1,0 +1,123 @@
+"""Token sequences: seeded, in range, of the length asked for; texts through a tokenizer."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from tokenizers.processors import TemplateProcessing
+from transformers import PreTrainedTokenizerFast
+
+from collapse.small_models import FAMILIES, small
+from segre.collapse import inputs
+from segre.collapse.inputs import Inputs, random_tokens, read_text
+from segre.collapse.models import Loaded
+from segre.errors import CheckpointError, SpecError, TooLargeError
+
+WORDS = [f"w{i}" for i in range(40)]
+
+
+def rows(found: Inputs) -> list[list[int]]:
+    return [row for batch in found.batches for row in batch.tolist()]
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Loaded:
+    """A model with a tokenizer: [CLS] is 0, [SEP] is 1, w0 is 2, ..."""
+    table = {word: i for i, word in enumerate(["[CLS]", "[SEP]", *WORDS])}
+    tokenizer = Tokenizer(WordLevel(table, unk_token="[SEP]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 0), ("[SEP]", 1)]
+    )
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(tmp_path)
+    return replace(small("bert"), folder=tmp_path)
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "text.txt"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_random_tokens_are_seeded_and_known_to_the_model(family: str) -> None:
+    loaded = small(family)
+    found = random_tokens(loaded, 40, 20, seed=3)
+    assert rows(found) == rows(random_tokens(loaded, 40, 20, seed=3))
+    assert rows(found) != rows(random_tokens(loaded, 40, 20, seed=4))
+    assert (found.count, found.length) == (40, 20)
+    assert {token for row in rows(found) for token in row} == set(range(61))
+
+
+def test_the_length_is_what_the_model_takes_unless_given() -> None:
+    assert random_tokens(small("bert"), 1).length == 32
+    assert random_tokens(small("llama"), 1).length == 128
+    with pytest.raises(SpecError, match="length: 33 is more than the 32 positions"):
+        random_tokens(small("gpt2"), 1, 33)
+    for count, length in ((0, 4), (1, 1), (-1, 4)):
+        with pytest.raises(SpecError, match="is not allowed; allowed: whole numbers from"):
+            random_tokens(small("bert"), count, length)
+
+
+def test_batches_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = small("bert")
+    whole = random_tokens(loaded, 7, 5)
+    monkeypatch.setattr(inputs, "AT_ONCE", 1)
+    parts = random_tokens(loaded, 7, 5)
+    assert (len(whole.batches), len(parts.batches)) == (1, 7)
+    assert rows(whole) == rows(parts)
+    monkeypatch.setattr(inputs, "DEFAULT_LIMIT", 1)
+    with pytest.raises(TooLargeError, match="length: 5 tokens need"):
+        random_tokens(loaded, 1, 5)
+
+
+def test_a_text_is_cut_into_pieces_of_one_length(reader: Loaded, tmp_path: Path) -> None:
+    file = written(tmp_path, " ".join(WORDS))
+    found = rows(read_text(reader, file, 100, 10))
+    assert [row[1:-1] for row in found] == [list(range(8 * i + 2, 8 * i + 10)) for i in range(5)]
+    assert all((row[0], row[-1]) == (0, 1) for row in found)
+    assert rows(read_text(reader, file, 2, 10)) == found[:2]
+    assert rows(read_text(reader, file, 9, 32))[0][1:-1] == list(range(2, 32))
+    assert len(rows(read_text(reader, file, 9, 32))) == 1  # the rest is shorter
+    assert rows(read_text(reader, written(tmp_path, "w3 w4"), 9, 32)) == [[0, 5, 6, 1]]
+
+
+def test_lines_are_texts_of_their_own(reader: Loaded, tmp_path: Path) -> None:
+    file = written(tmp_path, "w0 w1 w2\n\n  \nw5\nw1 w2 w3 w4 w5 w6 w7\nw9")
+    found = read_text(reader, file, 3, 6, lines=True)
+    assert sorted(rows(found)) == [[0, 2, 3, 4, 1], [0, 3, 4, 5, 6, 1], [0, 7, 1]]
+    assert [batch.shape[1] for batch in found.batches] == [3, 5, 6]
+    assert found.document() == {"kind": str(file), "count": 3, "length": 6, "seed": None}
+
+
+def test_texts_that_cannot_be_used_are_refused(reader: Loaded, tmp_path: Path) -> None:
+    file = written(tmp_path, "w0 w1 w2")
+    with pytest.raises(SpecError, match="not a file"):
+        read_text(reader, tmp_path)
+    with pytest.raises(SpecError, match="not a file"):
+        read_text(reader, "a\0b")
+    with pytest.raises(SpecError, match="no room for words"):
+        read_text(reader, file, length=2)
+    with pytest.raises(SpecError, match="has no tokenizer"):
+        read_text(small("bert"), file)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(CheckpointError, match="no tokenizer can be read"):
+        read_text(replace(reader, folder=empty), file)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00\x80")
+    with pytest.raises(SpecError, match="cannot be read"):
+        read_text(reader, tmp_path / "binary")
+    with pytest.raises(SpecError, match="fewer than 2 tokens"):
+        read_text(reader, written(tmp_path, "\n \n"), lines=True)
+
+
+def test_a_tokenizer_of_another_model_is_refused(reader: Loaded, tmp_path: Path) -> None:
+    file = written(tmp_path, "w0 w39")
+    model = torch.nn.Module()
+    model.config = type("Config", (), {**reader.model.config.to_dict(), "vocab_size": 20})()
+    with pytest.raises(CheckpointError, match="knows more than the 20 tokens"):
+        read_text(replace(reader, model=model), file)

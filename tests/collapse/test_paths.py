@@ -1,0 +1,312 @@
+"""Sums over paths are those of the paths one by one, and add up to the network."""
+
+import json
+from collections import Counter
+from math import comb, prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from segre.collapse.paths import (
+    all_paths,
+    head_sums,
+    isolated,
+    path_sums,
+    path_term,
+    sample_paths,
+)
+from segre.collapse.residual import norm_inf
+from segre.collapse.shares import path_counts, path_shares, shares_of
+from segre.collapse.stack import Affine, Pass, RecordedLayer, Stack, TokenMap
+from segre.errors import SegreError
+from segre.families import architecture
+
+N, D = 4, 5
+
+
+def close(one, two, tolerance=1e-12) -> bool:
+    return bool(np.abs(one - two).max() <= tolerance * max(1e-300, np.abs(two).max()))
+
+
+def tokens(seed: int = 0):
+    return np.random.default_rng(seed).standard_normal((N, D))
+
+
+stacks = st.builds(
+    Stack.random,
+    layers=st.integers(1, 4),
+    heads=st.integers(1, 3),
+    d=st.just(D),
+    k=st.integers(1, 3),
+    v=st.integers(1, 3),
+    ff=st.sampled_from([0, 0, 6]),
+    bias=st.sampled_from([0.0, 0.4]),
+    skip=st.booleans(),
+    causal=st.booleans(),
+    seed=st.integers(0, 10**6),
+)
+
+
+def brute(done: Pass) -> tuple[np.ndarray, dict]:
+    """All paths listed, summed by length and by (layer, head)."""
+    lengths = np.zeros((len(done.layers) + 1, N, D))
+    heads: dict[tuple[int, int], np.ndarray] = {}
+    for path in all_paths(done):
+        term = path_term(done, path)
+        lengths[sum(h > 0 for h in path)] += term
+        for layer, h in enumerate(path):
+            heads[layer, h] = heads.get((layer, h), 0) + term
+    return lengths, heads
+
+
+@given(stacks)
+def test_sums_are_those_of_all_paths_listed(stack: Stack) -> None:
+    done = stack.forward(tokens())
+    lengths, heads = brute(done)
+    found, through = path_sums(done), head_sums(done)
+    assert close(found.by_length, lengths)
+    assert found.counts == tuple(
+        Counter(sum(h > 0 for h in p) for p in all_paths(done))[k] for k in range(len(lengths))
+    )
+    for (layer, h), term in heads.items():
+        if h:
+            assert np.allclose(through.by_head[layer][h - 1], term, atol=1e-12)
+        else:
+            past = found.by_length.sum(axis=0) - through.by_layer[layer]
+            assert np.allclose(past, term, atol=1e-12)
+
+
+@given(stacks)
+def test_paths_and_bias_add_up_to_the_network(stack: Stack) -> None:
+    done = stack.forward(tokens())
+    assert close(path_sums(done).total, done.output)
+
+
+@pytest.mark.parametrize("skip", [True, False])
+def test_more_paths_than_could_be_listed(skip: bool) -> None:
+    done = Stack.random(12, 12, 24, bias=0.1, skip=skip, seed=1).forward(
+        np.random.default_rng(1).standard_normal((6, 24))
+    )
+    found = path_sums(done)
+    assert sum(found.counts) == (13**12 if skip else 12**12)
+    assert close(found.total, done.output)
+
+
+@given(stacks)
+def test_a_path_of_length_k_is_in_the_sums_of_k_heads(stack: Stack) -> None:
+    done = stack.forward(tokens())
+    found = path_sums(done)
+    weighted = sum(k * term for k, term in enumerate(found.by_length))
+    assert np.allclose(head_sums(done).by_layer.sum(axis=0), weighted, atol=1e-11)
+
+
+@given(stacks, st.floats(-2, 2))
+def test_sums_are_linear_in_the_tokens(stack: Stack, c: float) -> None:
+    """With the patterns of one pass; the bias does not depend on the tokens at all."""
+    layers = stack.forward(tokens()).layers
+
+    def sums(X: np.ndarray):
+        return path_sums(Pass(X, layers, X))
+
+    Y, Z = tokens(1), tokens(2)
+    both = sums(Y + c * Z)
+    assert np.allclose(both.by_length, sums(Y).by_length + c * sums(Z).by_length, atol=1e-11)
+    assert (both.bias == sums(Y).bias).all()
+
+
+@given(stacks.filter(lambda stack: stack.layers[0][1] is None))
+def test_biases_are_alike_for_all_tokens_masked_or_not(stack: Stack) -> None:
+    """And follow b <- b (sum_h W_h [+ 1]) + b_O + sum_h b_V W_O."""
+    done = stack.forward(tokens())
+    b = np.zeros(D)
+    for heads, _ in stack.layers:
+        step = b @ (heads.W_V @ heads.W_O).sum(axis=0) + b * stack.skip
+        if heads.b_V is not None and heads.b_O is not None:
+            step = step + heads.b_O + (heads.b_V[:, None] @ heads.W_O).sum(axis=0)[0]
+        b = step
+    assert np.allclose(path_sums(done).bias, b, atol=1e-12)
+
+
+def contraction(P: np.ndarray) -> float:
+    """By how much rows come closer at least (Dobrushin): half the largest distance of rows."""
+    return float(np.abs(P[:, None] - P[None]).sum(axis=-1).max() / 2)
+
+
+def diameter(X: np.ndarray) -> float:
+    return float(np.abs(X[:, None] - X[None]).sum(axis=-1).max())
+
+
+@given(stacks.filter(lambda stack: stack.layers[0][1] is None))
+def test_tokens_of_long_paths_are_no_farther_apart_than_their_patterns_allow(
+    stack: Stack,
+) -> None:
+    done = stack.forward(tokens())
+    limits = np.zeros(len(done.layers) + 1)
+    limits[0] = diameter(done.X)
+    for layer in done.layers:
+        W = layer.W_V @ layer.W_O
+        factor = sum(contraction(P) * norm_inf(w) for P, w in zip(layer.P, W, strict=True))
+        limits = limits * layer.skip + factor * np.concatenate([[0], limits[:-1]])
+    for term, limit in zip(path_sums(done).by_length, limits, strict=True):
+        assert diameter(term) <= limit * (1 + 1e-9) + 1e-12
+
+
+def test_without_skips_all_paths_have_full_length() -> None:
+    done = Stack.random(3, 2, D, k=2, v=2).forward(tokens())
+    found = path_sums(done)
+    assert found.counts == (0, 0, 0, 8)
+    assert not found.by_length[:3].any()
+
+
+@given(stacks)
+@settings(max_examples=20)
+def test_mlps_may_be_left_out(stack: Stack) -> None:
+    done = stack.forward(tokens())
+    bare = Pass(done.X, tuple(layer.without("mlp") for layer in done.layers), done.output)
+    assert close(path_sums(done, mlp=False).total, bare.replay()[-1])
+    path = sample_paths(done, len(done.layers), 1)[0]
+    assert close(path_term(done, path, mlp=False), path_term(bare, path))
+    assert close(head_sums(done, mlp=False).by_layer, head_sums(bare).by_layer)
+
+
+def test_a_batch_is_one_at_a_time() -> None:
+    stack = Stack.random(3, 2, D, k=2, v=2, bias=0.2, skip=True, ff=4)
+    X = np.stack([tokens(1), tokens(2)])
+    done = stack.forward(X)
+    together, heads = path_sums(done), head_sums(done)
+    for i, one in enumerate(X):
+        alone = stack.forward(one)
+        assert close(together.by_length[:, i], path_sums(alone).by_length)
+        assert close(heads.by_layer[:, i], head_sums(alone).by_layer)
+
+
+def test_norms_and_layers_that_differ() -> None:
+    """A layer behind a norm with a skip, then one with more heads, without, and a norm after it."""
+    rng = np.random.default_rng(7)
+
+    def norm_map(s: np.ndarray) -> TokenMap:
+        shift = Affine(a=rng.standard_normal(D))
+        return TokenMap("norm", (Affine(np.eye(D) - 1 / D, s=s), shift))
+
+    def layer(heads: int, **more) -> RecordedLayer:
+        P = rng.random((heads, N, N))
+        W_V, W_O = rng.standard_normal((heads, D, 2)), rng.standard_normal((heads, 2, D))
+        b_V, b_O = rng.standard_normal((heads, 2)), rng.standard_normal(D)
+        return RecordedLayer(P / P.sum(-1, keepdims=True), W_V, W_O, b_V, b_O, **more)
+
+    layers = (
+        layer(1, skip=True, before=norm_map(rng.random((N, 1)))),
+        layer(3, skip=False),
+        layer(2, skip=True, after=(norm_map(rng.random((N, D))),)),
+    )
+    done = Pass(tokens(7), layers, tokens(7))
+    found, through = path_sums(done), head_sums(done)
+    lengths, heads = brute(done)
+    assert found.counts == (0, 3, 9, 6)
+    assert close(found.by_length, lengths)
+    assert close(found.total, done.replay()[-1])
+    assert close(through.by_head[1][2], heads[1, 3])
+    assert {len(path_term(done, path)) for path in sample_paths(done, 2, 20)} == {N}
+
+
+# --- single paths ---------------------------------------------------------------------------
+
+
+def test_samples_are_paths_of_the_length_and_uniform() -> None:
+    done = Stack.random(3, 2, D, k=2, v=2, skip=True).forward(tokens())
+    drawn = Counter(sample_paths(done, 2, 12_000, seed=3))
+    assert set(drawn) == {p for p in all_paths(done) if sum(h > 0 for h in p) == 2}
+    expected = 12_000 / len(drawn)
+    assert sum((n - expected) ** 2 / expected for n in drawn.values()) < 31  # chi^2, 11, 0.1 %
+    assert sample_paths(done, 2, 5, seed=3) == sample_paths(done, 2, 5, seed=3)
+
+
+def test_samples_of_deep_networks() -> None:
+    done = Stack.random(40, 3, 3, k=1, v=1, init=0.3, skip=True).forward(np.eye(2, 3))
+    for length in (0, 1, 20, 40):
+        for path in sample_paths(done, length, 3):
+            assert sum(h > 0 for h in path) == length
+            assert np.isfinite(path_term(done, path)).all()
+
+
+def test_paths_that_are_not_there_are_refused() -> None:
+    done = Stack.random(2, 2, D, k=2, v=2).forward(tokens())
+    with pytest.raises(SegreError, match="only paths of length 2"):
+        sample_paths(done, 1, 1)
+    with pytest.raises(SegreError, match="no step 0 in layer 1; allowed: 1 to 2"):
+        path_term(done, (0, 1))
+    with pytest.raises(SegreError, match="3 steps for 2 layers"):
+        path_term(done, (1, 1, 1))
+
+
+def test_an_isolated_path_is_the_term_only_in_the_first_layer() -> None:
+    stack = Stack.random(2, 2, D, k=2, v=2, skip=True, seed=2)
+    done = stack.forward(tokens())
+    for path in [(1, 0), (2, 0)]:
+        assert close(isolated(stack, path).forward(tokens()).output, path_term(done, path))
+    alone = isolated(stack, (1, 2)).forward(tokens())
+    assert [layer.heads for layer in alone.layers] == [1, 1]
+    assert not close(alone.output, path_term(done, (1, 2)), 1e-3)
+    assert close(isolated(stack, (0, 0)).forward(tokens()).output, tokens())
+
+
+def test_sums_are_plain_data() -> None:
+    done = Stack.random(2, 3, 6, bias=0.1, skip=True).forward(np.eye(4, 6))
+    document = json.loads(json.dumps(path_sums(done).document()))
+    assert document["counts"] == [1, 6, 9]
+    assert len(document["norm"]) == len(document["residual"]) == 3
+    heads = json.loads(json.dumps(head_sums(done).document()))
+    assert len(heads["heads"]) == len(heads["layers"]["norm"]) == 2
+    assert len(heads["heads"][0]["residual"]) == 3
+
+
+# --- shares ---------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(1, 6), max_size=6))
+def test_counts_are_the_coefficients_of_a_product(heads: list[int]) -> None:
+    counts = path_counts(heads)
+    assert counts[0] == 1
+    assert counts[-1] == prod(heads)
+    for x in (1, 2, 10):
+        assert sum(c * x**k for k, c in enumerate(counts)) == prod(1 + h * x for h in heads)
+
+
+@given(st.integers(1, 120), st.integers(1, 128))
+def test_shares_are_binomial(layers: int, heads: int) -> None:
+    shares = path_shares(layers, heads)
+    assert sum(shares) == pytest.approx(1)
+    for k in (0, layers // 2, layers):
+        assert path_counts([heads] * layers)[k] == comb(layers, k) * heads**k
+    chance = heads / (heads + 1)
+    mean = sum(k * share for k, share in enumerate(shares))
+    assert mean == pytest.approx(layers * chance)
+
+
+# layers, heads, and the shares of the two longest lengths, as published
+PUBLISHED = {
+    "DistilBERT": (6, 12, 0.6186, 0.3093),
+    "BERT-base": (12, 12, 0.3827, 0.3827),
+    "BERT-large": (24, 16, 0.2334, 0.3501),
+    "ViT-H": (32, 16, 0.1437, 0.2874),
+    "T5-3B": (24, 32, 0.4778, 0.3584),
+    "T5-11B": (24, 128, 0.8296, 0.1556),
+    "GPT-3": (96, 96, 0.3698, 0.3698),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_shares(name: str) -> None:
+    layers, heads, longest, next_longest = PUBLISHED[name]
+    shares = path_shares(layers, heads)
+    assert shares[-1] == pytest.approx(longest, abs=5e-5)
+    assert shares[-2] == pytest.approx(next_longest, abs=5e-5)
+
+
+def test_shares_of_architectures() -> None:
+    assert shares_of("gpt2") == shares_of("bert-base-uncased") == path_shares(12, 12)
+    assert shares_of(architecture("bert-large-uncased")) == path_shares(24, 16)
+    assert shares_of("softmax/d=4,4,4/a=2/heads=3/t=3") == [0, 0, 1]
+    assert shares_of("transformer/d=4/heads=2/layers=2/residual=false/t=3") == [0, 0, 1]

@@ -1,0 +1,109 @@
+"""Curves in words: true to the curves, and honest where they say nothing."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collapse.small_models import CONFIGS
+from segre.collapse.curves import Curve, Curves, curves
+from segre.collapse.inputs import random_tokens
+from segre.collapse.models import load
+from segre.collapse.surgery import ALL, Variant, variant
+from segre.collapse.verdict import advice
+
+DOWN = (0.6, 1e-2, 1e-4, 1e-7)
+UP = (0.6, 0.5, 0.5, 0.5)
+
+
+def made(**values: Sequence[float]) -> Curves:
+    """Curves with these relative residuals, by the names of variants."""
+    found = [one(variant(name.replace("_", "+")), means) for name, means in values.items()]
+    inputs = {"kind": "random tokens", "count": 1, "length": 4, "seed": 0}
+    return Curves({"weights": "random"}, inputs, tuple(found))
+
+
+def one(cut: Variant, means: Sequence[float], sizes: Sequence[float] | None = None) -> Curve:
+    relative = np.array(means)[:, None]
+    size = np.ones_like(relative) if sizes is None else np.array(sizes)[:, None]
+    return Curve(cut, {"relative": relative, "size": size})
+
+
+def test_the_published_picture_in_words() -> None:
+    said = advice(made(attention=DOWN, attention_mlp=DOWN, attention_skip=UP, full=UP))
+    assert said[1:] == [
+        "The model does not collapse: 0.6 before the first layer, 0.5 after layer 3.",
+        "attention collapses: below 0.001 from layer 2 on, and is rounding of single precision by "
+        "layer 3.",
+        "attention+mlp collapses: below 0.001 from layer 2 on, and is rounding of single precision "
+        "by layer 3.",
+        "attention+skip does not collapse: 0.6 before the first layer, 0.5 after layer 3.",
+        "Skips hold it up: attention+skip against attention, full against attention+mlp.",
+        "MLPs do not prevent it: attention+mlp and attention both collapse.",
+    ]
+    assert "trained ones may behave otherwise" in said[0]
+
+
+@given(st.lists(st.floats(1e-8, 2), min_size=2, max_size=8), st.floats(1e-6, 1))
+def test_the_layer_named_is_the_first_from_which_all_are_below(
+    means: list[float], threshold: float
+) -> None:
+    sentence = advice(made(full=means), threshold)[1]
+    below = [all(x < threshold for x in means[layer:]) for layer in range(len(means))]
+    if any(below):
+        assert f"collapses: below {threshold:g} from layer {below.index(True)} on" in sentence
+    else:
+        assert sentence.startswith("The model does not collapse: ")
+        assert f"after layer {len(means) - 1}" in sentence
+
+
+def test_where_nothing_collapses_it_says_so_and_no_part_is_praised() -> None:
+    said = advice(made(attention=UP, attention_skip=UP, full=UP))
+    assert said[-1] == "Nothing collapses within 3 layers."
+    assert not any("hold it up" in sentence or "prevent" in sentence for sentence in said)
+
+
+def test_a_dip_is_no_collapse() -> None:
+    said = advice(made(full=(0.5, 1e-5, 0.4, 0.4)))
+    assert "does not collapse" in said[1]
+
+
+def test_a_slow_fall_is_said_with_what_would_come_of_it() -> None:
+    said = advice(made(full=[0.5**k for k in range(7)]))[1]
+    assert said.endswith(
+        ", falling by a factor 0.50 per layer; at that rate it would with about 10 layers."
+    )
+    slower = advice(made(full=[0.9**k for k in range(7)]))[1]
+    assert slower.endswith(", falling by a factor 0.90 per layer.")
+
+
+def test_a_part_may_bring_it_about() -> None:
+    said = advice(made(attention_skip=UP, full=DOWN))
+    assert "MLPs bring it about: full against attention+skip." in said
+
+
+def test_numbers_that_are_lost_are_no_evidence() -> None:
+    bare = Variant(skip=False, norm=False)
+    vanished = one(bare, (0.6, 0.5, 0, 0), (1, 1e-12, 1e-36, 0))
+    broken = one(Variant(norm=False), (0.6, np.nan, np.nan, np.nan), (1, np.nan, np.nan, np.nan))
+    late = one(Variant(False, False, False), DOWN, (1, 1e-10, 1e-20, 1e-40))
+    basis = made(full=UP)
+    said = advice(Curves(basis.model, basis.inputs, (*basis.curves, vanished, broken, late)))
+    assert said[2:5] == [
+        "attention+mlp-norm cannot be judged: 0.5 after layer 1, then its numbers vanish at "
+        "layer 2.",
+        "full-norm cannot be judged: 0.6 after layer 0, then its numbers are not finite at "
+        "layer 1.",
+        "attention-norm collapses: below 0.001 from layer 2 on; its numbers vanish at layer 3.",
+    ]
+    assert not any("hold" in sentence or "Nothing" in sentence for sentence in said[5:])
+
+
+def test_of_a_real_model() -> None:
+    loaded = load({**CONFIGS["bert"], "num_hidden_layers": 6})
+    said = advice(curves(loaded, random_tokens(loaded, 3, 16), ALL))
+    assert said[1].startswith("The model does not collapse")
+    assert any(sentence.startswith("Skips hold it up: ") for sentence in said)
+    assert any(sentence.startswith("MLPs do not prevent it: ") for sentence in said)
+    assert len(said) >= 1 + len(ALL)
