@@ -216,6 +216,15 @@ def test_training_beats_chance(tmp_path: Path) -> None:
     assert again.rows == found.rows
 
 
+@pytest.mark.slow
+def test_sorting_is_learned_and_short_paths_carry_it() -> None:
+    """The experiment as users run it: 15 seconds of training."""
+    found = effectiveness(SORT)
+    assert found.accuracy >= 0.95
+    assert found.rows[3].up_to >= 0.9
+    assert found.rows[1].exact > 0.6 > 0.3 > max(row.exact for row in found.rows[4:])
+
+
 @pytest.mark.parametrize("plan", PLANS.values(), ids=lambda plan: plan.name)
 @pytest.mark.parametrize("mlp", [False, True])
 def test_paths_add_up_to_the_network(plan: Any, mlp: bool) -> None:
