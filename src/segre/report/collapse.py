@@ -42,12 +42,12 @@ def print_curves(found: Curves, said: list[str]) -> None:
 
 
 def shown_layers(layers: int) -> list[int]:
-    """All layers, or of many some: the first ones, and then fewer and fewer.
+    """All layers, or of many some: the first ones, and then evenly spaced ones.
 
     >>> shown_layers(12)
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
     >>> shown_layers(30)[-3:]
-    [25, 27, 30]
+    [24, 27, 30]
     """
     if layers < _ROWS:
         return list(range(layers + 1))
