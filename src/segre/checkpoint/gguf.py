@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import logging
 import mmap
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,6 +11,7 @@ import numpy as np
 from safetensors import SafetensorError
 
 from segre.checkpoint.folder import new_directory
+from segre.checkpoint.quiet import quiet
 from segre.checkpoint.reading import reading, refusal, require_file
 from segre.errors import CheckpointError
 from segre.files import ordinary_file
@@ -44,7 +40,7 @@ def convert(file: str | Path, target: str | Path) -> list[str]:
             "library would drop; fetch the model as safetensors",
         )
     torch, transformers = _libraries()
-    with new_directory(target, [source]) as folder, _quiet():
+    with new_directory(target, [source]) as folder, quiet():
         model = _model(source, torch, transformers)
         try:
             _save(model, folder)
@@ -106,15 +102,3 @@ def _save_tokenizer(source: Path, transformers: Any, folder: Path) -> None:
     except Exception:  # whatever it raises where there is none, or none that it knows
         return
     tokenizer.save_pretrained(folder)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No progress bars, no warnings, no log of libraries; afterwards all is as before."""
-    level = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with redirect_stderr(io.StringIO()), warnings.catch_warnings(action="ignore"):
-            yield
-    finally:
-        logging.disable(level)

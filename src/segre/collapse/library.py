@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import logging
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
 from importlib import import_module
 from typing import Any
 
+from segre.checkpoint.quiet import quiet
 from segre.errors import UnsupportedError
+
+__all__ = ["libraries", "quiet", "reason"]
 
 
 def libraries() -> tuple[Any, Any]:
@@ -21,18 +19,6 @@ def libraries() -> tuple[Any, Any]:
     except ImportError as error:
         missing = error.name or str(error)
         raise UnsupportedError(f"running a model needs {missing}; install segre[models]") from None
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """No progress bars, no warnings, no log of libraries; afterwards all is as before."""
-    level = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with redirect_stderr(io.StringIO()), warnings.catch_warnings(action="ignore"):
-            yield
-    finally:
-        logging.disable(level)
 
 
 def reason(error: Exception) -> str:
