@@ -22,6 +22,7 @@ ORDER = [
     {"geometry"},
     {"certificate"},
     {"checkpoint"},
+    {"sweep"},
     {"reproduce"},
     {"report"},
     {"cli"},
