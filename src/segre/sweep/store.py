@@ -126,6 +126,7 @@ class Store:
             )
         with _opened(path, new=False) as db:
             store = cls(db, path)
+            db.execute("BEGIN")  # what is read is of one moment
             store.plan()
             yield store
 
