@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from segre.cli.options import AsJson, Quiet, memory_bytes, print_json
+from segre.cli.options import AsJson, Quiet, Seed, memory_bytes, print_json
 
 StoreFile = Annotated[Path, typer.Argument(metavar="STORE", help="What `segre sweep run` writes.")]
 
@@ -96,6 +96,74 @@ def export(
         typer.echo(f"{output}: {rows} rows")
 
 
+def plot(
+    store: StoreFile,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help=".png, .svg, .pdf or .html.")
+    ],
+    x: Annotated[
+        str | None, typer.Option("--x", help="A field, across; chosen if left out.")
+    ] = None,
+    y: Annotated[
+        str | None, typer.Option("--y", help="A field, upwards; chosen if left out.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw exact against predicted, redundancy over two fields, and where counterexamples sit."""
+    from segre.report.slices import require_format
+    from segre.report.sweep_plots import draw_sweep
+    from segre.sweep.picture import picture
+
+    require_format(output)
+    drawn = picture(store, x, y)
+    draw_sweep(drawn, output)
+    if as_json:
+        cells = [vars(cell) for cell in drawn.cells]
+        print_json({"plot": str(output), "x": drawn.x, "y": drawn.y, "cells": cells})
+    else:
+        typer.echo(f"plot: {output}")
+
+
+def fit(
+    store: StoreFile,
+    fields: Annotated[
+        str, typer.Option(metavar="F,G,...", help="The variables; all fields that vary by default.")
+    ] = "",
+    where: Annotated[
+        str | None, typer.Option(metavar="EXPRESSION", help="Only rows where this holds.")
+    ] = None,
+    degree: Annotated[int, typer.Option(help="The largest degree.", min=0, max=6)] = 4,
+    rational: Annotated[bool, typer.Option(help="Allow fractions as coefficients.")] = False,
+    ranks: Annotated[
+        bool, typer.Option(help="Where bounds do not meet, take the exact rank as the dimension.")
+    ] = False,
+    fresh: Annotated[int, typer.Option(help="Fresh architectures per formula.", min=1)] = 20,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Propose integer polynomials for the dimensions, and test them on fresh architectures."""
+    from segre.cli.progress import waiting
+    from segre.report.sweeps import print_fit
+    from segre.sweep.fit import fit as search
+
+    with waiting("looking for polynomials", quiet or as_json):
+        found = search(
+            store,
+            fields=[name.strip() for name in fields.split(",") if name.strip()],
+            where=where,
+            degree=degree,
+            rational=rational,
+            ranks=ranks,
+            fresh=fresh,
+            seed=seed,
+        )
+    if as_json:
+        print_json(found.document())
+    else:
+        print_fit(found)
+
+
 def list_ready(as_json: AsJson = False) -> None:
     """The sweeps that come with segre."""
     from segre.report.sweeps import print_ready
@@ -143,6 +211,24 @@ Exit code 1: there is a counterexample.""",
     segre sweep export softmax.db -o softmax.csv
 
     segre sweep export softmax.db -o softmax.parquet""",
+            ),
+            (
+                "plot",
+                plot,
+                """Examples:
+
+    segre sweep plot softmax.db -o softmax.png
+
+    segre sweep plot softmax.db -o softmax.html --x d --y a""",
+            ),
+            (
+                "fit",
+                fit,
+                """Examples:
+
+    segre sweep fit softmax.db
+
+    segre sweep fit softmax.db --fields l,d,a --where "a <= d" --degree 3""",
             ),
             (
                 "list",

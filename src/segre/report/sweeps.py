@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from segre.sweep.fit import Fit
 from segre.sweep.plan import Plan
 from segre.sweep.run import Ran
 from segre.sweep.status import Standing
 from segre.sweep.store import Row
 
 _WIDE = 400
+_FEW = 5
 
 
 def print_ran(ran: Ran) -> None:
@@ -80,3 +82,24 @@ def print_ready(plans: dict[str, Plan]) -> None:
 def _console() -> Console:
     # as wide as it is: specs are to be copied
     return Console(highlight=False, markup=False, width=_WIDE)
+
+
+def print_fit(found: Fit) -> None:
+    """Formulas, where they hold, and how they fared on fresh architectures."""
+    console = _console()
+    out = f"; {found.unproved:,} rows without a proved dimension left out" if found.unproved else ""
+    console.print(f"{found.rows:,} rows in {', '.join(found.fields)}{out}")
+    for piece in found.pieces:
+        console.print(f"dimension == {piece.polynomial}", style="bold")
+        console.print(f"  where       {piece.place}")
+        console.print(
+            f"  agrees      with all {piece.rows:,} rows there, which tell "
+            f"{piece.polynomial.rank} monomials apart"
+        )
+        open_ = f"; {len(piece.undecided)} undecided" if piece.undecided else ""
+        word = "exact rank" if found.ranks else "proved"
+        console.print(f"  fresh       {len(piece.fresh)} more architectures agree ({word}){open_}")
+    console.print(f"not explained: {len(found.left):,} rows", style="yellow" if found.left else "")
+    for spec in found.left[:_FEW]:
+        console.print(f"  {spec}")
+    console.print("A formula found is a conjecture: state it as a claim, and sweep.")

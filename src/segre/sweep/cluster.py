@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import socket
 from collections.abc import Iterator
@@ -27,6 +28,8 @@ def solve_on_cluster(tasks: Iterator[Task], address: str) -> Iterator[Result]:
         raise SweepError(
             "--dask needs dask.distributed, which is not installed; pip install 'segre[cluster]'"
         ) from None
+    for name in ("distributed", "distributed.client"):  # what dies is done again: nothing to say
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     _require_listener(address)
     try:
         client = dask.Client(address, timeout=_PATIENCE, set_as_default=False)

@@ -97,6 +97,17 @@ class Expression:
     def __repr__(self) -> str:
         return f"Expression({self.text!r})"
 
+    def equal_to(self, name: str) -> Expression | None:
+        """What the name is said to be equal to, if that is all that is said."""
+        said = self._tree.body
+        if not isinstance(said, ast.Compare) or [type(op) for op in said.ops] != [ast.Eq]:
+            return None
+        sides = (said.left, said.comparators[0])
+        for side, other in (sides, sides[::-1]):
+            if isinstance(side, ast.Name) and side.id == name:
+                return Expression(ast.unparse(other))
+        return None
+
     def value(self, names: Mapping[str, Any]) -> Value:
         """What it comes to, given the values of its names."""
         try:
