@@ -67,7 +67,7 @@ EVERYWHERE = [{"l": x["x"], "d": x["y"], "a": x["z"]} for x in GRID]
 def test_the_published_formulas_are_found(
     tmp_path: Path, kind: str, inside: str, outside: str
 ) -> None:
-    path = swept(tmp_path, kind, {"layers": "1..3", "d": "2..4", "a": "1..6", "t": 2})
+    path = swept(tmp_path, kind, {"layers": "1..3", "d": "2..5", "a": "1..6", "t": 2})
     found = fit(path)
     assert found.fields == ("l", "d", "a")
     assert [piece.place for piece in found.pieces] == ["a <= d", "otherwise"]

@@ -1,5 +1,7 @@
 """Sweep files: what is drawn, and what is refused, in one line."""
 
+import re
+import tomllib
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -159,6 +161,12 @@ def test_transformers_are_drawn_too() -> None:
     found = list(architectures(Plan.from_mapping(mapping)))
     assert len({x.spec.digest for x in found}) == 20
     assert all(x.fields["head"] >= 2 and x.fields["d"] % x.fields["heads"] == 0 for x in found)
+
+
+def test_the_documented_file_is_a_plan() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text()
+    (text,) = re.findall(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert list(islice(architectures(Plan.from_mapping(tomllib.loads(text))), 3))
 
 
 @pytest.mark.parametrize("name", ready_names())

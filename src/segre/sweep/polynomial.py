@@ -38,7 +38,7 @@ class Polynomial:
 
     def __str__(self) -> str:
         """The polynomial as an expression, of an integer multiple if coefficients are fractions."""
-        ordered = sorted(self.terms, key=lambda m: (-len(m), m))
+        ordered = sorted(self.terms, key=lambda m: (-len(m), self.terms[m] < 0, m))
         if not ordered:
             return "0"
         scale = lcm(*(c.denominator for c in self.terms.values()))
