@@ -14,6 +14,7 @@ import pytest
 from small_sweeps import SEGRE, TOML, segre, small, table
 
 from segre.errors import SweepError
+from segre.geometry.dimension import dimension
 from segre.sweep.local import blas_threads, cores
 from segre.sweep.plan import Plan
 from segre.sweep.run import run
@@ -154,6 +155,13 @@ def test_one_store_holds_one_sweep(tmp_path: Path) -> None:
     for other in (small(draw=3, seed=4), small(draw=3, where="t == 1"), small(kind="softmax")):
         with pytest.raises(SweepError, match="another sweep"):
             run(Plan.from_mapping(other), path, workers=1)
+    with sqlite3.connect(tmp_path / "other.db") as db:
+        db.execute("CREATE TABLE precious (x)")
+    db.close()
+    held = (tmp_path / "other.db").read_bytes()
+    with pytest.raises(SweepError, match="not the store"):
+        run(Plan.from_mapping(small(draw=3)), tmp_path / "other.db", workers=1)
+    assert (tmp_path / "other.db").read_bytes() == held
     (tmp_path / "text.db").write_text("not a database, but long enough to be looked at" * 100)
     for wrong in ("text.db", "none.db", "no/folder.db"):
         with pytest.raises(SweepError), Store.open(tmp_path / wrong):
@@ -162,6 +170,28 @@ def test_one_store_holds_one_sweep(tmp_path: Path) -> None:
         run(Plan.from_mapping(small()), tmp_path / "text.db", workers=1)
     with pytest.raises(SweepError):
         run(Plan.from_mapping(small()), tmp_path / "no" / "folder.db", workers=1)
+
+
+@pytest.mark.parametrize("claim", ["dimension", "d == 1", "kind + 1 == 2", "d[9] == 1", "a and l"])
+def test_a_claim_that_is_none_is_refused_before_anything_is_written(
+    tmp_path: Path, claim: str
+) -> None:
+    with pytest.raises(SweepError, match="claim"):
+        run(Plan.from_mapping(small(claim=claim)), tmp_path / "s.db", workers=1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_transformers_are_swept_too(tmp_path: Path) -> None:
+    fields = {"d": 4, "heads": "1..2", "ff": "2..4", "t": "2..3"}
+    plan = {"kind": "llama", "exhaustive": True, "fields": fields, "claim": "lower == upper"}
+    run(Plan.from_mapping(plan), tmp_path / "s.db", workers=2)
+    with Store.open(tmp_path / "s.db") as store:
+        rows = list(store.rows())
+    assert len(rows) == 12
+    for row in rows:
+        found = dimension(row.spec, "exact")
+        assert (row.lower, row.upper, row.status) == (found.lower, found.upper, found.status)
+        assert row.claim == ("holds" if found.status == "proved" else "fails")
 
 
 def test_one_driver_at_a_time(tmp_path: Path) -> None:
@@ -200,7 +230,7 @@ def test_bounds_that_do_not_meet_decide_what_they_can(tmp_path: Path) -> None:
     fields = {"d": 3, "a": 2, "heads": 3, "t": 2}  # dimension 45..48
     given = {"kind": "lightning", "draw": 1, "fields": fields}
     for number, claim in enumerate(
-        ["dimension <= 48", "dimension == 44", "dimension == 46", "dimension == d[0]"]
+        ["dimension <= 48", "dimension == 44", "dimension == 46", "1 == 9 // (dimension - 46)"]
     ):
         path = tmp_path / f"{number}.db"
         run(Plan.from_mapping({**given, "claim": claim}), path, workers=1)
@@ -219,6 +249,8 @@ def test_threads_and_workers_together_are_no_more_than_the_cores() -> None:
 def test_the_command_line_lists_counterexamples_first(tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     file.write_text(TOML.format(draw=20).replace("== closed_form", "< 9"))
+    listed = json.loads(segre("sweep", "list", "--json").stdout)["sweeps"]
+    assert listed["deep-softmax"]["claim"] == "dimension == closed_form"
     done = segre("sweep", "run", str(file), "-o", str(tmp_path / "s.db"))
     assert done.returncode == 1
     first = done.stdout.splitlines()[0]

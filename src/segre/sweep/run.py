@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -17,6 +18,7 @@ from segre.geometry.progress import Progress, quiet
 from segre.sweep.claim import judge
 from segre.sweep.draw import Drawn, architectures
 from segre.sweep.local import cores, solve_locally
+from segre.sweep.names import RESULTS, with_entries
 from segre.sweep.plan import Plan
 from segre.sweep.store import Row, Store
 from segre.sweep.task import Result, Task, bytes_needed, failed
@@ -71,8 +73,28 @@ def run(
         def solver(tasks: Iterator[Task]) -> Iterator[Result]:
             return solve_on_cluster(tasks, address)
 
+    rehearse(plan)
     with Store.create(path, plan) as store:
         return _drive(plan, store, solver, limit, share, progress)
+
+
+def rehearse(plan: Plan) -> None:
+    """Refuse, before there is a store, a family of nothing and a claim that is not one."""
+    some = list(islice(architectures(plan), min(3, plan.draw or 3)))
+    if plan.claim is None:
+        return
+    problem: SweepError | None = None
+    for drawn in some:
+        number = drawn.spec.parameters
+        results = dict.fromkeys(RESULTS, number) | {"status": "proved", "redundancy": 1}
+        try:
+            plan.claim.holds({**with_entries(drawn.fields), **results})
+        except SweepError as error:
+            problem = error
+        else:
+            return
+    assert problem is not None
+    raise SweepError(f"claim: {problem}")
 
 
 def _physical() -> int:
@@ -85,26 +107,26 @@ def _drive(
 ) -> Ran:
     store.forget(share)
     done = store.digests()
-    before, total = len(done), 0
-    waiting: list[tuple[int, Drawn]] = []
-    for place, drawn in enumerate(architectures(plan)):
-        total += 1
-        if total % 1000 == 0:
-            progress("drawing", total, plan.draw or plan.candidates)
-        if drawn.spec.digest not in done:
-            waiting.append((place, drawn))
-    before = total - len(waiting)  # the store may hold more, of a longer draw
+    total = finished = 0
     began = monotonic()
-    finished = 0
+    waiting: list[tuple[int, Drawn]] = []
     try:
+        for place, drawn in enumerate(architectures(plan)):
+            total += 1
+            if total % 1000 == 0:
+                progress("drawing", total, plan.draw or plan.candidates)
+            if drawn.spec.digest not in done:
+                waiting.append((place, drawn))
+        before = total - len(waiting)  # the store may hold more, of a longer draw
+        progress("sweeping", before, total)
         for row in _rows(plan, waiting[:limit], solver, share):
             store.add([row])
             finished += 1
             progress("sweeping", before + finished, total)
     except KeyboardInterrupt:
         raise InterruptedSweepError(
-            f"interrupted; {before + finished} of {total} architectures are in "
-            f"{str(store.path)!r}, the same command goes on from there"
+            f"interrupted; {len(done) + finished} architectures are in {str(store.path)!r}, "
+            "the same command goes on from there"
         ) from None
     return Ran(finished, before, total, monotonic() - began)
 

@@ -21,10 +21,9 @@ from segre.sweep.plan import Plan
 from segre.values import quote
 
 VERSION = 1
-RETRIED = ("died", "too-large")
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS sweep (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS results (
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS sweep (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS results (
     digest TEXT PRIMARY KEY,
     place INTEGER NOT NULL,
     spec TEXT NOT NULL,
@@ -39,8 +38,8 @@ CREATE TABLE IF NOT EXISTS results (
     seed INTEGER NOT NULL,
     bytes INTEGER NOT NULL,
     seconds REAL NOT NULL
-);
-"""
+)""",
+)
 _COLUMNS = (
     "digest, place, spec, fields, parameters, lower, upper, closed_form, status, claim, evidence, "
     "seed, bytes, seconds"
@@ -110,6 +109,11 @@ class Store:
     def create(cls, path: str | Path, plan: Plan) -> Iterator[Store]:
         """The store of a plan, new or continued, for the one driver that writes it."""
         path = Path(path)
+        if path.exists() and path.stat().st_size:  # nobody else's database is written to
+            with _opened(path, new=False) as db:
+                tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+            if tables and not tables >= {"sweep", "results"}:
+                raise SweepError(f"store {quote(str(path))}: not the store of a sweep")
         with _only_driver(path), _opened(path, new=True) as db:
             store = cls(db, path)
             store._begin(plan)
@@ -132,21 +136,22 @@ class Store:
 
     def _begin(self, plan: Plan) -> None:
         with self._db:
-            self._db.executescript(_SCHEMA)
-        known = self._known()
-        if known and known.get("digest") != plan.digest:
-            raise SweepError(
-                f"store {quote(str(self.path))}: holds another sweep (other kinds, fields, "
-                "constraints, seed or computations); give another file with -o"
-            )
-        before = None if not known else self.plan().claim
-        with self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            for statement in _SCHEMA:
+                self._db.execute(statement)
+            known = self._known()
+            if known and known.get("digest") != plan.digest:
+                raise SweepError(
+                    f"store {quote(str(self.path))}: holds another sweep (other kinds, fields, "
+                    "constraints, seed or computations); give another file with -o"
+                )
+            before = self.plan().claim if known else plan.claim
             values = {"version": VERSION, "digest": plan.digest, "plan": dict(plan.given)}
             self._db.executemany(
                 "INSERT OR REPLACE INTO sweep VALUES (?, ?)",
                 [(key, json.dumps(value, default=str)) for key, value in values.items()],
             )
-            if known and before != plan.claim:
+            if before != plan.claim:
                 self._db.executemany(
                     "UPDATE results SET claim = ? WHERE digest = ?",
                     [(judge(plan.claim, r.fields, r.results()), r.digest) for r in self.rows()],
