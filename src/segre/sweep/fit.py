@@ -8,32 +8,27 @@ any in the store. Rows outside of the region are fitted again. A formula found i
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from segre.errors import SweepError
-from segre.sweep.draw import Drawn, architectures
 from segre.sweep.expression import Expression
+from segre.sweep.fresh import Fresh
 from segre.sweep.names import NUMBERED, with_entries
-from segre.sweep.plan import SPECS, Plan
-from segre.sweep.polynomial import Polynomial, interpolate, monomials
+from segre.sweep.polynomial import Equations, Polynomial, interpolate, monomials
 from segre.sweep.region import Point, Region, regions
 from segre.sweep.store import Row, Store
-from segre.sweep.task import bytes_needed, solve
 from segre.values import quote
 
 DEGREE = 4
 _PIECES = 4
 _COEFFICIENTS = 250  # of a guess
 _FEWEST = 8  # rows of a region
-_BEYOND = 2  # how far past the largest values of the store fresh architectures go
 _WRONG = 12  # guesses that fresh architectures may refute before the search is given up
-_LOOKED_AT = 20_000  # draws while looking for fresh ones
-_PARAMETERS = 1_500  # of a fresh architecture, so that testing takes seconds
-_MEMORY = 2 << 30
+_REGIONS = 4_000  # to look at
 
 
 @dataclass(frozen=True)
@@ -111,8 +106,8 @@ def fit(
     if not rows:
         raise SweepError(f"fit: no row of {quote(str(path))} has a known dimension")
     names = _variables(rows, fields)
-    search = _Search(plan, names, only, degree, rational, ranks, fresh, seed)
-    search.known = {row.digest for row in rows}
+    source = Fresh(plan, names, {row.digest for row in rows}, seed)
+    search = _Search(names, only, degree, rational, ranks, source, fresh)
     left, pieces = rows, list[Piece]()
     while len(pieces) < _PIECES and (piece := search.piece(left)) is not None:
         pieces.append(piece)
@@ -182,34 +177,34 @@ class _Search:
 
     def __init__(
         self,
-        plan: Plan,
         names: list[str],
         only: Expression | None,
         degree: int,
         rational: bool,
         ranks: bool,
-        fresh: int,
-        seed: int,
+        source: Fresh,
+        count: int,
     ) -> None:
-        self.names, self.degree, self.rational, self.ranks = names, degree, rational, ranks
-        self.known: set[str] = set()
+        self.names, self.rational, self.ranks = names, rational, ranks
+        sizes = [len(monomials(names, n)) for n in range(degree + 1)]
+        self.degree = max(n for n, size in enumerate(sizes) if n == 0 or size <= _COEFFICIENTS)
         self.before: list[Region] = []
         self.refuted = 0
         self.fractions: Polynomial | None = None
-        self._plan, self._only, self._fresh, self._seed = plan, only, fresh, seed
-        self._answers: dict[str, dict[str, Any]] = {}
-        self._drawn: list[Drawn] = []
-        self._source: Iterator[Drawn] | None = None
+        self._only, self._source, self._count = only, source, count
 
     def piece(self, rows: Sequence[Row]) -> Piece | None:
         """The polynomial on the largest region of these rows that fresh architectures confirm."""
         points = [_point(row.fields, self.names) for row in rows]
         values = [_dimension(row, self.ranks) or 0 for row in rows]
+        equations = Equations(self.names, self.degree, points, values)
         wrong = 0
-        for region in regions(self.names, points):
+        for region in islice(regions(self.names, points), _REGIONS):
             if region.size < _FEWEST or wrong == _WRONG:
                 return None
             inside = region.members()
+            if not equations.solvable(inside):
+                continue
             found = self._solve([points[i] for i in inside], [values[i] for i in inside])
             if found is None:
                 continue
@@ -222,8 +217,6 @@ class _Search:
 
     def _solve(self, points: Sequence[Point], values: Sequence[int]) -> Polynomial | None:
         for degree in range(self.degree + 1):
-            if len(monomials(self.names, degree)) > _COEFFICIENTS:
-                return None
             found = interpolate(self.names, degree, points, values)
             if found is None:
                 continue
@@ -241,75 +234,21 @@ class _Search:
         """Fresh architectures that have this dimension, and that may; None if one has not."""
         right: list[str] = []
         open_: list[str] = []
-        for drawn in self._fresh_ones(region):
+
+        def wanted(fields: dict[str, Any]) -> bool:
+            point = _point(fields, self.names)
+            elsewhere = any(earlier.holds(point) for earlier in self.before)
+            return region.holds(point) and not elsewhere and _meets(self._only, fields)
+
+        for drawn in self._source.some(self._count, wanted):
             expected = found.value(_point(drawn.fields, self.names))
-            answer = self._answer(drawn)
-            low, high = answer["lower"], answer["upper"]
+            low, high = self._source.bounds(drawn)
             if low is None or high is None:
                 continue
             if expected != low if self.ranks else not low <= expected <= high:
                 return None
             (right if self.ranks or low == high else open_).append(str(drawn.spec))
         return (tuple(right), tuple(open_)) if right else None
-
-    def _answer(self, drawn: Drawn) -> dict[str, Any]:
-        digest = drawn.spec.digest
-        if digest not in self._answers:
-            task = {
-                "digest": digest,
-                "document": drawn.spec.document(),
-                "compute": ["exact"],
-                "seed": self._seed + 1,
-                "memory": _MEMORY,
-            }
-            self._answers[digest] = solve(task)
-        return self._answers[digest]
-
-    def _fresh_ones(self, region: Region) -> Iterator[Drawn]:
-        """Architectures of the region, not in the store, some beyond its largest values."""
-        count = 0
-        for drawn in self._all_fresh():
-            point = _point(drawn.fields, self.names)
-            if region.holds(point) and not any(earlier.holds(point) for earlier in self.before):
-                yield drawn
-                count += 1
-                if count == self._fresh:
-                    return
-
-    def _all_fresh(self) -> Iterator[Drawn]:
-        yield from self._drawn
-        if self._source is None:
-            self._source = self._draw_fresh()
-        for drawn in self._source:
-            self._drawn.append(drawn)
-            yield drawn
-
-    def _draw_fresh(self) -> Iterator[Drawn]:
-        try:
-            for looked_at, drawn in enumerate(architectures(self._wider())):
-                if looked_at == _LOOKED_AT:
-                    return
-                spec = drawn.spec
-                small = spec.parameters <= _PARAMETERS and bytes_needed(spec, ["exact"]) <= _MEMORY
-                if small and spec.digest not in self.known and _meets(self._only, drawn.fields):
-                    yield drawn
-        except SweepError:
-            return  # no more of them
-
-    def _wider(self) -> Plan:
-        """The plan with ranges that go on, drawn with another seed."""
-        stems = {name: name.rstrip("0123456789") for name in self.names}
-        varied = {stem if stem in NUMBERED else name for name, stem in stems.items()}
-        varied |= {"layers"} if "l" in varied else set()
-        fields = dict(self._plan.given["fields"])
-        for key, choice in self._plan.choices.items():
-            values = list(choice.values)
-            if key in varied and len(values) > 1 and all(type(v) is int for v in values):
-                values += range(max(values) + 1, max(values) + 1 + _BEYOND)
-                fields[key] = {"each": values} if choice.each else values
-        given = {k: v for k, v in self._plan.given.items() if k not in {"exhaustive", "claim"}}
-        seed = random.Random(self._seed + self._plan.seed + 1).getrandbits(62)
-        return Plan.from_mapping({**given, "fields": fields, "draw": SPECS, "seed": seed})
 
     def reason(self, rows: int) -> str:
         """Why nothing was found."""

@@ -74,8 +74,6 @@ def interpolate(
     basis = monomials(names, degree)
     some = _spread(len(points), 2 * len(basis) + 20)
     lines = [[*(prod(points[i][n] for n in m) for m in basis), values[i]] for i in some]
-    if not _consistent(lines):
-        return None
     solved, denominator, rank = fmpz_mat(lines).rref()
     terms: dict[Monomial, Fraction] = {}
     column = 0
@@ -92,14 +90,37 @@ def interpolate(
     return found if agree else None
 
 
-def _consistent(lines: list[list[int]]) -> bool:
-    """Whether the equations have a solution mod a large prime: quickly no, where they have none."""
-    whole = nmod_mat(
-        len(lines), len(lines[0]), [x % _PRIME for line in lines for x in line], _PRIME
-    )
-    left = [x % _PRIME for line in lines for x in line[:-1]]
-    part = nmod_mat(len(lines), len(lines[0]) - 1, left, _PRIME)
-    return bool(whole.rank() == part.rank())
+class Equations:
+    """Values at many points: is there a polynomial on some of them? Where not, the no is quick.
+
+    Decided mod a large prime. Monomials are worked out once.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        degree: int,
+        points: Sequence[Mapping[str, int]],
+        values: Sequence[int],
+    ) -> None:
+        self._basis = monomials(names, degree)
+        self._points, self._values = points, values
+        self._lines: dict[int, list[int]] = {}
+
+    def solvable(self, members: Sequence[int]) -> bool:
+        """Whether a polynomial up to the degree has the values at these points."""
+        width = len(self._basis) + 1
+        some = [members[i] for i in _spread(len(members), 2 * width + 20)]
+        entries = [x for i in some for x in self._line(i)]
+        solved, rank = nmod_mat(len(some), width, entries, _PRIME).rref()
+        return rank == 0 or any(int(solved[rank - 1, k]) for k in range(width - 1))
+
+    def _line(self, i: int) -> list[int]:
+        if i not in self._lines:
+            point = self._points[i]
+            line = [prod(point[n] for n in m) % _PRIME for m in self._basis]
+            self._lines[i] = [*line, self._values[i] % _PRIME]
+        return self._lines[i]
 
 
 def _spread(count: int, most: int) -> list[int]:
