@@ -3,21 +3,30 @@
 segre solves each architecture exactly without the closed form, which is then compared. The sweep
 runs on one worker process and on two, with one BLAS thread each. The peer is a float64 rank
 (`method="estimate"`) of the first architectures of the same sweep.
+
+Then `segre sweep run` on the deep softmax conjecture, on one worker and on two: drawing, starting
+the workers and writing every row to the store are counted.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import random
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.pool import Pool
 from multiprocessing.synchronize import Barrier
+from pathlib import Path
 from time import perf_counter
 from typing import Literal, NamedTuple
 
 from bench.harness import Report, arguments, blas_threads
 from segre import Network, closed_form, dimension
+from segre.sweep.plan import Plan
+from segre.sweep.ready import plan_of
+from segre.sweep.run import run as run_sweep
+from segre.sweep.store import Store
 
 TARGET = 200  # architectures per second on two workers
 CHUNK = 10
@@ -84,6 +93,20 @@ def run(
     return outcomes, len(specs) / (perf_counter() - start)
 
 
+def stored(count: int, workers: int) -> tuple[list[Outcome], float]:
+    """The first architectures of the deep softmax conjecture, and how many a second."""
+    plan = Plan.from_mapping({**plan_of("deep-softmax").given, "draw": count})
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "sweep.db"
+        start = perf_counter()
+        run_sweep(plan, path, workers=workers)
+        seconds = perf_counter() - start
+        with Store.open(path) as store:
+            rows = list(store.rows())
+    outcomes = [Outcome(r.spec, r.lower or 0, r.closed_form or 0, r.status) for r in rows]
+    return outcomes, count / seconds
+
+
 def wrong(outcomes: Sequence[Outcome]) -> list[str]:
     return [x.spec for x in outcomes if x.found != x.expected]
 
@@ -101,7 +124,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         two, two_rate = run(pool, specs, "exact")
         own, own_rate = run(pool, some, "exact")
         peer, peer_rate = run(pool, some, "estimate")
-    if one != two:
+    alone, alone_rate = stored(len(specs), 1)
+    both, both_rate = stored(len(specs), 2)
+    if one != two or alone != both:
         raise SystemExit("one worker and two workers do not agree; this is a bug in segre")
     rows = [
         {
@@ -118,6 +143,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             ("segre exact", 2, two, two_rate, None),
             ("segre exact", 2, own, own_rate, own_rate / peer_rate),
             ("float64 estimate", 2, peer, peer_rate, 1.0),
+            ("segre sweep run", 1, alone, alone_rate, None),
+            ("segre sweep run", 2, both, both_rate, None),
         )
     ]
     report.table(
@@ -136,11 +163,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     scaling = two_rate / one_rate
     report.remark("scaling", scaling, f"two workers are {scaling:.2f} times as fast as one")
-    mismatches = wrong(two)
+    scaling = both_rate / alone_rate
+    report.remark(
+        "sweep scaling", scaling, f"segre sweep run: two workers are {scaling:.2f} times as fast"
+    )
+    mismatches = wrong([*two, *both])
     report.remark(
         "mismatches",
         mismatches,
-        f"mismatches of exact and closed form: {len(mismatches)} of {len(two)}"
+        f"mismatches of exact and closed form: {len(mismatches)} of {len(two) + len(both)}"
         + "".join(f"\n  {spec}" for spec in mismatches[:10]),
     )
     verdict = "met" if two_rate >= TARGET else "missed"

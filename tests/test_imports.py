@@ -23,6 +23,7 @@ ORDER = [
     {"certificate"},
     {"checkpoint"},
     {"collapse"},
+    {"sweep"},
     {"reproduce"},
     {"report"},
     {"cli"},

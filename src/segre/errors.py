@@ -37,6 +37,16 @@ class CheckpointError(SegreError):
     """A model directory that cannot be read, or is not what its config says."""
 
 
+class SweepError(SegreError):
+    """A sweep file, expression or store that cannot be used as asked."""
+
+
+class InterruptedSweepError(SegreError):
+    """A sweep stopped by its user; what was finished is in the store."""
+
+    exit_code = 130
+
+
 class UnluckyError(SegreError):
     """A random point at which an exact computation has no value, such as a zero divisor.
 

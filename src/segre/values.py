@@ -70,25 +70,27 @@ def literal(text: str) -> Any:
     return text
 
 
-def read_file(path: Path) -> dict[str, Any]:
-    """The keys and values of a .toml or .json file."""
+def read_file(path: Path, what: str = "spec") -> dict[str, Any]:
+    """The keys and values of a .toml or .json file; `what` it is, for errors."""
     try:
         with path.open("rb") as file:
             data = file.read(LONGEST_FILE + 1)
     except OSError as error:
-        raise SpecError(f"spec {quote(str(path))}: {error.strerror or error}") from None
+        raise SpecError(f"{what} {quote(str(path))}: {error.strerror or error}") from None
     if len(data) > LONGEST_FILE:
-        raise SpecError(f"spec {quote(str(path))}: larger than {LONGEST_FILE} bytes; not a spec")
+        raise SpecError(
+            f"{what} {quote(str(path))}: larger than {LONGEST_FILE} bytes; not a {what}"
+        )
     try:
         text = data.decode()
         given = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except (ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0] if str(error) else "nested too deeply"
         raise SpecError(
-            f"spec {quote(str(path))}: not a {path.suffix[1:].upper()} document ({reason})"
+            f"{what} {quote(str(path))}: not a {path.suffix[1:].upper()} document ({reason})"
         ) from None
     if not isinstance(given, dict):
-        raise SpecError(f"spec {quote(str(path))}: not a table of keys and values")
+        raise SpecError(f"{what} {quote(str(path))}: not a table of keys and values")
     return given
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from segre import __version__
-from segre.cli import checkpoints, collapse, dimensions, fibers, pictures
+from segre.cli import checkpoints, collapse, dimensions, fibers, pictures, sweeps
 
 app = typer.Typer(
     name="segre",
@@ -31,6 +31,8 @@ app = typer.Typer(
     segre weights same model other-model
 
     segre collapse bert-base-uncased --plot bert.png
+
+    segre sweep run deep-softmax -o softmax.db
 
     segre plot slice cone -o cone.html""",
     no_args_is_help=True,
@@ -59,7 +61,7 @@ def options(
 for room in (dimensions, fibers, collapse):
     for command, epilog in room.COMMANDS:
         app.command(epilog=epilog)(command)
-for name, help_text, group in (*checkpoints.GROUPS, *pictures.GROUPS):
+for name, help_text, group in (*checkpoints.GROUPS, *sweeps.GROUPS, *pictures.GROUPS):
     nested = typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode=None)
     for title, command, epilog in group:
         nested.command(title, epilog=epilog)(command)

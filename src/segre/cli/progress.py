@@ -11,27 +11,45 @@ _MOMENT = 1.0
 
 
 @contextmanager
-def progress_bar(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
-    """Gives a function of (stage, done, total); the bar appears after a second, on a terminal."""
+def progress_bar(
+    quiet: bool = False, rate: bool = False
+) -> Iterator[Callable[[str, int, int], None]]:
+    """Gives a function of (stage, done, total); the bar appears after a second, on a terminal.
+
+    With `rate` it says how many are done in a second, and how long the rest will take.
+    """
     if quiet or not sys.stderr.isatty():
         yield lambda _stage, _done, _total: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
+    pace = [TextColumn("{task.fields[rate]}"), TimeRemainingColumn()] if rate else []
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        *pace,
         console=Console(stderr=True),
         transient=True,
     )
-    task = bar.add_task("", total=None)
+    task = bar.add_task("", total=None, rate="")
     began = time.monotonic()
 
     def show(stage: str, done: int, total: int) -> None:
-        bar.update(task, description=stage, completed=done, total=total)
+        if bar.tasks[0].description != stage:  # what was done before is not part of the rate
+            bar.reset(task, completed=done)
+        speed = bar.tasks[0].speed
+        words = f"{speed:.3g}/s" if speed else ""
+        bar.update(task, description=stage, completed=done, total=total, rate=words)
         if not bar.live.is_started and time.monotonic() - began > _MOMENT:
             bar.start()
 

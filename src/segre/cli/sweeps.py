@@ -1,0 +1,242 @@
+"""Commands about many architectures: sweep run, status, export, plot, fit, list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from segre.cli.options import AsJson, Quiet, Seed, memory_bytes, print_json
+
+StoreFile = Annotated[Path, typer.Argument(metavar="STORE", help="What `segre sweep run` writes.")]
+
+
+def run(
+    sweep: Annotated[
+        str, typer.Argument(metavar="SWEEP", help="A sweep file (.toml), or a name of `list`.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="STORE", help="The store: new, or to go on.")
+    ],
+    workers: Annotated[
+        int | None, typer.Option(help="Processes on this machine; one per core by default.", min=1)
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Stop after so many architectures; go on later.", min=0)
+    ] = None,
+    memory: Annotated[
+        str, typer.Option(help="Memory for one architecture; larger ones are not started.")
+    ] = "2G",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find the dimension of every architecture of a sweep, and test its claim.
+
+    The store is whole at any moment: interrupt or kill this, and the same command goes on.
+    """
+    from segre.cli.progress import progress_bar
+    from segre.report.sweeps import print_ran, print_standing
+    from segre.sweep.ready import plan_of
+    from segre.sweep.run import run as drive
+    from segre.sweep.status import standing
+
+    plan = plan_of(sweep)
+    limit_bytes = memory_bytes(memory)
+    with progress_bar(quiet or as_json, rate=True) as progress:
+        ran = drive(
+            plan,
+            output,
+            workers=workers,
+            dask=dask,
+            limit=limit,
+            memory=limit_bytes,
+            progress=progress,
+        )
+    found = standing(output)
+    if as_json:
+        print_json({"run": ran.document(), "status": found.document()})
+    else:
+        print_standing(found)
+        print_ran(ran)
+    raise typer.Exit(1 if found.refuted else 0)
+
+
+def status(store: StoreFile, as_json: AsJson = False) -> None:
+    """Counterexamples, then how many architectures are done and what was found."""
+    from segre.report.sweeps import print_standing
+    from segre.sweep.status import standing
+
+    found = standing(store)
+    if as_json:
+        print_json(found.document())
+    else:
+        print_standing(found)
+    raise typer.Exit(1 if found.refuted else 0)
+
+
+def export(
+    store: StoreFile,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help=".csv, or .parquet.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Write every row as a table: CSV, or Parquet (with the extra segre[tables])."""
+    from segre.sweep.export import export as write
+
+    rows = write(store, output)
+    if as_json:
+        print_json({"file": str(output), "rows": rows})
+    else:
+        typer.echo(f"{output}: {rows} rows")
+
+
+def plot(
+    store: StoreFile,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help=".png, .svg, .pdf or .html.")
+    ],
+    x: Annotated[
+        str | None, typer.Option("--x", help="A field, across; chosen if left out.")
+    ] = None,
+    y: Annotated[
+        str | None, typer.Option("--y", help="A field, upwards; chosen if left out.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw exact against predicted, redundancy over two fields, and where counterexamples sit."""
+    from segre.report.slices import require_format
+    from segre.report.sweep_plots import draw_sweep
+    from segre.sweep.picture import picture
+
+    require_format(output)
+    drawn = picture(store, x, y)
+    draw_sweep(drawn, output)
+    if as_json:
+        cells = [vars(cell) for cell in drawn.cells]
+        print_json({"plot": str(output), "x": drawn.x, "y": drawn.y, "cells": cells})
+    else:
+        typer.echo(f"plot: {output}")
+
+
+def fit(
+    store: StoreFile,
+    fields: Annotated[
+        str, typer.Option(metavar="F,G,...", help="The variables; all fields that vary by default.")
+    ] = "",
+    where: Annotated[
+        str | None, typer.Option(metavar="EXPRESSION", help="Only rows where this holds.")
+    ] = None,
+    degree: Annotated[int, typer.Option(help="The largest degree.", min=0, max=6)] = 4,
+    rational: Annotated[bool, typer.Option(help="Allow fractions as coefficients.")] = False,
+    ranks: Annotated[
+        bool, typer.Option(help="Where bounds do not meet, take the exact rank as the dimension.")
+    ] = False,
+    fresh: Annotated[int, typer.Option(help="Fresh architectures per formula.", min=1)] = 20,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Propose integer polynomials for the dimensions, and test them on fresh architectures."""
+    from segre.cli.progress import waiting
+    from segre.report.sweeps import print_fit
+    from segre.sweep.fit import fit as search
+
+    with waiting("looking for polynomials", quiet or as_json):
+        found = search(
+            store,
+            fields=[name.strip() for name in fields.split(",") if name.strip()],
+            where=where,
+            degree=degree,
+            rational=rational,
+            ranks=ranks,
+            fresh=fresh,
+            seed=seed,
+        )
+    if as_json:
+        print_json(found.document())
+    else:
+        print_fit(found)
+
+
+def list_ready(as_json: AsJson = False) -> None:
+    """The sweeps that come with segre."""
+    from segre.report.sweeps import print_ready
+    from segre.sweep.ready import plan_of, ready_names
+
+    plans = {name: plan_of(name) for name in ready_names()}
+    if as_json:
+        print_json({"sweeps": {name: dict(plan.given) for name, plan in plans.items()}})
+    else:
+        print_ready(plans)
+
+
+GROUPS = (
+    (
+        "sweep",
+        "Thousands of architectures: a claim, tested exactly, in a store that survives anything.",
+        (
+            (
+                "run",
+                run,
+                """Examples:
+
+    segre sweep run deep-softmax -o softmax.db
+
+    segre sweep run my.toml -o my.db --workers 2 --limit 1000
+
+    segre sweep run my.toml -o my.db --dask tcp://scheduler:8786
+
+Exit code 1: there is a counterexample.""",
+            ),
+            (
+                "status",
+                status,
+                """Example:
+
+    segre sweep status softmax.db
+
+Exit code 1: there is a counterexample.""",
+            ),
+            (
+                "export",
+                export,
+                """Examples:
+
+    segre sweep export softmax.db -o softmax.csv
+
+    segre sweep export softmax.db -o softmax.parquet""",
+            ),
+            (
+                "plot",
+                plot,
+                """Examples:
+
+    segre sweep plot softmax.db -o softmax.png
+
+    segre sweep plot softmax.db -o softmax.html --x d --y a""",
+            ),
+            (
+                "fit",
+                fit,
+                """Examples:
+
+    segre sweep fit softmax.db
+
+    segre sweep fit softmax.db --fields l,d,a --where "a <= d" --degree 3""",
+            ),
+            (
+                "list",
+                list_ready,
+                """Example:
+
+    segre sweep list""",
+            ),
+        ),
+    ),
+)

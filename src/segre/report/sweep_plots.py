@@ -1,0 +1,141 @@
+"""Pictures of sweeps: exact against predicted, redundancy, and where counterexamples sit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from segre.files import whole_file
+from segre.report.captions import BLUE, GREY, ORANGE, RED
+from segre.report.slices import require_format
+from segre.sweep.picture import Cell, Mark, Picture
+
+mpl.use("Agg")
+
+_COLOURS = {"fails": RED, "undecided": ORANGE, "undefined": GREY, "lower-bound": ORANGE}
+_MANY = 150  # squares that have room for words
+_TITLES = ("exact against predicted", "redundant share of the parameters", "counterexamples")
+
+
+def draw_sweep(picture: Picture, path: Path) -> None:
+    """Draw a sweep in the format that the file's name asks for."""
+    require_format(path)
+    with whole_file(path) as temporary:
+        if path.suffix.lower() == ".html":
+            _page(picture).write_html(temporary, include_plotlyjs=True, full_html=True)
+        else:
+            _figure(picture).savefig(temporary, dpi=160)
+
+
+def _groups(marks: Sequence[Mark]) -> dict[str, list[Mark]]:
+    """Marks by verdict, counterexamples last: they are drawn on top."""
+    groups: dict[str, list[Mark]] = {}
+    for mark in marks:
+        groups.setdefault(mark.verdict, []).append(mark)
+    return dict(sorted(groups.items(), key=lambda item: item[0] == "fails"))
+
+
+def _colour(verdict: str) -> str:
+    return _COLOURS.get(verdict, BLUE)
+
+
+def _failing(picture: Picture) -> str:
+    count = sum(cell.fails for cell in picture.cells)
+    return f"{_TITLES[2]}: {count or 'none'}"
+
+
+def _figure(picture: Picture) -> Figure:
+    figure = Figure(figsize=(15, 4.8), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    for verdict, marks in _groups(picture.marks).items():
+        left.plot(
+            [mark.predicted for mark in marks],
+            [mark.dimension for mark in marks],
+            "x" if verdict == "fails" else "o",
+            color=_colour(verdict),
+            markersize=4,
+            alpha=0.6,
+            label=f"{verdict} ({len(marks):,})",
+        )
+    ends = [0, max((mark.predicted for mark in picture.marks), default=1)]
+    left.plot(ends, ends, ":", color=GREY, linewidth=1)
+    left.set(xlabel=f"predicted: {picture.prediction}"[:60], ylabel="exact rank", title=_TITLES[0])
+    if picture.marks:
+        left.legend(frameon=False)
+    known = [cell for cell in picture.cells if cell.redundancy is not None]
+    drawn = _squares(middle, known, [cell.redundancy or 0.0 for cell in known], "viridis")
+    figure.colorbar(drawn, ax=middle)
+    middle.set(title=_TITLES[1])
+    _squares(right, picture.cells, [0.0 for _ in picture.cells], "Greys")
+    for cell in picture.cells:
+        if not cell.fails and len(picture.cells) > _MANY:
+            continue
+        colour = RED if cell.fails else GREY
+        words = f"{cell.fails}/{cell.rows}" if cell.fails else str(cell.rows)
+        right.text(cell.x, cell.y, words, ha="center", va="center", fontsize=8, color=colour)
+    right.set(title=f"{_failing(picture)} (of rows)")
+    for ax in (middle, right):
+        ax.set(xlabel=picture.x, ylabel=picture.y)
+        if len(picture.cells) <= _MANY:
+            ax.set_xticks(sorted({cell.x for cell in picture.cells}))
+            ax.set_yticks(sorted({cell.y for cell in picture.cells}))
+    figure.suptitle(f"{picture.name}   {picture.claim}"[:140])
+    return figure
+
+
+def _squares(ax: Axes, cells: Sequence[Cell], values: list[float], colours: str) -> Any:
+    across, up = [cell.x for cell in cells], [cell.y for cell in cells]
+    ax.margins(0.12)
+    return ax.scatter(across, up, c=values, s=420, marker="s", cmap=colours, alpha=0.9)
+
+
+def _page(picture: Picture) -> Any:
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    figure = make_subplots(1, 3, subplot_titles=[*_TITLES[:2], _failing(picture)])
+    for verdict, marks in _groups(picture.marks).items():
+        figure.add_trace(
+            go.Scatter(
+                x=[mark.predicted for mark in marks],
+                y=[mark.dimension for mark in marks],
+                text=[mark.spec for mark in marks],
+                mode="markers",
+                marker={"color": _colour(verdict), "size": 6, "opacity": 0.6},
+                name=f"{verdict} ({len(marks):,})",
+            ),
+            1,
+            1,
+        )
+    across, up = [cell.x for cell in picture.cells], [cell.y for cell in picture.cells]
+    for column, values, words, scale in (
+        (
+            2,
+            [cell.redundancy for cell in picture.cells],
+            [f"{cell.rows} architectures" for cell in picture.cells],
+            "Viridis",
+        ),
+        (
+            3,
+            [cell.fails for cell in picture.cells],
+            [f"{cell.fails} of {cell.rows} architectures" for cell in picture.cells],
+            "Reds",
+        ),
+    ):
+        heat = go.Heatmap(
+            x=across, y=up, z=values, text=words, colorscale=scale, showscale=column == 2, zmin=0
+        )
+        figure.add_trace(heat, 1, column)
+        figure.update_xaxes(title=picture.x, row=1, col=column)
+        figure.update_yaxes(title=picture.y, row=1, col=column)
+    figure.update_xaxes(title=f"predicted: {picture.prediction}", row=1, col=1)
+    figure.update_yaxes(title="exact rank", row=1, col=1)
+    figure.update_layout(
+        title=f"{picture.name}: {picture.claim}", height=560, legend={"orientation": "h", "y": -0.2}
+    )
+    return figure

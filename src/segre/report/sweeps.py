@@ -1,0 +1,105 @@
+"""Sweeps on the terminal: counterexamples first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from segre.sweep.fit import Fit
+from segre.sweep.plan import Plan
+from segre.sweep.run import Ran
+from segre.sweep.status import Standing
+from segre.sweep.store import Row
+
+_WIDE = 400
+_FEW = 5
+
+
+def print_ran(ran: Ran) -> None:
+    """What one run did."""
+    rate = f", {ran.done / ran.seconds:.0f} a second" if ran.done and ran.seconds else ""
+    left = ran.total - ran.before - ran.done
+    rest = f"; {left:,} left, the same command goes on" if left else ""
+    _console().print(
+        f"{ran.done:,} architectures in {ran.seconds:.1f} s{rate}; "
+        f"{ran.before:,} were done before{rest}"
+    )
+
+
+def print_standing(found: Standing) -> None:
+    """How a sweep stands."""
+    console = _console()
+    refuted = found.verdicts.get("fails", 0)
+    if found.claim is not None:
+        word = "counterexample" if refuted == 1 else "counterexamples"
+        colour = "bold red" if refuted else "green"
+        console.print(f"{refuted:,} {word} to {found.claim}", style=colour)
+        _print_rows(console, found.counterexamples, refuted)
+    console.print(f"sweep       {found.name}")
+    planned = "" if found.planned is None else f" of {found.planned:,}"
+    console.print(f"done        {found.done:,}{planned} architectures")
+    if found.claim is not None:
+        console.print(f"claim       {_counts(found.verdicts)}")
+    console.print(f"dimensions  {_counts(found.statuses)}")
+    if found.undecided:
+        number = found.verdicts["undecided"]
+        console.print(f"undecided, {min(number, len(found.undecided)):,} of {number:,}:")
+        _print_rows(console, found.undecided, number)
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{number:,} {name}" for name, number in counts.items()) or "nothing yet"
+
+
+def _print_rows(console: Console, rows: Sequence[Row], total: int) -> None:
+    if not rows:
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("  spec", no_wrap=True)
+    for title in ("parameters", "lower", "upper", "closed form"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for row in rows:
+        numbers = (row.parameters, row.lower, row.upper, row.closed_form)
+        table.add_row(f"  {row.spec}", *("-" if n is None else str(n) for n in numbers))
+    console.print(table, crop=False)
+    if total > len(rows):
+        console.print(f"  and {total - len(rows):,} more: segre sweep export")
+
+
+def print_ready(plans: dict[str, Plan]) -> None:
+    """The sweeps that come with segre."""
+    console = _console()
+    for name, plan in plans.items():
+        number = f"{plan.draw:,} drawn" if plan.draw is not None else "exhaustive"
+        console.print(f"{name}  ({number})", style="bold")
+        console.print(f"  {plan.given.get('about', '')}")
+        if plan.claim is not None:
+            console.print(f"  claim: {plan.claim.text}")
+
+
+def _console() -> Console:
+    # as wide as it is: specs are to be copied
+    return Console(highlight=False, markup=False, width=_WIDE)
+
+
+def print_fit(found: Fit) -> None:
+    """Formulas, where they hold, and how they fared on fresh architectures."""
+    console = _console()
+    out = f"; {found.unproved:,} rows without a proved dimension left out" if found.unproved else ""
+    console.print(f"{found.rows:,} rows in {', '.join(found.fields)}{out}")
+    for piece in found.pieces:
+        console.print(f"dimension == {piece.polynomial}", style="bold")
+        console.print(f"  where       {piece.place}")
+        console.print(
+            f"  agrees      with all {piece.rows:,} rows there, which tell "
+            f"{piece.polynomial.rank} monomials apart"
+        )
+        open_ = f"; {len(piece.undecided)} undecided" if piece.undecided else ""
+        word = "exact rank" if found.ranks else "proved"
+        console.print(f"  fresh       {len(piece.fresh)} more architectures agree ({word}){open_}")
+    console.print(f"not explained: {len(found.left):,} rows", style="yellow" if found.left else "")
+    for spec in found.left[:_FEW]:
+        console.print(f"  {spec}")
+    console.print("A formula found is a conjecture: state it as a claim, and sweep.")

@@ -1,0 +1,1 @@
+"""Many architectures, many workers, one durable store."""

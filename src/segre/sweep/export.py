@@ -1,0 +1,104 @@
+"""A store as a table for other programs: CSV, or Parquet (with pyarrow)."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from segre.errors import SweepError
+from segre.files import whole_file
+from segre.sweep.store import Row, Store
+from segre.values import quote
+
+FORMATS = (".csv", ".parquet")
+_FIRST = ("digest", "spec")
+_LAST = (
+    *("parameters", "lower", "upper", "closed_form", "dimension", "redundancy", "status"),
+    *("claim", "lower_evidence", "upper_evidence", "problem", "seed", "seconds"),
+)
+
+
+def export(path: str | Path, target: str | Path) -> int:
+    """Write the rows of a store, in the plan's order; how many there are."""
+    target = Path(target)
+    if target.suffix not in FORMATS:
+        raise SweepError(
+            f"export {quote(str(target))}: {target.suffix!r} is not a format; "
+            f"allowed: {', '.join(FORMATS)}"
+        )
+    if target.suffix == ".parquet":
+        _pyarrow()
+    with Store.open(path) as store:
+        rows = list(store.rows())
+    columns = [*_FIRST, *_field_names(rows), *_LAST]
+    with whole_file(target) as temporary:
+        if target.suffix == ".csv":
+            with temporary.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, columns)
+                writer.writeheader()
+                writer.writerows(map(_flat, rows))
+        else:
+            _write_parquet(rows, columns, temporary)
+    return len(rows)
+
+
+def _field_names(rows: Iterable[Row]) -> list[str]:
+    """Fields, with those of results left out (a transformer has no such keys, nor a stack)."""
+    names = dict.fromkeys(name for row in rows for name in row.fields if name != "layers")
+    return [name for name in names if name not in {*_FIRST, *_LAST}]
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    """One line of a table; values per layer are JSON lists."""
+    fields = {
+        name: json.dumps(value) if isinstance(value, list) else value
+        for name, value in row.fields.items()
+        if name != "layers"
+    }
+    evidence = {
+        f"{name}_evidence": row.evidence.get(name, {}).get("statement")
+        for name in ("lower", "upper")
+    }
+    return {
+        **fields,
+        "digest": row.digest,
+        "spec": row.spec,
+        **row.results(),
+        "claim": row.claim,
+        **evidence,
+        "problem": row.evidence.get("problem"),
+        "seed": row.seed,
+        "seconds": row.seconds,
+    }
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow  # noqa: F401
+        from pyarrow import parquet
+    except ImportError:
+        raise SweepError(
+            "Parquet needs pyarrow, which is not installed; pip install 'segre[tables]', "
+            "or export to .csv"
+        ) from None
+    return parquet
+
+
+def _write_parquet(rows: list[Row], columns: list[str], target: Path) -> None:
+    parquet = _pyarrow()
+    import pyarrow
+
+    flat = [_flat(row) for row in rows]
+    kinds = {"seconds": pyarrow.float64(), "seed": pyarrow.int64()}
+    numbers = ("parameters", "lower", "upper", "closed_form", "dimension", "redundancy")
+    kinds |= dict.fromkeys(numbers, pyarrow.int64())
+    kinds |= dict.fromkeys(
+        ("claim", "lower_evidence", "upper_evidence", "problem", "status"), pyarrow.string()
+    )
+    table = {
+        name: pyarrow.array([line.get(name) for line in flat], kinds.get(name)) for name in columns
+    }
+    parquet.write_table(pyarrow.table(table), target)

@@ -1,0 +1,64 @@
+"""What are an architecture's fields called in expressions, and what are they?
+
+Of a stack: l (or layers), d, a, heads, dv, t and kind. A field that every layer has of its own is
+a tuple; d0, d1, ..., a1, a2, ... are its entries. Of a transformer: its keys, and l. Results are
+dimension, lower, upper, closed_form, parameters, redundancy and status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from typing import Any
+
+from segre.spec import Network
+from segre.transformer.spec import Transformer
+
+RESULTS = ("dimension", "lower", "upper", "closed_form", "parameters", "redundancy", "status")
+NUMBERED = ("d", "a", "heads", "dv")  # from 0 for widths, from 1 for the others
+_STACK = ("kind", "l", "layers", "d", "a", "heads", "dv", "t")
+
+
+def names_of_kind(stacks: bool) -> set[str]:
+    """The names that every stack, or every transformer, has."""
+    if stacks:
+        return set(_STACK)
+    return {"kind", "l", *(f.name for f in fields(Transformer) if _plain(f.default))}
+
+
+def fields_of(spec: Network | Transformer, kind: str, each: Collection[str] = ()) -> dict[str, Any]:
+    """The fields of an architecture by name; those in `each` are tuples."""
+    if isinstance(spec, Transformer):
+        values = {f.name: getattr(spec, f.name) for f in fields(spec) if _plain(f.default)}
+        return {"kind": kind, "l": spec.layers, **values}
+    columns = {
+        "d": spec.widths,
+        "a": tuple(x.attention.a for x in spec.layers),
+        "heads": tuple(x.attention.heads for x in spec.layers),
+        "dv": tuple(x.attention.dv or 0 for x in spec.layers),
+    }
+    found: dict[str, Any] = {"kind": kind, "l": spec.depth, "layers": spec.depth, "t": spec.t}
+    for key, column in columns.items():
+        found[key] = column if key in each else column[0]
+    return found
+
+
+def with_entries(known: Mapping[str, Any]) -> dict[str, Any]:
+    """The names, with those of the entries of tuples."""
+    found = dict(known)
+    depth = known.get("l", 0)
+    for key in NUMBERED:
+        first = 0 if key == "d" else 1
+        column = known.get(key)
+        if isinstance(column, list | tuple):
+            found[key] = column = tuple(column)
+        elif isinstance(depth, int) and column is not None:
+            column = (column,) * (depth + 1 - first)
+        for n, value in enumerate(column or (), first):
+            found[f"{key}{n}"] = value
+    return found
+
+
+def _plain(default: Any) -> bool:
+    """Whether a key of transformers holds a number, a flag or a word (fractions are left out)."""
+    return isinstance(default, bool | int | str) or not hasattr(default, "numerator")

@@ -1,0 +1,253 @@
+"""Which architectures, what to compute, and what is claimed: a sweep file, read and checked.
+
+>>> plan = Plan.from_mapping({"kind": "softmax", "exhaustive": True, "where": "a <= d",
+...     "claim": "dimension == l*a*(2*d - a) + d*d",
+...     "fields": {"layers": "1..2", "d": [2, 3], "a": "1..3", "t": 2}})
+>>> plan.candidates
+12
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from segre.errors import SegreError, SweepError
+from segre.families import KINDS, STACKS
+from segre.sweep.expression import Expression
+from segre.sweep.names import NUMBERED, RESULTS, names_of_kind
+from segre.transformer.spec import KEYS as TRANSFORMER_KEYS
+from segre.values import LARGEST, flag, quote, read_file, whole
+
+COMPUTE = ("closed-form", "exact", "symmetries")
+SPECS = 1_000_000  # to enumerate or to draw
+RANGE = 10_000  # values of one field
+LAYERS = 100
+_KEYS = (
+    "name about kind fields where draw seed exhaustive compute claim".split()  # noqa: SIM905
+)
+_STACK_KEYS = ("layers", "d", "a", "heads", "dv", "t")
+_EACH = ("d", "a", "heads", "dv")
+_NEEDS = {
+    "closed_form": ("closed-form",),
+    "dimension": ("exact", "symmetries"),
+    "redundancy": ("exact", "symmetries"),
+    "status": ("exact", "symmetries"),
+    "upper": ("exact", "symmetries"),
+    "lower": ("exact",),
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What values a field takes; `each` layer has its own, or all the same."""
+
+    values: Sequence[Any]
+    each: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sweep."""
+
+    kinds: tuple[str, ...]
+    choices: Mapping[str, Choice]
+    where: tuple[Expression, ...]
+    draw: int | None  # None: every architecture of the family
+    seed: int
+    compute: tuple[str, ...]
+    claim: Expression | None
+    given: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def stacks(self) -> bool:
+        """Whether the family is one of stacks (else: of transformers)."""
+        return self.kinds[0] in STACKS
+
+    @cached_property
+    def each(self) -> frozenset[str]:
+        """The fields that are tuples in expressions: every layer has its own value."""
+        return frozenset(key for key, choice in self.choices.items() if choice.each)
+
+    @cached_property
+    def candidates(self) -> int:
+        """How many architectures there are before constraints; past the limit, only that many."""
+        total = 0
+        for depth in self.choices["layers"].values if "layers" in self.choices else [1]:
+            sizes = [len(c.values) ** places(k, c, depth) for k, c in self.free]
+            total += len(self.kinds) * prod(sizes)
+            if total > SPECS:
+                break
+        return total
+
+    @cached_property
+    def free(self) -> list[tuple[str, Choice]]:
+        """The fields other than the number of layers, in order."""
+        return [(key, choice) for key, choice in self.choices.items() if key != "layers"]
+
+    @property
+    def digest(self) -> str:
+        """Of what decides a row: neither the number drawn nor the claim does."""
+        part = {k: self.given.get(k) for k in ("kind", "fields", "where", "exhaustive")}
+        part |= {"seed": self.seed, "compute": list(self.compute)}
+        return hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()
+
+    @classmethod
+    def read(cls, path: str | Path) -> Plan:
+        """The plan of a TOML file."""
+        path = Path(path)
+        if path.suffix != ".toml":
+            raise SweepError(f"sweep {quote(str(path))}: not the name of a .toml file")
+        return cls.from_mapping(read_file(path, "sweep"), str(path))
+
+    @classmethod
+    def from_mapping(cls, given: Mapping[str, Any], quoted: str = "sweep") -> Plan:
+        """The plan that keys and values say; `quoted` is how errors name it."""
+        try:
+            return _build(given)
+        except SegreError as error:
+            name = "" if quoted == "sweep" else f" {quote(quoted)}"
+            raise SweepError(f"sweep{name}: {error}") from None
+
+
+def places(key: str, choice: Choice, depth: int) -> int:
+    """How many values of a field a network of that depth has."""
+    return 1 if not choice.each else depth + (key == "d")
+
+
+def _build(given: Mapping[str, Any]) -> Plan:
+    for key in given:
+        if key not in _KEYS:
+            raise SweepError(f"unknown key {quote(key)}; allowed: {', '.join(_KEYS)}")
+    for key in ("name", "about"):
+        if not isinstance(given.get(key, ""), str):
+            raise SweepError(f"{key} is not text")
+    kinds = _kinds(given.get("kind"))
+    choices = _choices(given.get("fields"), stacks=kinds[0] in STACKS)
+    where = given.get("where", [])
+    plan = Plan(
+        kinds=kinds,
+        choices=choices,
+        where=tuple(
+            _expression("where", x) for x in (where if isinstance(where, list) else [where])
+        ),
+        draw=_draw(given),
+        seed=whole("seed", given.get("seed", 0), 2**63 - 1, 0),
+        compute=_compute(given.get("compute", ["exact"])),
+        claim=_expression("claim", given["claim"]) if "claim" in given else None,
+        given=given,
+    )
+    _require_names(plan)
+    if plan.draw is None and plan.candidates > SPECS:
+        raise SweepError(
+            f"exhaustive = true would enumerate more than {SPECS:,} architectures; "
+            "make the ranges smaller, or give draw = N"
+        )
+    return plan
+
+
+def _kinds(value: Any) -> tuple[str, ...]:
+    kinds = value if isinstance(value, list) else [value]
+    for kind in kinds:
+        if kind not in KINDS:
+            raise SweepError(f"kind {quote(str(kind))} is not known; allowed: {', '.join(KINDS)}")
+    if not kinds or len({kind in STACKS for kind in kinds}) != 1 or len(set(kinds)) < len(kinds):
+        raise SweepError("kind: allowed: one kind, or different kinds of stacks or transformers")
+    return tuple(kinds)
+
+
+def _choices(given: Any, stacks: bool) -> dict[str, Choice]:
+    if not isinstance(given, dict) or not given:
+        raise SweepError('fields is missing; give a table such as [fields] d = "2..6"')
+    keys = _STACK_KEYS if stacks else TRANSFORMER_KEYS
+    choices = {}
+    for key, value in given.items():
+        if key not in keys or key in {"kind", "version"}:
+            raise SweepError(f"unknown field {quote(key)}; allowed: {', '.join(keys)}")
+        each = isinstance(value, dict)
+        if each and (not stacks or key not in _EACH or set(value) != {"each"}):
+            raise SweepError(
+                f'{key}: a table is not allowed; allowed: {{ each = "1..4" }}, of '
+                f"{', '.join(_EACH)} of stacks"
+            )
+        choices[key] = Choice(_values(key, value["each"] if each else value), each)
+    missing = [key for key in (("d", "a", "t") if stacks else ("d",)) if key not in choices]
+    if missing:
+        raise SweepError(f"fields: {', '.join(missing)} is missing")
+    if stacks:
+        choices.setdefault("layers", Choice((1,)))
+    return choices
+
+
+def _values(key: str, value: Any) -> Sequence[Any]:
+    values: Sequence[Any] = value if isinstance(value, list) else [value]
+    if isinstance(value, str) and ".." in value:
+        match = re.fullmatch(r"\s*(\d{1,10})\s*\.\.\s*(\d{1,10})\s*", value, re.ASCII)
+        if match is None or int(match[1]) > int(match[2]) or int(match[2]) > LARGEST:
+            raise SweepError(
+                f'{key}: {quote(value)} is not a range; allowed: "2..6", from 0 to {LARGEST}'
+            )
+        values = range(int(match[1]), int(match[2]) + 1)
+    if not 1 <= len(values) <= RANGE:
+        raise SweepError(f"{key}: {len(values):,} values; allowed: 1 to {RANGE:,}")
+    for item in values if isinstance(values, list) else ():
+        if not isinstance(item, bool | int | str):
+            raise SweepError(f"{key}: {quote(str(item))} is not a number, true, false or a word")
+    if len(set(map(repr, values))) < len(values):
+        raise SweepError(f"{key}: a value is given twice")
+    if key == "layers":
+        for item in values:
+            whole("layers", item, LAYERS)
+    return values
+
+
+def _expression(key: str, text: Any) -> Expression:
+    if not isinstance(text, str):
+        raise SweepError(f"{key}: {quote(str(text))} is not an expression in quotes")
+    try:
+        return Expression(text)
+    except SweepError as error:
+        raise SweepError(f"{key}: {error}") from None
+
+
+def _draw(given: Mapping[str, Any]) -> int | None:
+    exhaustive = flag("exhaustive", given.get("exhaustive", False))
+    if exhaustive == ("draw" in given):
+        raise SweepError("give either draw = N or exhaustive = true")
+    return None if exhaustive else whole("draw", given["draw"], SPECS)
+
+
+def _compute(value: Any) -> tuple[str, ...]:
+    values = value if isinstance(value, list) else [value]
+    for item in values:
+        if item not in COMPUTE:
+            raise SweepError(f"compute: {quote(str(item))} is not known; allowed: {COMPUTE}")
+    if not values:
+        raise SweepError(f"compute: nothing; allowed: {COMPUTE}")
+    return tuple(item for item in COMPUTE if item in values)
+
+
+def _require_names(plan: Plan) -> None:
+    """Every name in an expression has a value for every architecture of the family."""
+    fields = names_of_kind(plan.stacks)
+    least = min(plan.choices["layers"].values) if "layers" in plan.choices else 1
+    for n in range(least + 1) if plan.stacks else ():
+        fields |= {f"{key}{n}" for key in NUMBERED if n or key == "d"}
+    for key, expressions in (("where", plan.where), ("claim", (plan.claim,))):
+        allowed = fields | (set(RESULTS) if key == "claim" else {"parameters"})
+        for expression in expressions:
+            for name in sorted(expression.names) if expression else ():
+                if name not in allowed:
+                    shown = ", ".join(sorted(allowed))
+                    raise SweepError(f"{key}: unknown name {quote(name)}; allowed: {shown}")
+                if key == "claim" and not set(_NEEDS.get(name, plan.compute)) & set(plan.compute):
+                    raise SweepError(
+                        f"claim: {name} is not computed; add {_NEEDS[name][0]!r} to compute"
+                    )

@@ -1,0 +1,130 @@
+"""Which polynomial in some numbers takes given values? Solved exactly, over the fractions.
+
+>>> points = [{"a": a, "d": d} for a in range(1, 4) for d in range(1, 5)]
+>>> str(interpolate(["a", "d"], 2, points, [2*p["a"]*p["d"] - p["a"]**2 for p in points]))
+'2*a*d - a**2'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from math import lcm, prod
+
+from flint import fmpz_mat, nmod_mat
+
+_PRIME = 2**61 - 1
+Monomial = tuple[str, ...]  # names, repeated
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """Coefficients by monomial, and how many monomials the points tell apart."""
+
+    terms: Mapping[Monomial, Fraction]
+    rank: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether all coefficients are integers."""
+        return all(c.denominator == 1 for c in self.terms.values())
+
+    def value(self, point: Mapping[str, int]) -> Fraction:
+        """The value at a point."""
+        terms = (c * prod(point[name] for name in m) for m, c in self.terms.items())
+        return sum(terms, Fraction(0))
+
+    def __str__(self) -> str:
+        """The polynomial as an expression, of an integer multiple if coefficients are fractions."""
+        ordered = sorted(self.terms, key=lambda m: (-len(m), self.terms[m] < 0, m))
+        if not ordered:
+            return "0"
+        scale = lcm(*(c.denominator for c in self.terms.values()))
+        text = "".join(_term(m, int(self.terms[m] * scale)) for m in ordered)
+        text = text[3:] if text.startswith(" + ") else "-" + text[3:]
+        return text if scale == 1 else f"({text})//{scale}"
+
+
+def _term(monomial: Monomial, coefficient: int) -> str:
+    powers = {name: monomial.count(name) for name in dict.fromkeys(monomial)}
+    factors = [name if n == 1 else f"{name}**{n}" for name, n in powers.items()]
+    size = abs(coefficient)
+    if size != 1 or not factors:
+        factors.insert(0, str(size))
+    return (" - " if coefficient < 0 else " + ") + "*".join(factors)
+
+
+def monomials(names: Sequence[str], degree: int) -> list[Monomial]:
+    """All monomials up to a degree, small degrees first."""
+    return [m for n in range(degree + 1) for m in combinations_with_replacement(names, n)]
+
+
+def interpolate(
+    names: Sequence[str],
+    degree: int,
+    points: Sequence[Mapping[str, int]],
+    values: Sequence[int],
+) -> Polynomial | None:
+    """The polynomial up to a degree with these values, or None if there is none.
+
+    Where the points do not tell monomials apart, those of low degree are used.
+    """
+    basis = monomials(names, degree)
+    some = _spread(len(points), 2 * len(basis) + 20)
+    lines = [[*(prod(points[i][n] for n in m) for m in basis), values[i]] for i in some]
+    solved, denominator, rank = fmpz_mat(lines).rref()
+    terms: dict[Monomial, Fraction] = {}
+    column = 0
+    for row in range(rank):
+        while int(solved[row, column]) == 0:
+            column += 1
+        if column == len(basis):
+            return None
+        coefficient = Fraction(int(solved[row, len(basis)]), int(denominator))
+        if coefficient:
+            terms[basis[column]] = coefficient
+    found = Polynomial(terms, rank)
+    agree = all(found.value(p) == v for p, v in zip(points, values, strict=True))
+    return found if agree else None
+
+
+class Equations:
+    """Values at many points: is there a polynomial on some of them? Where not, the no is quick.
+
+    Decided mod a large prime. Monomials are worked out once.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        degree: int,
+        points: Sequence[Mapping[str, int]],
+        values: Sequence[int],
+    ) -> None:
+        self._basis = monomials(names, degree)
+        self._points, self._values = points, values
+        self._lines: dict[int, list[int]] = {}
+
+    def solvable(self, members: Sequence[int]) -> bool:
+        """Whether a polynomial up to the degree has the values at these points."""
+        width = len(self._basis) + 1
+        some = [members[i] for i in _spread(len(members), 2 * width + 20)]
+        entries = [x for i in some for x in self._line(i)]
+        solved, rank = nmod_mat(len(some), width, entries, _PRIME).rref()
+        return rank == 0 or any(int(solved[rank - 1, k]) for k in range(width - 1))
+
+    def _line(self, i: int) -> list[int]:
+        if i not in self._lines:
+            point = self._points[i]
+            line = [prod(point[n] for n in m) % _PRIME for m in self._basis]
+            self._lines[i] = [*line, self._values[i] % _PRIME]
+        return self._lines[i]
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """At most so many indices, evenly spread."""
+    if count <= most:
+        return list(range(count))
+    return [i * count // most for i in range(most)]

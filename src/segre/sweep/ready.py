@@ -1,0 +1,31 @@
+"""Sweeps that come with segre, by name."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from segre.errors import SweepError
+from segre.sweep.plan import Plan
+from segre.values import quote
+
+_FOLDER = Path(__file__).parent / "ready"
+
+
+def ready_names() -> list[str]:
+    """The names of all of them."""
+    return sorted(path.stem for path in _FOLDER.glob("*.toml"))
+
+
+def plan_of(source: str | Path) -> Plan:
+    """The plan of a .toml file, or of a name."""
+    if Path(source).suffix == ".toml":
+        return Plan.read(source)
+    names = ready_names()
+    if str(source) in names:
+        return Plan.read(_FOLDER / f"{source}.toml")
+    near = get_close_matches(str(source), names)
+    guess = f" (did you mean {' or '.join(near)}?)" if near else ""
+    raise SweepError(
+        f"sweep {quote(str(source))}: not known{guess}; allowed: a .toml file, {', '.join(names)}"
+    )

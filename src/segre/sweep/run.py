@@ -1,0 +1,190 @@
+"""The driver: what is left to do goes to workers, what comes back goes into the store.
+
+Started again with the same plan it goes on where it stopped, however it stopped.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from segre.errors import InterruptedSweepError, SweepError
+from segre.geometry.progress import Progress, quiet
+from segre.sweep.claim import judge
+from segre.sweep.draw import Drawn, architectures
+from segre.sweep.local import cores, solve_locally
+from segre.sweep.names import RESULTS, with_entries
+from segre.sweep.plan import Plan
+from segre.sweep.store import Row, Store
+from segre.sweep.task import Result, Task, bytes_needed, failed
+
+Solver = Callable[[Iterator[Task]], Iterator[Result]]
+MEMORY = 2 << 30
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one run did."""
+
+    done: int  # now
+    before: int  # by earlier runs
+    total: int  # of the plan
+    seconds: float
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        rate = self.done / self.seconds if self.seconds else 0.0
+        return {**vars(self), "rate": round(rate, 2)}
+
+
+def run(
+    plan: Plan,
+    path: str | Path,
+    *,
+    workers: int | None = None,
+    dask: str | None = None,
+    limit: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress = quiet,
+) -> Ran:
+    """Do what is not yet done of a plan, at most `limit` architectures now.
+
+    `memory` is for one task; on this machine no more than a worker's share of what there is.
+    `dask` is the address of the scheduler of a Dask cluster, which does the work then.
+    """
+    if workers is not None and workers < 1:
+        raise SweepError(f"workers {workers} is not allowed; allowed: 1 or more")
+    count = workers or cores()
+    if dask is None:
+        share = min(memory, _physical() // count)
+
+        def solver(tasks: Iterator[Task]) -> Iterator[Result]:
+            return solve_locally(tasks, count)
+    else:
+        from segre.sweep.cluster import solve_on_cluster
+
+        share, address = memory, dask
+
+        def solver(tasks: Iterator[Task]) -> Iterator[Result]:
+            return solve_on_cluster(tasks, address)
+
+    rehearse(plan)
+    with Store.create(path, plan) as store:
+        return _drive(plan, store, solver, limit, share, progress)
+
+
+def rehearse(plan: Plan) -> None:
+    """Refuse, before there is a store, a family of nothing and a claim that is not one."""
+    some = list(islice(architectures(plan), min(3, plan.draw or 3)))
+    if plan.claim is None:
+        return
+    problem: SweepError | None = None
+    for drawn in some:
+        number = drawn.spec.parameters
+        results = dict.fromkeys(RESULTS, number) | {"status": "proved", "redundancy": 1}
+        try:
+            plan.claim.holds({**with_entries(drawn.fields), **results})
+        except SweepError as error:
+            problem = error
+        else:
+            return
+    assert problem is not None
+    raise SweepError(f"claim: {problem}")
+
+
+def _physical() -> int:
+    """Memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _drive(
+    plan: Plan, store: Store, solver: Solver, limit: int | None, share: int, progress: Progress
+) -> Ran:
+    store.forget(share)
+    done = store.digests()
+    total = finished = 0
+    began = monotonic()
+    waiting: list[tuple[int, Drawn]] = []
+    try:
+        for place, drawn in enumerate(architectures(plan)):
+            total += 1
+            if total % 1000 == 0:
+                progress("drawing", total, plan.draw or plan.candidates)
+            if drawn.spec.digest not in done:
+                waiting.append((place, drawn))
+        before = total - len(waiting)  # the store may hold more, of a longer draw
+        progress("sweeping", before, total)
+        for row in _rows(plan, waiting[:limit], solver, share):
+            store.add([row])
+            finished += 1
+            progress("sweeping", before + finished, total)
+    except KeyboardInterrupt:
+        raise InterruptedSweepError(
+            f"interrupted; {len(done) + finished} architectures are in {str(store.path)!r}, "
+            "the same command goes on from there"
+        ) from None
+    return Ran(finished, before, total, monotonic() - began)
+
+
+def _rows(
+    plan: Plan, waiting: list[tuple[int, Drawn]], solver: Solver, share: int
+) -> Iterator[Row]:
+    """The rows of all that is waiting, as they are done; what does not fit is not started."""
+    started: dict[str, tuple[int, Drawn, int]] = {}
+    too_large: list[Row] = []
+
+    def tasks() -> Iterator[Task]:
+        for place, drawn in waiting:
+            spec = drawn.spec
+            needed = bytes_needed(spec, plan.compute)
+            if needed > share:
+                reason = f"would need about {needed:,} bytes of memory, over {share:,} for a worker"
+                result = failed(reason, "too-large")
+                too_large.append(_row(plan, place, drawn, needed, result))
+                continue
+            started[spec.digest] = place, drawn, needed
+            yield {
+                "digest": spec.digest,
+                "document": {**spec.document()},
+                "compute": list(plan.compute),
+                "seed": plan.seed,
+                "memory": share,
+            }
+
+    for result in solver(tasks()):
+        place, drawn, needed = started.pop(result["digest"])
+        yield _row(plan, place, drawn, needed, result)
+        yield from _emptied(too_large)
+    yield from _emptied(too_large)
+
+
+def _emptied(rows: list[Row]) -> Iterator[Row]:
+    while rows:
+        yield rows.pop()
+
+
+def _row(plan: Plan, place: int, drawn: Drawn, needed: int, result: Result) -> Row:
+    spec = drawn.spec
+    row = Row(
+        digest=spec.digest,
+        place=place,
+        spec=str(spec),
+        fields=drawn.fields,
+        parameters=spec.parameters,
+        lower=result["lower"],
+        upper=result["upper"],
+        closed_form=result["closed_form"],
+        status=result["status"],
+        claim=None,
+        evidence=result["evidence"],
+        seed=plan.seed,
+        bytes=needed,
+        seconds=result["seconds"],
+    )
+    verdict = judge(plan.claim, row.fields, row.results())
+    return Row(**{**vars(row), "claim": verdict})

@@ -1,0 +1,66 @@
+"""How does a sweep stand? Counterexamples before anything else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from segre.sweep.store import Row, Store
+
+SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A sweep at a moment."""
+
+    name: str
+    claim: str | None
+    counterexamples: tuple[Row, ...]  # the first few
+    undecided: tuple[Row, ...]  # the first few
+    verdicts: dict[str, int]
+    statuses: dict[str, int]
+    planned: int | None  # None: as many as there are
+    seconds: float
+
+    @property
+    def done(self) -> int:
+        """Architectures in the store."""
+        return sum(self.statuses.values())
+
+    @property
+    def refuted(self) -> bool:
+        """Whether there is a counterexample."""
+        return self.verdicts.get("fails", 0) > 0
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "name": self.name,
+            "claim": self.claim,
+            "counterexamples": self.verdicts.get("fails", 0),
+            "first_counterexamples": [row.document() for row in self.counterexamples],
+            "first_undecided": [row.document() for row in self.undecided],
+            "verdicts": self.verdicts,
+            "statuses": self.statuses,
+            "done": self.done,
+            "planned": self.planned,
+            "seconds": self.seconds,
+        }
+
+
+def standing(path: str | Path) -> Standing:
+    """How the sweep in a store stands; it may be running."""
+    with Store.open(path) as store:
+        plan = store.plan()
+        return Standing(
+            name=str(plan.given.get("name", Path(path).stem)),
+            claim=None if plan.claim is None else plan.claim.text,
+            counterexamples=tuple(store.rows("fails", SHOWN)),
+            undecided=tuple(store.rows("undecided", SHOWN)),
+            verdicts={} if plan.claim is None else store.count("claim"),
+            statuses=store.count("status"),
+            planned=plan.draw,
+            seconds=store.seconds(),
+        )

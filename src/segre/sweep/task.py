@@ -1,0 +1,90 @@
+"""One architecture of a sweep: what it needs before it starts, and what is found.
+
+Tasks and results are plain data, so that they go through pipes and over networks as they are.
+The dimension is never taken from the closed form: bounds come from the rank and the symmetries.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+from segre.errors import SegreError
+from segre.families import architecture
+from segre.finding import Bound
+from segre.spec import Network
+from segre.transformer.spec import Transformer
+
+Task = dict[str, Any]  # digest, document, compute, seed, memory
+Result = dict[str, Any]
+
+
+def bytes_needed(spec: Network | Transformer, compute: list[str] | tuple[str, ...]) -> int:
+    """Memory that a task takes at most, known before it starts."""
+    from segre.geometry.memory import bytes_for_rank, bytes_for_symmetries
+
+    if not set(compute) & {"exact", "symmetries"}:
+        return 0
+    rank = spec.parameters if "exact" in compute else 0
+    return bytes_for_rank(spec, rank) + bytes_for_symmetries(spec)
+
+
+def solve(task: Task) -> Result:
+    """What is found; what goes wrong is found too."""
+    began = perf_counter()
+    spec = architecture(task["document"])
+    try:
+        found = _compute(spec, task)
+    except (SegreError, AssertionError, MemoryError) as error:
+        found = failed(f"{type(error).__name__}: {error}")
+    return {"digest": task["digest"], **found, "seconds": round(perf_counter() - began, 6)}
+
+
+def failed(reason: str, status: str = "failed") -> Result:
+    """The result of a task that found no bounds, and why."""
+    nothing = dict.fromkeys(("lower", "upper", "closed_form"))
+    return {**nothing, "status": status, "evidence": {"problem": reason[:1000]}, "seconds": 0.0}
+
+
+def _compute(spec: Network | Transformer, task: Task) -> Result:
+    from segre.geometry.closed_form import closed_form
+    from segre.geometry.dimension import prove
+
+    compute, seed = task["compute"], task["seed"]
+    lower: Bound | None = None
+    upper: Bound | None = None
+    evidence = {}
+    formula = None
+    if "closed-form" in compute and isinstance(spec, Network) and spec.one_headed:
+        formula = closed_form(spec).value
+    if "exact" in compute:
+        proof = prove(spec, seed, formula=False, memory=task["memory"])
+        lower = proof.lower if proof.minor is not None else None
+        upper = proof.upper
+    elif "symmetries" in compute:
+        upper = _symmetry_bound(spec, seed)
+    for name, bound in (("lower", lower), ("upper", upper)):
+        if bound is not None:
+            evidence[name] = {"kind": bound.evidence.kind, "statement": bound.evidence.statement}
+    meet = lower is not None and upper is not None and lower.value == upper.value
+    status = "proved" if meet else "lower-bound" if lower else "upper-bound" if upper else "formula"
+    return {
+        "lower": None if lower is None else lower.value,
+        "upper": None if upper is None else upper.value,
+        "closed_form": formula,
+        "status": status,
+        "evidence": evidence,
+    }
+
+
+def _symmetry_bound(spec: Network | Transformer, seed: int) -> Bound:
+    """The upper bound that symmetries alone give."""
+    from segre.fields.threads import threads_for
+    from segre.finding import Evidence
+    from segre.geometry.point import Point
+    from segre.geometry.rank import symmetry_rank
+
+    with threads_for(spec.parameters):
+        symmetry = symmetry_rank(Point.draw(spec, seed, 0))
+    statement = f"{symmetry.rank} independent symmetries of {spec.parameters} parameters"
+    return Bound(spec.parameters - symmetry.rank, Evidence("symmetries", statement))

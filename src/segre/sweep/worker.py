@@ -1,0 +1,38 @@
+"""A worker process: tasks come in on standard input, results go out, one JSON line each.
+
+It lives as long as its driver: when standard input closes, it stops at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from queue import SimpleQueue
+from threading import Thread
+
+
+def main() -> None:
+    """Solve what comes in until nothing can come any more."""
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever prints does not get between the results
+    lines: SimpleQueue[str] = SimpleQueue()
+    Thread(target=_listen, args=(lines,), daemon=True).start()
+    from segre.sweep.task import solve
+
+    out.write("\n")  # ready
+    out.flush()
+    while True:
+        result = solve(json.loads(lines.get()))
+        out.write(json.dumps(result) + "\n")
+        out.flush()
+
+
+def _listen(lines: SimpleQueue[str]) -> None:
+    for line in sys.stdin:
+        lines.put(line)
+    os._exit(0)  # the driver is gone, or done: nobody waits for what is being solved
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Small sweeps, and tables without what differs from run to run."""
+
+import copy
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from segre.sweep.store import Store
+
+SEGRE = Path(sys.executable).parent / "segre"
+SMALL: dict[str, Any] = {
+    "kind": ["softmax", "lightning"],
+    "draw": 60,
+    "seed": 3,
+    "compute": ["closed-form", "exact"],
+    "claim": "dimension == closed_form",
+    "fields": {
+        "layers": "1..3",
+        "d": {"each": "1..4"},
+        "a": {"each": [1, 2]},
+        "t": "1..3",
+    },
+}
+TOML = """
+kind = ["softmax", "lightning"]
+draw = {draw}
+seed = 3
+compute = ["closed-form", "exact"]
+claim = "dimension == closed_form"
+[fields]
+layers = "1..3"
+d = {{ each = "1..4" }}
+a = {{ each = [1, 2] }}
+t = "1..3"
+"""
+
+
+def small(**changes: Any) -> dict[str, Any]:
+    """A small sweep, changed."""
+    return {**copy.deepcopy(SMALL), **changes}
+
+
+def table(path: Path) -> list[tuple[Any, ...]]:
+    """All columns of a store but the times."""
+    with Store.open(path) as store:
+        return [
+            tuple(str(value) for key, value in vars(row).items() if key not in {"seconds", "bytes"})
+            for row in store.rows()
+        ]
+
+
+def segre(*arguments: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    """The command line in a process of its own."""
+    return subprocess.run(
+        [str(SEGRE), *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
