@@ -90,7 +90,9 @@ def print_check(blocks: tuple[Block, ...]) -> None:
 def print_alignment(written: Written) -> None:
     """Distances and cosines before and after, by block."""
     console = Console(highlight=False, markup=False)
-    console.print(f"{written.directory}: the same function, nearer", soft_wrap=True)
+    before, after = written.blocks[-1].distances()
+    what = "nearer" if after < before else "unchanged: these steps would lead away"
+    console.print(f"{written.directory}: the same function, {what}", soft_wrap=True)
     table = _table("block", "distance", "after", "cosine", "after")
     for block in written.blocks:
         distances, cosines = block.distances(), block.cosines()
