@@ -1,0 +1,107 @@
+"""What a report is made of, before it is a page: sections of facts, tables, plots and downloads.
+
+Numbers are raw here; how they look is the page's business. Colours of plots are named, so that a
+page can be light or dark: "@1" to "@8" are the colours of series, "@ink", "@faint" and "@grid" those
+of text, of what is behind, and of lines; "@sequential" is a colour scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+# How a part of a report is known. A bound that is proved on one side only is `bounded`.
+Status = Literal["proved", "exact", "bounded", "measured", "estimated", "not run"]
+Cell = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names with values and remarks, a line each."""
+
+    rows: tuple[tuple[str, Cell, str], ...]
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Sentences, a paragraph each."""
+
+    paragraphs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns; `numeric` columns are sorted as numbers and stand to the right."""
+
+    key: str  # unique on the page
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    numeric: tuple[bool, ...] = ()
+    note: str = ""
+    folded: bool = False  # shown when asked for
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A plot (traces and layout of plotly, with named colours), and the numbers behind it."""
+
+    key: str  # unique on the page
+    title: str
+    alt: str  # what it shows, in a sentence, for whoever does not see it
+    traces: tuple[Mapping[str, Any], ...]
+    layout: Mapping[str, Any]
+    numbers: Table
+    height: int = 360
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Download:
+    """A document to save as a file."""
+
+    name: str  # the file's name
+    label: str
+    document: Any
+
+
+Block = Facts | Prose | Table | Figure | Download
+
+
+@dataclass(frozen=True)
+class Section:
+    """One question: its answer, how it is known, and how to ask it alone."""
+
+    key: str  # unique on the page
+    title: str
+    status: Status
+    lead: str  # the answer in a sentence or two
+    how: str = ""  # how it is known
+    command: str = ""  # what reproduces it alone
+    blocks: tuple[Block, ...] = ()
+    reason: str = ""  # why it could not run, if so
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number to see first."""
+
+    label: str
+    value: str
+    status: Status
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole report."""
+
+    title: str
+    subtitle: str
+    tiles: tuple[Tile, ...]
+    sections: tuple[Section, ...]
+    document: Mapping[str, Any] = field(default_factory=dict)  # everything, to download as JSON
+    command: str = ""  # what made the report
+    made: str = ""  # version, date, seed
