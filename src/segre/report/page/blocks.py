@@ -1,7 +1,7 @@
 """What a report is made of, before it is a page: sections of facts, tables, plots and downloads.
 
 Numbers are raw here; how they look is the page's business. Colours of plots are named, so that a
-page can be light or dark: "@1" to "@8" are the colours of series, "@ink", "@faint" and "@grid" those
+page can be light or dark: "@1" to "@8" are those of series, "@ink", "@faint" and "@grid" those
 of text, of what is behind, and of lines; "@sequential" is a colour scale.
 """
 
