@@ -46,8 +46,12 @@ def certify(
     >>> document["claim"]
     {'parameters': 8, 'lower': 6, 'upper': 6, 'status': 'proved'}
     """
-    net = architecture(spec)
-    proof = prove(net, seed, memory=memory, progress=progress)
+    return certificate_of(prove(architecture(spec), seed, memory=memory, progress=progress))
+
+
+def certificate_of(proof: Proof) -> dict[str, Any]:
+    """A proof as a certificate."""
+    net = proof.spec
     if proof.minor is None or (isinstance(proof.minor, BallMinor) and isinstance(net, Network)):
         raise UnluckyError(
             f"spec {str(net)!r}: {proof.lower.evidence.statement}; nothing to certify"

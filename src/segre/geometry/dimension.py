@@ -97,7 +97,7 @@ def dimension(
         net = asked_for(net, output)
     if method == "estimate":
         return estimate(net, seed=seed, memory=memory)
-    if method == "count" or (method == "auto" and _too_large(net)):
+    if method == "count" or (method == "auto" and too_large(net)):
         return counted(net)
     if method == "closed-form":
         return Finding.from_bounds(net, None, closed_form(_stack(net)), seed=seed)
@@ -110,8 +110,13 @@ def dimension(
         memory=memory,
         progress=progress,
     )
+    return finding_of(proof, seed, balls=method == "balls")
+
+
+def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
+    """What a proof says: its bounds, the symmetries, and why they do not meet if they do not."""
     notes = []
-    if method == "balls" and proof.minor is None:
+    if balls and proof.minor is None:
         notes.append("ball arithmetic does not separate the minor from zero; try another --seed")
     elif proof.lower.value < proof.upper.value:
         notes.append(
@@ -119,7 +124,7 @@ def dimension(
             "kernel at a random point come from no symmetry known to segre"
         )
     return Finding.from_bounds(
-        net,
+        proof.spec,
         proof.lower if proof.minor is not None else None,
         proof.upper,
         symmetries=() if proof.symmetry is None else proof.symmetry.symmetries,
@@ -137,8 +142,8 @@ def _stack(spec: Architecture) -> Network:
     return spec
 
 
-def _too_large(spec: Architecture) -> bool:
-    """Transformers that `auto` counts by formulas."""
+def too_large(spec: Architecture) -> bool:
+    """Whether it is a transformer that `auto` counts by formulas."""
     return isinstance(spec, Transformer) and (
         spec.parameters > _LARGEST_AUTO or spec.t > _LONGEST_AUTO
     )

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-# How a part of a report is known. A bound that is proved on one side only is `bounded`.
-Status = Literal["proved", "exact", "bounded", "measured", "estimated", "not run"]
+from segre.analysis.part import Status
+
 Cell = str | int | float | bool | None
 
 

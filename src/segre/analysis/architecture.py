@@ -1,0 +1,207 @@
+"""What is it? The design choices in words, and where the parameters are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from segre.analysis.part import Answer
+from segre.analysis.workbench import Workbench
+from segre.network import slots
+from segre.spec import Architecture, Network
+from segre.transformer.spec import Transformer
+from segre.transformer.tensors import part_shapes, parts
+
+Choice = tuple[str, str | int, str]  # a name, its value, a remark
+
+_MLP = {
+    "gelu": "GELU",
+    "gelu-tanh": "GELU (tanh)",
+    "silu": "SiLU",
+    "relu": "ReLU",
+    "relu2": "squared ReLU",
+    "swiglu": "SwiGLU",
+    "geglu": "GeGLU",
+    "geglu-tanh": "GeGLU (tanh)",
+    "reglu": "ReGLU",
+    "bilinear": "bilinear",
+}
+_NORMS = {"rms": "RMSNorm", "layer": "LayerNorm"}
+_PLACES = {
+    "pre": "before attention and MLP",
+    "post": "after the skips",
+    "sandwich": "on both sides of attention and MLP",
+}
+_OUTPUTS = {
+    "hidden": "hidden states",
+    "logits": "logits",
+    "softmax": "a distribution over the vocabulary",
+}
+
+
+def what_it_is(bench: Workbench) -> Answer:
+    """The architecture as a list of choices, and its parameters by piece."""
+    spec = bench.target.spec
+    pieces = parameters_by_piece(spec)
+    largest = max(pieces, key=lambda name: pieces[name])
+    lead = (
+        f"{_described(spec)}. It has {spec.parameters:,} parameters, "
+        f"{pieces[largest] / spec.parameters:.0%} of them in {largest}."
+    )
+    return Answer(
+        status="exact",
+        lead=lead,
+        how="Read from the spec or the config; parameters are counted from the shapes of tensors.",
+        command=f"segre dim {bench.target.argument} --json",
+        data={
+            "spec": str(spec),
+            "digest": spec.digest,
+            "parameters": spec.parameters,
+            "choices": [list(choice) for choice in choices(spec)],
+            "pieces": pieces,
+        },
+    )
+
+
+def _described(spec: Architecture) -> str:
+    if isinstance(spec, Network):
+        heads = max(layer.attention.heads for layer in spec.layers)
+        of_heads = f" of {heads} heads" if heads > 1 else ""
+        layers = _counted(spec.depth, "layer")
+        return f"A stack of {layers} of {spec.score} attention{of_heads} on {spec.t} tokens"
+    assert isinstance(spec, Transformer)
+    kind = "A transformer" if not spec.discrete else "A language model"
+    if spec.discrete and spec.output == "hidden":
+        kind = "An encoder" if not spec.causal else "A language model without its head"
+    return (
+        f"{kind} with {_counted(spec.layers, 'layer')}, width {spec.d:,} and "
+        f"{_counted(spec.heads, 'head')}"
+    )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def choices(spec: Architecture) -> Iterator[Choice]:
+    """The design choices, a line each."""
+    if isinstance(spec, Network):
+        yield from _of_stack(spec)
+    else:
+        assert isinstance(spec, Transformer)
+        yield from _of_transformer(spec)
+
+
+def _of_stack(spec: Network) -> Iterator[Choice]:
+    remark = {"lightning": "scores as they are, a polynomial", "softmax": "normed over keys"}
+    yield "attention", spec.score, remark[spec.score]
+    yield "layers", spec.depth, "no skips, norms or MLPs"
+    yield "widths", " to ".join(str(width) for width in spec.widths), ""
+    heads = [layer.attention for layer in spec.layers]
+    yield "heads", _listed([head.heads for head in heads]), "of a layer"
+    yield "head rank a", _listed([head.a for head in heads]), "of queries and keys"
+    yield "tokens", spec.t, ""
+
+
+def _listed(numbers: list[int]) -> str | int:
+    return numbers[0] if len(set(numbers)) == 1 else ", ".join(map(str, numbers))
+
+
+def _of_transformer(spec: Transformer) -> Iterator[Choice]:
+    yield "layers", spec.layers, "all with the same weights" if spec.share else ""
+    yield "width", spec.d, "of the residual stream" if spec.residual else "no skips"
+    yield "heads", spec.heads, _head_sizes(spec)
+    if spec.group > 1:
+        yield "key-value heads", spec.kv, f"each shared by {spec.group} query heads"
+    if spec.latent:
+        queries = f", of queries {spec.qrank}" if spec.qrank else ""
+        yield "latent attention", spec.kvrank, f"rank of keys and values{queries}"
+    yield "attention", spec.attn, "causal" if spec.causal else "every token sees all"
+    if spec.qknorm:
+        yield "norms of queries and keys", "yes", "RMSNorm, per head"
+    if spec.mlp == "none":
+        yield "MLP", "none", ""
+    elif spec.experts:
+        remark = f"{spec.active} active, {spec.eff:,} units each; {spec.shared:,} units shared"
+        yield "experts", spec.experts, remark
+    else:
+        yield "MLP", _MLP[spec.mlp], f"{spec.ff:,} hidden units"
+    if spec.norm == "none":
+        yield "norms", "none", ""
+    else:
+        yield "norms", _NORMS[spec.norm], f"{_PLACES[spec.place]}, eps {float(spec.eps):g}"
+    yield "positions", *_positions(spec)
+    biases = {"none": "none", "qkv": "queries, keys and values", "all": "everywhere"}
+    yield "biases", biases[spec.bias], ""
+    if spec.discrete:
+        tied = "one table for input and output" if spec.tied else "input and output apart"
+        yield "vocabulary", spec.vocab, tied if spec.output != "hidden" else "no output head"
+    yield "output", _OUTPUTS[spec.output], "and a pooled first token" if spec.pooler else ""
+    yield "tokens", spec.t, "of an input, at most" if spec.discrete else "of an input"
+
+
+def _head_sizes(spec: Transformer) -> str:
+    if spec.head == spec.dv:
+        return f"of {spec.head} dimensions"
+    return f"of {spec.head} dimensions, values of {spec.dv}"
+
+
+def _positions(spec: Transformer) -> tuple[str, str]:
+    if spec.pos == "rope":
+        turned = "" if spec.turned == spec.head else f"{spec.turned} dimensions of a head, "
+        return "rotary", f"{turned}base {spec.base:,}"
+    if spec.pos == "learned":
+        return "learned", f"a table of {spec.positions or spec.t:,}"
+    return "none", ""
+
+
+def parameters_by_piece(spec: Architecture) -> dict[str, int]:
+    """How many parameters each kind of tensor has; those that are none are left out.
+
+    >>> from segre.families import architecture
+    >>> parameters_by_piece(architecture("llama/d=4/heads=2/ff=3/vocab=11/t=3"))
+    {'embeddings': 44, 'queries and keys': 32, 'values and outputs': 32, 'MLP': 36,
+     'norms': 12, 'unembedding': 44}
+    """
+    found = dict.fromkeys(_PIECES, 0)
+    for part, name, size in _sizes(spec):
+        found[_piece(part, name)] += size
+    return {name: size for name, size in found.items() if size}
+
+
+_PIECES = (
+    "embeddings",
+    "queries and keys",
+    "values and outputs",
+    "MLP",
+    "norms",
+    "biases",
+    "unembedding",
+)
+
+
+def _piece(part: str, name: str) -> str:
+    if "norm" in name or name.startswith("post"):
+        return "norms"
+    if part == "embed":
+        return "embeddings"
+    if part == "head":
+        return "unembedding"
+    if name.startswith("b_"):
+        return "biases"
+    if name in ("W_Q", "W_K", "A_Q", "A_K", "R_Q", "R_K"):
+        return "queries and keys"
+    return "values and outputs" if name in ("W_V", "W_O") else "MLP"
+
+
+def _sizes(spec: Architecture) -> Iterator[tuple[str, str, int]]:
+    """(part, tensor, size) of all tensors."""
+    if isinstance(spec, Network):
+        for layer in spec.layers:
+            for slot in slots(layer):
+                yield "layer", slot.name, slot.size
+        return
+    assert isinstance(spec, Transformer)
+    for part in parts(spec):
+        for name, shape in part_shapes(spec, part).items():
+            yield part, name, prod(shape)

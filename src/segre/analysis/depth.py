@@ -1,0 +1,132 @@
+"""Do tokens become alike with depth, as it is and with parts removed?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from segre.analysis.part import Answer, Status
+from segre.analysis.workbench import Workbench
+from segre.collapse.curves import curves
+from segre.collapse.models import Loaded, load
+from segre.collapse.sources import source
+from segre.collapse.study import study, study_advice
+from segre.collapse.surgery import ALL
+from segre.collapse.verdict import advice
+from segre.errors import SegreError, SpecError, TooLargeError
+from segre.families import FAMILIES
+from segre.spec import Network
+from segre.transformer.spec import Transformer
+
+NARROW = 8, 32  # heads, and their dimensions, of what is run instead of models that are too large
+WORDS = 1_000  # vocabulary of what has none
+
+
+def how_depth_acts(bench: Workbench) -> Answer:
+    """Relative residuals by layer: of a stack past the smallest float, of a model by variant."""
+    spec = bench.target.spec
+    if isinstance(spec, Network) or spec_has_study(spec):
+        return _of_stack(bench)
+    return _of_model(bench)
+
+
+def spec_has_study(spec: Any) -> bool:
+    """Whether it is a transformer without norms, which needs no library of models."""
+    return isinstance(spec, Transformer) and not spec.discrete and spec.norm == "none"
+
+
+def _of_stack(bench: Workbench) -> Answer:
+    found = study(bench.target.spec, bench.seed, bench.inputs)
+    options = bench.options(inputs=bench.inputs, seed=bench.seed)
+    first, *rest = study_advice(found)
+    return Answer(
+        status="measured",
+        lead=first,
+        how=f"Random normal weights of variance 1/width and {bench.inputs} inputs of random "
+        f"tokens (seed {bench.seed}); mean and residual are carried apart, so that numbers go on "
+        "below the smallest float.",
+        command=f"segre collapse {_inline(bench)}{options}",
+        data={"kind": "stack", **found.document()},
+        notes=tuple(rest),
+    )
+
+
+def _inline(bench: Workbench) -> str:
+    """`segre collapse` reads stacks as inline specs."""
+    return bench.target.argument if "=" in bench.target.text else str(bench.target.spec)
+
+
+def _of_model(bench: Workbench) -> Answer:
+    name, loaded, said, narrowed = _runnable(bench)
+    tokens = bench.tokens(loaded, bench.inputs, bench.length)
+    found = curves(loaded, tokens, ALL, progress=bench.progress)
+    basis, first, *rest = advice(found)
+    options = bench.options(inputs=bench.inputs, length=tokens.length, seed=bench.seed)
+    if bench.text is not None and loaded.folder is not None:
+        options += f" --text {bench.text}"
+    status: Status = "estimated" if narrowed else "measured"
+    return Answer(
+        status=status,
+        lead=f"{first[:-1]} (estimated on a narrower one)." if narrowed else first,
+        how=f"{said}{basis}",
+        command=f"segre collapse {name}{options}",
+        data={"kind": "model", "run": name, "narrowed": narrowed, **found.document()},
+        notes=tuple(rest),
+    )
+
+
+def _runnable(bench: Workbench) -> tuple[str, Loaded, str, bool]:
+    """A model to run: itself, with a vocabulary if it has none, or a narrow one of its design.
+
+    Its name, the model, what is to be said of it, and whether it is narrower than what was given.
+    """
+    target, spec = bench.target, bench.target.spec
+    assert isinstance(spec, Transformer)
+    if not spec.discrete:
+        worded = f"{target.text}/vocab={WORDS}"
+        source(worded)  # says what is wrong with specs that the library has no model for
+        said = f"Run with a vocabulary of {WORDS:,} random tokens, as the spec has none. "
+        return worded, load(worded, bench.seed, memory=bench.memory), said, False
+    try:
+        return target.argument, bench.loaded, "", False
+    except TooLargeError as error:
+        narrow = narrow_model(spec, _family(bench))
+        try:
+            loaded = load(narrow, bench.seed, memory=bench.memory)
+        except SegreError:
+            raise error from None
+        said = (
+            f"Too large to run ({spec.parameters:,} parameters): instead, a model of the same "
+            f"design and depth with width {loaded.width} instead of {spec.d:,}. "
+        )
+        return narrow, loaded, said, True
+
+
+def _family(bench: Workbench) -> str:
+    return str(source(bench.target.text).config["model_type"])
+
+
+def narrow_model(spec: Transformer, family: str) -> str:
+    """The inline spec of a narrow model: the same depth, grouping and shape of the MLP.
+
+    >>> from segre.families import architecture
+    >>> narrow_model(architecture("llama-3-8b"), "llama")
+    'llama/d=256/layers=32/heads=8/kv=2/ff=896/eps=1e-05/base=500000/vocab=1000/t=64'
+    """
+    if family not in FAMILIES:
+        raise SpecError(f"model of family {family}: there is no inline spec for it")
+    most, head = NARROW
+    heads = max(spec.group, most // spec.group * spec.group)
+    rotary = spec.pos == "rope"
+    keys: dict[str, Any] = {
+        "d": heads * head,
+        "layers": spec.layers,
+        "heads": heads,
+        "kv": heads // spec.group,
+        "ff": round(spec.ff * heads * head / spec.d),
+        "eps": f"{float(spec.eps):g}",
+        "base": spec.base if rotary else 0,
+        "vocab": WORDS,
+        "tied": "true" if spec.tied and rotary else 0,
+        "t": 64,
+    }
+    return "/".join([family, *(f"{key}={value}" for key, value in keys.items() if value)])

@@ -1,0 +1,54 @@
+"""One part of an analysis: a question, its answer, and how it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+# A dimension proved on one side only, or whose bounds do not meet, is `bounded`.
+Status = Literal["proved", "exact", "bounded", "measured", "estimated", "not run"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a question finds: the answer in a sentence or two, how it is known, and its data."""
+
+    status: Status
+    lead: str
+    how: str
+    command: str  # what answers this question alone
+    data: Mapping[str, Any]
+    notes: tuple[str, ...] = ()  # sentences: what else is to be said
+
+
+@dataclass(frozen=True)
+class Part:
+    """A question with its answer, or the reason why there is none."""
+
+    key: str
+    title: str
+    status: Status
+    lead: str = ""
+    how: str = ""
+    command: str = ""
+    notes: tuple[str, ...] = ()
+    data: Mapping[str, Any] | None = None
+    reason: str = ""  # why it did not run
+    failed: bool = False  # it did not run for a reason that segre did not foresee
+    seconds: float = 0.0
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "key": self.key,
+            "title": self.title,
+            "status": self.status,
+            "lead": self.lead,
+            "how": self.how,
+            "command": self.command,
+            "notes": list(self.notes),
+            "data": None if self.data is None else dict(self.data),
+            "reason": self.reason or None,
+            "seconds": round(self.seconds, 3),
+        }

@@ -1,0 +1,103 @@
+"""Can it be checked? A certificate of the architecture, or of small ones of the same design."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from segre.analysis.part import Answer
+from segre.analysis.workbench import Workbench
+from segre.certificate import certificate_of, certify
+from segre.errors import SegreError, UnsupportedError
+from segre.families.instances import small_instance
+from segre.geometry.dimension import too_large
+from segre.referee import Verdict, verify
+from segre.spec import Architecture
+from segre.transformer.spec import Transformer
+
+
+def what_is_proved(bench: Workbench) -> Answer:
+    """A certificate, made and then checked by the referee."""
+    spec = bench.target.spec
+    if not too_large(spec):
+        certificate = certificate_of(bench.proof)
+        return _of_itself(bench, certificate, verify(certificate, progress=bench.progress))
+    assert isinstance(spec, Transformer)
+    return _of_small_ones(bench, spec)
+
+
+def _of_itself(bench: Workbench, certificate: dict[str, Any], verdict: Verdict) -> Answer:
+    _require_valid(bench.target.spec, verdict)
+    claim = certificate["claim"]
+    options = bench.options(seed=bench.seed, memory=bench.memory)
+    said = (
+        f"dimension {claim['upper']:,}"
+        if claim["status"] == "proved"
+        else f"{claim['lower']:,} <= dimension <= {claim['upper']:,}"
+    )
+    return Answer(
+        status="proved",
+        lead=f"A certificate says {said} of {claim['parameters']:,} parameters. It was made, then "
+        "checked by code that shares no arithmetic with the prover: it is valid.",
+        how="The certificate names a point, a minor of the Jacobian there and the symmetries; the "
+        "referee recomputes all of it.",
+        command=f"segre certify {bench.target.argument} -o certificate.json{options}"
+        " && segre verify certificate.json",
+        data={
+            "of": "itself",
+            "instances": [_instance(bench.target.spec, claim, verdict)],
+            "certificates": [certificate],
+        },
+    )
+
+
+def _of_small_ones(bench: Workbench, spec: Transformer) -> Answer:
+    """The design's small instance with one layer, and with two."""
+    first = small_instance(spec)
+    instances, certificates, refused = [], [], []
+    small_ones = (first,) if first.layers > 1 else (first, replace(first, layers=2))
+    for small in small_ones:
+        try:
+            certificate = certify(small, bench.seed, progress=bench.progress)
+        except SegreError as error:
+            refused.append(str(error))
+            continue
+        verdict = verify(certificate, progress=bench.progress)
+        _require_valid(small, verdict)
+        instances.append(_instance(small, certificate["claim"], verdict))
+        certificates.append(certificate)
+    if not instances:
+        raise UnsupportedError("; ".join(refused))
+    met = sum(one["status"] == "proved" for one in instances)
+    lead = (
+        f"Of this size nothing is certified. Small networks of the same design are: {met} of "
+        f"{len(instances)} with bounds that meet, so that no symmetry is missing there. Their "
+        "certificates were checked by code that shares no arithmetic with the prover."
+    )
+    return Answer(
+        status="proved" if met == len(instances) else "bounded",
+        lead=lead,
+        how="Every design choice is kept, sizes are near the smallest at which all of them can be "
+        "seen. That the same formulas count the large model is not proved by this.",
+        command=f"segre certify {instances[0]['spec']} -o certificate.json"
+        " && segre verify certificate.json",
+        data={"of": "small instances", "instances": instances, "certificates": certificates},
+        notes=tuple(refused),
+    )
+
+
+def _instance(spec: Architecture, claim: dict[str, Any], verdict: Verdict) -> dict[str, Any]:
+    return {
+        "spec": str(spec),
+        **{key: claim[key] for key in ("parameters", "lower", "upper", "status")},
+        "valid": verdict.valid,
+        "checks": list(verdict.checks),
+    }
+
+
+def _require_valid(spec: Architecture, verdict: Verdict) -> None:
+    if not verdict.valid:
+        raise AssertionError(
+            f"{spec}: the referee rejects segre's own certificate ({verdict.reason}); "
+            "this is a bug in segre, please report it"
+        )

@@ -1,0 +1,139 @@
+"""All questions about a target, one after the other; what cannot be answered says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from segre import __version__
+from segre.analysis.architecture import what_it_is
+from segre.analysis.depth import how_depth_acts
+from segre.analysis.heads import what_heads_do
+from segre.analysis.part import Answer, Part
+from segre.analysis.paths import which_paths_carry
+from segre.analysis.proof import what_is_proved
+from segre.analysis.redundancy import what_is_redundant
+from segre.analysis.size import how_large
+from segre.analysis.target import Target
+from segre.analysis.weights import what_weights_are_like
+from segre.analysis.workbench import Workbench
+from segre.errors import CheckpointError, SegreError, SpecError
+from segre.geometry.memory import DEFAULT_LIMIT
+from segre.geometry.progress import Progress, quiet
+from segre.values import quote
+
+_ASKS_FOR = {"heads": "segre weights info DIR", "weights": "segre weights info DIR"}
+QUESTIONS: dict[str, tuple[str, Callable[[Workbench], Answer]]] = {
+    "what": ("What it is", what_it_is),
+    "dimension": ("Dimensions of function", how_large),
+    "redundancy": ("What is redundant, and why", what_is_redundant),
+    "proof": ("Proof", what_is_proved),
+    "depth": ("Rank against depth", how_depth_acts),
+    "heads": ("Heads", what_heads_do),
+    "paths": ("Paths", which_paths_carry),
+    "weights": ("Strata and conditioning", what_weights_are_like),
+}
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The answers about one target."""
+
+    target: Target
+    seed: int
+    parts: tuple[Part, ...]
+
+    def __getitem__(self, key: str) -> Part:
+        return next(part for part in self.parts if part.key == key)
+
+    def __contains__(self, key: object) -> bool:
+        return any(part.key == key for part in self.parts)
+
+    @property
+    def failed(self) -> tuple[Part, ...]:
+        """The parts that did not run for a reason that segre did not foresee."""
+        return tuple(part for part in self.parts if part.failed)
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "format": "segre-analysis",
+            "version": 1,
+            "segre": __version__,
+            "target": self.target.text,
+            "name": self.target.name,
+            "spec": str(self.target.spec),
+            "digest": self.target.spec.digest,
+            "parameters": self.target.spec.parameters,
+            "weights": self.target.weights is not None,
+            "seed": self.seed,
+            "parts": [part.document() for part in self.parts],
+        }
+
+
+def analyze(
+    target: str | Path,
+    *,
+    only: Collection[str] = (),
+    seed: int = 0,
+    inputs: int = 4,
+    length: int = 64,
+    text: str | Path | None = None,
+    memory: int = DEFAULT_LIMIT,
+    progress: Progress = quiet,
+) -> Analysis:
+    """Everything that can be said of a model or a design; `only` names the parts to answer.
+
+    A target that cannot be read, or whose weights cannot, is an error. A part that cannot run says
+    why, and the others still come.
+
+    >>> found = analyze("softmax/d=3,3,3/a=1/t=3", only=["dimension", "heads"])
+    >>> found["dimension"].lead
+    '11 dimensions of function from 24 parameters: 11 (45.833 %) are redundant. ...'
+    >>> found["heads"].status, found["heads"].reason
+    ('not run', 'needs weights, and none were given; give a model directory')
+    """
+    chosen = _chosen(only)
+    bench = Workbench(
+        Target.read(str(target)),
+        seed=seed,
+        inputs=inputs,
+        length=length,
+        text=None if text is None else Path(text),
+        memory=memory,
+        progress=progress,
+    )
+    return Analysis(bench.target, seed, tuple(_part(bench, key) for key in chosen))
+
+
+def _chosen(only: Collection[str]) -> list[str]:
+    for key in only:
+        if key not in QUESTIONS:
+            raise SpecError(f"part {quote(key)}: not known; allowed: {', '.join(QUESTIONS)}")
+    return [key for key in QUESTIONS if key in only or not only]
+
+
+def _part(bench: Workbench, key: str) -> Part:
+    title, question = QUESTIONS[key]
+    bench.progress(title.lower(), 0, 1)
+    began = perf_counter()
+    try:
+        answer = question(bench)
+    except CheckpointError:  # bad input, not a part that cannot run
+        raise
+    except Exception as error:  # the rest still comes
+        foreseen = isinstance(error, SegreError)
+        bug = f"{type(error).__name__}: {error}; this is a bug in segre, please report it"
+        return Part(
+            key,
+            title,
+            "not run",
+            command=_ASKS_FOR.get(key, ""),
+            reason=str(error) if foreseen else bug,
+            failed=not foreseen,
+            seconds=perf_counter() - began,
+        )
+    return Part(key, title, **vars(answer), seconds=perf_counter() - began)

@@ -1,0 +1,65 @@
+"""How many dimensions of function does it have, and how is that known?"""
+
+from __future__ import annotations
+
+from segre.analysis.part import Answer
+from segre.analysis.workbench import Workbench
+from segre.finding import Finding
+from segre.geometry.dimension import finding_of, too_large
+from segre.geometry.redundancy import counted
+
+
+def dimension_of(bench: Workbench) -> Finding:
+    """What `segre dim` finds."""
+    if too_large(bench.target.spec):
+        return counted(bench.target.spec)
+    return finding_of(bench.proof, bench.seed)
+
+
+def how_large(bench: Workbench) -> Answer:
+    """The dimension, between bounds that hold."""
+    found = dimension_of(bench)
+    options = bench.options(seed=bench.seed, memory=bench.memory)
+    return Answer(
+        status="proved" if found.status == "proved" else "bounded",
+        lead=_lead(found),
+        how=_how(found),
+        command=f"segre dim {bench.target.argument}{options}",
+        data=found.document(),
+        notes=tuple(_sentence(note) for note in found.notes),
+    )
+
+
+def _lead(found: Finding) -> str:
+    share = f"{found.fiber_dimension / found.parameters:.3%}".replace("%", " %")
+    if found.status == "proved":
+        return (
+            f"{found.value:,} dimensions of function from {found.parameters:,} parameters: "
+            f"{found.fiber_dimension:,} ({share}) are redundant. Both bounds are proved, and meet."
+        )
+    if found.lower is not None and found.upper is not None:
+        return (
+            f"Between {found.lower:,} and {found.upper:,} dimensions of function from "
+            f"{found.parameters:,} parameters. Both bounds are proved; they do not meet."
+        )
+    if found.upper is not None:
+        return (
+            f"At most {found.upper:,} dimensions of function from {found.parameters:,} "
+            f"parameters: at least {found.fiber_dimension:,} ({share}) are redundant."
+        )
+    return f"At least {found.lower:,} dimensions of function."
+
+
+def _how(found: Finding) -> str:
+    said = []
+    if found.lower_evidence is not None:
+        said.append(f"From below: {found.lower_evidence.statement}.")
+    if found.upper_evidence is not None:
+        said.append(f"From above: {found.upper_evidence.statement}.")
+    if found.lower_evidence is None:
+        said.append("The lower bound is not computed at this size.")
+    return " ".join(said)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."

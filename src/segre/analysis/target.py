@@ -1,0 +1,74 @@
+"""What is to be analysed: an architecture, and its weights if there are any.
+
+>>> target = Target.read("llama-3-8b")
+>>> target.weights, f"{target.spec.parameters:,}"
+(None, '8,030,261,248')
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from segre.checkpoint.model import Model
+from segre.checkpoint.store import PICKLES
+from segre.errors import SpecError, UnsupportedError
+from segre.families import PRESETS, architecture
+from segre.spec import Network
+from segre.transformer.spec import Transformer
+from segre.values import quote
+
+_WEIGHTS = (".safetensors", ".safetensors.index.json", ".gguf", *PICKLES)
+
+
+@dataclass(frozen=True)
+class Target:
+    """An architecture by the text that a user gave for it; with weights, if they can be read."""
+
+    text: str
+    spec: Network | Transformer
+    weights: Path | None = None  # the model directory
+    unread: str = ""  # why there are no weights, if some were given
+
+    @classmethod
+    def read(cls, text: str) -> Target:
+        """The target that is meant: whatever `segre dim` takes, or a model directory with weights.
+
+        What is in a directory is checked here: files that cannot be read are an error.
+        """
+        path = Path(text)
+        if path.suffix == ".gguf":
+            raise SpecError(
+                f"target {quote(text)}: a GGUF file; make a model directory of it first: "
+                f"segre weights convert {shlex.quote(text)} -o model"
+            )
+        spec = architecture(text)
+        if text in PRESETS or not _has_weights(path):
+            return cls(text, spec)
+        try:
+            with Model.open(path):
+                return cls(text, spec, weights=path)
+        except UnsupportedError as error:
+            return cls(text, spec, unread=str(error))
+
+    @property
+    def name(self) -> str:
+        """What to call it: a directory by its own name and the one above."""
+        path = Path(self.text)
+        if self.weights is None and not self.unread and path.name != "config.json":
+            return self.text
+        return "/".join(path.resolve().parts[-2:])
+
+    @property
+    def argument(self) -> str:
+        """As an argument of a command."""
+        return shlex.quote(self.text)
+
+
+def _has_weights(path: Path) -> bool:
+    try:
+        return path.is_dir() and any(name.endswith(_WEIGHTS) for name in os.listdir(path))  # noqa: PTH208 (names are wanted)
+    except OSError:  # a name too long, a directory closed to us
+        return False

@@ -1,0 +1,82 @@
+"""What several questions need, computed once: the proof, the weights, the running model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from segre.analysis.target import Target
+from segre.checkpoint.commands import info
+from segre.checkpoint.info import Info
+from segre.collapse.inputs import random_tokens, read_text
+from segre.collapse.models import Loaded, load
+from segre.collapse.recorder import record
+from segre.collapse.stack import Pass
+from segre.collapse.surgery import FULL
+from segre.errors import UnsupportedError
+from segre.geometry.dimension import Proof, prove
+from segre.geometry.memory import DEFAULT_LIMIT
+from segre.geometry.progress import Progress, quiet
+
+if TYPE_CHECKING:
+    from segre.collapse.inputs import Inputs
+
+RECORDED = 32  # tokens of the pass that is written down
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """A target, how it is asked about, and what has been found so far."""
+
+    target: Target
+    seed: int = 0
+    inputs: int = 4
+    length: int = 64
+    text: Path | None = None
+    memory: int = DEFAULT_LIMIT
+    progress: Progress = field(default=quiet, compare=False)
+
+    @cached_property
+    def proof(self) -> Proof:
+        """The bounds of the architecture itself."""
+        return prove(self.target.spec, self.seed, memory=self.memory, progress=self.progress)
+
+    @cached_property
+    def info(self) -> Info:
+        """What is counted and measured of the weights."""
+        return info(self.require_weights(), self.progress)
+
+    @cached_property
+    def loaded(self) -> Loaded:
+        """The model, to be run; without weights, with random ones."""
+        return load(self.target.text, self.seed, memory=self.memory)
+
+    @cached_property
+    def recorded(self) -> Pass:
+        """One forward pass of the model on tokens, written down."""
+        self.require_weights()
+        tokens = self.tokens(self.loaded, 1, min(self.length, RECORDED))
+        return record(self.loaded, tokens.batches[0][0], FULL, memory=self.memory)
+
+    def tokens(self, loaded: Loaded, count: int, length: int) -> Inputs:
+        """Token sequences for a model: from the text, or random ones."""
+        fits = min(length, loaded.longest or length)
+        if self.text is not None and loaded.folder is not None:
+            return read_text(loaded, self.text, count, fits)
+        return random_tokens(loaded, count, fits, self.seed)
+
+    def require_weights(self) -> Path:
+        """The model directory; without one there is nothing to measure."""
+        if self.target.weights is None:
+            raise UnsupportedError(
+                self.target.unread or "needs weights, and none were given; give a model directory"
+            )
+        return self.target.weights
+
+    def options(self, **given: Any) -> str:
+        """Options of a command, those that are not the usual ones."""
+        usual = {"seed": 0, "memory": DEFAULT_LIMIT}
+        words = [f" --{key} {value}" for key, value in given.items() if value != usual.get(key)]
+        return "".join(words)
