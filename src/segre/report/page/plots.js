@@ -1,0 +1,283 @@
+// The plots of a report: named colours resolved, keys made of buttons, drawn again when the colours
+// or the width change, and for paper.
+(() => {
+  "use strict";
+  const root = document.documentElement;
+  const NARROW = 560; // px; below this a plot is on a phone
+  const PAPER = 660; // px; what A4 and Letter both have room for between their margins
+  const SERIES = 8;
+  const STOPS = 9;
+  const coarse = matchMedia("(pointer: coarse)").matches; // fingers scroll, they do not zoom
+
+  // ---- colours ----------------------------------------------------------------------------
+  // A colour of the style sheet depends on the scheme of the element that wears it, so an element
+  // is asked; with scheme "light" it answers for paper on a dark page too.
+  const probe = document.createElement("span");
+  probe.hidden = true;
+  document.body.append(probe);
+
+  function worn(variable, scheme) {
+    probe.style.colorScheme = scheme;
+    probe.style.color = `var(--${variable})`;
+    return getComputedStyle(probe).color;
+  }
+
+  function sequential(scheme) {
+    return Array.from({ length: STOPS }, (_, n) => [n / (STOPS - 1), worn(`scale-${n}`, scheme)]);
+  }
+
+  const NAMED = /^@(?:([1-8])|(ink|faint|grid))(?:\/(0?\.\d+|[01]))?$/;
+
+  const variable = ([, series, name]) => (series ? `series-${series}` : name);
+
+  function colour(text, scheme) {
+    if (text === "@sequential") return sequential(scheme);
+    const match = NAMED.exec(text);
+    if (!match) return text;
+    const solid = worn(variable(match), scheme);
+    return match[3] ? solid.replace("rgb(", "rgba(").replace(")", `, ${match[3]})`) : solid;
+  }
+
+  // Plotly reads a little HTML in its texts. Links from a hostile name are not wanted; the rest is.
+  const MARKUP = /<(?!\/?(?:br|b|i|sup|sub|extra)\s*\/?>)/g;
+
+  function resolved(value, scheme) {
+    if (typeof value === "string") {
+      return value.startsWith("@") ? colour(value, scheme) : value.replace(MARKUP, "&lt;");
+    }
+    if (Array.isArray(value)) return value.map((item) => resolved(item, scheme));
+    if (value === null || typeof value !== "object") return value;
+    const entries = Object.entries(value);
+    return Object.fromEntries(entries.map(([key, item]) => [key, resolved(item, scheme)]));
+  }
+
+  // ---- what all plots have in common ------------------------------------------------------
+  function house(width, scheme) {
+    const small = width < NARROW;
+    const text = { family: getComputedStyle(document.body).fontFamily, size: small ? 12 : 13 };
+    const axis = {
+      automargin: true,
+      gridcolor: "@grid",
+      linecolor: "@faint",
+      zerolinecolor: "@grid",
+      zerolinewidth: 1,
+      tickcolor: "@grid",
+      tickfont: { color: "@faint", size: text.size - 1 },
+      title: { font: { color: "@ink", size: text.size }, standoff: 10 },
+      fixedrange: coarse,
+      nticks: small ? 5 : undefined,
+    };
+    const bar = {
+      thickness: small ? 8 : 12,
+      outlinewidth: 0,
+      ticks: "",
+      xpad: small ? 4 : 10,
+      tickfont: { color: "@faint", size: text.size - 2 },
+      title: { side: "right", font: { color: "@faint", size: text.size - 1 } },
+    };
+    const map = [{ colorscale: "@sequential", colorbar: bar, xgap: 1, ygap: 1 }];
+    const layout = {
+      font: { ...text, color: "@ink" },
+      colorway: Array.from({ length: SERIES }, (_, n) => `@${n + 1}`),
+      colorscale: { sequential: "@sequential" },
+      coloraxis: { colorscale: "@sequential", colorbar: bar },
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      margin: small ? { l: 40, r: 8, t: 10, b: 36 } : { l: 52, r: 16, t: 12, b: 44 },
+      hoverlabel: { bgcolor: worn("card", scheme), bordercolor: "@grid", font: { ...text, color: "@ink" } },
+      hovermode: "closest",
+      dragmode: coarse ? false : "zoom",
+      modebar: { color: "@faint", activecolor: "@ink", bgcolor: "rgba(0,0,0,0)" },
+      bargap: 0.25,
+      xaxis: axis,
+      yaxis: axis,
+    };
+    return resolved({ layout, data: { heatmap: map, contour: [{ colorbar: bar }] } }, scheme);
+  }
+
+  const hidden = (figure, n) => figure.hidden.has(n);
+
+  function traces(figure, scheme) {
+    return figure.spec.traces.map((trace, n) => ({
+      ...resolved(trace, scheme),
+      visible: hidden(figure, n) ? "legendonly" : trace.visible === false ? false : true,
+    }));
+  }
+
+  function layout(figure, width, scheme) {
+    return {
+      ...resolved(figure.spec.layout, scheme),
+      template: house(width, scheme),
+      width,
+      height: figure.spec.height,
+      showlegend: false,
+      uirevision: "kept", // a zoom outlives a change of colours
+    };
+  }
+
+  function draw(figure, width = figure.plot.clientWidth, scheme = "inherit") {
+    if (!width) return undefined; // in a closed part of the page; drawn when that has a width
+    figure.width = width;
+    const config = {
+      displaylogo: false,
+      doubleClick: "reset",
+      modeBarButtons: [[saver(figure), "resetScale2d"]],
+    };
+    return Plotly.react(figure.plot, traces(figure, scheme), layout(figure, width, scheme), config);
+  }
+
+  // ---- images -----------------------------------------------------------------------------
+  const saver = (figure) => ({
+    name: "image",
+    title: "Save as PNG",
+    icon: Plotly.Icons.camera,
+    click: () => saveImage(figure),
+  });
+
+  // For a paper or a slide: light, titled, with its key inside.
+  function saveImage(figure) {
+    const plain = layout(figure, 900, "light");
+    const drawn = {
+      ...plain,
+      title: { text: resolved(figure.spec.title, "light"), x: 0.02, font: { size: 16 } },
+      margin: { l: 64, r: 24, t: 56, b: 56 },
+      paper_bgcolor: "white",
+      showlegend: figure.keys.length > 0,
+    };
+    const options = { format: "png", scale: 2, width: 900, height: plain.height, filename: figure.spec.name };
+    return Plotly.downloadImage({ data: traces(figure, "light"), layout: drawn }, options);
+  }
+
+  // ---- keys -------------------------------------------------------------------------------
+  // Made here rather than by plotly: they wrap, never cover an axis, and answer to the keyboard.
+  function keysOf({ traces, layout }) {
+    if (layout.showlegend === false) return [];
+    const named = traces
+      .map((trace, n) => ({ trace, n }))
+      .filter(({ trace }) => trace.name && trace.showlegend !== false && trace.visible !== false);
+    const wanted = layout.showlegend || named.some(({ trace }) => trace.showlegend);
+    return named.length > 1 || wanted ? named : [];
+  }
+
+  function ownColour(trace, n) {
+    const candidates = [trace.line?.color, trace.marker?.color, trace.fillcolor];
+    const own = candidates.find((one) => typeof one === "string") ?? `@${(n % SERIES) + 1}`;
+    const match = NAMED.exec(own);
+    return match ? `var(--${variable(match)})` : own;
+  }
+
+  function swatch(trace, n) {
+    const mark = document.createElement("span");
+    const line = trace.type === undefined || trace.type.startsWith("scatter");
+    const points = line && (trace.mode ?? "").includes("markers");
+    const drawn = line && (trace.mode ?? "lines").includes("lines");
+    mark.className = drawn ? "stroke" : points ? "dot" : "area";
+    if (drawn && trace.line?.dash && trace.line.dash !== "solid") mark.classList.add("dashed");
+    mark.style.color = ownColour(trace, n);
+    return mark;
+  }
+
+  const grouped = (figure, trace, n) =>
+    figure.spec.traces
+      .map((other, m) => (m === n || (trace.legendgroup && other.legendgroup === trace.legendgroup) ? m : -1))
+      .filter((m) => m >= 0);
+
+  function toggle(figure, button, members) {
+    const show = button.getAttribute("aria-pressed") !== "true";
+    button.setAttribute("aria-pressed", String(show));
+    for (const n of members) show ? figure.hidden.delete(n) : figure.hidden.add(n);
+    draw(figure);
+  }
+
+  function key(figure, { trace, n }) {
+    const item = document.createElement("li");
+    const button = document.createElement("button");
+    button.type = "button";
+    button.setAttribute("aria-pressed", String(!hidden(figure, n)));
+    button.append(swatch(trace, n), trace.name);
+    button.addEventListener("click", () => toggle(figure, button, grouped(figure, trace, n)));
+    item.append(button);
+    return item;
+  }
+
+  function addKeys(figure) {
+    if (!figure.keys.length) return;
+    const list = document.createElement("ul");
+    list.className = "keys";
+    list.setAttribute("aria-label", `Series of: ${figure.spec.title}`);
+    list.append(...figure.keys.map((entry) => key(figure, entry)));
+    figure.plot.after(list);
+  }
+
+  // ---- all of them ------------------------------------------------------------------------
+  function figureOf(element) {
+    const spec = JSON.parse(element.querySelector(".spec").textContent);
+    const off = spec.traces.flatMap((trace, n) => (trace.visible === "legendonly" ? [n] : []));
+    const plot = element.querySelector(".plot");
+    return { element, plot, spec, hidden: new Set(off), keys: keysOf(spec), width: 0 };
+  }
+
+  // A frame, or a moment where frames do not come, as in a tab that is not looked at.
+  const breath = () =>
+    new Promise((resolve) => {
+      requestAnimationFrame(resolve);
+      setTimeout(resolve, 60);
+    });
+
+  async function drawFirst(figure) {
+    try {
+      addKeys(figure);
+      await draw(figure);
+      return true;
+    } catch (error) {
+      figure.plot.textContent = `This plot could not be drawn (${error.message}); its numbers are below.`;
+      figure.plot.classList.add("failed");
+      console.error(error);
+      return false;
+    }
+  }
+
+  const drawable = (figure) => !figure.plot.classList.contains("failed");
+
+  function watch(figures) {
+    const live = figures.filter(drawable);
+    let printing = false;
+    const again = () => live.forEach((figure) => draw(figure));
+    document.addEventListener("segre:colours", again);
+    const watcher = new ResizeObserver((entries) => {
+      const moved = new Set(entries.map((entry) => entry.target));
+      requestAnimationFrame(() => {
+        for (const figure of live) {
+          const fits = Math.abs(figure.plot.clientWidth - figure.width) < 1;
+          if (!printing && moved.has(figure.plot) && !fits) draw(figure);
+        }
+      });
+    });
+    live.forEach((figure) => watcher.observe(figure.plot));
+    addEventListener("beforeprint", () => {
+      printing = true;
+      live.forEach((figure) => draw(figure, PAPER, "light"));
+    });
+    addEventListener("afterprint", () => {
+      printing = false;
+      again();
+    });
+    for (const figure of live) {
+      const button = figure.element.querySelector("[data-image]");
+      button.addEventListener("click", () => saveImage(figure));
+    }
+  }
+
+  async function start() {
+    const figures = [...document.querySelectorAll("figure.plotted")].map(figureOf);
+    let drawn = 0;
+    for (const figure of figures) {
+      if (await drawFirst(figure)) drawn += 1;
+      await breath(); // so that the page answers between plots
+    }
+    watch(figures);
+    root.dataset.drawn = String(drawn);
+  }
+
+  start();
+})();

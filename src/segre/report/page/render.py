@@ -1,0 +1,171 @@
+"""How does a report become one HTML file that needs nothing else: no network, no other file?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup, escape
+
+from segre.files import whole_file
+from segre.report.page import cells
+from segre.report.page.blocks import Block, Download, Figure, Page, Section, Status, Table
+from segre.report.page.embed import embedded, policy, strict_json
+
+MEANINGS: dict[Status, str] = {
+    "proved": "a certificate or a theorem; both bounds meet",
+    "exact": "computed by formulas or integer arithmetic, nothing rounded",
+    "bounded": "proved on one side, or both bounds do not meet",
+    "measured": "floating-point numbers from these weights or this run",
+    "estimated": "a guess from samples; proves nothing",
+    "not run": "says why",
+}
+TALL = 12  # tables with more rows than this scroll in a box of their own
+
+
+def render(page: Page) -> str:
+    """The page as the text of one HTML file."""
+    head = [_asset("page.js")]
+    foot = [_plotly(), _asset("plots.js")] if _has_figures(page) else []
+    names = _Names()
+    return _template().render(
+        page=page,
+        sections=[_placed(section, names) for section in page.sections],
+        meanings=MEANINGS,
+        policy=policy([*head, *foot]),
+        style=Markup(_asset("style.css")),
+        head_scripts=[Markup(script) for script in head],
+        foot_scripts=[Markup(script) for script in foot],
+        file_name=f"{cells.slug(page.title)}.json",
+        tall=TALL,
+    )
+
+
+def write_page(page: Page, path: str | Path) -> None:
+    """Write the page to a file, whole or not at all."""
+    text = render(page)
+    with whole_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A part of the page with the id it has there; of a figure, also that of its numbers."""
+
+    part: Any
+    id: str
+    kind: str = ""
+    inner: Placed | None = None
+    blocks: tuple[Placed, ...] = ()
+
+
+class _Names:
+    """Gives out ids, each once; those that start with `page-` are the template's own."""
+
+    def __init__(self) -> None:
+        self.given: set[str] = set()
+
+    def __call__(self, text: str, prefix: str = "") -> str:
+        wanted = prefix + cells.slug(text)
+        if wanted[0].isdigit() or wanted.startswith("page-"):
+            wanted = f"part-{wanted}"
+        name, copy = wanted, 1
+        while name in self.given:
+            copy += 1
+            name = f"{wanted}-{copy}"
+        self.given.add(name)
+        return name
+
+
+def _placed(section: Section, names: _Names) -> Placed:
+    own = names(section.key)  # so that #key leads to it
+    blocks = tuple(_placed_block(block, names) for block in section.blocks)
+    return Placed(section, own, "section", blocks=blocks)
+
+
+def _placed_block(block: Block, names: _Names) -> Placed:
+    kind = type(block).__name__.lower()
+    if isinstance(block, Figure):
+        own = names(block.key, "figure-")
+        return Placed(block, own, kind, Placed(block.numbers, names(block.numbers.key, "table-")))
+    if isinstance(block, Table):
+        return Placed(block, names(block.key, "table-"), kind)
+    return Placed(block, "", kind)
+
+
+def _has_figures(page: Page) -> bool:
+    blocks = (block for section in page.sections for block in section.blocks)
+    return any(isinstance(block, Figure) for block in blocks)
+
+
+def _plotly() -> str:
+    from plotly.offline import get_plotlyjs
+
+    # The policy names scripts by the digest of what a browser reads, which has no carriage returns.
+    text: str = get_plotlyjs().replace("\r\n", "\n").replace("\r", "\n")
+    return text
+
+
+def _asset(name: str) -> str:
+    return files("segre.report.page").joinpath(name).read_text(encoding="utf-8")
+
+
+def _template() -> Template:
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {
+        "breakable": _breakable,
+        "sentence": _sentence,
+        "shown": cells.shown,
+        "raw": cells.raw,
+        "duration": cells.duration,
+        "slug": cells.slug,
+        "numeric": _numeric,
+        "saved": _saved,
+        "embedded": lambda value: Markup(embedded(value)),
+        "is_number": cells.is_number,
+    }
+    return environment.from_string(_asset("template.html"))
+
+
+def _breakable(text: str) -> Markup:
+    """A spec, a path or a command that may go on in the next line after / and after a comma."""
+    pieces = re.split(r"(?<=[/,])", text)
+    return Markup("<wbr>").join(escape(piece) for piece in pieces if piece)
+
+
+def _sentence(text: str) -> Markup:
+    """A sentence whose `quoted` parts are code."""
+    parts = re.split(r"`([^`]+)`", text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(_breakable(part)) if n % 2 else escape(part)
+        for n, part in enumerate(parts)
+    )
+
+
+def _numeric(table: Table) -> tuple[bool, ...]:
+    """Which columns hold numbers: as the table says, or else by what is in them."""
+    if table.numeric:
+        return table.numeric
+    return tuple(_all_numbers(table, n) for n in range(len(table.columns)))
+
+
+def _all_numbers(table: Table, column: int) -> bool:
+    present = [row[column] for row in table.rows if row[column] is not None]
+    return bool(present) and all(map(cells.is_number, present))
+
+
+def _saved(download: Download) -> Iterator[str]:
+    """Of a document to save: the file's name, its size, its kind, and what the page keeps of it."""
+    is_text = isinstance(download.document, str) and not download.name.endswith(".json")
+    text = download.document if is_text else strict_json(download.document)
+    yield re.sub(r"[^\w.-]+", "-", download.name).lstrip(".-") or "document"
+    yield cells.size(len(text.encode("utf-8", "replace")))
+    yield "text" if is_text else "json"
+    yield Markup(embedded(download.document))
