@@ -6,17 +6,16 @@ BIN := .venv/bin
 
 demo: .venv/ready
 	@mkdir -p out
-	$(BIN)/segre dim softmax/d=10,10,10/a=2,2/t=3
-	$(BIN)/segre certify softmax/d=10,10,10/a=2,2/t=3 -o out/certificate.json
-	$(BIN)/segre verify out/certificate.json
-	$(BIN)/segre dim llama/d=8/layers=2/heads=4/kv=2/head=2/ff=16/t=3
-	$(BIN)/segre dim --compare gpt2 bert-base-uncased llama-3-8b qwen2-7b deepseek-v3
-	$(BIN)/segre reproduce normalized-dimension -o out/normalized-dimension.png
+	$(BIN)/segre analyze examples/tiny-llama -o out/report.html
 	@echo
-	@echo "The certificate is out/certificate.json, the plot out/normalized-dimension.png."
-	@echo "Next: $(BIN)/segre explain llama-3-8b, and $(BIN)/segre --help"
+	@echo "Open out/report.html in a browser: all that segre finds in examples/tiny-llama, a Llama of"
+	@echo "726 parameters that sorts four digits. Next, try"
+	@echo "  $(BIN)/segre analyze llama-3-8b -o out/llama.html    a model by name, a config.json, a directory"
+	@echo "  $(BIN)/segre dim softmax/d=10,10,10/a=2,2/t=3        one dimension, proved"
+	@echo "  $(BIN)/segre explain llama-3-8b                      which design choice is behind what"
+	@echo "  $(BIN)/segre --help                                  everything else"
 
-test: lint .venv/models
+test: lint .venv/models .venv/browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 lint: .venv/ready
@@ -44,6 +43,11 @@ clean:
 
 .venv/ready: pyproject.toml constraints.txt scripts/setup.sh
 	@scripts/setup.sh
+
+# The tests open reports in a real browser.
+.venv/browser: .venv/ready
+	@scripts/browser.sh
+	@touch .venv/browser
 
 # Two real checkpoints, whose parameters the tests count; without what would be needed to run them.
 .venv/models: .venv/ready

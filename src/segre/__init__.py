@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from segre.analysis.run import Analysis, analyze
     from segre.certificate import certify, write_certificate
     from segre.errors import SegreError
     from segre.families import architecture
@@ -31,12 +32,14 @@ if TYPE_CHECKING:
 
 # Names are loaded when first used, so that `segre --help` does not wait for NumPy.
 _HOMES = {
+    "Analysis": "segre.analysis.run",
     "Finding": "segre.finding",
     "Network": "segre.spec",
     "SegreError": "segre.errors",
     "Transformer": "segre.transformer.spec",
     "Verdict": "segre.referee",
     "Weights": "segre.weights",
+    "analyze": "segre.analysis.run",
     "architecture": "segre.families",
     "canonical": "segre.geometry.fiber",
     "certify": "segre.certificate",
@@ -53,12 +56,14 @@ _HOMES = {
 }
 
 __all__ = [
+    "Analysis",
     "Finding",
     "Network",
     "SegreError",
     "Transformer",
     "Verdict",
     "Weights",
+    "analyze",
     "architecture",
     "canonical",
     "certify",

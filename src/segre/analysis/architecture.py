@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from segre.analysis.part import Answer
+from segre.analysis.part import Answer, percent
 from segre.analysis.workbench import Workbench
 from segre.network import slots
 from segre.spec import Architecture, Network
@@ -46,7 +46,7 @@ def what_it_is(bench: Workbench) -> Answer:
     largest = max(pieces, key=lambda name: pieces[name])
     lead = (
         f"{_described(spec)}. It has {spec.parameters:,} parameters, "
-        f"{pieces[largest] / spec.parameters:.0%} of them in {largest}."
+        f"{percent(pieces[largest], spec.parameters)} of them in {largest}."
     )
     return Answer(
         status="exact",

@@ -10,6 +10,15 @@ from typing import Any, Literal
 Status = Literal["proved", "exact", "bounded", "measured", "estimated", "not run"]
 
 
+def percent(part: float, whole: float, digits: int = 0) -> str:
+    """A share in percent.
+
+    >>> percent(1, 3), percent(1, 3, 2)
+    ('33 %', '33.33 %')
+    """
+    return f"{100 * part / whole:.{digits}f} %"
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a question finds: the answer in a sentence or two, how it is known, and its data."""

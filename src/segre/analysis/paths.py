@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from segre.analysis.part import Answer
+from segre.analysis.part import Answer, percent
 from segre.analysis.workbench import Workbench
 from segre.collapse.paths import head_sums, path_sums
 from segre.collapse.residual import norm, relative_residual
@@ -33,7 +33,7 @@ def _counted(bench: Workbench, reason: str = "") -> Answer:
     total = sum(counts)
     lead = (
         f"{_large(total)} paths go through the heads and skips of its layers; "
-        f"{shares[longest]:.0%} of them have length {longest}."
+        f"{percent(shares[longest], 1)} of them have length {longest}."
     )
     return Answer(
         status="exact",

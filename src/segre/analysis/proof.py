@@ -70,9 +70,9 @@ def _of_small_ones(bench: Workbench, spec: Transformer) -> Answer:
         raise UnsupportedError("; ".join(refused))
     met = sum(one["status"] == "proved" for one in instances)
     lead = (
-        f"Of this size nothing is certified. Small networks of the same design are: {met} of "
-        f"{len(instances)} with bounds that meet, so that no symmetry is missing there. Their "
-        "certificates were checked by code that shares no arithmetic with the prover."
+        f"{met} of {len(instances)} small networks of the same design have bounds that meet: no "
+        "symmetry is missing there. Their certificates were checked by code that shares no "
+        "arithmetic with the prover. At its own size it is not certified."
     )
     return Answer(
         status="proved" if met == len(instances) else "bounded",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segre.analysis.part import Answer
+from segre.analysis.part import Answer, percent
 from segre.analysis.size import dimension_of
 from segre.analysis.workbench import Workbench
 from segre.errors import UnsupportedError
@@ -74,7 +74,7 @@ def _lead(found: Finding, symmetries: tuple[Symmetry, ...]) -> str:
     for symmetry in symmetries:
         named[symmetry.name] = named.get(symmetry.name, 0) + symmetry.dimension
     largest = max(named, key=lambda name: named[name])
-    share = f"{total / found.parameters:.3%}".replace("%", " %")
+    share = percent(total, found.parameters, 3)
     return (
         f"{least}{total:,} of {found.parameters:,} parameters ({share}) can change without any "
         f"input noticing. The largest piece, {named[largest]:,}: {largest}."

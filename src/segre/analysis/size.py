@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segre.analysis.part import Answer
+from segre.analysis.part import Answer, percent
 from segre.analysis.workbench import Workbench
 from segre.finding import Finding
 from segre.geometry.dimension import finding_of, too_large
@@ -31,7 +31,7 @@ def how_large(bench: Workbench) -> Answer:
 
 
 def _lead(found: Finding) -> str:
-    share = f"{found.fiber_dimension / found.parameters:.3%}".replace("%", " %")
+    share = percent(found.fiber_dimension, found.parameters, 3)
     if found.status == "proved":
         return (
             f"{found.value:,} dimensions of function from {found.parameters:,} parameters: "
@@ -51,14 +51,15 @@ def _lead(found: Finding) -> str:
 
 
 def _how(found: Finding) -> str:
-    said = []
-    if found.lower_evidence is not None:
-        said.append(f"From below: {found.lower_evidence.statement}.")
-    if found.upper_evidence is not None:
-        said.append(f"From above: {found.upper_evidence.statement}.")
-    if found.lower_evidence is None:
-        said.append("The lower bound is not computed at this size.")
-    return " ".join(said)
+    if found.lower is None:
+        return (
+            "From above, by the symmetries of the design, which are counted by formulas at any "
+            "size. A bound from below is not computed at this size."
+        )
+    return (
+        "From below by a minor of the Jacobian that is not zero, from above by parameters minus "
+        "symmetries, or by a formula; the certificate has both."
+    )
 
 
 def _sentence(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from segre import __version__
-from segre.cli import checkpoints, collapse, dimensions, fibers, pictures, sweeps
+from segre.cli import analysis, checkpoints, collapse, dimensions, fibers, pictures, sweeps
 
 app = typer.Typer(
     name="segre",
@@ -58,7 +58,7 @@ def options(
     """Options of segre itself."""
 
 
-for room in (dimensions, fibers, collapse):
+for room in (analysis, dimensions, fibers, collapse):
     for command, epilog in room.COMMANDS:
         app.command(epilog=epilog)(command)
 for name, help_text, group in (*checkpoints.GROUPS, *sweeps.GROUPS, *pictures.GROUPS):

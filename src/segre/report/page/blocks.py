@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from segre.analysis.part import Status
+from segre.analysis.part import Status as Status
 
 Cell = str | int | float | bool | None
 
@@ -28,6 +28,14 @@ class Prose:
     """Sentences, a paragraph each."""
 
     paragraphs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list, a line each, under a few words."""
+
+    title: str
+    items: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ class Download:
     document: Any
 
 
-Block = Facts | Prose | Table | Figure | Download
+Block = Facts | Prose | Items | Table | Figure | Download
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,98 @@
+"""The command that asks everything: analyze."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from segre.cli.options import AsJson, Memory, Quiet, Seed, memory_bytes, print_json
+
+REPORT = Path("report.html")
+
+
+def analyze(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="A model directory, a config.json, a name such as llama-3-8b, an inline spec such "
+            "as llama/d=8/heads=2/ff=16/t=3, or a .toml or .json file.",
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE.html",
+            help="The report; report.html unless said, and none with --json unless said.",
+        ),
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PARTS",
+            help="Only these parts: what, dimension, redundancy, proof, depth, heads, paths, "
+            "weights; commas between them.",
+        ),
+    ] = None,
+    inputs: Annotated[int, typer.Option(help="Inputs on which depth is measured.", min=1)] = 4,
+    length: Annotated[int, typer.Option(help="Tokens of an input, at most.", min=2)] = 64,
+    text: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Inputs from a text, by the tokenizer.")
+    ] = None,
+    seed: Seed = 0,
+    memory: Memory = "8G",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Everything segre can say of a model or a design, as one report."""
+    from datetime import date
+
+    from segre.analysis.run import analyze as answers
+    from segre.cli.progress import progress_bar
+    from segre.report.analysis.page import require_report, write_report
+    from segre.report.analysis.text import print_analysis
+
+    file = output or (None if as_json else REPORT)
+    if file is not None:
+        require_report(file)
+    with progress_bar(quiet or as_json) as progress:
+        found = answers(
+            target,
+            only=[key.strip() for key in only.split(",")] if only is not None else (),
+            seed=seed,
+            inputs=inputs,
+            length=length,
+            text=text,
+            memory=memory_bytes(memory),
+            progress=progress,
+        )
+    if file is not None:
+        write_report(found, file, made=f"{date.today():%Y-%m-%d}")
+    if as_json:
+        print_json({**found.document(), "report": None if file is None else str(file)})
+    else:
+        print_analysis(found, file)
+    if found.failed:
+        raise typer.Exit(3)
+
+
+COMMANDS = (
+    (
+        analyze,
+        """Examples:
+
+    segre analyze llama-3-8b
+
+    segre analyze llama/d=8/layers=2/heads=4/kv=2/head=2/ff=16/t=3 -o llama.html
+
+    segre analyze model-directory -o report.html --text book.txt
+
+    segre analyze path/to/config.json --only dimension,redundancy --json
+
+Exit code 3: a part failed, which is a bug of segre; the others are in the report.""",
+    ),
+)

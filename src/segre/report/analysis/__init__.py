@@ -1,0 +1,1 @@
+"""An analysis as a page, and as a summary on the terminal."""

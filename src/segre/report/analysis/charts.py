@@ -1,0 +1,162 @@
+"""The three kinds of plots of a report: bars, lines over layers, and maps of layers and heads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from segre.report.page.blocks import Figure, Table
+
+Number = float | int | None
+
+
+def bars(
+    key: str,
+    title: str,
+    alt: str,
+    values: Mapping[str, Number],
+    *,
+    unit: str,
+    numbers: Table | None = None,
+    note: str = "",
+) -> Figure:
+    """Horizontal bars, the first on top."""
+    names = list(values)
+    trace = {
+        "type": "bar",
+        "orientation": "h",
+        "y": names[::-1],
+        "x": [values[name] for name in names[::-1]],
+        "marker": {"color": "@1"},
+        "hovertemplate": "%{y}: %{x:,}<extra></extra>",
+    }
+    rows = tuple((name, value) for name, value in values.items())
+    table = numbers or Table(f"{key}-numbers", title, ("piece", unit), rows, (False, True))
+    layout = {
+        "xaxis": {"title": {"text": unit}, "rangemode": "tozero"},
+        "yaxis": {"automargin": True, "ticklabelstandoff": 6, "dtick": 1},
+        "showlegend": False,
+        "bargap": 0.35,
+    }
+    return Figure(key, title, alt, (trace,), layout, table, 110 + 34 * len(names), note)
+
+
+def columns(
+    key: str,
+    title: str,
+    alt: str,
+    x: tuple[str, Sequence[int]],
+    y: tuple[str, Sequence[Number]],
+    *,
+    numbers: Table,
+    note: str = "",
+) -> Figure:
+    """Vertical bars over whole numbers."""
+    trace = {
+        "type": "bar",
+        "x": list(x[1]),
+        "y": list(y[1]),
+        "marker": {"color": "@1"},
+        "hovertemplate": f"{x[0]} %{{x}}: %{{y:.4g}}<extra></extra>",
+    }
+    layout = {
+        "xaxis": {"title": {"text": x[0]}, **whole_ticks(len(x[1]))},
+        "yaxis": {"title": {"text": y[0]}, "rangemode": "tozero"},
+        "showlegend": False,
+        "bargap": 0.25,
+    }
+    return Figure(key, title, alt, (trace,), layout, numbers, 320, note)
+
+
+def lines(
+    key: str,
+    title: str,
+    alt: str,
+    layers: Sequence[int],
+    series: Mapping[str, Sequence[Number]],
+    *,
+    y: str,
+    log: bool,
+    note: str = "",
+    dashed: Sequence[str] = (),
+    first: str = "layer",
+    height: int = 420,
+) -> Figure:
+    """One line for each series, over layers."""
+    traces = tuple(
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": name,
+            "x": list(layers),
+            "y": [value if not log or (value or 0) > 0 else None for value in values],
+            "line": {
+                "color": f"@{1 + number % 8}",
+                "width": 2,
+                "dash": "dash" if name in dashed else "solid",
+            },
+            "marker": {"size": 5, "symbol": number % 8},
+            "hovertemplate": f"{name}, {first} %{{x}}: %{{y:.3g}}<extra></extra>",
+        }
+        for number, (name, values) in enumerate(series.items())
+    )
+    rows = tuple(
+        (layer, *(values[place] for values in series.values()))
+        for place, layer in enumerate(layers)
+    )
+    table = Table(f"{key}-numbers", title, (first, *series), rows, (True,) * (1 + len(series)))
+    scale = log_axis([value for values in series.values() for value in values]) if log else {}
+    layout = {
+        "xaxis": {"title": {"text": first}, **whole_ticks(len(layers))},
+        "yaxis": {"title": {"text": y}, **scale},
+        "showlegend": len(series) > 1,
+    }
+    return Figure(key, title, alt, traces, layout, table, height, note)
+
+
+def by_head(
+    key: str,
+    title: str,
+    alt: str,
+    values: Sequence[Sequence[Number]],
+    *,
+    what: str,
+    note: str = "",
+    across: str = "head",
+) -> Figure:
+    """A map: a row for each layer, the first on top, a column for each head."""
+    wide = max(len(row) for row in values)
+    heads, layers = list(range(1, wide + 1)), list(range(1, len(values) + 1))
+    trace: dict[str, Any] = {
+        "type": "heatmap",
+        "x": heads,
+        "y": layers,
+        "z": [list(row) for row in values],
+        "colorscale": "@sequential",
+        "xgap": 1,
+        "ygap": 1,
+        "colorbar": {"title": {"text": what}, "thickness": 12},
+        "hovertemplate": f"layer %{{y}}, {across} %{{x}}: %{{z:.3g}}<extra></extra>",
+    }
+    layout = {
+        "xaxis": {"title": {"text": across}, **whole_ticks(wide)},
+        "yaxis": {"title": {"text": "layer"}, "autorange": "reversed", **whole_ticks(len(values))},
+    }
+    rows = tuple((layer, *row) for layer, row in zip(layers, values, strict=True))
+    names = ("layer", *(f"{across} {number}" for number in heads))
+    table = Table(f"{key}-numbers", f"{title}: {what}", names, rows, (True,) * (1 + wide))
+    height = max(300, min(640, 150 + 26 * len(values)))
+    return Figure(key, title, alt, (trace,), layout, table, height, note)
+
+
+def log_axis(values: Sequence[Number]) -> dict[str, Any]:
+    """A logarithmic axis: powers of ten, or plain numbers if there are not two of them."""
+    known = [value for value in values if value is not None and value > 0]
+    if known and max(known) / min(known) > 100:
+        return {"type": "log", "exponentformat": "power", "dtick": 1}
+    return {"type": "log", "dtick": "D2", "tickformat": "~g"}
+
+
+def whole_ticks(count: int) -> dict[str, Any]:
+    """Ticks at whole numbers only, not too many."""
+    return {"dtick": max(1, -(-count // 16)), "tickformat": "d", "tick0": 0 if count > 16 else 1}

@@ -1,0 +1,101 @@
+"""The section on depth: relative residuals by layer and variant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import isfinite
+from statistics import median
+from typing import Any
+
+from segre.analysis.part import Part
+from segre.report.analysis.charts import Number, lines
+from segre.report.page.blocks import Block, Facts
+
+_THRESHOLD = 1e-3
+
+
+def blocks(part: Part) -> Iterator[Block]:
+    """The curves, and on what they were measured."""
+    assert part.data is not None
+    if part.data["kind"] == "stack":
+        yield from _of_stack(part.data)
+    else:
+        yield from _of_model(part.data)
+
+
+def _of_model(data: Mapping[str, Any]) -> Iterator[Block]:
+    curves = {curve["variant"]: curve["relative"]["mean"] for curve in data["curves"]}
+    ordered = {name: curves[name] for name in sorted(curves, key=lambda name: name != "full")}
+    layers = list(range(len(next(iter(ordered.values())))))
+    yield lines(
+        "depth",
+        "How unlike tokens are, by layer",
+        "The relative residual after every layer, on a logarithmic scale: "
+        + "; ".join(f"{name} ends at {_said(values)}" for name, values in ordered.items())
+        + ".",
+        layers,
+        ordered,
+        y="relative residual",
+        log=True,
+        dashed=[name for name in ordered if name.endswith("-norm")],
+        note="1: tokens have nothing in common; 0: all are alike, the rank has collapsed. Full is "
+        "the model as it is; the others have parts removed, dashed ones the norms too. Lines end "
+        "where numbers vanish or are not finite.",
+    )
+    inputs = data["inputs"]
+    yield Facts(
+        (
+            ("weights", data["weights"], "" if data["seed"] is None else f"seed {data['seed']}"),
+            ("inputs", inputs["count"], f"{inputs['kind']}, up to {inputs['length']} tokens"),
+        )
+    )
+
+
+def _said(values: list[Number]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{known[-1]:.2g}" if known and values[-1] is not None else "no number"
+
+
+def _of_stack(data: Mapping[str, Any]) -> Iterator[Block]:
+    names = ("as it is", "without skips" if data["skip"] else "with skips added")
+    series: dict[str, list[Number]] = {names[0]: _medians(data["log10"]["relative"])}
+    if data["other"] is not None:
+        series[names[1]] = _medians(data["other"]["relative"])
+    last = series[names[0]][-1]
+    yield lines(
+        "depth",
+        "How unlike tokens are, by layer",
+        f"The decimal logarithm of the relative residual after every layer; at the end {last}.",
+        list(range(len(series[names[0]]))),
+        series,
+        y="log10 of the relative residual",
+        log=False,
+        note="Medians over inputs. 0: tokens have nothing in common; far below: all are alike, the "
+        "rank has collapsed.",
+    )
+
+
+def _medians(rows: list[list[float]]) -> list[Number]:
+    """Over inputs, by layer; what is not finite is left out."""
+    found: list[Number] = []
+    for column in zip(*rows, strict=True):
+        known = [value for value in column if isfinite(value)]
+        found.append(median(known) if known else None)
+    return found
+
+
+def verdict(data: Mapping[str, Any]) -> tuple[str, str]:
+    """Whether it collapses, in two words, and a number."""
+    if data["kind"] == "stack":
+        last = _medians(data["log10"]["relative"])[-1]
+        if last is None:
+            return "collapses", "to nothing"
+        word = "collapses" if last < -3 else "holds"
+        return word, f"relative residual 1e{last:.1f} at the end"
+    full = next(curve for curve in data["curves"] if curve["variant"] == "full")
+    last = full["relative"]["mean"][-1]
+    if last is None:
+        return "cannot be judged", "numbers are lost"
+    return (
+        "collapses" if last < _THRESHOLD else "holds"
+    ), f"relative residual {last:.2g} at the end"

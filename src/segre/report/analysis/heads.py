@@ -1,0 +1,138 @@
+"""The section on heads: maps of their spectra and patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import log10
+from statistics import median
+from typing import Any
+
+from segre.analysis.part import Part
+from segre.report.analysis.charts import Number, by_head
+from segre.report.page.blocks import Block, Table
+
+_MATRICES = {
+    "OV": ("values", "W_O W_V: what a head moves"),
+    "QK": ("scores", "W_Q' W_K: what a head looks for"),
+}
+_PATTERNS = {
+    "first": (
+        "Attention to the first token",
+        "share",
+        "The mean share that queries give to the first token.",
+    ),
+    "entropy": (
+        "How spread out patterns are",
+        "entropy",
+        "1: every token that can be seen gets the same; 0: one token gets all.",
+    ),
+    "second": (
+        "How far patterns are from making all tokens alike",
+        "ratio",
+        "The largest singular value of the pattern without its mean row, over the largest of all: "
+        "at 0 a head writes the same for every token.",
+    ),
+}
+
+
+def blocks(part: Part) -> Iterator[Block]:
+    """Maps of stable ranks, spectra and patterns, and all heads in a table."""
+    assert part.data is not None
+    layers, patterns = part.data["layers"], part.data["patterns"]
+    for name, (what, remark) in _MATRICES.items():
+        yield _ranks(layers, name, what, remark)
+    for name in _MATRICES:
+        yield _spectrum(layers, name)
+    if patterns is not None:
+        for key in _PATTERNS:
+            yield _pattern(patterns, key)
+    yield _table(layers, patterns)
+
+
+def _ranks(layers: list[dict[str, Any]], name: str, what: str, remark: str) -> Block:
+    values = [[head["stable_rank"] for head in layer[name]] for layer in layers]
+    flat = [value for row in values for value in row]
+    full = layers[0][name][0]["full_rank"]
+    return by_head(
+        f"rank-{name}",
+        f"Stable rank of {name}",
+        f"By layer and head, from {min(flat):.1f} to {max(flat):.1f} of {full}.",
+        values,
+        what="stable rank",
+        note=f"{remark}. Its stable rank is the number of directions that count ({what}), at most "
+        f"{full}.",
+    )
+
+
+def _spectrum(layers: list[dict[str, Any]], name: str) -> Block:
+    rows: list[list[Number]] = []
+    for layer in layers:
+        spectra = [head["singular_values"] for head in layer[name]]
+        rows.append(
+            [_decay([s[place] / s[0] for s in spectra if s[0]]) for place in range(len(spectra[0]))]
+        )
+    known = [value for row in rows for value in row if value is not None]
+    return by_head(
+        f"spectrum-{name}",
+        f"Spectrum of {name}",
+        "Decimal logarithms of singular values over the largest, by layer and place; the smallest "
+        f"is {min(known, default=0):.1f}.",
+        rows,
+        what="log10",
+        across="singular value",
+        note="Medians over the heads of a layer, of singular values over the largest.",
+    )
+
+
+def _decay(ratios: list[float]) -> Number:
+    middle = median(ratios) if ratios else 0.0
+    return log10(middle) if middle > 0 else None
+
+
+def _pattern(patterns: list[list[dict[str, float]]], key: str) -> Block:
+    title, what, note = _PATTERNS[key]
+    values = [[head[key] for head in layer] for layer in patterns]
+    flat = [value for row in values for value in row]
+    return by_head(
+        f"pattern-{key}",
+        title,
+        f"By layer and head, from {min(flat):.2f} to {max(flat):.2f}.",
+        values,
+        what=what,
+        note=note,
+    )
+
+
+def _table(layers: list[dict[str, Any]], patterns: list[list[dict[str, float]]] | None) -> Table:
+    shown = ("norm", "stable_rank", "rank", "condition")
+    seen = ("entropy", "distance", "itself", "first", "second", "rank") if patterns else ()
+    names = ["layer", "head"]
+    names += [f"{name} {key.replace('_', ' ')}" for name in _MATRICES for key in shown]
+    names += [_PATTERN_NAMES[key] for key in seen]
+    rows = []
+    for place, layer in enumerate(layers):
+        for head, _ in enumerate(layer["OV"]):
+            cells = [layer[name][head][key] for name in _MATRICES for key in shown]
+            if patterns:
+                cells += [patterns[place][head][key] for key in seen]
+            rows.append((layer["layer"], head + 1, *cells))
+    return Table(
+        "heads",
+        f"All {len(rows)} heads",
+        tuple(names),
+        tuple(rows),
+        (True,) * len(names),
+        folded=True,
+        note="Of patterns: entropy as a share of the largest possible, mean distance in tokens, "
+        "share of a token itself and of the first, second: as above, stable rank.",
+    )
+
+
+_PATTERN_NAMES = {
+    "entropy": "pattern entropy",
+    "distance": "mean distance",
+    "itself": "share of itself",
+    "first": "share of the first",
+    "second": "pattern second",
+    "rank": "pattern stable rank",
+}

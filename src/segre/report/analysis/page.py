@@ -1,0 +1,127 @@
+"""An analysis as a page: what is seen first, then a section for every part."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from segre import __version__
+from segre.analysis.part import Part, percent
+from segre.analysis.run import Analysis
+from segre.errors import SegreError
+from segre.report.analysis import architecture, depth, heads, paths, weights
+from segre.report.page.blocks import Block, Items, Page, Prose, Section, Tile
+from segre.report.page.render import write_page
+
+_FORMATS = (".html", ".htm")
+
+_BLOCKS: dict[str, Callable[[Part], Iterator[Block]]] = {
+    "what": architecture.of_choices,
+    "dimension": architecture.of_bounds,
+    "redundancy": architecture.of_symmetries,
+    "proof": architecture.of_certificates,
+    "depth": depth.blocks,
+    "heads": heads.blocks,
+    "paths": paths.blocks,
+    "weights": weights.blocks,
+}
+
+
+def require_report(path: Path) -> None:
+    """Refuse a file that cannot be written, before anything is computed."""
+    if path.suffix.lower() not in _FORMATS:
+        raise SegreError(
+            f"report {str(path)!r}: {path.suffix!r} is not a format; allowed: {', '.join(_FORMATS)}"
+        )
+    if not path.parent.is_dir():
+        raise SegreError(f"report {str(path)!r}: there is no directory {str(path.parent)!r}")
+
+
+def write_report(analysis: Analysis, path: Path, made: str = "") -> None:
+    """The page of an analysis as a file; it is there whole or not at all."""
+    require_report(path)
+    write_page(page_of(analysis, made), path)
+
+
+def page_of(analysis: Analysis, made: str = "") -> Page:
+    """The page of an analysis; `made` says when."""
+    target = analysis.target
+    subtitle = str(target.spec) if str(target.spec) != target.name else ""
+    return Page(
+        title=target.name,
+        subtitle=subtitle,
+        tiles=tuple(tiles(analysis)),
+        sections=tuple(_section(part) for part in analysis.parts),
+        document=analysis.document(),
+        command=f"segre analyze {shlex.quote(target.text)}",
+        made=", ".join(
+            word for word in (f"segre {__version__}", f"seed {analysis.seed}", made) if word
+        ),
+    )
+
+
+def _section(part: Part) -> Section:
+    blocks: tuple[Block, ...] = ()
+    if part.data is not None:
+        notes = (_notes(part.notes),) if part.notes else ()
+        blocks = (*_BLOCKS[part.key](part), *notes)
+    return Section(
+        key=part.key,
+        title=part.title,
+        status=part.status,
+        lead=part.lead,
+        how=part.how,
+        command=part.command,
+        blocks=blocks,
+        reason=part.reason,
+        seconds=part.seconds,
+    )
+
+
+def _notes(notes: tuple[str, ...]) -> Block:
+    return Prose(notes) if len(notes) == 1 else Items("", notes)
+
+
+def tiles(analysis: Analysis) -> Iterator[Tile]:
+    """The numbers to see first, of the parts that ran."""
+    yield Tile("parameters", f"{analysis.target.spec.parameters:,}", "exact")
+    if _ran(analysis, "dimension"):
+        yield from _size_tiles(analysis["dimension"])
+    if _ran(analysis, "proof"):
+        part = analysis["proof"]
+        assert part.data is not None
+        valid = sum(one["valid"] for one in part.data["instances"])
+        small = "of small instances" if part.data["of"] != "itself" else "checked by the referee"
+        name = "certificate" if valid == 1 else "certificates"
+        yield Tile(f"valid {name}", f"{valid}", part.status, small)
+    if _ran(analysis, "depth"):
+        part = analysis["depth"]
+        assert part.data is not None
+        value, remark = depth.verdict(part.data)
+        yield Tile("rank with depth", value, part.status, remark)
+    if _ran(analysis, "weights"):
+        part = analysis["weights"]
+        assert part.data is not None
+        special = sum(bool(layer["special"]) for layer in part.data["measured"]["layers"])
+        yield Tile("layers at special points", f"{special}", part.status, "or nearly")
+
+
+def _size_tiles(part: Part) -> Iterator[Tile]:
+    data = part.data
+    assert data is not None
+    if data["status"] == "proved":
+        value, remark = f"{data['dimension']:,}", "both bounds meet"
+    elif data["lower"] is None:
+        value, remark = f"\u2264 {data['upper']:,}", "counted by formulas"
+    else:
+        value, remark = f"{data['lower']:,} to {data['upper']:,}", "between proved bounds"
+    yield Tile("dimensions of function", value, part.status, remark)
+    least = "" if data["status"] == "proved" else "\u2265 "
+    redundant = data["parameters"] - (data["upper"] or data["parameters"])
+    share = percent(redundant, data["parameters"], 3)
+    yield Tile("redundant parameters", f"{least}{redundant:,}", part.status, f"{share} of all")
+
+
+def _ran(analysis: Analysis, key: str) -> bool:
+    return key in analysis and analysis[key].data is not None

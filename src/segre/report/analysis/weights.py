@@ -1,0 +1,110 @@
+"""The section on given weights: special points, conditions, and the stored gauge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from segre.analysis.part import Part
+from segre.report.analysis.charts import Number, lines
+from segre.report.page.blocks import Block, Cell, Facts, Table
+
+
+def blocks(part: Part) -> Iterator[Block]:
+    """The files, special points, and a table of layers."""
+    data = part.data
+    assert data is not None
+    layers = data["measured"]["layers"]
+    yield Facts(tuple(_files(data)))
+    special = tuple((layer["layer"], text) for layer in layers for text in layer["special"])
+    if special:
+        yield Table(
+            "special-points",
+            "Special points, or nearly",
+            ("layer", "what is special"),
+            special,
+            (True, False),
+            note="There more parameters are redundant than the formulas count.",
+        )
+    yield _conditions(layers)
+    yield _table(layers)
+
+
+def _files(data: Any) -> Iterator[tuple[str, Cell, str]]:
+    stored = data["parameters"]["stored"]
+    yield "family", data["family"], ""
+    yield "stored numbers", stored, ", ".join(f"{n:,} {kind}" for kind, n in data["types"].items())
+    files = data["files"]
+    yield "bytes", data["bytes"], files[0] if len(files) == 1 else f"in {len(files)} files"
+    if data["copies"]:
+        yield "copies", len(data["copies"]), "tensors stored twice"
+    if data["unused"]:
+        yield "unused", len(data["unused"]), "tensors that the function does not use"
+
+
+def _worst(heads: list[dict[str, Any]]) -> Number:
+    known = [head["condition"] for head in heads if head["condition"] is not None]
+    return max(known, default=None)
+
+
+def _qk(gauge: dict[str, Any]) -> Number:
+    if gauge["planes"] is not None:
+        return float(2 ** gauge["planes"])
+    value = gauge["qk"]
+    return None if value is None else float(value)
+
+
+def _conditions(layers: list[dict[str, Any]]) -> Block:
+    series: dict[str, list[Number]] = {
+        "OV, worst head": [_worst(layer["OV"]) for layer in layers],
+        "QK, worst head": [_worst(layer["QK"]) for layer in layers],
+        "stored basis of values": [layer["gauge"]["vo"] for layer in layers],
+        "stored basis of scores": [_qk(layer["gauge"]) for layer in layers],
+    }
+    known = {name: values for name, values in series.items() if any(v is not None for v in values)}
+    return lines(
+        "conditions",
+        "Condition numbers by layer",
+        "Largest over smallest singular value of the worst head of each layer, and the condition "
+        "of the stored bases, on a logarithmic scale.",
+        [layer["layer"] for layer in layers],
+        known,
+        y="condition",
+        log=True,
+        dashed=[name for name in known if name.startswith("stored")],
+        note="Solid: matrices that the function sees. Dashed: choices that it does not see, "
+        "compared with balanced ones (1); a canonical form sets them to 1.",
+    )
+
+
+def _table(layers: list[dict[str, Any]]) -> Table:
+    rows = []
+    for layer in layers:
+        units = layer["units"]
+        rows.append(
+            (
+                layer["layer"],
+                min(head["rank"] for head in layer["OV"]),
+                _worst(layer["OV"]),
+                min(head["rank"] for head in layer["QK"]),
+                _worst(layer["QK"]),
+                layer["gauge"]["vo"],
+                _qk(layer["gauge"]),
+                None if units is None else len(units["dead"]),
+                None if units is None else len(units["duplicates"]),
+                len(layer["special"]),
+            )
+        )
+    names = (
+        "layer",
+        "least OV rank",
+        "worst OV condition",
+        "least QK rank",
+        "worst QK condition",
+        "value gauge",
+        "score gauge",
+        "dead units",
+        "double units",
+        "special",
+    )
+    return Table("layers", "All layers", names, tuple(rows), (True,) * len(names))
