@@ -11,11 +11,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
-from importlib.metadata import files
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -23,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.growth import peak_memory
-from bench.harness import Report, arguments
+from bench.harness import Report, arguments, measured_apart, packaged, peak_memory
 
 COLUMNS = {
     "model": ("checkpoint", ""),
@@ -125,15 +121,8 @@ def measure_apart(what: str, model: Path, work: Path) -> dict[str, Any]:
     """The same in a fresh process."""
     if what in OUTPUTS:
         shutil.rmtree(work / OUTPUTS[what], ignore_errors=True)
-    command = [sys.executable, "-m", "bench.checkpoints", "--alone", what, str(model), str(work)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def packaged(package: str, suffix: str) -> Path:
-    """The one file of an installed package that ends like this."""
-    (found,) = [Path(str(f.locate())) for f in files(package) or [] if f.suffix == suffix]
+    found = measured_apart("checkpoints", "--alone", what, model, work)
+    assert found is not None
     return found
 
 

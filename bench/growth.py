@@ -9,17 +9,13 @@ unless told otherwise: threads that wait for each other make times depend on the
 from __future__ import annotations
 
 import json
-import resource
-import subprocess
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
 import numpy as np
 
-from bench.harness import Report, arguments, blas_threads, timed
+from bench.harness import Report, arguments, blas_threads, measured_apart, peak_memory, timed
 from segre import Finding, dimension
 
 HEAD_RANK, TOKENS = 2, 3
@@ -40,20 +36,6 @@ COLUMNS = {
 }
 
 
-def peak_memory() -> float:
-    """The largest resident size of this process so far, in MiB.
-
-    On Linux from /proc, since ru_maxrss of a child begins at the size of its parent.
-    """
-    status = Path("/proc/self/status")
-    if status.exists():
-        lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-        if "VmHWM" in lines:
-            return int(lines["VmHWM"].split()[0]) / 1024
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-
-
 def measure(spec: str, method: Literal["auto", "estimate"], seed: int) -> dict[str, Any]:
     """One measurement, in this process."""
     dimension("softmax/d=2,2/a=1/t=2", method)  # warm-up
@@ -72,30 +54,12 @@ def measure(spec: str, method: Literal["auto", "estimate"], seed: int) -> dict[s
     }
 
 
-def measure_apart(
-    spec: str, method: str, seed: int, threads: int, timeout: float | None = None
-) -> dict[str, Any] | None:
-    """The same in a fresh process; None if it takes too long."""
-    options = ["--seed", str(seed), "--threads", str(threads), "--alone", spec, method]
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "bench.growth", *options],
-            cwd=Path(__file__).parents[1],
-            stdout=subprocess.PIPE,
-            timeout=timeout,
-            check=True,
-        )
-    except subprocess.TimeoutExpired:
-        return None
-    measured: dict[str, Any] = json.loads(done.stdout)
-    return measured
-
-
 def compare(layers: int, d: int, seed: int, threads: int) -> dict[str, Any]:
     spec = f"softmax/d={d}/layers={layers}/a={HEAD_RANK}/t={TOKENS}"
-    own = measure_apart(spec, "auto", seed, threads)
+    options = ("--seed", seed, "--threads", threads, "--alone", spec)
+    own = measured_apart("growth", *options, "auto")
     assert own is not None
-    peer = measure_apart(spec, "estimate", seed, threads, timeout=PATIENCE)
+    peer = measured_apart("growth", *options, "estimate", timeout=PATIENCE)
     return {
         "layers": layers,
         "d": d,

@@ -6,7 +6,11 @@ import argparse
 import json
 import os
 import platform
+import resource
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import files
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -47,6 +51,47 @@ def timed(action: Callable[[], Any], repeats: int = 1) -> list[float]:
 def blas_threads(count: int) -> Any:
     """Limit the threads of BLAS: from now on, or within a `with` block."""
     return threadpool_limits(count)
+
+
+def peak_memory() -> float:
+    """The largest resident size of this process so far, in MiB.
+
+    On Linux from /proc, since ru_maxrss of a child begins at the size of its parent.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        if "VmHWM" in lines:
+            return int(lines["VmHWM"].split()[0]) / 1024
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def measured_apart(
+    benchmark: str, *options: object, timeout: float | None = None
+) -> dict[str, Any] | None:
+    """What a benchmark prints as JSON in a fresh process, so that peak memory is its own.
+
+    None if it takes longer than `timeout` seconds.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", f"bench.{benchmark}", *map(str, options)],
+            cwd=Path(__file__).parents[1],
+            stdout=subprocess.PIPE,
+            timeout=timeout,
+            check=True,
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def packaged(package: str, suffix: str) -> Path:
+    """The one file of an installed package that ends like this."""
+    (found,) = [Path(str(f.locate())) for f in files(package) or [] if f.suffix == suffix]
+    return found
 
 
 def machine() -> dict[str, Any]:

@@ -14,18 +14,22 @@ segre's forward map. Both have one thread unless told otherwise.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
 from bench.estimator import import_torch
-from bench.growth import LARGE, exponent, peak_memory
-from bench.harness import Report, arguments, blas_threads, timed
+from bench.growth import LARGE, exponent
+from bench.harness import (
+    Report,
+    arguments,
+    blas_threads,
+    measured_apart,
+    peak_memory,
+    timed,
+)
 from segre import Finding, dimension
 from segre.families import architecture
 from segre.fields.real import Real
@@ -212,30 +216,12 @@ def parsed(text: str) -> Transformer:
     return spec
 
 
-def measure_apart(
-    text: str, who: str, seed: int, threads: int, timeout: float | None = None
-) -> dict[str, Any] | None:
-    """The same in a fresh process; None if it takes too long."""
-    options = ["--seed", str(seed), "--threads", str(threads), "--alone", text, who]
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "bench.transformers", *options],
-            cwd=Path(__file__).parents[1],
-            stdout=subprocess.PIPE,
-            timeout=timeout,
-            check=True,
-        )
-    except subprocess.TimeoutExpired:
-        return None
-    measured: dict[str, Any] = json.loads(done.stdout)
-    return measured
-
-
 def compare(text: str, seed: int, threads: int) -> dict[str, Any]:
     spec = parsed(text)
-    own = measure_apart(text, "segre", seed, threads)
+    options = ("--seed", seed, "--threads", threads, "--alone", text)
+    own = measured_apart("transformers", *options, "segre")
     assert own is not None
-    peer = measure_apart(text, "torch", seed, threads, timeout=PATIENCE)
+    peer = measured_apart("transformers", *options, "torch", timeout=PATIENCE)
     return {
         "spec": text,
         **{key: getattr(spec, key) for key in ("layers", "d", "heads", "kv", "ff")},

@@ -99,3 +99,10 @@ def test_help_says_what_is_compared(name: str) -> None:
     assert done.returncode == 0
     assert "--quick" in done.stdout
     assert any(word in done.stdout.lower() for word in ("peer", "against"))
+
+
+def test_analysis(tmp_path: Path) -> None:
+    (row,) = run_quick("analysis", tmp_path)["rows"]
+    assert row["parameters"] == 120
+    assert row["ratio"] is None
+    assert row["size"] > 1

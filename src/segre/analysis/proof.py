@@ -80,7 +80,7 @@ def _of_small_ones(bench: Workbench, spec: Transformer) -> Answer:
         how="Every design choice is kept, sizes are near the smallest at which all of them can be "
         "seen. That the same formulas count the large model is not proved by this.",
         command=f"segre certify {instances[0]['spec']} -o certificate.json"
-        " && segre verify certificate.json",
+        f"{bench.options(seed=bench.seed)} && segre verify certificate.json",
         data={"of": "small instances", "instances": instances, "certificates": certificates},
         notes=tuple(refused),
     )

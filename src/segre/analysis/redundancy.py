@@ -20,9 +20,12 @@ def what_is_redundant(bench: Workbench) -> Answer:
         return _of_stack(bench)
     assert isinstance(spec, Transformer)
     found = dimension_of(bench)
+    symmetries, unexplained = found.symmetries, ""
     try:
         explained: Explanation | None = explain(spec)
-        unexplained = ""
+        assert explained is not None
+        if explained.finding.redundancy == found.redundancy:
+            symmetries = explained.finding.symmetries  # the same, layers alike together
     except UnsupportedError as error:  # sizes for which the formulas do not hold
         explained, unexplained = None, str(error)
     proved = found.status == "proved"
@@ -35,13 +38,13 @@ def what_is_redundant(bench: Workbench) -> Answer:
     choices = " What a choice does is counted by formulas for the design without it."
     return Answer(
         status="proved" if proved else "exact",
-        lead=_lead(found, found.symmetries),
+        lead=_lead(found, symmetries),
         how=how + choices * (explained is not None),
         command=f"segre explain {bench.target.argument}",
         data={
             "parameters": found.parameters,
             "redundancy": found.redundancy,
-            "symmetries": [symmetry.document() for symmetry in found.symmetries],
+            "symmetries": [symmetry.document() for symmetry in symmetries],
             "discrete": [one.document() for one in explained.discrete] if explained else [],
             "choices": [one.document() for one in explained.choices] if explained else [],
         },

@@ -17,7 +17,7 @@ from math import prod
 
 import numpy as np
 
-from segre.errors import CheckpointError
+from segre.errors import UnsupportedError
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes, parts
@@ -100,7 +100,7 @@ def _join_heads(W_O: Array) -> Array:
 def layout(spec: Transformer, family: str) -> dict[str, list[Held]]:
     """The tensors of the files by part of the spec."""
     if family not in PREFIX:
-        raise CheckpointError(
+        raise UnsupportedError(
             f"model_type {family!r}: its checkpoints are not read; allowed: {', '.join(PREFIX)}"
         )
     return {part: list(_part(spec, family, part)) for part in parts(spec)}

@@ -1,0 +1,336 @@
+"""`segre.analyze`: what is said is true, how it is known is true, and what cannot run says why."""
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import segre
+from architectures import random_stacks
+from checkpoint.models import minilm
+from checkpoint.zoo import save_tiny
+from segre.analysis import run
+from segre.analysis.architecture import parameters_by_piece
+from segre.analysis.heads import pattern
+from segre.errors import CheckpointError, SegreError, SpecError
+from segre.families import PRESETS, architecture
+
+BIN = Path(sys.executable).parent
+ROOT = Path(__file__).parents[2]
+CHEAP = ("what", "dimension", "redundancy")
+LLAMA = "llama/d=4/layers=2/heads=2/kv=1/head=2/ff=3/t=3"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny("llama", tmp_path_factory.mktemp("tiny") / "model")
+
+
+def answered(command: str, cwd: Path) -> tuple[int, Any]:
+    """What a command of a report prints as JSON, run as a user would."""
+    done = subprocess.run(
+        ["bash", "-c", command],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(cwd)},
+    )
+    assert done.stderr == "", command
+    return done.returncode, json.loads(done.stdout)
+
+
+# --- what is said agrees with itself ------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", [*random_stacks(3, 12), *PRESETS, LLAMA], ids=str)
+def test_parts_agree_with_each_other(spec: Any) -> None:
+    found = segre.analyze(str(spec), only=CHEAP)
+    what, size, redundancy = (found[key].data for key in CHEAP)
+    if what is None or size is None or redundancy is None:
+        raise AssertionError([part.reason for part in found.parts])
+    assert sum(what["pieces"].values()) == size["parameters"] == found.target.spec.parameters
+    total = sum(one["dimension"] for one in redundancy["symmetries"])
+    assert f"{size['parameters']:,} parameters" in found["dimension"].lead
+    if size["evidence"]["upper"]["kind"] in ("symmetries", "counted-symmetries"):
+        assert size["upper"] == size["parameters"] - total
+    proved = size["lower"] == size["upper"]
+    assert found["dimension"].status == ("proved" if proved else "bounded")
+    assert (found["redundancy"].status == "proved") == proved
+    assert ("At least" in found["redundancy"].lead) == (not proved and total > 0)
+
+
+def test_pieces_are_those_of_the_shapes() -> None:
+    d, ff, vocab, layers = 768, 3072, 50257, 12
+    assert parameters_by_piece(architecture("gpt2")) == {
+        "embeddings": (vocab + 1024) * d,
+        "queries and keys": layers * 2 * d * d,
+        "values and outputs": layers * 2 * d * d,
+        "MLP": layers * 2 * d * ff,
+        "norms": (2 * layers + 1) * 2 * d,
+        "biases": layers * (4 * d + ff + d),
+    }
+
+
+def test_a_count_is_never_called_a_proof() -> None:
+    found = segre.analyze("gpt2", only=["dimension", "redundancy", "proof"])
+    assert [part.status for part in found.parts] == ["bounded", "exact", "proved"]
+    assert found["dimension"].lead.startswith("At most")
+    assert "not certified" in found["proof"].lead
+    for certificate in found["proof"].data["certificates"]:
+        assert certificate["claim"]["parameters"] < 1000
+        assert segre.verify(certificate).valid
+
+
+@pytest.mark.parametrize("spec", ["softmax/d=3,3/a=1/t=2", LLAMA])
+def test_the_certificate_is_of_the_spec_itself(spec: str) -> None:
+    found = segre.analyze(spec, only=["proof"], seed=5)
+    (certificate,) = found["proof"].data["certificates"]
+    assert certificate == segre.certify(spec, seed=5)
+    assert certificate["digest"] == architecture(spec).digest
+
+
+def test_bounds_that_do_not_meet_are_not_proved() -> None:
+    found = segre.analyze("lightning/d=3,3/a=2/heads=3/t=2", only=["dimension", "proof"])
+    assert found["dimension"].status == "bounded"
+    assert found["dimension"].lead.startswith("Between 45 and 48")
+    assert "45 <= dimension <= 48" in found["proof"].lead
+
+
+@pytest.mark.parametrize(
+    "spec", ["softmax/d=4,4,4,4,4,4,4,4,4,4,4/a=2/t=3", "lightning/d=4,4,4/a=2/t=3", LLAMA]
+)
+def test_the_document_is_strict_json_and_repeats_itself(spec: str) -> None:
+    def without_times(text: str) -> Any:
+        found = json.loads(text)
+        for part in found["parts"]:
+            del part["seconds"]
+        return found
+
+    one, two = (json.dumps(segre.analyze(spec, seed=2).document(), allow_nan=False) for _ in "ab")
+    assert without_times(one) == without_times(two)
+
+
+# --- the commands reproduce the parts -----------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["softmax/d=4,4,4/a=2/t=3", LLAMA, "qwen3-0.6b"])
+def test_commands_answer_the_same(target: str, tmp_path: Path) -> None:
+    found = segre.analyze(target, only=[*CHEAP, "proof", "paths"], seed=3)
+    data = {part.key: part.data for part in found.parts}
+    _, size = answered(f"{found['dimension'].command} --json", tmp_path)
+    assert size == json.loads(json.dumps(data["dimension"]))
+    _, why = answered(f"{found['redundancy'].command} --json", tmp_path)
+    assert why["symmetries"] == data["redundancy"]["symmetries"]
+    assert why.get("choices", []) == data["redundancy"].get("choices", [])
+    code, verdict = answered(f"({found['proof'].command} --json) | tail -n +3", tmp_path)
+    assert (code, verdict["valid"]) == (0, True)
+    written = json.loads((tmp_path / "certificate.json").read_text())
+    assert written == data["proof"]["certificates"][0]
+    _, shares = answered(f"{found['paths'].command} --json", tmp_path)
+    assert shares["shares"] == data["paths"]["shares"]
+
+
+def test_commands_about_weights_answer_the_same(model: Path, tmp_path: Path) -> None:
+    keys = ["depth", "heads", "paths", "weights"]
+    found = segre.analyze(model, only=keys, inputs=2, length=9, seed=1)
+    data = {part.key: json.loads(json.dumps(part.data)) for part in found.parts}
+    _, depth = answered(f"{found['depth'].command} --json", tmp_path)
+    assert depth["curves"] == data["depth"]["curves"]
+    _, info = answered(f"{found['weights'].command} --json", tmp_path)
+    assert info["measured"] == data["weights"]["measured"]
+    _, heads = answered(found["heads"].command, tmp_path)
+    for mine, theirs in zip(data["heads"]["layers"], heads["measured"]["layers"], strict=True):
+        for one, other in zip(mine["OV"], theirs["OV"], strict=True):
+            assert {key: one[key] for key in other} == other
+    _, paths = answered(f"{found['paths'].command} --json", tmp_path)
+    np.testing.assert_allclose(paths["paths"]["norm"], data["paths"]["norms"], rtol=1e-12)
+    assert data["paths"]["identity"] < 1e-12
+    heads = [layer["norm"] for layer in paths["through"]["heads"]]
+    np.testing.assert_allclose(heads, data["paths"]["through"], rtol=1e-12)
+
+
+# --- the target ---------------------------------------------------------------------------
+
+
+def test_every_kind_of_target_is_the_same_architecture(model: Path, tmp_path: Path) -> None:
+    spec = architecture(str(model))
+    config = tmp_path / "config.json"
+    config.write_text((model / "config.json").read_text())
+    toml = tmp_path / "spec.toml"
+    toml.write_text("".join(f"{key} = {json.dumps(v)}\n" for key, v in spec.document().items()))
+    for target in (model, config, tmp_path, toml, str(spec)):
+        found = segre.analyze(target, only=["dimension"])
+        assert found.target.spec == spec, target
+        assert (found.target.weights is not None) == (target == model)
+
+
+def test_a_real_checkpoint() -> None:
+    found = segre.analyze(minilm(), only=["dimension", "heads", "weights", "paths"], length=16)
+    assert [part.status for part in found.parts] == ["bounded", "measured", "measured", "measured"]
+    assert found["dimension"].data["parameters"] == 22_713_216
+    patterns = found["heads"].data["patterns"]
+    assert [len(layer) for layer in patterns] == [12] * 6
+    assert found["paths"].data["identity"] < 1e-12
+    assert sum(map(int, found["paths"].data["counts"])) == 13**6
+
+
+def test_weights_of_another_family_are_said_to_be_unread(tmp_path: Path) -> None:
+    config = {"model_type": "gemma2", "hidden_size": 8, "num_hidden_layers": 1}
+    sizes = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 4, "vocab_size": 20}
+    more = {"intermediate_size": 8, "max_position_embeddings": 16}
+    (tmp_path / "config.json").write_text(json.dumps({**config, **sizes, **more}))
+    save_file({"x": np.zeros(3, np.float32)}, tmp_path / "model.safetensors")
+    found = segre.analyze(tmp_path, only=["dimension", "weights"])
+    assert found["dimension"].data is not None
+    assert "gemma2" in found["weights"].reason
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("softmax/d=4,4/a=0/t=3", "a"),
+        ("llama-3-9b", "did you mean"),
+        ("nowhere/at/all", "not known"),
+        ("model.gguf", "segre weights convert"),
+        ("x" * 5000, "not known"),
+    ],
+)
+def test_targets_that_are_refused(target: str, words: str) -> None:
+    with pytest.raises(SpecError, match=words):
+        segre.analyze(target)
+
+
+def test_weights_that_are_not_numbers_are_an_error(model: Path, tmp_path: Path) -> None:
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_bytes((model / name).read_bytes())
+    tensors = load_file(tmp_path / "model.safetensors")
+    name = next(name for name in tensors if "v_proj" in name)
+    tensors[name][0, 0] = np.nan
+    save_file(tensors, tmp_path / "model.safetensors")
+    with pytest.raises(CheckpointError, match="finite"):
+        segre.analyze(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"\x08\0\0\0\0\0\0\0{}")
+    with pytest.raises(CheckpointError):
+        segre.analyze(tmp_path)
+
+
+# --- parts that cannot run ----------------------------------------------------------------
+
+
+def test_without_torch_the_rest_still_comes(model: Path) -> None:
+    code = (
+        "import sys, json; sys.modules['torch'] = None\n"
+        "import segre; found = segre.analyze(sys.argv[1])\n"
+        "print(json.dumps(found.document(), allow_nan=False))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, model], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    parts = {part["key"]: part for part in json.loads(done.stdout)["parts"]}
+    assert parts["depth"]["status"] == "not run"
+    assert "install segre[models]" in parts["depth"]["reason"]
+    assert parts["heads"]["data"]["patterns"] is None
+    assert "install segre[models]" in parts["heads"]["notes"][0]
+    assert parts["paths"]["data"]["kind"] == "shares"
+    answered = {key for key, part in parts.items() if part["data"] is not None}
+    assert answered == {"what", "dimension", "redundancy", "proof", "heads", "paths", "weights"}
+
+
+def test_past_the_memory_limit_the_rest_still_comes() -> None:
+    found = segre.analyze(LLAMA, only=[*CHEAP, "proof", "paths"], memory=1 << 20)
+    assert found["what"].data is not None
+    assert found["paths"].data is not None
+    for key in ("dimension", "proof"):
+        assert found[key].status == "not run"
+        assert "over the limit" in found[key].reason
+        assert not found[key].failed
+
+
+def test_too_large_to_run_is_estimated_on_a_narrow_one() -> None:
+    found = segre.analyze("llama-3-8b", only=["depth"], inputs=1, length=8)
+    part = found["depth"]
+    assert part.status == "estimated"
+    assert part.data["narrowed"]
+    assert part.data["layers"] == 32
+    assert "width 256 instead of 4,096" in part.how
+    assert part.data["run"] in part.command
+
+
+def test_a_bug_in_one_part_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_bench: Any) -> Any:
+        return 1 // 0
+
+    monkeypatch.setitem(run.QUESTIONS, "redundancy", ("Broken", broken))
+    found = segre.analyze("softmax/d=3,3/a=1/t=2", only=CHEAP)
+    assert [part.key for part in found.failed] == ["redundancy"]
+    assert "ZeroDivisionError" in found["redundancy"].reason
+    assert found["dimension"].data is not None
+
+
+def test_interrupts_are_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_bench: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(run.QUESTIONS, "redundancy", ("Stopped", interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        segre.analyze("softmax/d=3,3/a=1/t=2", only=CHEAP)
+
+
+def test_parts_that_are_not_known_are_refused() -> None:
+    with pytest.raises(SegreError, match="allowed: what, dimension"):
+        segre.analyze("gpt2", only=["colour"])
+
+
+# --- patterns -----------------------------------------------------------------------------
+
+
+def test_patterns_in_numbers() -> None:
+    n = 6
+    identity = pattern(np.eye(n))
+    assert identity["entropy"] == 0
+    assert identity["itself"] == 1
+    assert identity["rank"] == pytest.approx(n)
+    assert identity["second"] == pytest.approx(1)
+    causal = np.tril(np.ones((n, n))) / np.arange(1, n + 1)[:, None]
+    assert pattern(causal)["entropy"] == pytest.approx(1)
+    sink = np.zeros((n, n))
+    sink[:, 0] = 1
+    assert pattern(sink)["first"] == 1
+    assert pattern(sink)["second"] == pytest.approx(0)
+    rng = np.random.default_rng(0)
+    row = rng.dirichlet(np.ones(n))
+    assert pattern(np.tile(row, (n, 1)))["second"] == pytest.approx(0, abs=1e-12)
+
+
+# --- the bundled example ------------------------------------------------------------------
+
+
+def test_the_bundled_model_sorts_every_input() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _SORTS, ROOT / "examples" / "tiny-llama"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "6561 of 6561\n", done.stderr
+
+
+_SORTS = f"""
+import sys
+sys.path.insert(0, {str(ROOT / "examples" / "tiny-llama")!r})
+from train import DIGITS, COUNT, right
+from transformers import LlamaForCausalLM
+print(right(LlamaForCausalLM.from_pretrained(sys.argv[1])), "of", DIGITS**COUNT)
+"""
+
+
+def test_commands_are_quoted(tmp_path: Path, model: Path) -> None:
+    odd = tmp_path / "a model; echo $HOME"
+    odd.symlink_to(model)
+    found = segre.analyze(odd, only=["dimension"])
+    words = shlex.split(found["dimension"].command)
+    assert words == ["segre", "dim", str(odd)]
