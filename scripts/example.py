@@ -72,9 +72,10 @@ class Example:
         output = done.stdout.rstrip("\n")
         if agree(self.mark, output, self.shown):
             return self.text
-        head, _, rest = self.text.partition('"""\n\n')  # the end of the docstring
-        head = head[: re.search(r"^Prints.*:\n", head, re.MULTILINE).end()]  # type: ignore[union-attr]
-        return f'{head}\n{indent(output, "    ")}\n"""\n\n{rest}'
+        before, _, code = self.text.partition('"""\n\n')  # the end of the docstring
+        promise = next(line for line in before.split("\n") if line.startswith("Prints"))
+        told = before[: before.index(promise)] + promise
+        return f'{told}\n\n{indent(output, "    ")}\n"""\n\n{code}'
 
     @staticmethod
     def all() -> list[Example]:
