@@ -16,7 +16,7 @@ LOADS = {"script": "src", "img": "src", "iframe": "src", "link": "href", "source
 TAGS = re.compile(
     "html|head|meta|link|title|body|script|style|div|span|p|a|ul|ol|li|h[1-6]|nav|header|footer|main|"
     "article|aside|form|label|input|button|svg|path|table|thead|tbody|tr|th|td|code|pre|em|strong|"
-    "blockquote|hr|br|img|abbr|cite|noscript"
+    "blockquote|hr|br|img|small|abbr|cite|noscript"
 )
 
 
