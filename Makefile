@@ -2,7 +2,7 @@
 export OPENBLAS_NUM_THREADS ?= 1
 BIN := .venv/bin
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format docs bench clean
 
 demo: .venv/ready
 	@mkdir -p out
@@ -27,6 +27,10 @@ format: .venv/ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: .venv/ready
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The documentation is site/index.html: open it in a browser, no server is needed."
+
 bench: .venv/ready .venv/models
 	$(BIN)/python -m bench.estimator
 	$(BIN)/python -m bench.rank
@@ -39,7 +43,7 @@ bench: .venv/ready .venv/models
 	$(BIN)/python -m bench.checkpoints
 
 clean:
-	rm -rf .venv out build dist .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv out site build dist .mypy_cache .ruff_cache .hypothesis
 
 .venv/ready: pyproject.toml constraints.txt scripts/setup.sh
 	@scripts/setup.sh

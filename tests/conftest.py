@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hypothesis import settings
 
-for folder in ("", "cli", "sweep"):
-    sys.path.insert(0, str(Path(__file__).parent / folder))
+for folder in ("", "cli", "sweep", "../scripts"):
+    sys.path.insert(0, str((Path(__file__).parent / folder).resolve()))
 settings.register_profile("segre", deadline=None, max_examples=60)
 settings.load_profile("segre")

@@ -1,68 +1,163 @@
-"""The documentation runs: every console block prints what it shows."""
+"""The documentation runs: every block of every page is of a known kind, and is checked."""
 
-import os
+import ast
+import json
 import re
-import subprocess
-import sys
+import tomllib
+from dataclasses import fields
+from importlib.metadata import PackageNotFoundError
+from importlib.util import find_spec
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
-from checkpoint.models import minilm
+import segre
+from blocks import ROOT, Block, agree, blocks, outside, pages, prepare, printed
+from segre.geometry.recover import NotRecovered
+from segre.sweep.plan import Plan
 
-ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-
-def sessions(page: Path) -> list[tuple[str, str, str]]:
-    """(command of a console block, what the block shows after it, what kind of block it is)."""
-    found = []
-    fenced = re.compile(r"^```console( floats| measured)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
-    for kind, block in fenced.findall(page.read_text()):
-        for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, shown = step.split("\n", 1)
-            found.append((command, shown.rstrip("\n"), kind.strip()))
-    return found
+PAGES = pages()
+KINDS = ("console", "python", "toml", "json", "sh", "text")
+each_page = pytest.mark.parametrize(
+    "page", PAGES, ids=lambda page: str(page.relative_to(ROOT)).replace("/", "-")
+)
 
 
-def exact_part(text: str) -> list[list[str]]:
-    """The columns of a table that do not come from floating point: the first five."""
-    return [line.split()[:5] for line in text.splitlines()]
+def found_in(page: Path) -> list[Block]:
+    return list(blocks(page.read_text()))
 
 
-def words(text: str) -> list[str]:
-    """The words between measured numbers; which blocks of a checkpoint are listed is measured."""
-    listed = re.sub(r"^ *(layer|path) [0-9-].*$", r"\1", text, flags=re.MULTILINE)
-    return re.sub(r"[-+]?[0-9][0-9.,e+-]*|\s-(?=\s)", "#", listed).split()
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_page
 def test_console_blocks(page: Path, tmp_path: Path) -> None:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "80"}
     work = tmp_path / "work"
     work.mkdir()
-    if " minilm" in page.read_text():
-        (work / "minilm").symlink_to(minilm())
-    for command, shown, kind in sessions(page):
-        run = subprocess.run(
-            ["bash", "-c", command],
-            capture_output=True,
-            text=True,
-            cwd=work,
-            env=environment,
-        )
-        printed = "\n".join(line.rstrip() for line in (run.stdout + run.stderr).splitlines())
-        if kind == "floats":  # ranks and gaps of matrices may differ between machines
-            assert exact_part(printed) == exact_part(shown), command
-        elif kind == "measured":
-            assert words(printed) == words(shown), command
+    try:
+        prepare(page.read_text(), work)
+    except PackageNotFoundError as error:
+        pytest.skip(f"{error.name} is not installed; `make .venv/models` installs it")
+    for block in found_in(page):
+        if block.file:
+            (work / block.file).write_text(block.text)
+        for command, shown in block.steps if block.kind == "console" else ():
+            output = printed(command, work)
+            assert agree(block.mark, output, shown), f"line {block.line}: {command}\n{output}"
+
+
+@each_page
+def test_every_block_is_of_a_known_kind(page: Path) -> None:
+    for block in found_in(page):
+        place = f"line {block.line}"
+        assert block.kind in KINDS, f"{place}: {block.kind!r}; allowed: {', '.join(KINDS)}"
+        if block.kind == "console":
+            assert block.mark in ("", "floats", "measured"), place
+            assert block.text.startswith("$ "), f"{place}: a console block begins with a command"
+        elif block.mark:
+            assert block.file, f"{place}: {block.mark!r} is no file name"
+    text = outside(page.read_text())
+    assert "```" not in text, "a fence without an end"
+    indented = re.search(
+        r"(?<=\n\n)    (?![-*+\d])\S.*", re.sub(r"^[-*\d].*\n( .*\n|\n)*", "", text)
+    )
+    assert indented is None, f"fence this, and say what it is: {indented}"
+
+
+@each_page
+def test_python_blocks_run(page: Path) -> None:
+    """As doctests, which pytest collects from README.md and docs/, or in a console block."""
+    commands = [c for b in found_in(page) if b.kind == "console" for c, _ in b.steps]
+    for block in (block for block in found_in(page) if block.kind == "python"):
+        if block.file:
+            ast.parse(block.text)
+            assert f"python {block.file}" in commands, f"{block.file} is never run"
         else:
-            assert printed == shown, command
+            assert block.text.startswith(">>> "), f"line {block.line}: neither doctest nor file"
+            assert page.parent.name == "docs" or page == ROOT / "README.md"
+            assert "+SKIP" not in block.text, f"line {block.line}"
+            assert block.text.endswith("\n\n"), f"line {block.line}: end it with an empty line"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_page
+def test_data_blocks_are_read(page: Path) -> None:
+    for block in found_in(page):
+        if block.kind == "json":
+            document = json.loads(block.text)
+            if "model_type" in document or "kind" in document:
+                segre.architecture(document)
+        elif block.kind == "toml":
+            given = tomllib.loads(block.text)
+            read = Plan.from_mapping if "fields" in given else segre.architecture
+            assert read(given), f"line {block.line}"
+
+
+@each_page
+def test_shell_blocks_name_what_exists(page: Path) -> None:
+    """They install, train or wait, and are not run; what they name is looked for."""
+    targets = set(re.findall(r"^([\w./-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    for block in (block for block in found_in(page) if block.kind == "sh"):
+        for line in block.text.splitlines():
+            command = re.sub(r"\s+#.*", "", line).split()
+            place = f"line {block.line}: {line}"
+            match command:
+                case ["make", *names]:
+                    assert set(names) <= targets, place
+                case ["python", "-m", module, *_]:
+                    assert find_spec(module), place
+                case ["python", script, *named]:
+                    assert all((ROOT / name).exists() for name in [script, *named]), place
+                case ["pip", "install", *_]:
+                    for extra in re.findall(r"\[(.*?)\]", line):
+                        assert set(extra.split(",")) <= set(extras), place
+                case ["segre", *words]:
+                    named = " ".join(takewhile(str.isalpha, words))
+                    assert printed(f"segre {named} --help >&- && echo yes", ROOT) == "yes", place
+                case [".", ".venv/bin/activate"] | ["dask", ("scheduler" | "worker"), *_] | []:
+                    pass
+                case _:
+                    pytest.fail(f"{place}: what is this? Make it a console block, or check it here")
+
+
+@each_page
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+\.[a-z]+|[^)#\s]*/)\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+@each_page
+def test_no_page_names_this_machine(page: Path) -> None:
+    assert not re.search(r"/(home|work|tmp|root)/", page.read_text())
+
+
+# --- the page of the Python API: all names, all fields ------------------------------------------
+
+API = (ROOT / "docs" / "python-api.md").read_text()
+
+
+@pytest.mark.parametrize("name", segre.__all__)
+def test_every_public_name_is_documented(name: str) -> None:
+    assert re.search(rf"`(?:[^`]*\W)?{name}\b", API)
+    assert re.search(rf"\bsegre\.{name}\b|^### `{name}`$", API, re.MULTILINE), "no example"
+    assert f"::: segre.{name}\n" in (ROOT / "docs" / "reference.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["Finding", "Network", "Transformer", "Weights", "Verdict"])
+def test_every_field_is_documented(name: str) -> None:
+    of = getattr(segre, name)
+    section = API.split(f"### `{name}`\n")[1].split("\n#")[0]
+    properties = {key for key, value in vars(of).items() if not key.startswith("_")}
+    methods = {key for key in properties if callable(getattr(of, key))}
+    for field in {f.name for f in fields(of)} | properties - methods:
+        assert f"`{field}`" in section, field
+
+
+def test_every_error_is_documented() -> None:
+    def kinds(of: type) -> set[str]:
+        return {of.__name__}.union(*map(kinds, of.__subclasses__()))
+
+    section = API.split("## Errors\n")[1]
+    for name in kinds(segre.SegreError) | kinds(NotRecovered):
+        assert f"`{name}`" in section, name

@@ -1,0 +1,79 @@
+"""The pages as mkdocs needs them, from files that are written for a code host.
+
+- Pages outside docs/ are added to the site (`ELSEWHERE`), and links between all pages rewritten.
+- The page of examples also has the scripts.
+- A link whose text is the name of a file gets the title of its page.
+- What a fence says after its kind (`console measured`) is for the tests, and dropped here.
+- Lists that follow a line of text get the blank line that Python-Markdown needs.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+from blocks import FENCE, ROOT, separate_lists
+from example import Example
+
+# file of the repository: its page in the site
+ELSEWHERE = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "bench/README.md": "measurements.md",
+    "examples/README.md": "examples.md",
+}
+_SOURCES = {page: file for file, page in ELSEWHERE.items() if page != "index.md"}
+_LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
+_titles: dict[str, str] = {}
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages that live outside docs/."""
+    for page, file in _SOURCES.items():
+        text = (ROOT / file).read_text(encoding="utf-8")
+        if page == "examples.md":
+            text += "".join(f"\n## {x.path.name}\n```python\n{x.text}```\n" for x in Example.all())
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def on_nav(nav: Any, **_: Any) -> None:
+    """Remember the titles of pages."""
+    _titles.update({page.file.src_uri: page.title for page in nav.pages})
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """A page, as Python-Markdown reads it."""
+    source = _SOURCES.get(page.file.src_uri, f"docs/{page.file.src_uri}")
+    kinds = FENCE.sub(lambda m: f"{m[1]}{m[2]}{m[3].split(' ')[0]}\n{m[4]}{m[1]}{m[2]}", markdown)
+    return _outside_fences(kinds, lambda text: separate_lists(_linked(text, source)))
+
+
+def _outside_fences(text: str, change: Callable[[str], str]) -> str:
+    done, end = [], 0
+    for match in FENCE.finditer(text):
+        done += [change(text[end : match.start()]), match[0]]
+        end = match.end()
+    return "".join([*done, change(text[end:])])
+
+
+def _linked(text: str, source: str) -> str:
+    """Links of a file of the repository as links of the site."""
+
+    def link(match: re.Match[str]) -> str:
+        words, name, anchor = match[1], match[2], match[3] or ""
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(source), name))
+        path = f"{path}/README.md" if path in ("bench", "examples") else path
+        if path.startswith("examples/") and path.endswith(".py"):
+            anchor, path = "#" + posixpath.basename(path).replace(".", ""), "examples/README.md"
+        target = ELSEWHERE.get(path, path.removeprefix("docs/"))
+        if words.endswith(".md"):
+            words = _titles.get(target, words)
+        return f"[{words}]({target}{anchor})"
+
+    return _LINK.sub(link, text)
