@@ -41,6 +41,7 @@ bench: .venv/ready .venv/models
 	$(BIN)/python -m bench.paths
 	$(BIN)/python -m bench.collapse
 	$(BIN)/python -m bench.checkpoints
+	$(BIN)/python -m bench.analysis
 
 clean:
 	rm -rf .venv out site build dist .mypy_cache .ruff_cache .hypothesis
