@@ -52,12 +52,14 @@
   }
 
   // ---- what all plots have in common ------------------------------------------------------
-  function house(width, scheme) {
+  function house(spec, width, scheme) {
     const small = width < NARROW;
     const text = { family: getComputedStyle(document.body).fontFamily, size: small ? 12 : 13 };
     const axis = {
       automargin: true,
+      exponentformat: "power",
       gridcolor: "@grid",
+      showgrid: spec.traces.some((trace) => trace.type === "heatmap") ? false : undefined, // in gaps
       linecolor: "@faint",
       zerolinecolor: "@grid",
       zerolinewidth: 1,
@@ -89,6 +91,7 @@
       dragmode: coarse ? false : "zoom",
       modebar: { color: "@faint", activecolor: "@ink", bgcolor: "rgba(0,0,0,0)" },
       bargap: 0.25,
+      minreducedheight: 140, // what long labels of an axis must leave
       xaxis: axis,
       yaxis: axis,
     };
@@ -107,7 +110,7 @@
   function layout(figure, width, scheme) {
     return {
       ...resolved(figure.spec.layout, scheme),
-      template: house(width, scheme),
+      template: house(figure.spec, width, scheme),
       width,
       height: figure.spec.height,
       showlegend: false,
@@ -120,6 +123,7 @@
     figure.width = width;
     const config = {
       displaylogo: false,
+      displayModeBar: coarse ? false : "hover", // without a hover it would stay
       doubleClick: "reset",
       modeBarButtons: [[saver(figure), "resetScale2d"]],
     };
@@ -226,7 +230,6 @@
 
   async function drawFirst(figure) {
     try {
-      addKeys(figure);
       await draw(figure);
       return true;
     } catch (error) {
@@ -270,6 +273,7 @@
 
   async function start() {
     const figures = [...document.querySelectorAll("figure.plotted")].map(figureOf);
+    figures.forEach(addKeys); // first, so that nothing moves under the reader later
     let drawn = 0;
     for (const figure of figures) {
       if (await drawFirst(figure)) drawn += 1;
