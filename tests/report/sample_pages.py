@@ -267,7 +267,9 @@ def sections() -> tuple[Section, ...]:
             blocks=(
                 Facts(((HOSTILE, HOSTILE, HOSTILE),)),
                 Prose((HOSTILE,)),
-                Table(HOSTILE, HOSTILE, (HOSTILE,), ((HOSTILE,), (None,)), note=HOSTILE),
+                Table(
+                    HOSTILE, HOSTILE, (HOSTILE,), ((HOSTILE,), (None,), ("=1+cmd()",)), note=HOSTILE
+                ),
                 hostile_plot(),
                 Download(HOSTILE, HOSTILE, HOSTILE),
             ),

@@ -8,8 +8,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from report.browser import Opened, opened
-from report.sample_pages import everything
-from segre.report.page.render import MEANINGS, write_page
+from segre.report.page.render import MEANINGS
 
 # Of every text that is seen: its colour, and the first colour behind it.
 TEXTS = """() => {
@@ -38,13 +37,6 @@ SERIES = """() => {
   const worn = (name) => ((probe.style.color = `var(--${name})`), getComputedStyle(probe).color);
   return [1, 2, 3, 4, 5, 6, 7, 8].map((n) => worn(`series-${n}`)).concat(worn("paper"));
 }"""
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    write_page(everything(), path)
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -1,60 +1,20 @@
-"""A report in a real browser: it is drawn, sorted, copied, saved, printed, and asks for nothing."""
+"""A report in a real browser: it is drawn, coloured, printed, read, and asks for nothing."""
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from report.browser import Opened, opened
-from report.sample_pages import DOCUMENT, HOSTILE, SPEC, everything, plain
+from report.sample_pages import HOSTILE, SPEC, everything
 from segre.report.page.blocks import Figure
-from segre.report.page.render import write_page
 
 FIGURES = [
     block for section in everything().sections for block in section.blocks if type(block) is Figure
 ]
 PAPER = {"light": "rgb(251, 251, 249)", "dark": "rgb(20, 23, 26)"}
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    write_page(everything(), path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def plain_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("page") / "plain.html"
-    write_page(plain(), path)
-    return path
-
-
-@pytest.fixture
-def light(browser: Browser, plain_file: Path) -> Iterator[Opened]:
-    """The page without its plots, which is there at once."""
-    with opened(browser, plain_file, permissions=["clipboard-read", "clipboard-write"]) as page:
-        yield page
-        page.check()
-
-
-@pytest.fixture
-def seen(browser: Browser, file: Path) -> Iterator[Opened]:
-    with opened(browser, file, permissions=["clipboard-read", "clipboard-write"]) as page:
-        yield page
-        page.check()
-
-
-def column(seen: Opened, number: int) -> list[str]:
-    """The text of a column of the table that is sorted."""
-    return seen.page.locator(f"#table-sorting tbody tr > :nth-child({number})").all_text_contents()
-
-
-def head(seen: Opened, name: str) -> str | None:
-    return seen.page.locator(f"#table-sorting th:has-text('{name}')").get_attribute("aria-sort")
 
 
 # ---- it is drawn ------------------------------------------------------------------------------
@@ -108,108 +68,21 @@ def test_a_plot_is_saved_as_an_image(seen: Opened) -> None:
     assert Path(download.value.path()).read_bytes().startswith(b"\x89PNG")
 
 
-# ---- tables -----------------------------------------------------------------------------------
-
-
-def test_numbers_are_sorted_by_a_click(light: Opened) -> None:
-    first = column(light, 1)
-    button = light.page.locator("#table-sorting th button", has_text="weights")
-    button.click()
-    assert head(light, "weights") == "ascending"
-    # The two large ones are the same as floats; 12 and 12 keep their order; none comes last.
-    largest = ["9,007,199,254,740,992", "9,007,199,254,740,993"]
-    assert column(light, 2) == ["12", "12", *largest, "–none"]
-    assert column(light, 1)[:2] == first[3:]
-    button.click()
-    assert head(light, "weights") == "descending"
-    assert column(light, 2) == [*reversed(largest), "12", "12", "–none"]
-    assert column(light, 1)[2:4] == first[3:]
-    button.click()
-    assert head(light, "weights") is None
-    assert column(light, 1) == first
-
-
-def test_floats_are_sorted_by_value_and_not_by_digits(light: Opened) -> None:
-    light.page.locator("#table-sorting th button", has_text="share").click()
-    assert column(light, 3) == ["−3", "1.5\u2009×\u200910⁻⁹", "0.25", "∞", "NaN"]
-
-
-def test_words_are_sorted_as_words_by_the_keyboard(light: Opened) -> None:
-    light.page.locator("#table-sorting th button", has_text="weights").focus()
-    light.page.keyboard.press("Shift+Tab")
-    light.page.keyboard.press("Enter")
-    assert head(light, "part") == "ascending"
-    assert column(light, 1)[1:] == ["layer 1", "Layer 2", "layer 9", "layer 10"]
-    light.page.keyboard.press("Tab")
-    light.page.keyboard.press("Enter")
-    assert (head(light, "part"), head(light, "weights")) == (None, "ascending")
-    expect(light.page.locator("#page-status")).to_have_text("sorted by weights, ascending")
-
-
-def test_a_table_is_copied_in_full(light: Opened) -> None:
-    light.page.locator("[data-tsv=table-sorting]").click()
-    expect(light.page.locator("#page-status")).to_have_text("copied")
-    rows = [row.split("\t") for row in light.js("navigator.clipboard.readText()").split("\n")]
-    assert rows[0] == ["part", "weights", "share", "exact"]
-    assert rows[1] == ["layer 10", "9007199254740993", "0.25", "true"]
-    assert rows[2] == ["layer 9", "", "NaN", ""]
-    assert rows[4] == [HOSTILE, "12", "-3.0", "true"]
-
-
-def test_copying_works_where_the_clipboard_is_not_given(browser: Browser, plain_file: Path) -> None:
+def test_a_plot_that_fails_says_so_and_the_others_are_drawn(browser: Browser, file: Path) -> None:
     script = """
-      Object.defineProperty(navigator, "clipboard", { value: undefined });
-      addEventListener("copy", () => (window.copied = document.activeElement.value));
+      let given;
+      Object.defineProperty(window, "Plotly", { get: () => given, set(plotly) {
+        const react = plotly.react;
+        given = Object.assign(plotly, { react(plot, ...rest) {
+          if (plot.closest("#figure-bars")) throw Error("no bars");
+          return react(plot, ...rest);
+        } });
+      } });
     """
-    with opened(browser, plain_file, script=script) as seen:
-        seen.page.locator("#dimension .command [data-copy]").click()
-        expect(seen.page.locator("#page-status")).to_have_text("copied")
-        assert seen.js("window.copied") == f"segre dim {SPEC}"
-
-
-def test_a_table_is_saved_as_csv(light: Opened) -> None:
-    with light.page.expect_download() as download:
-        light.page.locator("[data-csv=table-sorting]").click()
-    assert download.value.suggested_filename == "sorting.csv"
-    lines = Path(download.value.path()).read_text().split("\n")
-    assert lines[1] == "layer 10,9007199254740993,0.25,true"
-    assert lines[4] == '"' + HOSTILE.replace('"', '""') + '",12,-3.0,true'
-
-
-def test_wide_and_tall_tables_scroll_by_themselves(light: Opened) -> None:
-    sizes = "(box) => [box.scrollWidth > box.clientWidth, box.scrollHeight > box.clientHeight]"
-    box = light.page.locator(".scroll:has(#table-tall)")
-    assert box.evaluate(sizes) == [True, True]
-    assert box.get_attribute("tabindex") == "0"
-    top = box.evaluate("(box) => ((box.scrollTop = 300), box.getBoundingClientRect().top)")
-    assert (
-        abs(box.locator("thead th").first.evaluate("(h) => h.getBoundingClientRect().top") - top)
-        < 3
-    )
-    assert light.page.locator(".scroll:has(#table-sorting)").get_attribute("tabindex") is None
-
-
-# ---- saving -----------------------------------------------------------------------------------
-
-
-def test_everything_is_downloaded_as_it_was_given(light: Opened) -> None:
-    assert light.page.locator("[data-everything]").count() == 2
-    for n in range(2):
-        with light.page.expect_download() as download:
-            light.page.locator("[data-everything]").nth(n).click()
-        assert re.fullmatch(r"llama-d-8-[a-z0-9-]+\.json", download.value.suggested_filename)
-        assert json.loads(Path(download.value.path()).read_text()) == DOCUMENT
-
-
-def test_documents_are_downloaded(light: Opened) -> None:
-    saved = {}
-    for button in light.page.locator("#dimension [data-save]").all():
-        with light.page.expect_download() as download:
-            button.click()
-        saved[download.value.suggested_filename] = Path(download.value.path()).read_text()
-    assert json.loads(saved["certificate.json"]) == {"rank": 1208, "p": 8388593}
-    assert saved["network-spec.toml"] == 'family = "llama"\n'
-    assert "28 bytes" in light.page.locator("#dimension [data-save]").first.inner_text()
+    with opened(browser, file, script=script) as seen:
+        assert seen.js("document.documentElement.dataset.drawn") == "4"
+        assert "no bars" in seen.page.locator("#figure-bars .plot").inner_text()
+        assert len(seen.complaints) == 1
 
 
 # ---- colours, widths, paper -------------------------------------------------------------------
@@ -221,15 +94,15 @@ def test_colours_are_chosen_and_remembered(seen: Opened) -> None:
     assert (seen.js(paper), seen.js(text)) == (PAPER["light"], "rgb(27, 31, 36)")
     button = seen.page.locator("[data-theme-button]")
     button.click()
-    expect(button).to_have_text("Light")
+    expect(button).to_have_text("Theme: light")
     button.click()
-    expect(button).to_have_text("Dark")
+    expect(button).to_have_text("Theme: dark")
     assert (seen.js(paper), seen.js(text)) == (PAPER["dark"], "rgb(232, 230, 225)")
     seen.page.reload()
     seen.page.wait_for_selector("html[data-drawn]", state="attached")
     assert (seen.js(paper), seen.js(text)) == (PAPER["dark"], "rgb(232, 230, 225)")
     button.click()
-    expect(button).to_have_text("Auto")
+    expect(button).to_have_text("Theme: auto")
     assert seen.js(paper) == PAPER["light"]
     seen.page.emulate_media(color_scheme="dark")
     assert seen.js(paper) == PAPER["dark"]
