@@ -163,6 +163,7 @@ def test_paper_is_light_and_whole(browser: Browser, file: Path) -> None:
         assert len(re.findall(rb"/Type\s*/Page\b", document)) > 3
         assert seen.js("window.printed") == {"closed": 0, "width": "660", "text": "rgb(27, 31, 36)"}
         assert seen.js(closed) == before
+        seen.js("document.documentElement.dataset.theme = 'dark'")
         seen.page.emulate_media(media="print", color_scheme="dark")
         assert seen.js("getComputedStyle(document.body).color") == "rgb(27, 31, 36)"
         tall = seen.page.locator(".scroll:has(#table-tall)")

@@ -2,13 +2,14 @@
 
 import json
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from report.sample_pages import HOSTILE, everything, plain
@@ -39,6 +40,7 @@ def refuse(name: str) -> None:
 
 
 @given(VALUES)
+@example({"<!--<script>": "</script>&\u2028\u2029"})
 def test_embedded_json_is_strict_and_never_markup(value: object) -> None:
     text = embedded(value)
     assert not set(text) & set("<>&\u2028\u2029")
@@ -103,6 +105,20 @@ def test_plotly_is_there_once_and_only_for_plots() -> None:
     assert text.count("Content-Security-Policy") == 1
     assert "unsafe-eval" not in text[:5000]
     assert text.lower().count("<!doctype html>") == 1
+
+
+def test_all_data_of_a_page_is_strict_json() -> None:
+    found = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', render(everything()))
+    assert len(found) == 9  # five plots, three documents, and everything
+    for text in found:
+        json.loads(text, parse_constant=refuse)
+
+
+def test_half_characters_are_written_as_question_marks(tmp_path: Path) -> None:
+    half = json.loads('"\\ud800"')  # what a config.json may hold and UTF-8 may not
+    section = Section(half, half, "exact", half)
+    write_page(Page(f"a{half}b", half, (), (section,), {half: half}), tmp_path / "half.html")
+    assert "<title>a?b</title>" in (tmp_path / "half.html").read_text(encoding="utf-8")
 
 
 def test_hostile_text_is_escaped_wherever_it_stands() -> None:

@@ -33,7 +33,7 @@ def render(page: Page) -> str:
     head = [_asset("page.js")]
     foot = [_plotly(), _asset("plots.js")] if _has_figures(page) else []
     names = _Names()
-    return _template().render(
+    text = _template().render(
         page=page,
         sections=[_placed(section, names) for section in page.sections],
         meanings=MEANINGS,
@@ -44,6 +44,7 @@ def render(page: Page) -> str:
         file_name=f"{cells.slug(page.title)}.json",
         tall=TALL,
     )
+    return text.encode("utf-8", "replace").decode()  # half a pair of surrogates is no character
 
 
 def write_page(page: Page, path: str | Path) -> None:
