@@ -1,5 +1,4 @@
-// The plots of a report: named colours resolved, keys made of buttons, drawn again when the colours
-// or the width change, and for paper.
+// The plots of a report: named colours, keys of buttons, drawn again for new colours, widths, paper.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -163,7 +162,9 @@
     };
     const size = { width: plain.width, height: plain.height, scale: 2 };
     const options = { ...size, format: "png", filename: figure.spec.name };
-    return Plotly.downloadImage({ data: traces(figure, "light"), layout: drawn }, options);
+    const unnamed = (trace) => (trace.visible === true ? trace : { ...trace, showlegend: false });
+    const data = traces(figure, "light").map(unnamed); // all of them: colours go by position
+    return Plotly.downloadImage({ data, layout: drawn }, options);
   }
 
   // ---- keys -------------------------------------------------------------------------------
