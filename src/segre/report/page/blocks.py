@@ -2,7 +2,8 @@
 
 Numbers are raw here; how they look is the page's business. Colours of plots are named, so that a
 page can be light or dark: "@1" to "@8" are those of series, "@ink", "@faint" and "@grid" those
-of text, of what is behind, and of lines; "@sequential" is a colour scale.
+of text, of what is behind, and of lines; "@1/0.2" is the first seen through. "@sequential" is a
+colour scale. In sentences, what is between `backticks` is code.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def slug(text: str, longest: int = 80) -> str:
 
 def _float(value: float) -> str:
     if math.isnan(value):
-        return "not a number"
+        return "NaN"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     magnitude = abs(value)

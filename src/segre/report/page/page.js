@@ -26,11 +26,7 @@
   function wear(theme) {
     if (theme === "auto") delete root.dataset.theme;
     else root.dataset.theme = theme;
-    const named = { auto: "as the system", light: "light", dark: "dark" }[theme];
-    for (const button of all("[data-theme-button]")) {
-      button.textContent = theme[0].toUpperCase() + theme.slice(1);
-      button.setAttribute("aria-label", `Colours: ${named}`);
-    }
+    for (const button of all("[data-theme-button]")) button.textContent = `Theme: ${theme}`;
     document.dispatchEvent(new Event("segre:colours"));
   }
 
@@ -107,9 +103,16 @@
   // ---- tables -----------------------------------------------------------------------------
   const raw = (cell) => cell.dataset.value ?? cell.textContent;
 
+  // A spreadsheet would compute a name that starts like a formula; an apostrophe makes it a name.
+  function harmless(cell) {
+    const text = raw(cell);
+    const formula = /^(?:[=+@]|-[^-])/.test(text) && Number.isNaN(Number(text));
+    return cell.dataset.value === undefined && formula ? `'${text}` : text;
+  }
+
   function grid(table) {
-    const head = all("thead th", table).map((cell) => cell.textContent.trim());
-    return [head, ...[...table.tBodies[0].rows].map((row) => [...row.cells].map(raw))];
+    const rows = [table.tHead.rows[0], ...table.tBodies[0].rows];
+    return rows.map((row) => [...row.cells].map(harmless));
   }
 
   const tsv = (table) =>

@@ -1,5 +1,4 @@
-// The plots of a report: named colours resolved, keys made of buttons, drawn again when the colours
-// or the width change, and for paper.
+// The plots of a report: named colours, keys of buttons, drawn again for new colours, widths, paper.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -52,12 +51,15 @@
   }
 
   // ---- what all plots have in common ------------------------------------------------------
-  function house(width, scheme) {
+  function house(spec, width, scheme) {
     const small = width < NARROW;
+    const mapped = spec.traces.some((trace) => trace.type === "heatmap");
     const text = { family: getComputedStyle(document.body).fontFamily, size: small ? 12 : 13 };
     const axis = {
       automargin: true,
+      exponentformat: "power",
       gridcolor: "@grid",
+      showgrid: mapped ? false : undefined, // lines would show where a map has no value
       linecolor: "@faint",
       zerolinecolor: "@grid",
       zerolinewidth: 1,
@@ -75,24 +77,35 @@
       tickfont: { color: "@faint", size: text.size - 2 },
       title: { side: "right", font: { color: "@faint", size: text.size - 1 } },
     };
-    const map = [{ colorscale: "@sequential", colorbar: bar, xgap: 1, ygap: 1 }];
+    const scaled = { colorscale: "@sequential", colorbar: bar };
+    const data = {
+      heatmap: [{ ...scaled, xgap: 1, ygap: 1 }],
+      contour: [scaled],
+      surface: [scaled],
+      scatter: [{ marker: scaled }],
+    };
     const layout = {
       font: { ...text, color: "@ink" },
       colorway: Array.from({ length: SERIES }, (_, n) => `@${n + 1}`),
       colorscale: { sequential: "@sequential" },
-      coloraxis: { colorscale: "@sequential", colorbar: bar },
+      coloraxis: scaled,
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       margin: small ? { l: 40, r: 8, t: 10, b: 36 } : { l: 52, r: 16, t: 12, b: 44 },
-      hoverlabel: { bgcolor: worn("card", scheme), bordercolor: "@grid", font: { ...text, color: "@ink" } },
+      hoverlabel: {
+        bgcolor: worn("card", scheme),
+        bordercolor: "@grid",
+        font: { ...text, color: "@ink" },
+      },
       hovermode: "closest",
       dragmode: coarse ? false : "zoom",
       modebar: { color: "@faint", activecolor: "@ink", bgcolor: "rgba(0,0,0,0)" },
       bargap: 0.25,
+      minreducedheight: 140, // what long labels of an axis must leave
       xaxis: axis,
       yaxis: axis,
     };
-    return resolved({ layout, data: { heatmap: map, contour: [{ colorbar: bar }] } }, scheme);
+    return resolved({ layout, data }, scheme);
   }
 
   const hidden = (figure, n) => figure.hidden.has(n);
@@ -100,14 +113,16 @@
   function traces(figure, scheme) {
     return figure.spec.traces.map((trace, n) => ({
       ...resolved(trace, scheme),
-      visible: hidden(figure, n) ? "legendonly" : trace.visible === false ? false : true,
+      // Points drawn by the graphics card need code made at run time, which the policy refuses.
+      type: trace.type === "scattergl" ? "scatter" : trace.type,
+      visible: hidden(figure, n) ? "legendonly" : trace.visible !== false,
     }));
   }
 
   function layout(figure, width, scheme) {
     return {
       ...resolved(figure.spec.layout, scheme),
-      template: house(width, scheme),
+      template: house(figure.spec, width, scheme),
       width,
       height: figure.spec.height,
       showlegend: false,
@@ -120,6 +135,7 @@
     figure.width = width;
     const config = {
       displaylogo: false,
+      displayModeBar: coarse ? false : "hover", // without a hover it would stay
       doubleClick: "reset",
       modeBarButtons: [[saver(figure), "resetScale2d"]],
     };
@@ -144,8 +160,11 @@
       paper_bgcolor: "white",
       showlegend: figure.keys.length > 0,
     };
-    const options = { format: "png", scale: 2, width: 900, height: plain.height, filename: figure.spec.name };
-    return Plotly.downloadImage({ data: traces(figure, "light"), layout: drawn }, options);
+    const size = { width: plain.width, height: plain.height, scale: 2 };
+    const options = { ...size, format: "png", filename: figure.spec.name };
+    const unnamed = (trace) => (trace.visible === true ? trace : { ...trace, showlegend: false });
+    const data = traces(figure, "light").map(unnamed); // all of them: colours go by position
+    return Plotly.downloadImage({ data, layout: drawn }, options);
   }
 
   // ---- keys -------------------------------------------------------------------------------
@@ -177,10 +196,10 @@
     return mark;
   }
 
-  const grouped = (figure, trace, n) =>
-    figure.spec.traces
-      .map((other, m) => (m === n || (trace.legendgroup && other.legendgroup === trace.legendgroup) ? m : -1))
-      .filter((m) => m >= 0);
+  function grouped(figure, { legendgroup: group }, n) {
+    const together = (other, m) => m === n || (group && other.legendgroup === group);
+    return figure.spec.traces.flatMap((other, m) => (together(other, m) ? [m] : []));
+  }
 
   function toggle(figure, button, members) {
     const show = button.getAttribute("aria-pressed") !== "true";
@@ -226,21 +245,18 @@
 
   async function drawFirst(figure) {
     try {
-      addKeys(figure);
       await draw(figure);
       return true;
     } catch (error) {
-      figure.plot.textContent = `This plot could not be drawn (${error.message}); its numbers are below.`;
+      figure.plot.textContent = `Not drawn (${error.message}); the numbers are below.`;
       figure.plot.classList.add("failed");
       console.error(error);
       return false;
     }
   }
 
-  const drawable = (figure) => !figure.plot.classList.contains("failed");
-
   function watch(figures) {
-    const live = figures.filter(drawable);
+    const live = figures.filter(({ plot }) => !plot.classList.contains("failed"));
     let printing = false;
     const again = () => live.forEach((figure) => draw(figure));
     document.addEventListener("segre:colours", again);
@@ -270,6 +286,7 @@
 
   async function start() {
     const figures = [...document.querySelectorAll("figure.plotted")].map(figureOf);
+    figures.forEach(addKeys); // first, so that nothing moves under the reader later
     let drawn = 0;
     for (const figure of figures) {
       if (await drawFirst(figure)) drawn += 1;

@@ -33,7 +33,7 @@ def render(page: Page) -> str:
     head = [_asset("page.js")]
     foot = [_plotly(), _asset("plots.js")] if _has_figures(page) else []
     names = _Names()
-    return _template().render(
+    text = _template().render(
         page=page,
         sections=[_placed(section, names) for section in page.sections],
         meanings=MEANINGS,
@@ -44,6 +44,7 @@ def render(page: Page) -> str:
         file_name=f"{cells.slug(page.title)}.json",
         tall=TALL,
     )
+    return text.encode("utf-8", "replace").decode()  # half a pair of surrogates is no character
 
 
 def write_page(page: Page, path: str | Path) -> None:
@@ -121,6 +122,7 @@ def _template() -> Template:
     )
     environment.filters |= {
         "breakable": _breakable,
+        "command": _command,
         "sentence": _sentence,
         "shown": cells.shown,
         "raw": cells.raw,
@@ -135,9 +137,19 @@ def _template() -> Template:
 
 
 def _breakable(text: str) -> Markup:
-    """A spec, a path or a command that may go on in the next line after / and after a comma."""
-    pieces = re.split(r"(?<=[/,])", text)
+    """A spec, a path or a name that may go on in the next line, at its joints."""
+    pieces = re.split(r"(?<=[/,_])|(?<=\.)(?=[^\W\d])", text)
     return Markup("<wbr>").join(escape(piece) for piece in pieces if piece)
+
+
+def _command(text: str) -> Markup:
+    """A command whose options are not broken after their hyphens."""
+    option = Markup('<span class="nobreak">{}</span>')
+    words = re.split(r"(\s+)", text)
+    return Markup("").join(
+        option.format(word) if word.startswith("-") and len(word) < 30 else _breakable(word)
+        for word in words
+    )
 
 
 def _sentence(text: str) -> Markup:

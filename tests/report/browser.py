@@ -1,0 +1,109 @@
+"""A page opened in a real browser, with what it complained about and asked the network for."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+LOCAL = ("file:", "data:", "blob:", "about:")
+
+
+def executable() -> str:
+    """Where Chromium is on this machine."""
+    named = os.environ.get("SEGRE_CHROMIUM")
+    found = [named] if named else [shutil.which(name) for name in NAMES]
+    path = next(filter(None, found), None)
+    if path is None:
+        pytest.fail("there is no Chromium: run make test, which installs Debian's chromium")
+    return path
+
+
+@contextmanager
+def running() -> Iterator[Browser]:
+    """Headless Chromium, stopped afterwards."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable(), args=ARGUMENTS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@dataclass
+class Opened:
+    """A page in the browser, and what went wrong on it so far."""
+
+    page: Page
+    context: BrowserContext
+    complaints: list[str] = field(default_factory=list)  # errors and warnings of the console
+    foreign: list[str] = field(default_factory=list)  # what was asked of the network
+    failed: list[str] = field(default_factory=list)
+
+    def js(self, expression: str, argument: Any = None) -> Any:
+        """What an expression of JavaScript is on the page."""
+        return self.page.evaluate(expression, argument)
+
+    def check(self) -> None:
+        """Nothing was complained about, and nothing asked of the network."""
+        assert self.complaints == []
+        assert self.foreign == []
+        assert self.failed == []
+
+    def scroll_width(self) -> int:
+        """How wide the page is with what sticks out of it."""
+        return int(self.js("document.scrollingElement.scrollWidth"))
+
+
+@contextmanager
+def opened(
+    browser: Browser,
+    path: Path,
+    *,
+    width: int = 1280,
+    height: int = 900,
+    script: str = "",
+    anchor: str = "",
+    **options: Any,
+) -> Iterator[Opened]:
+    """A file opened in a new window; where scripts are on, when its plots are drawn."""
+    context = browser.new_context(viewport={"width": width, "height": height}, **options)
+    try:
+        if script:
+            context.add_init_script(script)
+        page = context.new_page()
+        seen = Opened(page, context)
+        page.on("console", lambda message: _listen(seen, message.type, message.text))
+        page.on("pageerror", lambda error: seen.complaints.append(f"error: {error}"))
+        page.on("request", lambda request: _note(seen, request.url))
+        page.on("requestfailed", lambda request: seen.failed.append(request.url[:200]))
+        page.goto(path.as_uri() + anchor)
+        if options.get("java_script_enabled", True):
+            page.wait_for_selector("html[data-drawn]", state="attached", timeout=60_000)
+        yield seen
+    finally:
+        context.close()
+
+
+def _listen(seen: Opened, kind: str, text: str) -> None:
+    if kind in ("error", "warning"):
+        seen.complaints.append(f"{kind}: {text}")
+
+
+def _note(seen: Opened, url: str) -> None:
+    if not url.startswith(LOCAL):
+        seen.foreign.append(url)
