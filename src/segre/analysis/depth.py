@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from segre.analysis.part import Answer, Status
@@ -62,7 +63,7 @@ def _of_model(bench: Workbench) -> Answer:
     basis, first, *rest = advice(found)
     options = bench.options(inputs=bench.inputs, length=tokens.length, seed=bench.seed)
     if bench.text is not None and loaded.folder is not None:
-        options += f" --text {bench.text}"
+        options += f" --text {shlex.quote(str(bench.text))}"
     status: Status = "estimated" if narrowed else "measured"
     return Answer(
         status=status,

@@ -12,7 +12,7 @@ from segre.errors import SegreError, UnsupportedError
 from segre.families.instances import small_instance
 from segre.geometry.dimension import too_large
 from segre.referee import Verdict, verify
-from segre.spec import Architecture
+from segre.spec import Architecture, Network
 from segre.transformer.spec import Transformer
 
 
@@ -86,9 +86,13 @@ def _of_small_ones(bench: Workbench, spec: Transformer) -> Answer:
     )
 
 
-def _instance(spec: Architecture, claim: dict[str, Any], verdict: Verdict) -> dict[str, Any]:
+def _instance(
+    spec: Network | Transformer, claim: dict[str, Any], verdict: Verdict
+) -> dict[str, Any]:
+    layers = spec.layers if isinstance(spec, Transformer) else spec.depth
     return {
         "spec": str(spec),
+        "name": f"{layers} layer{'s' * (layers != 1)}, width {spec.width_in}",
         **{key: claim[key] for key in ("parameters", "lower", "upper", "status")},
         "valid": verdict.valid,
         "checks": list(verdict.checks),

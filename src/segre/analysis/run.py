@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,7 @@ class Analysis:
     target: Target
     seed: int
     parts: tuple[Part, ...]
+    command: str = ""  # what says the same again
 
     def __getitem__(self, key: str) -> Part:
         return next(part for part in self.parts if part.key == key)
@@ -70,6 +72,7 @@ class Analysis:
             "parameters": self.target.spec.parameters,
             "weights": self.target.weights is not None,
             "seed": self.seed,
+            "command": self.command,
             "parts": [part.document() for part in self.parts],
         }
 
@@ -106,7 +109,20 @@ def analyze(
         memory=memory,
         progress=progress,
     )
-    return Analysis(bench.target, seed, tuple(_part(bench, key) for key in chosen))
+    parts = tuple(_part(bench, key) for key in chosen)
+    return Analysis(bench.target, seed, parts, _command(bench, only))
+
+
+def _command(bench: Workbench, only: Collection[str]) -> str:
+    options = bench.options(
+        only=",".join(only) or None,
+        inputs=bench.inputs,
+        length=bench.length,
+        text=None if bench.text is None else shlex.quote(str(bench.text)),
+        seed=bench.seed,
+        memory=bench.memory,
+    )
+    return f"segre analyze {bench.target.argument}{options}"
 
 
 def _chosen(only: Collection[str]) -> list[str]:

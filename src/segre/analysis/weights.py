@@ -31,7 +31,7 @@ def _lead(info: Info) -> str:
     worst = max(head.condition or 1.0 for layer in info.layers for head in (*layer.ov, *layer.qk))
     conditioned = f"The worst condition of a head's matrix is {worst:.3g}."
     if not special:
-        return f"No special points found: these weights are generic. {conditioned}"
+        return f"No special points found: up to rounding, these weights are generic. {conditioned}"
     layers = len({number for number, _ in special})
     number, text = special[0]
     return (

@@ -76,7 +76,21 @@ class Workbench:
         return self.target.weights
 
     def options(self, **given: Any) -> str:
-        """Options of a command, those that are not the usual ones."""
-        usual = {"seed": 0, "memory": DEFAULT_LIMIT}
+        """Options of a command, without those that are as always."""
+        usual = {"seed": 0, "memory": f"{DEFAULT_LIMIT >> 30}G"}
+        if "memory" in given:
+            given["memory"] = _memory(given["memory"])
         words = [f" --{key} {value}" for key, value in given.items() if value != usual.get(key)]
         return "".join(words)
+
+
+def _memory(limit: int) -> str:
+    """A limit as commands take it.
+
+    >>> _memory(8 << 30), _memory(1 << 20), _memory(1000)
+    ('8G', '1M', '1000')
+    """
+    for power, unit in ((30, "G"), (20, "M"), (10, "K")):
+        if limit and limit % (1 << power) == 0:
+            return f"{limit >> power}{unit}"
+    return str(limit)

@@ -123,8 +123,7 @@ def _choice_table(choices: list[dict[str, Any]]) -> Table:
     groups = [group for group in GROUPS if any(one["change"][group] for one in choices)]
     rows = tuple(
         (
-            one["choice"],
-            one["instead_of"],
+            f"{one['choice']}, instead of {one['instead_of']}",
             *(-one["change"][group] for group in groups),
             -one["total"],
         )
@@ -133,9 +132,9 @@ def _choice_table(choices: list[dict[str, Any]]) -> Table:
     return Table(
         "design-choices",
         "What each design choice does to redundancy",
-        ("choice", "instead of", *groups, "all"),
+        ("choice", *groups, "all"),
         rows,
-        (False, False, *(True,) * (len(groups) + 1)),
+        (False, *(True,) * (len(groups) + 1)),
         note="Redundant parameters with the choice minus those without it: a negative number says "
         "that the choice removes symmetries, a positive one that it adds some.",
     )
@@ -153,7 +152,7 @@ def of_certificates(part: Part) -> Iterator[Block]:
             ("network", "parameters", "lower bound", "upper bound", "status", "referee"),
             tuple(
                 (
-                    one["spec"],
+                    one["name"],
                     one["parameters"],
                     one["lower"],
                     one["upper"],

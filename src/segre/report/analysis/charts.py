@@ -33,7 +33,12 @@ def bars(
     rows = tuple((name, value) for name, value in values.items())
     table = numbers or Table(f"{key}-numbers", title, ("piece", unit), rows, (False, True))
     layout = {
-        "xaxis": {"title": {"text": unit}, "rangemode": "tozero"},
+        "xaxis": {
+            "title": {"text": unit},
+            "rangemode": "tozero",
+            "tickformat": "~s",
+            "nticks": 6,
+        },
         "yaxis": {"automargin": True, "ticklabelstandoff": 6, "dtick": 1},
         "showlegend": False,
         "bargap": 0.35,
@@ -159,4 +164,5 @@ def log_axis(values: Sequence[Number]) -> dict[str, Any]:
 
 def whole_ticks(count: int) -> dict[str, Any]:
     """Ticks at whole numbers only, not too many."""
-    return {"dtick": max(1, -(-count // 16)), "tickformat": "d", "tick0": 0 if count > 16 else 1}
+    apart = 1 if count <= 16 else -(-count // 9)
+    return {"dtick": apart, "tick0": 0, "tickformat": "d", "tickangle": 0}

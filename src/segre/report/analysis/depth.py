@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import isfinite
+from math import isfinite, log10
 from statistics import median
 from typing import Any
 
 from segre.analysis.part import Part
+from segre.collapse.verdict import THRESHOLD
 from segre.report.analysis.charts import Number, lines
 from segre.report.page.blocks import Block, Facts
-
-_THRESHOLD = 1e-3
 
 
 def blocks(part: Part) -> Iterator[Block]:
@@ -89,13 +88,13 @@ def verdict(data: Mapping[str, Any]) -> tuple[str, str]:
     if data["kind"] == "stack":
         last = _medians(data["log10"]["relative"])[-1]
         if last is None:
-            return "collapses", "to nothing"
-        word = "collapses" if last < -3 else "holds"
-        return word, f"relative residual 1e{last:.1f} at the end"
+            return "collapses", "random weights, to nothing"
+        word = "collapses" if last < log10(THRESHOLD) else "holds"
+        return word, f"random weights, relative residual 1e{last:.1f} at the end"
     full = next(curve for curve in data["curves"] if curve["variant"] == "full")
     last = full["relative"]["mean"][-1]
+    weights = f"{data['weights']} weights"
     if last is None:
-        return "cannot be judged", "numbers are lost"
-    return (
-        "collapses" if last < _THRESHOLD else "holds"
-    ), f"relative residual {last:.2g} at the end"
+        return "cannot be judged", f"{weights}, numbers are lost"
+    word = "collapses" if last < THRESHOLD else "holds"
+    return word, f"{weights}, relative residual {last:.2g} at the end"

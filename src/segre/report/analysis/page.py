@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -54,7 +53,7 @@ def page_of(analysis: Analysis, made: str = "") -> Page:
         tiles=tuple(tiles(analysis)),
         sections=tuple(_section(part) for part in analysis.parts),
         document=analysis.document(),
-        command=f"segre analyze {shlex.quote(target.text)}",
+        command=analysis.command,
         made=", ".join(
             word for word in (f"segre {__version__}", f"seed {analysis.seed}", made) if word
         ),
@@ -74,8 +73,8 @@ def _section(part: Part) -> Section:
         how=part.how,
         command=part.command,
         blocks=blocks,
-        reason=part.reason,
-        seconds=part.seconds,
+        reason=f"{part.reason[:1].upper()}{part.reason[1:]}",
+        seconds=None if part.data is None else part.seconds,
     )
 
 

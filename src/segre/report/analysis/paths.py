@@ -80,6 +80,6 @@ def _sums(data: Any) -> Iterator[Block]:
     yield Facts(
         (
             ("biases", data["bias"], "norm of what no path carries"),
-            ("identity", data["identity"], "sum of all paths and biases against the output"),
+            ("difference", data["identity"], "sum of all paths and biases against the output"),
         )
     )

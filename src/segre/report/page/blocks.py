@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from segre.analysis.part import Status as Status
+from segre.analysis.part import Status
 
 Cell = str | int | float | bool | None
 

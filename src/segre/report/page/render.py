@@ -12,9 +12,10 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
+from segre.analysis.part import Status
 from segre.files import whole_file
 from segre.report.page import cells
-from segre.report.page.blocks import Block, Download, Figure, Page, Section, Status, Table
+from segre.report.page.blocks import Block, Download, Figure, Page, Section, Table
 from segre.report.page.embed import embedded, policy, strict_json
 
 MEANINGS: dict[Status, str] = {
