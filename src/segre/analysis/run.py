@@ -24,6 +24,7 @@ from segre.analysis.workbench import Workbench
 from segre.errors import CheckpointError, SegreError, SpecError
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
+from segre.plain import plain
 from segre.values import quote
 
 _ASKS_FOR = {"heads": "segre weights info DIR", "weights": "segre weights info DIR"}
@@ -61,7 +62,7 @@ class Analysis:
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
+        found = {
             "format": "segre-analysis",
             "version": 1,
             "segre": __version__,
@@ -75,6 +76,7 @@ class Analysis:
             "command": self.command,
             "parts": [part.document() for part in self.parts],
         }
+        return dict(plain(found))
 
 
 def analyze(
@@ -82,8 +84,8 @@ def analyze(
     *,
     only: Collection[str] = (),
     seed: int = 0,
-    inputs: int = 4,
-    length: int = 64,
+    inputs: int = Workbench.inputs,
+    length: int = Workbench.length,
     text: str | Path | None = None,
     memory: int = DEFAULT_LIMIT,
     progress: Progress = quiet,
@@ -116,8 +118,8 @@ def analyze(
 def _command(bench: Workbench, only: Collection[str]) -> str:
     options = bench.options(
         only=",".join(only) or None,
-        inputs=bench.inputs,
-        length=bench.length,
+        inputs=None if bench.inputs == Workbench.inputs else bench.inputs,
+        length=None if bench.length == Workbench.length else bench.length,
         text=None if bench.text is None else shlex.quote(str(bench.text)),
         seed=bench.seed,
         memory=bench.memory,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Annotated, Any
 
@@ -42,4 +41,6 @@ def memory_bytes(text: str) -> int:
 
 def print_json(document: dict[str, Any]) -> None:
     """One JSON object on standard output, keys sorted."""
-    typer.echo(json.dumps(document, indent=2, sort_keys=True))
+    from segre.plain import strict_json
+
+    typer.echo(strict_json(document, indent=2, sort_keys=True))

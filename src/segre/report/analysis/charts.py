@@ -66,7 +66,11 @@ def columns(
     }
     layout = {
         "xaxis": {"title": {"text": x[0]}, **whole_ticks(len(x[1]))},
-        "yaxis": {"title": {"text": y[0]}, "rangemode": "tozero"},
+        "yaxis": {
+            "title": {"text": y[0]},
+            "rangemode": "tozero",
+            "tickformat": "~s" if max((value or 0 for value in y[1]), default=0) > 1000 else "",
+        },
         "showlegend": False,
         "bargap": 0.25,
     }
@@ -131,6 +135,7 @@ def by_head(
 ) -> Figure:
     """A map: a row for each layer, the first on top, a column for each head."""
     wide = max(len(row) for row in values)
+    gap = 1 if wide <= 24 else 0  # on a phone cells of so many are not wider than gaps
     heads, layers = list(range(1, wide + 1)), list(range(1, len(values) + 1))
     trace: dict[str, Any] = {
         "type": "heatmap",
@@ -138,8 +143,8 @@ def by_head(
         "y": layers,
         "z": [list(row) for row in values],
         "colorscale": "@sequential",
-        "xgap": 1,
-        "ygap": 1,
+        "xgap": gap,
+        "ygap": gap,
         "colorbar": {"title": {"text": what}, "thickness": 12},
         "hovertemplate": f"layer %{{y}}, {across} %{{x}}: %{{z:.3g}}<extra></extra>",
     }

@@ -14,9 +14,10 @@ from markupsafe import Markup, escape
 
 from segre.analysis.part import Status
 from segre.files import whole_file
+from segre.plain import strict_json
 from segre.report.page import cells
 from segre.report.page.blocks import Block, Download, Figure, Page, Section, Table
-from segre.report.page.embed import embedded, policy, strict_json
+from segre.report.page.embed import embedded, policy
 
 MEANINGS: dict[Status, str] = {
     "proved": "a certificate or a theorem; both bounds meet",

@@ -1,0 +1,44 @@
+"""Data as JSON that every parser reads: numbers that are not finite are null."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+
+def strict_json(value: Any, *, indent: int | None = None, sort_keys: bool = False) -> str:
+    """A value as JSON.
+
+    >>> strict_json((0.5, float("inf"), {"é": True}))
+    '[0.5, null, {"é": true}]'
+    """
+    plainly = plain(value)
+    return json.dumps(
+        plainly, ensure_ascii=False, allow_nan=False, indent=indent, sort_keys=sort_keys
+    )
+
+
+def plain(value: Any) -> Any:
+    """The same value from what JSON has; arrays of NumPy are known by their `tolist`."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, Mapping):
+        return {str(_key(key)): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(plain(item) for item in value)
+    if isinstance(value, Fraction):
+        return str(value)
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    raise TypeError(f"a {type(value).__name__} has no place in JSON")
+
+
+def _key(key: Any) -> Any:
+    return json.dumps(key) if key is None or isinstance(key, bool) else key

@@ -1,0 +1,141 @@
+"""Reports of real targets, made by the real command and opened in a real browser."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+import segre
+from checkpoint.models import minilm
+from report.browser import Opened, opened
+from segre.analysis.run import analyze
+from segre.report.analysis.page import page_of, write_report
+from segre.report.page.blocks import Figure, Table
+
+ROOT = Path(__file__).parents[2]
+SEGRE = Path(sys.executable).parent / "segre"
+
+
+def sound(seen: Opened, figures: int) -> None:
+    """Nothing was complained about; every plot is drawn, and has a size."""
+    seen.check()
+    assert seen.js("document.documentElement.dataset.drawn") == str(figures)
+    boxes = seen.js(
+        "[...document.querySelectorAll('.plot svg.main-svg:first-of-type')]"
+        ".map(e => e.getBoundingClientRect()).map(r => [r.width, r.height])"
+    )
+    assert len(boxes) == figures
+    assert all(width > 200 and height > 100 for width, height in boxes)
+
+
+def numbers(seen: Opened, table: str, column: int) -> list[float]:
+    cells = seen.page.locator(f"#table-{table} tbody tr > :nth-child({column})")
+    return [float(cell.get_attribute("data-value") or "nan") for cell in cells.all()]
+
+
+def saved(seen: Opened, button: str) -> Any:
+    with seen.page.expect_download() as download:
+        seen.page.locator(button).first.click()
+    return json.loads(Path(download.value.path()).read_text())
+
+
+def test_the_demo_shows_everything(browser: Browser, tmp_path: Path) -> None:
+    """The command of `make demo`; every part has an answer, and all of it can be used."""
+    report = tmp_path / "report.html"
+    done = subprocess.run(
+        [SEGRE, "analyze", ROOT / "examples" / "tiny-llama", "-o", report],
+        capture_output=True,
+        text=True,
+        env={"NO_COLOR": "1", "COLUMNS": "100", "PATH": "/usr/bin:/bin"},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "619 dimensions of function from 726 parameters" in done.stdout
+    assert f"report: {report}" in done.stdout
+    assert "not run" not in done.stdout
+    with opened(browser, report) as seen:
+        sound(seen, figures=13)
+        document = saved(seen, "[data-everything]")
+        assert [part["status"] for part in document["parts"]] == [
+            "exact",
+            *["proved"] * 3,
+            *["measured"] * 4,
+        ]
+        certificate = saved(seen, "[data-name='certificate.json']")
+        assert certificate == document["parts"][3]["data"]["certificates"][0]
+        assert segre.verify(certificate).valid
+
+        heads = seen.page.locator("#table-design-choices th[scope=col] button")
+        last = heads.count()
+        before, head = numbers(seen, "design-choices", last), heads.nth(last - 1)
+        head.click()
+        assert numbers(seen, "design-choices", last) == sorted(before) != before
+        head.click()
+        assert numbers(seen, "design-choices", last) == sorted(before, reverse=True)
+        seen.check()
+    with opened(browser, report, width=390, height=844, is_mobile=True, has_touch=True) as seen:
+        assert seen.scroll_width() <= 390
+        sound(seen, figures=13)
+
+
+@pytest.mark.parametrize(
+    ("target", "only", "figures"),
+    [
+        ("gpt2", "what,dimension,redundancy,proof,paths,heads", 3),
+        ("softmax/d=4,4,4/a=2/t=3", "", 4),
+        ("lightning/d=3,3/a=2/heads=3/t=2", "", 3),
+        ("MINILM", "what,redundancy,heads,paths,weights", 12),
+    ],
+)
+def test_reports_are_drawn_and_fit_a_phone(
+    target: str, only: str, figures: int, browser: Browser, tmp_path: Path
+) -> None:
+    path = minilm() if target == "MINILM" else target
+    found = analyze(path, only=only.split(",") if only else (), length=12)
+    write_report(found, tmp_path / "r.html")
+    with opened(browser, tmp_path / "r.html", width=390, height=844, is_mobile=True) as seen:
+        sound(seen, figures)
+        assert seen.scroll_width() <= 390
+        titles = seen.page.locator("main section h2").all_text_contents()
+        assert len(titles) == len(found.parts)
+        for part in found.parts:
+            text = seen.page.locator(f"#{part.key}").inner_text()
+            said = part.lead or f"{part.reason[0].upper()}{part.reason[1:]}"
+            assert " ".join(said.split()) in " ".join(text.split())
+
+
+def test_a_hostile_name_is_only_a_name(browser: Browser, tmp_path: Path) -> None:
+    odd = tmp_path / "<img src=x onerror=alert(1)>"
+    odd.mkdir()
+    config = {"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2, "vocab_size": 11}
+    (odd / "config.json").write_text(json.dumps({**config, "n_positions": 99}))
+    found = analyze(odd, only=["what", "dimension", "redundancy"])
+    write_report(found, tmp_path / "r.html")
+    with opened(browser, tmp_path / "r.html") as seen:
+        seen.page.on("dialog", lambda _dialog: pytest.fail("a name was executed"))
+        sound(seen, figures=2)
+        assert seen.page.locator("img").count() == 0
+        assert "<img src=x onerror=alert(1)>" in seen.page.locator("h1").inner_text()
+
+
+def test_every_figure_has_its_numbers_and_words() -> None:
+    """Laws of pages: unique keys, rows as long as columns, figures with a description."""
+    for target in ("gpt2", "softmax/d=4,4,4/a=2/t=3", minilm()):
+        page = page_of(analyze(target, length=8, inputs=1))
+        blocks = [block for section in page.sections for block in section.blocks]
+        figures = [block for block in blocks if isinstance(block, Figure)]
+        tables = [block for block in blocks if isinstance(block, Table)]
+        tables += [figure.numbers for figure in figures]
+        keys = [block.key for block in (*figures, *tables)]
+        assert len(set(keys)) == len(keys)
+        for table in tables:
+            assert table.rows
+            assert all(len(row) == len(table.columns) for row in table.rows), table.key
+            assert len(table.numeric) in (0, len(table.columns)), table.key
+        assert all(len(figure.alt) > 20 and figure.title for figure in figures)
+        for section in page.sections:
+            assert section.command
+            assert bool(section.reason) == (section.status == "not run")
