@@ -1,6 +1,7 @@
 """Curves of real models: the measures of their streams, and what attention does to tokens."""
 
 import json
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,7 +13,7 @@ import torch
 
 from collapse.small_models import CAUSAL, CONFIGS, FAMILIES, POST, small, tokens
 from segre.collapse import curves as module
-from segre.collapse.curves import cost, curves
+from segre.collapse.curves import Curve, cost, curves
 from segre.collapse.inputs import Inputs, random_tokens
 from segre.collapse.models import Loaded, load
 from segre.collapse.residual import Measures
@@ -209,3 +210,14 @@ def test_the_cost_of_measuring_can_be_measured() -> None:
     found = cost(loaded, random_tokens(loaded, 2, 8), repeats=2)
     assert found.plain > 0
     assert found.ratio == found.measured / found.plain
+
+
+def test_numbers_that_are_not_finite_are_told_quietly() -> None:
+    values = np.array([[1.0, 2.0], [np.inf, 1.0], [np.inf, np.nan]])
+    curve = Curve(FULL, {"relative": values, "size": values})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = curve.document()
+    assert found["relative"]["mean"] == [1.5, None, None]
+    assert found["relative"]["spread"] == [0.5, None, None]
+    assert found["lost"] == 1

@@ -43,11 +43,13 @@ class Curve:
 
     def mean(self, measure: str = "relative") -> Array:
         """The mean over inputs, by layer; not a number where numbers overflow."""
-        return np.asarray(self.values[measure].mean(axis=-1))
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.asarray(self.values[measure].mean(axis=-1))
 
     def spread(self, measure: str = "relative") -> Array:
         """The standard deviation over inputs, by layer."""
-        return np.asarray(self.values[measure].std(axis=-1))
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.asarray(self.values[measure].std(axis=-1))
 
     @property
     def lost(self) -> int | None:

@@ -250,10 +250,7 @@ def _lower_bound(point: Point, minor: JacobianRank, independence: Independence |
 def _upper_bound(spec: Architecture, symmetry: SymmetryRank | None, formula: bool) -> Bound:
     bounds: list[Bound] = []
     if symmetry is not None:
-        statement = f"{symmetry.rank} independent symmetries of {spec.parameters} parameters"
-        if symmetry.checked:
-            statement += ", each checked to lie in the kernel of the Jacobian"
-        bounds.append(Bound(spec.parameters - symmetry.rank, Evidence("symmetries", statement)))
+        bounds.append(symmetry.bound(spec.parameters))
     if isinstance(spec, Network):
         if formula:
             bounds.append(closed_form(spec))

@@ -11,7 +11,7 @@ import numpy as np
 from segre.errors import UnluckyError
 from segre.fields.interface import Array
 from segre.fields.rank import Echelon
-from segre.finding import Symmetry
+from segre.finding import Bound, Evidence, Symmetry
 from segre.geometry.gauge.all import pieces
 from segre.geometry.gauge.piece import Weights
 from segre.geometry.memory import inputs_at_once
@@ -130,6 +130,16 @@ class SymmetryRank:
         """The pieces in words, first layer first."""
         order = sorted(self.pieces, key=lambda piece: (piece.layer or 0, piece.kind == "between"))
         return tuple(piece.symmetry for piece in order)
+
+    def bound(self, parameters: int) -> Bound:
+        """The upper bound on the dimension that they give."""
+        one = self.rank == 1
+        statement = f"{self.rank} {'symmetry' if one else 'independent symmetries'} of "
+        statement += f"{parameters} parameters"
+        if self.checked:
+            which = "checked" if one else "each checked"
+            statement += f", {which} to lie in the kernel of the Jacobian"
+        return Bound(parameters - self.rank, Evidence("symmetries", statement))
 
 
 @dataclass(frozen=True)

@@ -103,8 +103,8 @@ def _check(certificate: Certificate, checks: list[str], progress: Progress) -> N
         pieces = certificate.upper.pieces
         rank = check_symmetries(point, certificate.dimensions, rows, pieces, progress)
         checks.append(
-            f"Symmetries of {len(pieces)} kinds and places have rank {rank} and change none "
-            f"of these outputs: the dimension is at most {claim.upper}."
+            f"Symmetries have rank {rank} and change none of these outputs: the dimension is at "
+            f"most {claim.upper}."
         )
 
 

@@ -80,11 +80,8 @@ def _compute(spec: Network | Transformer, task: Task) -> Result:
 def _symmetry_bound(spec: Network | Transformer, seed: int) -> Bound:
     """The upper bound that symmetries alone give."""
     from segre.fields.threads import threads_for
-    from segre.finding import Evidence
     from segre.geometry.point import Point
     from segre.geometry.rank import symmetry_rank
 
     with threads_for(spec.parameters):
-        symmetry = symmetry_rank(Point.draw(spec, seed, 0))
-    statement = f"{symmetry.rank} independent symmetries of {spec.parameters} parameters"
-    return Bound(spec.parameters - symmetry.rank, Evidence("symmetries", statement))
+        return symmetry_rank(Point.draw(spec, seed, 0)).bound(spec.parameters)
