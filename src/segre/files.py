@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from segre.errors import SegreError
+
+# The last files and directories that this process has put in place, so that a command which is
+# interrupted afterwards can name them.
+placed: deque[Path] = deque(maxlen=8)
 
 
 @contextmanager
@@ -29,6 +34,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
             yield temporary
             ordinary_file(temporary)
             temporary.replace(target)
+            placed.append(target)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise

@@ -18,6 +18,7 @@ from pathlib import Path
 from segre.checkpoint.reading import refusal
 from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
+from segre.files import placed
 
 __all__ = ["TensorWriter", "carry_along", "new_directory"]
 
@@ -48,6 +49,7 @@ def new_directory(target: str | Path, inputs: Iterable[Path] = ()) -> Iterator[P
                 yield temporary
                 _sync(temporary)
                 temporary.rename(path)
+                placed.append(given)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from segre.cli.options import AsJson, Quiet, Seed, print_json
+from segre.cli.resumable import resumable
 
-Sizes = dict[str, float | bool | None]
 Output = Annotated[
     Path, typer.Option("--output", "-o", metavar="FILE", help="The plot: .png, .svg or .pdf.")
 ]
@@ -37,76 +36,58 @@ Fresh = Annotated[
 ]
 
 
-def path_sort(
-    output: Output = Path("path-sort.png"),
-    epochs: Epochs = None,
-    lr: Rate = None,
-    width: Width = None,
-    layers: Depth = None,
-    train: Examples = None,
-    length: Length = None,
-    mlp: WithMlp = False,
-    paths: Drawn = 5,
-    fresh: Fresh = False,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
-    """Train a network to sort, then see what its paths do, by length.
+def _paths_of(name: str, what: str) -> Callable[..., None]:
+    """The command that trains the network of a task and looks at its paths."""
+
+    def command(
+        output: Output = Path(f"{name}.png"),
+        epochs: Epochs = None,
+        lr: Rate = None,
+        width: Width = None,
+        layers: Depth = None,
+        train: Examples = None,
+        length: Length = None,
+        mlp: WithMlp = False,
+        paths: Drawn = 5,
+        fresh: Fresh = False,
+        seed: Seed = 0,
+        as_json: AsJson = False,
+        quiet: Quiet = False,
+    ) -> None:
+        from segre.cli.progress import progress_bar
+        from segre.report.collapse_experiments import print_effectiveness
+        from segre.report.experiment_plots import plot_effectiveness
+        from segre.report.plots import require_static_format
+        from segre.reproduce.path_effectiveness import PLANS, changed, effectiveness
+
+        require_static_format(output)
+        plan = changed(
+            PLANS[name],
+            epochs=epochs,
+            lr=lr,
+            d=width,
+            layers=layers,
+            train=train,
+            length=length,
+            mlp=mlp,
+        )
+        run = run_file(output)
+        with resumable(run, fresh=fresh), progress_bar(quiet or as_json) as progress:
+            found = effectiveness(
+                plan, drawn=paths, seed=seed, file=run, fresh=fresh, progress=progress
+            )
+            plot_effectiveness(found, output)
+        if as_json:
+            print_json({"plot": str(output), "run": str(run), **found.document()})
+        else:
+            print_effectiveness(found)
+            typer.echo(f"run: {run}\nplot: {output}")
+
+    command.__doc__ = f"""Train a network to {what}, then see what its paths do, by length.
 
     The state of training is in a .run file beside the plot: the same command goes on from there.
     """
-    sizes: Sizes = {"epochs": epochs, "lr": lr, "d": width, "layers": layers, "train": train}
-    sizes |= {"length": length, "mlp": mlp}
-    _effectiveness("path-sort", output, sizes, paths, fresh, seed, as_json, quiet)
-
-
-def path_hull(
-    output: Output = Path("path-hull.png"),
-    epochs: Epochs = None,
-    lr: Rate = None,
-    width: Width = None,
-    layers: Depth = None,
-    train: Examples = None,
-    length: Length = None,
-    mlp: WithMlp = False,
-    paths: Drawn = 5,
-    fresh: Fresh = False,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
-    """Train a network to tell which points are on their convex hull, then see what its paths do.
-
-    The state of training is in a .run file beside the plot: the same command goes on from there.
-    """
-    sizes: Sizes = {"epochs": epochs, "lr": lr, "d": width, "layers": layers, "train": train}
-    sizes |= {"length": length, "mlp": mlp}
-    _effectiveness("path-hull", output, sizes, paths, fresh, seed, as_json, quiet)
-
-
-def path_memorize(
-    output: Output = Path("path-memorize.png"),
-    epochs: Epochs = None,
-    lr: Rate = None,
-    width: Width = None,
-    layers: Depth = None,
-    train: Examples = None,
-    length: Length = None,
-    mlp: WithMlp = False,
-    paths: Drawn = 5,
-    fresh: Fresh = False,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
-    """Train a network to memorise random labels of words, then see what its paths do, by length.
-
-    The state of training is in a .run file beside the plot: the same command goes on from there.
-    """
-    sizes: Sizes = {"epochs": epochs, "lr": lr, "d": width, "layers": layers, "train": train}
-    sizes |= {"length": length, "mlp": mlp}
-    _effectiveness("path-memorize", output, sizes, paths, fresh, seed, as_json, quiet)
+    return command
 
 
 def circle(
@@ -128,7 +109,7 @@ def circle(
 
     require_static_format(output)
     run = run_file(output)
-    with progress_bar(quiet or as_json) as progress, _interruptible():
+    with resumable(run, fresh=fresh), progress_bar(quiet or as_json) as progress:
         found = walks(
             steps=steps,
             epochs=epochs,
@@ -138,7 +119,7 @@ def circle(
             fresh=fresh,
             progress=progress,
         )
-    plot_walks(found, output)
+        plot_walks(found, output)
     if as_json:
         walked = [walk.document() for walk in found]
         print_json({"plot": str(output), "seed": seed, "walks": walked})
@@ -220,50 +201,10 @@ def run_file(output: Path) -> Path:
     return output.with_suffix(".run")
 
 
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Say that an interrupted run is not lost."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo("segre: interrupted; the same command goes on from there", err=True)
-        raise typer.Exit(130) from None
-
-
-def _effectiveness(
-    name: str,
-    output: Path,
-    sizes: Sizes,
-    paths: int,
-    fresh: bool,
-    seed: int,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    from segre.cli.progress import progress_bar
-    from segre.report.collapse_experiments import print_effectiveness
-    from segre.report.experiment_plots import plot_effectiveness
-    from segre.report.plots import require_static_format
-    from segre.reproduce.path_effectiveness import PLANS, changed, effectiveness
-
-    require_static_format(output)
-    plan, run = changed(PLANS[name], **sizes), run_file(output)
-    with progress_bar(quiet or as_json) as progress, _interruptible():
-        found = effectiveness(
-            plan, drawn=paths, seed=seed, file=run, fresh=fresh, progress=progress
-        )
-    plot_effectiveness(found, output)
-    if as_json:
-        print_json({"plot": str(output), "run": str(run), **found.document()})
-    else:
-        print_effectiveness(found)
-        typer.echo(f"run: {run}\nplot: {output}")
-
-
 COMMANDS = (
     (
         "path-sort",
-        path_sort,
+        _paths_of("path-sort", "sort"),
         """Examples:
 
     segre reproduce path-sort -o sort.png
@@ -272,7 +213,7 @@ COMMANDS = (
     ),
     (
         "path-hull",
-        path_hull,
+        _paths_of("path-hull", "find the points of a convex hull"),
         """Examples:
 
     segre reproduce path-hull -o hull.png
@@ -281,7 +222,7 @@ COMMANDS = (
     ),
     (
         "path-memorize",
-        path_memorize,
+        _paths_of("path-memorize", "memorise random labels of words"),
         """Examples:
 
     segre reproduce path-memorize -o memorize.png

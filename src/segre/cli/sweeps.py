@@ -40,6 +40,7 @@ def run(
     The store is whole at any moment: interrupt or kill this, and the same command goes on.
     """
     from segre.cli.progress import progress_bar
+    from segre.cli.resumable import resumable
     from segre.report.sweeps import print_ran, print_standing
     from segre.sweep.ready import plan_of
     from segre.sweep.run import run as drive
@@ -47,7 +48,7 @@ def run(
 
     plan = plan_of(sweep)
     limit_bytes = memory_bytes(memory)
-    with progress_bar(quiet or as_json, rate=True) as progress:
+    with resumable(output), progress_bar(quiet or as_json, rate=True) as progress:
         ran = drive(
             plan,
             output,
@@ -57,7 +58,7 @@ def run(
             memory=limit_bytes,
             progress=progress,
         )
-    found = standing(output)
+        found = standing(output)
     if as_json:
         print_json({"run": ran.document(), "status": found.document()})
     else:
