@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from segre.cli import completion
 from segre.cli.options import AsJson, Quiet, Seed, print_json
 
 Model = Annotated[
@@ -15,6 +16,7 @@ Model = Annotated[
         metavar="MODEL",
         help="A model directory, a config.json or a name such as bert-base-uncased (random "
         "weights), or a spec such as softmax/d=8,8,8,8/a=4/t=6.",
+        autocompletion=completion.architecture,
     ),
 ]
 Inputs = Annotated[int, typer.Option(help="How many inputs.", min=1)]
@@ -30,7 +32,11 @@ Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it: .png, 
 def collapse(
     model: Model,
     variants: Annotated[
-        str, typer.Option(help="all (8), paper (4, norms kept), or names such as full,attention.")
+        str,
+        typer.Option(
+            help="all (8), paper (4, norms kept), or names such as full,attention.",
+            autocompletion=completion.several_of(completion.variants),
+        ),
     ] = "all",
     inputs: Inputs = 8,
     length: Length = None,
@@ -45,13 +51,13 @@ def collapse(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Do the tokens of a model become alike with depth? As it is, and with parts removed."""
+    """Do the tokens of a model become alike with depth, as it is and with parts removed?"""
     from segre.report.plots import require_static_format
 
     if plot is not None:
         require_static_format(plot)
     if _is_stack(model):
-        _study(model, seed, inputs, certify, threshold, plot, as_json)
+        _study(model, seed, inputs, certify, threshold, plot, as_json, quiet)
         return
     from segre.cli.progress import progress_bar
     from segre.collapse.curves import curves
@@ -101,14 +107,17 @@ def _study(
     threshold: float,
     plot: Path | None,
     as_json: bool,
+    quiet: bool,
 ) -> None:
     from math import log10
 
+    from segre.cli.progress import waiting
     from segre.collapse.study import study, study_advice
     from segre.report.collapse import print_study
     from segre.report.collapse_plots import plot_study
 
-    found = study(model, seed, inputs, certify=certify)
+    with waiting("measuring", quiet or as_json):
+        found = study(model, seed, inputs, certify=certify)
     said = study_advice(found, log10(threshold) if threshold > 0 else -3.0)
     if plot is not None:
         plot_study(found, plot)
@@ -229,21 +238,15 @@ COMMANDS = (
     (
         collapse,
         """Examples:
-
     segre collapse bert-base-uncased --plot bert.png
-
     segre collapse model-directory --text book.txt --variants paper
-
     segre collapse softmax/d=16,16,16,16,16,16,16/a=8/heads=2/t=6 --certify""",
     ),
     (
         paths,
         """Examples:
-
     segre paths gpt2 --plot paths.png
-
     segre paths model-directory --sample 5 --of-length 2
-
     segre paths llama-3-8b --shares""",
     ),
 )

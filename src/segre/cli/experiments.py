@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from segre.cli import completion
 from segre.cli.options import AsJson, Quiet, Seed, print_json
 from segre.cli.resumable import resumable
 
@@ -83,7 +84,7 @@ def _paths_of(name: str, what: str) -> Callable[..., None]:
             print_effectiveness(found)
             typer.echo(f"run: {run}\nplot: {output}")
 
-    command.__doc__ = f"""Train a network to {what}, then see what its paths do, by length.
+    command.__doc__ = f"""Train a network to {what}: what do its paths do?
 
     The state of training is in a .run file beside the plot: the same command goes on from there.
     """
@@ -100,7 +101,7 @@ def circle(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Apply one trained layer again and again to two tokens on a circle: do they merge?"""
+    """Apply one trained layer again and again to two tokens: do they merge?"""
     from segre.cli.progress import progress_bar
     from segre.report.collapse_experiments import print_walks
     from segre.report.experiment_plots import plot_walks
@@ -128,16 +129,20 @@ def circle(
         typer.echo(f"plot: {output}")
 
 
-def path_lengths(output: Output = Path("path-lengths.png"), as_json: AsJson = False) -> None:
-    """Shares of paths by length in the paper's models; computed, nothing is trained."""
+def path_lengths(
+    output: Output = Path("path-lengths.png"), as_json: AsJson = False, quiet: Quiet = False
+) -> None:
+    """Shares of paths by length in the paper's models; nothing is trained."""
+    from segre.cli.progress import waiting
     from segre.report.collapse_experiments import print_path_lengths
     from segre.report.experiment_plots import plot_path_lengths
     from segre.report.plots import require_static_format
     from segre.reproduce.path_lengths import rows
 
     require_static_format(output)
-    found = rows()
-    plot_path_lengths(found, output)
+    with waiting("counting", quiet or as_json):
+        found = rows()
+        plot_path_lengths(found, output)
     if as_json:
         print_json({"plot": str(output), "rows": [row.document() for row in found]})
     else:
@@ -148,7 +153,11 @@ def path_lengths(output: Output = Path("path-lengths.png"), as_json: AsJson = Fa
 def rank_collapse(
     output: Output = Path("rank-collapse.png"),
     model: Annotated[
-        list[str] | None, typer.Option(help="bert, albert or xlnet; repeatable. All if not given.")
+        list[str] | None,
+        typer.Option(
+            help="bert, albert or xlnet; repeatable. All if not given.",
+            autocompletion=completion.one_of(completion.base_models),
+        ),
     ] = None,
     count: Annotated[int, typer.Option(help="Inputs; the paper: 32.", min=1, max=10_000)] = 4,
     length: Annotated[int, typer.Option(help="Tokens of each.", min=2, max=512)] = 128,
@@ -160,9 +169,9 @@ def rank_collapse(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Rank by depth in BERT, ALBERT and XLNet with random weights: what collapses, what does not.
+    """Rank by depth in BERT, ALBERT and XLNet: what collapses, what does not.
 
-    Base models on random tokens, four variants each; nothing is downloaded.
+    Base models with random weights on random tokens, four variants each; nothing is downloaded.
     """
     from segre.cli.progress import progress_bar
     from segre.errors import SegreError
@@ -206,52 +215,41 @@ COMMANDS = (
         "path-sort",
         _paths_of("path-sort", "sort"),
         """Examples:
-
     segre reproduce path-sort -o sort.png
-
     segre reproduce path-sort -o slow.png --lr 1e-5""",
     ),
     (
         "path-hull",
-        _paths_of("path-hull", "find the points of a convex hull"),
+        _paths_of("path-hull", "find a convex hull"),
         """Examples:
-
     segre reproduce path-hull -o hull.png
-
     segre reproduce path-hull -o published.png --lr 1e-5 --epochs 70""",
     ),
     (
         "path-memorize",
-        _paths_of("path-memorize", "memorise random labels of words"),
+        _paths_of("path-memorize", "memorise random labels"),
         """Examples:
-
     segre reproduce path-memorize -o memorize.png
-
     segre reproduce path-memorize -o published.png --length 128 --epochs 50""",
     ),
     (
         "circle",
         circle,
         """Examples:
-
     segre reproduce circle -o circle.png
-
     segre reproduce circle -o longer.png --epochs 40""",
     ),
     (
         "path-lengths",
         path_lengths,
         """Example:
-
     segre reproduce path-lengths -o lengths.png""",
     ),
     (
         "rank-collapse",
         rank_collapse,
         """Examples:
-
     segre reproduce rank-collapse -o collapse.png
-
     segre reproduce rank-collapse -o small.png --model bert --layers 4 --width 128""",
     ),
 )

@@ -1,0 +1,2 @@
+"""The command about this installation: doctor."""
+COMMANDS = ()
