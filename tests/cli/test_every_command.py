@@ -6,6 +6,7 @@ import pty
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from small_sweeps import TOML
-from terminal import SEGRE, environment, run
+from terminal import environment, run
 from typer.main import get_command
 
 from checkpoint.test_gguf import small as small_gguf
@@ -225,10 +226,11 @@ def test_json_is_one_object_and_nothing_else(line: str, desk: Path) -> None:
 
 
 def on_a_terminal(line: str, cwd: Path) -> bytes:
-    """What a command writes to standard error, if that is a terminal."""
+    """What a command writes to standard error, if that is a terminal; no moment is too short."""
+    at_once = "import segre.cli.progress as p; p._MOMENT = 0; from segre.cli import main; main()"
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [str(SEGRE), *shlex.split(line)],
+        [sys.executable, "-c", at_once, *shlex.split(line)],
         stdout=subprocess.DEVNULL,
         stderr=theirs,
         cwd=cwd,
@@ -246,9 +248,9 @@ def on_a_terminal(line: str, cwd: Path) -> bytes:
     return seen
 
 
-def test_quiet_and_json_show_no_progress(tmp_path: Path) -> None:
-    """The same command, long enough for a bar to appear, with it and without."""
-    line = "certify softmax/d=18,18,18,18/a=2/t=3 -o cert.json"
+@pytest.mark.parametrize("line", ["certify softmax/d=6,6,6/a=2/t=3 -o cert.json", "explain gpt2"])
+def test_quiet_and_json_show_no_progress(line: str, tmp_path: Path) -> None:
+    """With a bar, and with a spinner."""
     assert b"\x1b[" in on_a_terminal(line, tmp_path)
     assert on_a_terminal(f"{line} --quiet", tmp_path) == b""
     assert on_a_terminal(f"{line} --json", tmp_path) == b""
