@@ -17,8 +17,6 @@ from small_sweeps import TOML
 from terminal import environment, run
 from typer.main import get_command
 
-from checkpoint.test_gguf import small as small_gguf
-from checkpoint.zoo import save_tiny
 from segre.cli.app import app
 from segre.cli.front import ORDER
 from segre.spec import Network
@@ -189,6 +187,9 @@ CASES = {
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a file of every kind that commands read."""
+    from checkpoint.test_gguf import small as small_gguf  # here: torch takes seconds
+    from checkpoint.zoo import save_tiny
+
     folder = tmp_path_factory.mktemp("desk")
     Weights.random(Network.parse(STACK), 0, exact=True).write(folder / "one.json")
     (folder / "fold.json").write_text(json.dumps(FOLD))

@@ -43,13 +43,13 @@ def new_directory(target: str | Path, inputs: Iterable[Path] = ()) -> Iterator[P
         path = _require_new(given, inputs)
         _remove_leftovers(path)
         temporary = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial"
-        temporary.mkdir()
         try:
+            temporary.mkdir()
             with _locked(temporary):
                 yield temporary
                 _sync(temporary)
-                temporary.rename(path)
                 placed.append(given)
+                temporary.rename(path)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise

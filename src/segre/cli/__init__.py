@@ -25,29 +25,33 @@ def main() -> NoReturn:
 
         code = app(prog_name="segre", standalone_mode=False)
     except SegreError as error:
+        if _is_due_to(error, KeyboardInterrupt) and error.exit_code != INTERRUPTED:
+            _stop_for_interruption()
         _stop(str(error), error.exit_code)
     except KeyboardInterrupt:
         _stop_for_interruption()
     except SystemExit as leaving:
-        if _is_closed_pipe(leaving):
+        if _is_due_to(leaving, BrokenPipeError):  # a library wants to leave because of it
             _leave_closed_pipe()
         raise
     except BrokenPipeError:
         _leave_closed_pipe()
-    except ModuleNotFoundError as error:
-        _stop_for_module(error)
     except Exception as error:
+        if _is_due_to(error, KeyboardInterrupt):
+            _stop_for_interruption()
+        if isinstance(error, ModuleNotFoundError):
+            _stop_for_module(error)
         _stop_for_usage(error)
     if code == INTERRUPTED:  # the argument reader answers an interruption with this number
         _stop_for_interruption()
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _is_closed_pipe(leaving: SystemExit) -> bool:
-    """Whether a library wants to leave because nobody reads our output any more."""
-    cause: BaseException | None = leaving
-    while cause is not None and not isinstance(cause, BrokenPipeError):
-        cause = cause.__context__
+def _is_due_to(error: BaseException, kind: type[BaseException]) -> bool:
+    """Whether it began with another error: libraries, and imports, wrap what they are hit by."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, kind):
+        cause = cause.__cause__ or cause.__context__
     return cause is not None
 
 
@@ -61,8 +65,9 @@ def _stop_for_interruption() -> NoReturn:
     """Files are written whole or not at all: say which it was."""
     from segre.files import placed
 
-    kept = f"written before that: {', '.join(map(str, placed))}" if placed else ""
-    _stop(f"interrupted; {kept or 'nothing was written'}", INTERRUPTED)
+    names = ", ".join(dict.fromkeys(map(str, placed)))
+    kept = f"written before that: {names}" if names else "nothing was written"
+    _stop(f"interrupted; {kept}", INTERRUPTED)
 
 
 def _stop_for_module(error: ModuleNotFoundError) -> NoReturn:
