@@ -16,7 +16,7 @@ from typing import Literal
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
+from packaging.version import InvalidVersion, Version
 
 import segre
 
@@ -144,7 +144,7 @@ def _found(wanted: Requirement) -> Package:
 def _compared(wanted: Requirement, version: str | None) -> Package:
     needed = str(wanted.specifier)
     try:
-        fits = wanted.specifier.contains(version or "", prereleases=True)
+        fits = wanted.specifier.contains(Version(version or ""), prereleases=True)
     except InvalidVersion:
         problem = "its metadata are damaged; install it again with pip"
         return Package(wanted.name, needed, version, "broken", problem)
