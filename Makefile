@@ -32,6 +32,7 @@ docs: .venv/ready
 	@echo "The documentation is site/index.html: open it in a browser, no server is needed."
 
 bench: .venv/ready .venv/models
+	$(BIN)/python -m bench.startup
 	$(BIN)/python -m bench.estimator
 	$(BIN)/python -m bench.rank
 	$(BIN)/python -m bench.growth

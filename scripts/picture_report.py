@@ -1,6 +1,6 @@
 """Make docs/images/report.png: the beginning of the report that `make demo` writes.
 
-    python scripts/picture_report.py out/report.html docs/images/report.png
+python scripts/picture_report.py out/report.html docs/images/report.png
 """
 
 from __future__ import annotations

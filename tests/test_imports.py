@@ -26,6 +26,7 @@ ORDER = [
     {"sweep"},
     {"reproduce"},
     {"analysis"},
+    {"doctor"},
     {"report"},
     {"cli"},
 ]
@@ -49,7 +50,7 @@ def modules() -> list[Path]:
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SOURCE)))
 def test_imports_go_one_way(path: Path) -> None:
-    room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    room = path.relative_to(SOURCE).parts[0].removesuffix(".py").replace("__main__", "cli")
     imported = rooms_imported(path) - {room}
     if room == "referee":
         assert imported <= {"errors", "spec", "transformer"}
@@ -57,7 +58,7 @@ def test_imports_go_one_way(path: Path) -> None:
         return
     assert room in RANK, f"{room} is a new room: give it a place in ORDER and in docs/design.md"
     allowed = {other for other in RANK if RANK[other] < RANK[room]}
-    if room in ("analysis", "cli"):
+    if room in {"analysis", "cli", "doctor"}:
         allowed |= {"referee"}
     assert imported <= allowed
 
@@ -69,9 +70,33 @@ def loaded_by(code: str) -> set[str]:
     return set(run.stdout.split())
 
 
-def test_the_command_line_starts_without_numerics() -> None:
-    loaded = loaded_by("import segre.cli.app")
-    assert not loaded & {"numpy", "flint", "matplotlib", "torch", "rich.console"}
+HEAVY = {
+    *("numpy", "scipy", "flint", "matplotlib", "plotly", "torch", "transformers", "jinja2"),
+    *("rich.console", "safetensors", "threadpoolctl", "sqlite3"),
+}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], ["doctor", "--help"], ["weights", "same", "--help"], ["dim"]],
+    ids=" ".join,
+)
+def test_the_command_line_starts_light(arguments: list[str]) -> None:
+    """What is printed before anything is computed waits for nothing heavy."""
+    code = (
+        f"from segre.cli import main; sys.argv = ['segre', *{arguments}];"
+        "from contextlib import suppress, redirect_stdout; from io import StringIO\n"
+        "with suppress(SystemExit), redirect_stdout(StringIO()): main()\n"
+        "True"
+    )
+    loaded = loaded_by(code)
+    assert "segre.cli.app" in loaded
+    assert not loaded & HEAVY
+
+
+def test_completion_of_architectures_is_light() -> None:
+    loaded = loaded_by("from segre.cli.completion import architecture; assert architecture('gpt')")
+    assert not loaded & HEAVY
 
 
 def test_the_core_works_without_torch() -> None:

@@ -41,8 +41,8 @@ class SweepError(SegreError):
     """A sweep file, expression or store that cannot be used as asked."""
 
 
-class InterruptedSweepError(SegreError):
-    """A sweep stopped by its user; what was finished is in the store."""
+class InterruptedRunError(SegreError):
+    """Work stopped by its user that can be gone on with; the message says what is kept."""
 
     exit_code = 130
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from segre.errors import SegreError
+
+# The last files and directories that this process has put in place, so that a command which is
+# interrupted afterwards can name them.
+placed: deque[Path] = deque(maxlen=8)
 
 
 @contextmanager
@@ -20,14 +25,12 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     """
     target = Path(path)
     try:
-        handle, name = tempfile.mkstemp(
-            dir=target.parent, prefix=f".{target.stem}.", suffix=target.suffix
-        )
-        os.close(handle)
-        temporary = Path(name)
-        try:
+        temporary = target.parent / f".{target.stem}.{secrets.token_hex(8)}{target.suffix}"
+        try:  # from before there is a file: an interruption may come at any moment
+            temporary.touch(mode=0o600, exist_ok=False)
             yield temporary
             ordinary_file(temporary)
+            placed.append(target)  # first: an interruption right after the next line finds it
             temporary.replace(target)
         except BaseException:
             temporary.unlink(missing_ok=True)

@@ -76,6 +76,13 @@ def test_collapse(tmp_path: Path) -> None:
     assert row["ratio"] == row["measured"] / row["plain"] > 0
 
 
+def test_startup(tmp_path: Path) -> None:
+    rows = {row["command"]: row for row in run_quick("startup", tmp_path)["rows"]}
+    assert {"python -c pass", "segre --help", "pip --help"} <= set(rows)
+    assert rows["segre --help"]["over_segre"] == rows["python -c pass"]["over_python"] == 1
+    assert all(row["median"] >= row["fastest"] > 0 for row in rows.values())
+
+
 def test_estimator_without_torch_says_how_to_get_it() -> None:
     hide_torch = "import sys; sys.modules['torch'] = None; import bench.estimator as e; e.main([])"
     done = subprocess.run(
@@ -89,7 +96,7 @@ def test_estimator_without_torch_says_how_to_get_it() -> None:
     "name",
     [
         *("estimator", "rank", "growth", "transformers", "sweep", "recovery"),
-        *("paths", "collapse", "checkpoints"),
+        *("paths", "collapse", "checkpoints", "startup"),
     ],
 )
 def test_help_says_what_is_compared(name: str) -> None:

@@ -1,29 +1,19 @@
 """`segre collapse` and `segre paths`: what users type, and one line for what is wrong."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from terminal import run
 
 from checkpoint.zoo import save_tiny
 
-SEGRE = Path(sys.executable).parent / "segre"
 STACK = "softmax/d=12,12,12,12,12,12/a=6/heads=2/t=5"
 
 
 def segre(*arguments: object) -> Any:
-    import os
-
-    return subprocess.run(
-        [SEGRE, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "NO_COLOR": "1", "COLUMNS": "80"},
-    )
+    return run(*arguments, columns=80)
 
 
 @pytest.fixture(scope="module")

@@ -1,16 +1,13 @@
 """Transformers on the command line: presets, configs, comparison and explanation."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from terminal import run
 
-SEGRE = Path(sys.executable).parent / "segre"
 PIECES = ("QK", "VO", "MLP", "norms and biases", "shifts", "residual")
 SMALL = "llama/d=4/layers=1/heads=2/kv=1/head=2/ff=5/t=3"
 CONFIG: dict[str, Any] = {  # 184 parameters
@@ -47,13 +44,6 @@ WORKED = {
     ),
 }
 PERCENT = ("1.083", "1.217", "0.385", "0.166", "0.184", "0.118")
-
-
-def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
-    return subprocess.run(
-        [str(SEGRE), *arguments], capture_output=True, text=True, cwd=cwd, env=environment
-    )
 
 
 def answer(*arguments: str, cwd: Path | None = None) -> dict[str, Any]:

@@ -1,26 +1,17 @@
 """`segre weights`: what users type, exit codes, one line for what is wrong."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from terminal import run
 
 from checkpoint.zoo import save_tiny
 
-SEGRE = Path(sys.executable).parent / "segre"
-
 
 def segre(*arguments: object) -> Any:
-    return subprocess.run(
-        [SEGRE, "weights", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"NO_COLOR": "1", "COLUMNS": "80", "PATH": "/usr/bin:/bin"},
-    )
+    return run("weights", *arguments, columns=80)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cli import run
+from terminal import run
 
 from segre.spec import Network
 from segre.weights import Weights

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 from segre.analysis.part import Answer, Status
@@ -61,9 +60,13 @@ def _of_model(bench: Workbench) -> Answer:
     tokens = bench.tokens(loaded, bench.inputs, bench.length)
     found = curves(loaded, tokens, ALL, progress=bench.progress)
     basis, first, *rest = advice(found)
-    options = bench.options(inputs=bench.inputs, length=tokens.length, seed=bench.seed)
-    if bench.text is not None and loaded.folder is not None:
-        options += f" --text {shlex.quote(str(bench.text))}"
+    options = bench.options(
+        inputs=bench.inputs,
+        length=tokens.length,
+        text=bench.text_given,
+        seed=bench.seed,
+        memory=bench.memory,
+    )
     status: Status = "estimated" if narrowed else "measured"
     return Answer(
         status=status,

@@ -68,7 +68,9 @@ def _summed(bench: Workbench) -> Answer:
         ((i, j) for i, row in enumerate(through) for j in range(len(row))),
         key=lambda place: through[place[0]][place[1]],
     )
-    length = bench.options(length=len(done.X), seed=bench.seed)
+    options = bench.options(
+        length=len(done.X), text=bench.text_given, seed=bench.seed, memory=bench.memory
+    )
     return Answer(
         status="measured",
         lead=f"{_large(sum(sums.counts))} paths. Those of length {strongest} together are the "
@@ -77,7 +79,7 @@ def _summed(bench: Workbench) -> Answer:
         how=f"One forward pass on {len(done.X)} tokens is written down, MLPs and norms as the "
         "linear maps that they were; the sum over all paths is exact, without listing them. It "
         f"equals the output to {error:.1e}, relative.",
-        command=f"segre paths {bench.target.argument} --mlp --norm{length}",
+        command=f"segre paths {bench.target.argument} --mlp --norm{options}",
         data={
             "kind": "sums",
             "counts": [str(count) for count in sums.counts],

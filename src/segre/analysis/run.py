@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,7 +119,7 @@ def _command(bench: Workbench, only: Collection[str]) -> str:
         only=",".join(only) or None,
         inputs=None if bench.inputs == Workbench.inputs else bench.inputs,
         length=None if bench.length == Workbench.length else bench.length,
-        text=None if bench.text is None else shlex.quote(str(bench.text)),
+        text=bench.text_given,
         seed=bench.seed,
         memory=bench.memory,
     )

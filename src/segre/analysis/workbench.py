@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -63,9 +64,16 @@ class Workbench:
     def tokens(self, loaded: Loaded, count: int, length: int) -> Inputs:
         """Token sequences for a model: from the text, or random ones."""
         fits = min(length, loaded.longest or length)
-        if self.text is not None and loaded.folder is not None:
+        if self.text_given and self.text is not None:
             return read_text(loaded, self.text, count, fits)
         return random_tokens(loaded, count, fits, self.seed)
+
+    @property
+    def text_given(self) -> str | None:
+        """The text as an argument of a command; models that are not in a directory read none."""
+        if self.text is None or self.target.weights is None:
+            return None
+        return shlex.quote(str(self.text))
 
     def require_weights(self) -> Path:
         """The model directory; without one there is nothing to measure."""

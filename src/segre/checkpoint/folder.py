@@ -18,6 +18,7 @@ from pathlib import Path
 from segre.checkpoint.reading import refusal
 from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
+from segre.files import placed
 
 __all__ = ["TensorWriter", "carry_along", "new_directory"]
 
@@ -42,11 +43,12 @@ def new_directory(target: str | Path, inputs: Iterable[Path] = ()) -> Iterator[P
         path = _require_new(given, inputs)
         _remove_leftovers(path)
         temporary = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial"
-        temporary.mkdir()
         try:
+            temporary.mkdir()
             with _locked(temporary):
                 yield temporary
                 _sync(temporary)
+                placed.append(given)
                 temporary.rename(path)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)

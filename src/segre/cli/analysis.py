@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from segre.cli import completion
 from segre.cli.options import AsJson, Memory, Quiet, Seed, memory_bytes, print_json
 
 REPORT = Path("report.html")
@@ -19,6 +20,7 @@ def analyze(
             metavar="TARGET",
             help="A model directory, a config.json, a name such as llama-3-8b, an inline spec such "
             "as llama/d=8/heads=2/ff=16/t=3, or a .toml or .json file.",
+            autocompletion=completion.architecture,
         ),
     ],
     output: Annotated[
@@ -36,6 +38,7 @@ def analyze(
             metavar="PARTS",
             help="Only these parts: what, dimension, redundancy, proof, depth, heads, paths, "
             "weights; commas between them.",
+            autocompletion=completion.several_of(completion.parts),
         ),
     ] = None,
     inputs: Annotated[int, typer.Option(help="Inputs on which depth is measured.", min=1)] = 4,

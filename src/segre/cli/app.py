@@ -7,34 +7,35 @@ from typing import Annotated
 import typer
 
 from segre import __version__
-from segre.cli import analysis, checkpoints, collapse, dimensions, fibers, pictures, sweeps
+from segre.cli import (
+    analysis,
+    checkpoints,
+    collapse,
+    dimensions,
+    fibers,
+    installation,
+    pictures,
+    sweeps,
+)
+from segre.cli.front import Front, verbatim
 
 app = typer.Typer(
     name="segre",
-    help="The exact geometry of attention networks: dimensions, symmetries, fibers and proofs.",
-    epilog="""Examples:
+    cls=Front,
+    help=verbatim("""The exact geometry of attention networks: what a model can express, proved.
 
-    segre dim softmax/d=10,10,10/a=2,2/t=3
-
-    segre dim llama/d=8/layers=2/heads=4/kv=2/head=2/ff=16/t=3
-
-    segre dim llama-3-8b
-
-    segre explain gpt2
-
-    segre certify softmax/d=4,4,4/a=2/t=3 -o cert.json && segre verify cert.json
-
-    segre symmetries lightning/d=4,4,4/a=2/t=3
-
-    segre same one.json two.json
-
-    segre weights same model other-model
-
-    segre collapse bert-base-uncased --plot bert.png
-
-    segre sweep run deep-softmax -o softmax.db
-
-    segre plot slice cone -o cone.html""",
+What is this model?             segre analyze llama-3-8b -o report.html
+How many dimensions has it?     segre dim softmax/d=10,10,10/a=2,2/t=3
+Which symmetries, and why?      segre explain gpt2
+Can you prove it?               segre certify softmax/d=4,4,4/a=2/t=3 -o cert.json
+Is the proof right?             segre verify cert.json
+Are two checkpoints the same?   segre weights same model other-model
+Does depth collapse?            segre collapse bert-base-uncased --plot bert.png
+Does it hold for thousands?     segre sweep run deep-softmax -o softmax.db
+Is everything installed?        segre doctor"""),
+    epilog=verbatim("""Every command has --help with examples, --json and --quiet.
+Exit codes: 0 answered, 1 no or invalid, 2 bad input, 3 inconclusive, 130 interrupted.
+Documentation: docs/ in the repository, beginning with docs/command-line.md."""),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -58,11 +59,11 @@ def options(
     """Options of segre itself."""
 
 
-for room in (analysis, dimensions, fibers, collapse):
+for room in (analysis, dimensions, fibers, collapse, installation):
     for command, epilog in room.COMMANDS:
-        app.command(epilog=epilog)(command)
+        app.command(epilog=verbatim(epilog))(command)
 for name, help_text, group in (*checkpoints.GROUPS, *sweeps.GROUPS, *pictures.GROUPS):
     nested = typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode=None)
     for title, command, epilog in group:
-        nested.command(title, epilog=epilog)(command)
+        nested.command(title, epilog=verbatim(epilog))(command)
     app.add_typer(nested, name=name)

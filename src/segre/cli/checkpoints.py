@@ -30,7 +30,7 @@ def info(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """What a checkpoint is made of, how much of it is redundant, and what its weights are like."""
+    """What a checkpoint is made of, how much is redundant, what its weights are like."""
     from segre.checkpoint.commands import info as describe
     from segre.cli.progress import progress_bar
     from segre.report.checkpoint_plots import plot_info
@@ -59,7 +59,7 @@ def canonical(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the normal form: the same file, up to rounding, for all copies of one function."""
+    """Write the normal form: up to rounding the same for all copies of one function."""
     from segre.checkpoint.commands import canonical as write
     from segre.cli.progress import progress_bar
 
@@ -76,7 +76,7 @@ def move(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write other weights of the same function: all symmetries, continuous and discrete, drawn."""
+    """Write other weights of the same function, by random symmetries of every kind."""
     from segre.checkpoint.commands import move as write
     from segre.cli.progress import progress_bar
 
@@ -202,29 +202,37 @@ def shrink(
 def expand(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="What `shrink` wrote.")],
     output: Target,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Rebuild the normal form from what `shrink` wrote, to within rounding."""
     from segre.checkpoint.commands import expand as write
     from segre.cli.progress import progress_bar
 
-    with progress_bar(quiet) as progress:
+    with progress_bar(quiet or as_json) as progress:
         write(directory, output, progress)
-    typer.echo(f"{output}: the normal form, an ordinary model directory")
+    if as_json:
+        print_json({"directory": str(output)})
+    else:
+        typer.echo(f"{output}: the normal form, an ordinary model directory")
 
 
 def convert(
     file: Annotated[Path, typer.Argument(metavar="FILE.gguf", help="A GGUF file.")],
     output: Target,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Write a GGUF file as an ordinary model directory (float32, safetensors)."""
     from segre.checkpoint.commands import convert as write
     from segre.cli.progress import waiting
 
-    with waiting("converting", quiet):
+    with waiting("converting", quiet or as_json):
         write(file, output)
-    typer.echo(f"{output}: an ordinary model directory")
+    if as_json:
+        print_json({"directory": str(output)})
+    else:
+        typer.echo(f"{output}: an ordinary model directory")
 
 
 COMMANDS = (
@@ -232,16 +240,13 @@ COMMANDS = (
         "info",
         info,
         """Examples:
-
     segre weights info model
-
     segre weights info model --plot heads.png --json > info.json""",
     ),
     (
         "canonical",
         canonical,
         """Example:
-
     segre weights canonical model -o model-canonical --report
 
 Exit code 3: outputs differ by more than rounding explains.""",
@@ -250,16 +255,13 @@ Exit code 3: outputs differ by more than rounding explains.""",
         "move",
         move,
         """Example:
-
     segre weights move model -o other --seed 1 && segre weights same model other""",
     ),
     (
         "same",
         same,
         """Examples:
-
     segre weights same one two
-
     segre weights same one two --witness turn.safetensors --json
 
 Exit code 0: identical or same function; 1: different; 3: undecided.""",
@@ -268,7 +270,6 @@ Exit code 0: identical or same function; 1: different; 3: undecided.""",
         "check",
         check,
         """Example:
-
     segre weights check one two turn.safetensors
 
 Exit code 0: the witness holds; 1: it does not.""",
@@ -277,7 +278,6 @@ Exit code 0: the witness holds; 1: it does not.""",
         "align",
         align,
         """Example:
-
     segre weights align base fine-tuned -o fine-tuned-aligned
 
 then merge base and fine-tuned-aligned with any tool.""",
@@ -286,28 +286,25 @@ then merge base and fine-tuned-aligned with any tool.""",
         "shrink",
         shrink,
         """Example:
-
     segre weights shrink model -o small && segre weights expand small -o again""",
     ),
     (
         "expand",
         expand,
         """Example:
-
     segre weights expand small -o model""",
     ),
     (
         "convert",
         convert,
         """Example:
-
     segre weights convert model.gguf -o model""",
     ),
 )
 GROUPS = (
     (
         "weights",
-        "Checkpoints: normal form, sameness, alignment; inputs are never touched.",
+        "Checkpoints: normal form, same function or not, alignment.",
         COMMANDS,
     ),
 )

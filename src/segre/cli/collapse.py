@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from segre.cli.options import AsJson, Quiet, Seed, print_json
+from segre.cli import completion
+from segre.cli.options import AsJson, Memory, Quiet, Seed, memory_bytes, print_json
 
 Model = Annotated[
     str,
@@ -15,6 +16,7 @@ Model = Annotated[
         metavar="MODEL",
         help="A model directory, a config.json or a name such as bert-base-uncased (random "
         "weights), or a spec such as softmax/d=8,8,8,8/a=4/t=6.",
+        autocompletion=completion.architecture,
     ),
 ]
 Inputs = Annotated[int, typer.Option(help="How many inputs.", min=1)]
@@ -30,7 +32,11 @@ Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it: .png, 
 def collapse(
     model: Model,
     variants: Annotated[
-        str, typer.Option(help="all (8), paper (4, norms kept), or names such as full,attention.")
+        str,
+        typer.Option(
+            help="all (8), paper (4, norms kept), or names such as full,attention.",
+            autocompletion=completion.several_of(completion.variants),
+        ),
     ] = "all",
     inputs: Inputs = 8,
     length: Length = None,
@@ -42,16 +48,17 @@ def collapse(
     threshold: Annotated[float, typer.Option(help="What counts as collapsed.", min=0)] = 1e-3,
     plot: Plot = None,
     seed: Seed = 0,
+    memory: Memory = "8G",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Do the tokens of a model become alike with depth? As it is, and with parts removed."""
+    """Do tokens become alike with depth, as it is and with parts removed?"""
     from segre.report.plots import require_static_format
 
     if plot is not None:
         require_static_format(plot)
     if _is_stack(model):
-        _study(model, seed, inputs, certify, threshold, plot, as_json)
+        _study(model, seed, inputs, certify, threshold, plot, as_json, quiet)
         return
     from segre.cli.progress import progress_bar
     from segre.collapse.curves import curves
@@ -62,7 +69,7 @@ def collapse(
     from segre.report.collapse_plots import plot_curves
 
     chosen = _variants(variants)
-    loaded = load(model, seed)
+    loaded = load(model, seed, memory=memory_bytes(memory))
     if text is None:
         tokens = random_tokens(loaded, inputs, length, seed)
     else:
@@ -101,14 +108,17 @@ def _study(
     threshold: float,
     plot: Path | None,
     as_json: bool,
+    quiet: bool,
 ) -> None:
     from math import log10
 
+    from segre.cli.progress import waiting
     from segre.collapse.study import study, study_advice
     from segre.report.collapse import print_study
     from segre.report.collapse_plots import plot_study
 
-    found = study(model, seed, inputs, certify=certify)
+    with waiting("measuring", quiet or as_json):
+        found = study(model, seed, inputs, certify=certify)
     said = study_advice(found, log10(threshold) if threshold > 0 else -3.0)
     if plot is not None:
         plot_study(found, plot)
@@ -129,7 +139,10 @@ def paths(
     norms: Annotated[
         bool, typer.Option("--norm/--no-norm", help="Keep the norms, as fixed linear maps.")
     ] = False,
-    length: Length = None,
+    length: Annotated[
+        int | None, typer.Option(help="Tokens of the input; 32, or what the model takes.", min=2)
+    ] = None,
+    text: Text = None,
     sample: Annotated[int, typer.Option(help="Draw this many single paths, too.", min=0)] = 0,
     of_length: Annotated[
         int | None, typer.Option(help="Length of the paths drawn; 1 unless said.", min=0)
@@ -139,10 +152,11 @@ def paths(
     ] = False,
     plot: Plot = None,
     seed: Seed = 0,
+    memory: Memory = "8G",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """A forward pass as the exact sum over all paths, by length, layer and head."""
+    """A forward pass as the exact sum over all paths."""
     from segre.report.plots import require_static_format
 
     if plot is not None:
@@ -152,11 +166,13 @@ def paths(
         return
     from segre.cli.progress import waiting
     from segre.collapse.paths import head_sums, path_sums
+    from segre.collapse.surgery import Variant
     from segre.report.collapse import print_paths
     from segre.report.collapse_plots import plot_paths
 
     with waiting("adding up paths", quiet or as_json):
-        name, done = _pass(model, skip=skip, mlp=mlp, norms=norms, length=length, seed=seed)
+        variant = Variant(skip=skip, mlp=mlp, norm=norms)
+        name, done = _pass(model, variant, length, text, seed, memory_bytes(memory))
         sums, heads = path_sums(done), head_sums(done)
         drawn = _drawn(done, sample, of_length, seed)
     error = float(abs(sums.total - done.output).max() / abs(done.output).max())
@@ -191,22 +207,25 @@ def _shares(model: str, as_json: bool) -> None:
 
 
 def _pass(
-    model: str, *, skip: bool, mlp: bool, norms: bool, length: int | None, seed: int
+    model: str, variant: Any, length: int | None, text: Path | None, seed: int, memory: int
 ) -> tuple[str, Any]:
-    """A recorded forward pass on random tokens, and what to call it."""
+    """A recorded forward pass, and what to call it."""
     if _is_stack(model):
         from segre.collapse.study import random_pass
 
-        return random_pass(model, seed, skip=skip)
-    from segre.collapse.inputs import random_tokens
+        return random_pass(model, seed, skip=variant.skip)
+    from segre.collapse.inputs import random_tokens, read_text
     from segre.collapse.models import load
     from segre.collapse.recorder import record
-    from segre.collapse.surgery import Variant
 
-    loaded = load(model, seed)
-    tokens = random_tokens(loaded, 1, min(length or 32, loaded.longest or 32), seed)
-    variant = Variant(skip=skip, mlp=mlp, norm=norms)
-    return f"{loaded.name} ({variant})", record(loaded, tokens.batches[0][0], variant)
+    loaded = load(model, seed, memory=memory)
+    fits = length or min(32, loaded.longest or 32)
+    if text is None:
+        tokens = random_tokens(loaded, 1, fits, seed)
+    else:
+        tokens = read_text(loaded, text, 1, fits)
+    done = record(loaded, tokens.batches[0][0], variant, memory=memory)
+    return f"{loaded.name} ({variant})", done
 
 
 def _drawn(done: Any, count: int, length: int | None, seed: int) -> list[dict[str, Any]]:
@@ -229,21 +248,15 @@ COMMANDS = (
     (
         collapse,
         """Examples:
-
     segre collapse bert-base-uncased --plot bert.png
-
     segre collapse model-directory --text book.txt --variants paper
-
     segre collapse softmax/d=16,16,16,16,16,16,16/a=8/heads=2/t=6 --certify""",
     ),
     (
         paths,
         """Examples:
-
     segre paths gpt2 --plot paths.png
-
     segre paths model-directory --sample 5 --of-length 2
-
     segre paths llama-3-8b --shares""",
     ),
 )

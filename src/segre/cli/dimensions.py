@@ -7,12 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from segre.cli import completion
 from segre.cli.options import AsJson, Memory, Quiet, Seed, Spec, Specs, memory_bytes, print_json
 from segre.errors import SegreError
 
 if TYPE_CHECKING:
     from segre.geometry.dimension import Method
     from segre.transformer.spec import Output
+
+OUTPUTS = ("logits", "softmax")
+Asked = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        help="Ask about another output of a language model: logits or softmax.",
+        autocompletion=completion.one_of(lambda: OUTPUTS),
+    ),
+]
 
 
 def dim(
@@ -23,29 +34,27 @@ def dim(
             help="auto (proved, all bounds; large transformers are counted), exact (proved, not by "
             "the closed form), balls (lower bound in certified real arithmetic), closed-form (the "
             "formula of stacks, an upper bound), count (formulas of transformers, an upper bound) "
-            "or estimate (a floating-point rank, proves nothing)."
+            "or estimate (a floating-point rank, proves nothing).",
+            autocompletion=completion.one_of(completion.methods),
         ),
     ] = "auto",
     compare: Annotated[
         bool, typer.Option("--compare", help="One line for each of several transformers, counted.")
     ] = False,
-    output: Annotated[
-        str | None,
-        typer.Option(help="Ask about another output of a language model: logits or softmax."),
-    ] = None,
+    output: Asked = None,
     seed: Seed = 0,
     memory: Memory = "8G",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """How many dimensions of function an architecture has, and how that is known."""
+    """How many dimensions of function it has, and how that is known."""
     from segre.cli.progress import progress_bar
     from segre.geometry.dimension import dimension
     from segre.report.text import print_comparison_table, print_finding
 
     if len(specs) > 1 and not compare:
         raise SegreError("several architectures: add --compare to see them side by side")
-    wanted = cast("Output | None", _choice("--output", output, ("logits", "softmax")))
+    wanted = _asked(output)
     with progress_bar(quiet or as_json) as progress:
         found = [
             dimension(
@@ -73,33 +82,31 @@ def dim(
 
 def explain(
     spec: Spec,
-    output: Annotated[
-        str | None,
-        typer.Option(help="Ask about another output of a language model: logits or softmax."),
-    ] = None,
+    output: Asked = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Which symmetries a transformer has, and which design choice removes which."""
+    """Which symmetries it has, and which design choice removes which."""
+    from segre.cli.progress import waiting
     from segre.families import architecture
     from segre.geometry.explain import explain as explanation
     from segre.geometry.redundancy import asked_for
     from segre.report.explanation import print_explanation
 
-    net = architecture(spec)
-    wanted = cast("Output | None", _choice("--output", output, ("logits", "softmax")))
-    if wanted is not None:
-        net = asked_for(net, wanted)
-    found = explanation(net)
+    wanted = _asked(output)
+    with waiting("explaining", quiet or as_json):
+        net = architecture(spec)
+        found = explanation(net if wanted is None else asked_for(net, wanted))
     if as_json:
         print_json(found.document())
     else:
         print_explanation(spec, found)
 
 
-def _choice(option: str, given: str | None, allowed: tuple[str, ...]) -> str | None:
-    if given is not None and given not in allowed:
-        raise SegreError(f"{option} {given!r} is not allowed; allowed: {', '.join(allowed)}")
-    return given
+def _asked(output: str | None) -> Output | None:
+    if output is not None and output not in OUTPUTS:
+        raise SegreError(f"--output {output!r} is not allowed; allowed: {', '.join(OUTPUTS)}")
+    return cast("Output | None", output)
 
 
 def certify(
@@ -112,7 +119,7 @@ def certify(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a proof of the dimension that anyone can check again with `segre verify`."""
+    """Write a proof of the dimension that anyone can check again."""
     from segre.certificate import certify as make_certificate
     from segre.certificate import write_certificate
     from segre.cli.progress import progress_bar
@@ -133,7 +140,7 @@ def verify(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check a certificate with arithmetic that shares nothing with the prover's."""
+    """Check a proof with code that shares no arithmetic with the prover."""
     from segre.cli.progress import progress_bar
     from segre.referee import verify as check
 
@@ -165,7 +172,7 @@ def symmetries(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """The symmetries of an architecture, and what each keeps constant under gradient flow."""
+    """The symmetries, and what each keeps constant in training."""
     from segre.cli.progress import progress_bar
     from segre.geometry.symmetry_table import symmetry_table
     from segre.report.text import print_symmetries
@@ -191,37 +198,27 @@ COMMANDS = (
     (
         dim,
         """Examples:
-
     segre dim softmax/d=10,10,10/a=2,2/t=3
-
     segre dim lightning/d=4,4,4/a=2/t=3 --method closed-form
-
     segre dim llama/d=8/layers=2/heads=4/kv=2/head=2/ff=16/t=3
-
     segre dim llama-3-8b
-
     segre dim path/to/config.json --output logits --json
-
     segre dim --compare gpt2 llama-3-8b qwen2-7b""",
     ),
     (
         explain,
         """Examples:
-
     segre explain llama-3-8b
-
     segre explain qwen3/d=8/heads=4/kv=2/head=2/ff=16/vocab=40/t=3""",
     ),
     (
         certify,
         """Example:
-
     segre certify softmax/d=10,10,10/a=2,2/t=3 -o cert.json""",
     ),
     (
         verify,
         """Example:
-
     segre verify cert.json
 
 Exit code 0: valid; 1: invalid, with the reason; 2: not a certificate.""",
@@ -229,7 +226,6 @@ Exit code 0: valid; 1: invalid, with the reason; 2: not a certificate.""",
     (
         symmetries,
         """Example:
-
     segre symmetries lightning/d=4,4,4/a=2/t=3""",
     ),
 )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from segre.cli import completion
 from segre.cli.options import AsJson, Quiet, Seed, print_json
+from segre.cli.resumable import resumable
 
-Sizes = dict[str, float | bool | None]
 Output = Annotated[
     Path, typer.Option("--output", "-o", metavar="FILE", help="The plot: .png, .svg or .pdf.")
 ]
@@ -37,76 +37,58 @@ Fresh = Annotated[
 ]
 
 
-def path_sort(
-    output: Output = Path("path-sort.png"),
-    epochs: Epochs = None,
-    lr: Rate = None,
-    width: Width = None,
-    layers: Depth = None,
-    train: Examples = None,
-    length: Length = None,
-    mlp: WithMlp = False,
-    paths: Drawn = 5,
-    fresh: Fresh = False,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
-    """Train a network to sort, then see what its paths do, by length.
+def _paths_of(name: str, what: str) -> Callable[..., None]:
+    """The command that trains the network of a task and looks at its paths."""
+
+    def command(
+        output: Output = Path(f"{name}.png"),
+        epochs: Epochs = None,
+        lr: Rate = None,
+        width: Width = None,
+        layers: Depth = None,
+        train: Examples = None,
+        length: Length = None,
+        mlp: WithMlp = False,
+        paths: Drawn = 5,
+        fresh: Fresh = False,
+        seed: Seed = 0,
+        as_json: AsJson = False,
+        quiet: Quiet = False,
+    ) -> None:
+        from segre.cli.progress import progress_bar
+        from segre.report.collapse_experiments import print_effectiveness
+        from segre.report.experiment_plots import plot_effectiveness
+        from segre.report.plots import require_static_format
+        from segre.reproduce.path_effectiveness import PLANS, changed, effectiveness
+
+        require_static_format(output)
+        plan = changed(
+            PLANS[name],
+            epochs=epochs,
+            lr=lr,
+            d=width,
+            layers=layers,
+            train=train,
+            length=length,
+            mlp=mlp,
+        )
+        run = run_file(output)
+        with resumable(run, fresh=fresh), progress_bar(quiet or as_json) as progress:
+            found = effectiveness(
+                plan, drawn=paths, seed=seed, file=run, fresh=fresh, progress=progress
+            )
+            plot_effectiveness(found, output)
+        if as_json:
+            print_json({"plot": str(output), "run": str(run), **found.document()})
+        else:
+            print_effectiveness(found)
+            typer.echo(f"run: {run}\nplot: {output}")
+
+    command.__doc__ = f"""Train a network to {what}: what do its paths do?
 
     The state of training is in a .run file beside the plot: the same command goes on from there.
     """
-    sizes: Sizes = {"epochs": epochs, "lr": lr, "d": width, "layers": layers, "train": train}
-    sizes |= {"length": length, "mlp": mlp}
-    _effectiveness("path-sort", output, sizes, paths, fresh, seed, as_json, quiet)
-
-
-def path_hull(
-    output: Output = Path("path-hull.png"),
-    epochs: Epochs = None,
-    lr: Rate = None,
-    width: Width = None,
-    layers: Depth = None,
-    train: Examples = None,
-    length: Length = None,
-    mlp: WithMlp = False,
-    paths: Drawn = 5,
-    fresh: Fresh = False,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
-    """Train a network to tell which points are on their convex hull, then see what its paths do.
-
-    The state of training is in a .run file beside the plot: the same command goes on from there.
-    """
-    sizes: Sizes = {"epochs": epochs, "lr": lr, "d": width, "layers": layers, "train": train}
-    sizes |= {"length": length, "mlp": mlp}
-    _effectiveness("path-hull", output, sizes, paths, fresh, seed, as_json, quiet)
-
-
-def path_memorize(
-    output: Output = Path("path-memorize.png"),
-    epochs: Epochs = None,
-    lr: Rate = None,
-    width: Width = None,
-    layers: Depth = None,
-    train: Examples = None,
-    length: Length = None,
-    mlp: WithMlp = False,
-    paths: Drawn = 5,
-    fresh: Fresh = False,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
-    """Train a network to memorise random labels of words, then see what its paths do, by length.
-
-    The state of training is in a .run file beside the plot: the same command goes on from there.
-    """
-    sizes: Sizes = {"epochs": epochs, "lr": lr, "d": width, "layers": layers, "train": train}
-    sizes |= {"length": length, "mlp": mlp}
-    _effectiveness("path-memorize", output, sizes, paths, fresh, seed, as_json, quiet)
+    return command
 
 
 def circle(
@@ -119,7 +101,7 @@ def circle(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Apply one trained layer again and again to two tokens on a circle: do they merge?"""
+    """Apply one trained layer again and again to two tokens: do they merge?"""
     from segre.cli.progress import progress_bar
     from segre.report.collapse_experiments import print_walks
     from segre.report.experiment_plots import plot_walks
@@ -128,7 +110,7 @@ def circle(
 
     require_static_format(output)
     run = run_file(output)
-    with progress_bar(quiet or as_json) as progress, _interruptible():
+    with resumable(run, fresh=fresh), progress_bar(quiet or as_json) as progress:
         found = walks(
             steps=steps,
             epochs=epochs,
@@ -138,7 +120,7 @@ def circle(
             fresh=fresh,
             progress=progress,
         )
-    plot_walks(found, output)
+        plot_walks(found, output)
     if as_json:
         walked = [walk.document() for walk in found]
         print_json({"plot": str(output), "seed": seed, "walks": walked})
@@ -147,16 +129,20 @@ def circle(
         typer.echo(f"plot: {output}")
 
 
-def path_lengths(output: Output = Path("path-lengths.png"), as_json: AsJson = False) -> None:
-    """Shares of paths by length in the paper's models; computed, nothing is trained."""
+def path_lengths(
+    output: Output = Path("path-lengths.png"), as_json: AsJson = False, quiet: Quiet = False
+) -> None:
+    """Shares of paths by length in the paper's models; nothing is trained."""
+    from segre.cli.progress import waiting
     from segre.report.collapse_experiments import print_path_lengths
     from segre.report.experiment_plots import plot_path_lengths
     from segre.report.plots import require_static_format
     from segre.reproduce.path_lengths import rows
 
     require_static_format(output)
-    found = rows()
-    plot_path_lengths(found, output)
+    with waiting("counting", quiet or as_json):
+        found = rows()
+        plot_path_lengths(found, output)
     if as_json:
         print_json({"plot": str(output), "rows": [row.document() for row in found]})
     else:
@@ -167,7 +153,11 @@ def path_lengths(output: Output = Path("path-lengths.png"), as_json: AsJson = Fa
 def rank_collapse(
     output: Output = Path("rank-collapse.png"),
     model: Annotated[
-        list[str] | None, typer.Option(help="bert, albert or xlnet; repeatable. All if not given.")
+        list[str] | None,
+        typer.Option(
+            help="bert, albert or xlnet; repeatable. All if not given.",
+            autocompletion=completion.one_of(completion.base_models),
+        ),
     ] = None,
     count: Annotated[int, typer.Option(help="Inputs; the paper: 32.", min=1, max=10_000)] = 4,
     length: Annotated[int, typer.Option(help="Tokens of each.", min=2, max=512)] = 128,
@@ -179,9 +169,9 @@ def rank_collapse(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Rank by depth in BERT, ALBERT and XLNet with random weights: what collapses, what does not.
+    """Rank by depth in BERT, ALBERT and XLNet: what collapses, what does not.
 
-    Base models on random tokens, four variants each; nothing is downloaded.
+    Base models with random weights on random tokens, four variants each; nothing is downloaded.
     """
     from segre.cli.progress import progress_bar
     from segre.errors import SegreError
@@ -220,97 +210,46 @@ def run_file(output: Path) -> Path:
     return output.with_suffix(".run")
 
 
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Say that an interrupted run is not lost."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo("segre: interrupted; the same command goes on from there", err=True)
-        raise typer.Exit(130) from None
-
-
-def _effectiveness(
-    name: str,
-    output: Path,
-    sizes: Sizes,
-    paths: int,
-    fresh: bool,
-    seed: int,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    from segre.cli.progress import progress_bar
-    from segre.report.collapse_experiments import print_effectiveness
-    from segre.report.experiment_plots import plot_effectiveness
-    from segre.report.plots import require_static_format
-    from segre.reproduce.path_effectiveness import PLANS, changed, effectiveness
-
-    require_static_format(output)
-    plan, run = changed(PLANS[name], **sizes), run_file(output)
-    with progress_bar(quiet or as_json) as progress, _interruptible():
-        found = effectiveness(
-            plan, drawn=paths, seed=seed, file=run, fresh=fresh, progress=progress
-        )
-    plot_effectiveness(found, output)
-    if as_json:
-        print_json({"plot": str(output), "run": str(run), **found.document()})
-    else:
-        print_effectiveness(found)
-        typer.echo(f"run: {run}\nplot: {output}")
-
-
 COMMANDS = (
     (
         "path-sort",
-        path_sort,
+        _paths_of("path-sort", "sort"),
         """Examples:
-
     segre reproduce path-sort -o sort.png
-
     segre reproduce path-sort -o slow.png --lr 1e-5""",
     ),
     (
         "path-hull",
-        path_hull,
+        _paths_of("path-hull", "find a convex hull"),
         """Examples:
-
     segre reproduce path-hull -o hull.png
-
     segre reproduce path-hull -o published.png --lr 1e-5 --epochs 70""",
     ),
     (
         "path-memorize",
-        path_memorize,
+        _paths_of("path-memorize", "memorise random labels"),
         """Examples:
-
     segre reproduce path-memorize -o memorize.png
-
     segre reproduce path-memorize -o published.png --length 128 --epochs 50""",
     ),
     (
         "circle",
         circle,
         """Examples:
-
     segre reproduce circle -o circle.png
-
     segre reproduce circle -o longer.png --epochs 40""",
     ),
     (
         "path-lengths",
         path_lengths,
         """Example:
-
     segre reproduce path-lengths -o lengths.png""",
     ),
     (
         "rank-collapse",
         rank_collapse,
         """Examples:
-
     segre reproduce rank-collapse -o collapse.png
-
     segre reproduce rank-collapse -o small.png --model bert --layers 4 --width 128""",
     ),
 )

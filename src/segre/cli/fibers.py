@@ -22,13 +22,16 @@ def same(
     ] = 1e-8,
     seed: Seed = 0,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Are two small networks the same function? Exact for fractions, with residuals for floats."""
+    """Are two small networks the same function? Proved for fractions."""
+    from segre.cli.progress import waiting
     from segre.geometry.same import same_function
     from segre.report.text import print_comparison
     from segre.weights import Weights
 
-    found = same_function(Weights.read(one), Weights.read(two), tolerance=tolerance, seed=seed)
+    with waiting("comparing", quiet or as_json):
+        found = same_function(Weights.read(one), Weights.read(two), tolerance=tolerance, seed=seed)
     if as_json:
         print_json(found.document())
     else:
@@ -42,14 +45,21 @@ def move(
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write: .json or .npz.")
     ],
     seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Write another point of the same fiber: other weights, the same function."""
+    """Write other weights of the same function."""
+    from segre.cli.progress import waiting
     from segre.geometry.fiber import sample
     from segre.weights import Weights
 
-    weights = Weights.read(file)
-    sample(weights, seed).write(output)
-    typer.echo(f"{output}: other weights of {weights.spec}, the same function")
+    with waiting("moving", quiet or as_json):
+        weights = Weights.read(file)
+        sample(weights, seed).write(output)
+    if as_json:
+        print_json({"file": str(output), "spec": str(weights.spec), "seed": seed})
+    else:
+        typer.echo(f"{output}: other weights of {weights.spec}, the same function")
 
 
 def point(
@@ -64,8 +74,10 @@ def point(
         int | None, typer.Option("--a", help="The head rank, if the file has V and A.", min=1)
     ] = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Where on the space of one-layer lightning functions a point lies: smooth or singular."""
+    """Is a function of one lightning layer a smooth or singular point?"""
+    from segre.cli.progress import waiting
     from segre.errors import SegreError
     from segre.geometry.strata import classify
     from segre.report.text import print_stratum
@@ -75,7 +87,8 @@ def point(
     rank = a or given.a
     if rank is None:
         raise SegreError(f"point {str(file)!r}: A alone does not say the head rank; give --a")
-    stratum = classify(given.V, given.A, rank, given.weights if rank == given.a else None)
+    with waiting("classifying", quiet or as_json):
+        stratum = classify(given.V, given.A, rank, given.weights if rank == given.a else None)
     if as_json:
         print_json(stratum.document())
     else:
@@ -100,7 +113,10 @@ def recover(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Recover the weights of a layer from its inputs and outputs, as far as they determine them."""
+    """Recover the weights of a layer from its inputs and outputs.
+
+    As far as they determine them: otherwise segre says what is missing.
+    """
     from segre.cli.progress import waiting
     from segre.geometry.recover import recover as find
     from segre.geometry.recovery.samples import Samples
@@ -118,9 +134,7 @@ COMMANDS = (
     (
         same,
         """Examples:
-
     segre same one.json two.json
-
     segre same one.npz two.npz --tolerance 1e-6 --json
 
 Exit code 0: same; 1: different; 3: undecided.""",
@@ -128,13 +142,11 @@ Exit code 0: same; 1: different; 3: undecided.""",
     (
         move,
         """Example:
-
     segre move one.json -o two.json --seed 1 && segre same one.json two.json""",
     ),
     (
         point,
         """Example:
-
     segre point layer.json
 
 where layer.json is {"V": [["1/2", 1], [0, 1]], "A": [[1, 0], [0, 0]], "a": 1}""",
@@ -142,7 +154,6 @@ where layer.json is {"V": [["1/2", 1], [0, 1]], "A": [[1, 0], [0, 0]], "a": 1}""
     (
         recover,
         """Example:
-
     segre recover samples.npz --spec lightning/d=8,8/a=3/t=4
 
 Exit code 3: the data do not determine the weights; the message says what is missing.""",

@@ -7,14 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
+from segre.cli import completion
 from segre.errors import SegreError
 
 _SPEC_HELP = (
     "An inline spec such as softmax/d=4,4,4/a=2/t=3 or llama/d=4/heads=2/kv=1/head=2/ff=5/t=3, "
     "a .toml or .json file, a config.json or a directory with one, or a name such as llama-3-8b."
 )
-Spec = Annotated[str, typer.Argument(metavar="SPEC", help=_SPEC_HELP)]
-Specs = Annotated[list[str], typer.Argument(metavar="SPEC...", help=_SPEC_HELP)]
+Spec = Annotated[
+    str,
+    typer.Argument(metavar="SPEC", help=_SPEC_HELP, autocompletion=completion.architecture),
+]
+Specs = Annotated[
+    list[str],
+    typer.Argument(metavar="SPEC", help=_SPEC_HELP, autocompletion=completion.architecture),
+]
 Seed = Annotated[int, typer.Option(help="Seed of what is random; results name it.", min=0)]
 Memory = Annotated[
     str, typer.Option(help="Memory limit; past it segre says what it would need and stops.")

@@ -7,8 +7,11 @@ from typing import Annotated
 
 import typer
 
+from segre.cli import completion
 from segre.cli.experiments import COMMANDS as EXPERIMENTS
 from segre.cli.options import AsJson, Quiet, Seed, print_json
+
+SLICES = ("cone", "discriminant", "fiber")
 
 
 def plot_slice(
@@ -18,6 +21,7 @@ def plot_slice(
             metavar="KIND",
             help="cone (functions of one layer, cut to a surface), discriminant (products of two"
             " linear forms and their wall) or fiber (weights that move, the function stays).",
+            autocompletion=completion.one_of(lambda: SLICES),
         ),
     ],
     output: Annotated[
@@ -28,11 +32,14 @@ def plot_slice(
         typer.Option(help="discriminant: a point to place (as for `segre point`); repeatable."),
     ] = None,
     spec: Annotated[
-        str, typer.Option(help="fiber: the architecture, with a >= 2.")
+        str, typer.Option(metavar="SPEC", help="fiber: the architecture, with a >= 2.")
     ] = "softmax/d=3,3/a=2/t=3",
     seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Draw the space of functions of one layer, or a fiber, as a picture or an interactive page."""
+    """Draw the functions of one layer, or a fiber, as a picture or an interactive page."""
+    from segre.cli.progress import waiting
     from segre.errors import SegreError
     from segre.geometry.slices import discriminant, fiber_curve, segre_cone
     from segre.report.slices import draw, require_format
@@ -40,18 +47,22 @@ def plot_slice(
     from segre.weights import LayerPoint, Weights
 
     require_format(output)
-    if kind == "cone":
-        draw(segre_cone(), output)
-    elif kind == "discriminant":
-        files = point or []
-        layers = [LayerPoint.read(file) for file in files]
-        placed = [(f.stem, p.V, p.A, p.a or 1) for f, p in zip(files, layers, strict=True)]
-        draw(discriminant(placed), output)
-    elif kind == "fiber":
-        draw(fiber_curve(Weights.random(Network.parse(spec), seed)), output)
+    if kind not in SLICES:
+        raise SegreError(f"slice {kind!r} is not known; allowed: {', '.join(SLICES)}")
+    with waiting("drawing", quiet or as_json):
+        if kind == "cone":
+            draw(segre_cone(), output)
+        elif kind == "discriminant":
+            files = point or []
+            layers = [LayerPoint.read(file) for file in files]
+            placed = [(f.stem, p.V, p.A, p.a or 1) for f, p in zip(files, layers, strict=True)]
+            draw(discriminant(placed), output)
+        else:
+            draw(fiber_curve(Weights.random(Network.parse(spec), seed)), output)
+    if as_json:
+        print_json({"plot": str(output), "slice": kind, "seed": seed})
     else:
-        raise SegreError(f"slice {kind!r} is not known; allowed: cone, discriminant, fiber")
-    typer.echo(f"plot: {output}")
+        typer.echo(f"plot: {output}")
 
 
 def normalized_dimension(
@@ -93,11 +104,8 @@ GROUPS = (
                 "slice",
                 plot_slice,
                 """Examples:
-
     segre plot slice cone -o cone.html
-
     segre plot slice discriminant -o wall.png --point P.json --point Q.json
-
     segre plot slice fiber -o fiber.svg --spec lightning/d=4,4/a=3/t=3""",
             ),
         ),
@@ -110,7 +118,6 @@ GROUPS = (
                 "normalized-dimension",
                 normalized_dimension,
                 """Example:
-
     segre reproduce normalized-dimension -o figure.png""",
             ),
             *EXPERIMENTS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -62,11 +63,19 @@ def progress_bar(
 
 @contextmanager
 def waiting(what: str, quiet: bool = False) -> Iterator[None]:
-    """A spinner for work that cannot say how far it is."""
+    """A spinner for work that cannot say how far it is; it appears after a second as well."""
     if quiet or not sys.stderr.isatty():
         yield
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(what):
+    spinner = Console(stderr=True).status(what)
+    start = threading.Timer(_MOMENT, spinner.start)
+    start.daemon = True
+    start.start()
+    try:
         yield
+    finally:
+        start.cancel()
+        start.join()  # it is not just being started
+        spinner.stop()

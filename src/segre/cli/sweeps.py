@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from segre.cli import completion
 from segre.cli.options import AsJson, Quiet, Seed, memory_bytes, print_json
 
 StoreFile = Annotated[Path, typer.Argument(metavar="STORE", help="What `segre sweep run` writes.")]
@@ -14,7 +15,12 @@ StoreFile = Annotated[Path, typer.Argument(metavar="STORE", help="What `segre sw
 
 def run(
     sweep: Annotated[
-        str, typer.Argument(metavar="SWEEP", help="A sweep file (.toml), or a name of `list`.")
+        str,
+        typer.Argument(
+            metavar="SWEEP",
+            help="A sweep file (.toml), or a name of `list`.",
+            autocompletion=completion.sweep,
+        ),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="STORE", help="The store: new, or to go on.")
@@ -40,6 +46,7 @@ def run(
     The store is whole at any moment: interrupt or kill this, and the same command goes on.
     """
     from segre.cli.progress import progress_bar
+    from segre.cli.resumable import resumable
     from segre.report.sweeps import print_ran, print_standing
     from segre.sweep.ready import plan_of
     from segre.sweep.run import run as drive
@@ -47,7 +54,7 @@ def run(
 
     plan = plan_of(sweep)
     limit_bytes = memory_bytes(memory)
-    with progress_bar(quiet or as_json, rate=True) as progress:
+    with resumable(output), progress_bar(quiet or as_json, rate=True) as progress:
         ran = drive(
             plan,
             output,
@@ -57,7 +64,7 @@ def run(
             memory=limit_bytes,
             progress=progress,
         )
-    found = standing(output)
+        found = standing(output)
     if as_json:
         print_json({"run": ran.document(), "status": found.document()})
     else:
@@ -66,12 +73,14 @@ def run(
     raise typer.Exit(1 if found.refuted else 0)
 
 
-def status(store: StoreFile, as_json: AsJson = False) -> None:
+def status(store: StoreFile, as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Counterexamples, then how many architectures are done and what was found."""
+    from segre.cli.progress import waiting
     from segre.report.sweeps import print_standing
     from segre.sweep.status import standing
 
-    found = standing(store)
+    with waiting("reading", quiet or as_json):
+        found = standing(store)
     if as_json:
         print_json(found.document())
     else:
@@ -85,11 +94,14 @@ def export(
         Path, typer.Option("--output", "-o", metavar="FILE", help=".csv, or .parquet.")
     ],
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write every row as a table: CSV, or Parquet (with the extra segre[tables])."""
+    from segre.cli.progress import waiting
     from segre.sweep.export import export as write
 
-    rows = write(store, output)
+    with waiting("writing", quiet or as_json):
+        rows = write(store, output)
     if as_json:
         print_json({"file": str(output), "rows": rows})
     else:
@@ -108,15 +120,18 @@ def plot(
         str | None, typer.Option("--y", help="A field, upwards; chosen if left out.")
     ] = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Draw exact against predicted, redundancy over two fields, and where counterexamples sit."""
+    """Draw exact against predicted, redundancy by two fields, and counterexamples."""
+    from segre.cli.progress import waiting
     from segre.report.slices import require_format
     from segre.report.sweep_plots import draw_sweep
     from segre.sweep.picture import picture
 
     require_format(output)
-    drawn = picture(store, x, y)
-    draw_sweep(drawn, output)
+    with waiting("drawing", quiet or as_json):
+        drawn = picture(store, x, y)
+        draw_sweep(drawn, output)
     if as_json:
         cells = [vars(cell) for cell in drawn.cells]
         print_json({"plot": str(output), "x": drawn.x, "y": drawn.y, "cells": cells})
@@ -164,12 +179,14 @@ def fit(
         print_fit(found)
 
 
-def list_ready(as_json: AsJson = False) -> None:
+def list_ready(as_json: AsJson = False, quiet: Quiet = False) -> None:
     """The sweeps that come with segre."""
+    from segre.cli.progress import waiting
     from segre.report.sweeps import print_ready
     from segre.sweep.ready import plan_of, ready_names
 
-    plans = {name: plan_of(name) for name in ready_names()}
+    with waiting("reading", quiet or as_json):
+        plans = {name: plan_of(name) for name in ready_names()}
     if as_json:
         print_json({"sweeps": {name: dict(plan.given) for name, plan in plans.items()}})
     else:
@@ -179,17 +196,14 @@ def list_ready(as_json: AsJson = False) -> None:
 GROUPS = (
     (
         "sweep",
-        "Thousands of architectures: a claim, tested exactly, in a store that survives anything.",
+        "A claim about thousands of architectures, tested exactly on each.",
         (
             (
                 "run",
                 run,
                 """Examples:
-
     segre sweep run deep-softmax -o softmax.db
-
     segre sweep run my.toml -o my.db --workers 2 --limit 1000
-
     segre sweep run my.toml -o my.db --dask tcp://scheduler:8786
 
 Exit code 1: there is a counterexample.""",
@@ -198,7 +212,6 @@ Exit code 1: there is a counterexample.""",
                 "status",
                 status,
                 """Example:
-
     segre sweep status softmax.db
 
 Exit code 1: there is a counterexample.""",
@@ -207,34 +220,27 @@ Exit code 1: there is a counterexample.""",
                 "export",
                 export,
                 """Examples:
-
     segre sweep export softmax.db -o softmax.csv
-
     segre sweep export softmax.db -o softmax.parquet""",
             ),
             (
                 "plot",
                 plot,
                 """Examples:
-
     segre sweep plot softmax.db -o softmax.png
-
     segre sweep plot softmax.db -o softmax.html --x d --y a""",
             ),
             (
                 "fit",
                 fit,
                 """Examples:
-
     segre sweep fit softmax.db
-
     segre sweep fit softmax.db --fields l,d,a --where "a <= d" --degree 3""",
             ),
             (
                 "list",
                 list_ready,
                 """Example:
-
     segre sweep list""",
             ),
         ),

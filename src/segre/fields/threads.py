@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-_SMALL = 1500
+SMALL = 1500
 
 
 @contextmanager
 def threads_for(columns: int) -> Iterator[None]:
     """One BLAS thread inside the block if matrices have few columns; else as it was."""
-    if columns > _SMALL:
+    if columns > SMALL:
         yield
         return
     with _controller().limit(limits=1, user_api="blas"):

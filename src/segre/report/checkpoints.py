@@ -10,6 +10,7 @@ from rich.text import Text
 
 from segre.checkpoint.info import Info, Layer, Product
 from segre.finding import GROUPS, HOLDS, Finding
+from segre.report.console import plain_console
 
 _MOST_SPECIAL = 8  # lines about special points
 _ONLY = {"eps=0": "only at eps = 0", "softmax": "only after the output softmax"}
@@ -17,7 +18,7 @@ _ONLY = {"eps=0": "only at eps = 0", "softmax": "only after the output softmax"}
 
 def print_info(info: Info) -> None:
     """What it is, what is redundant, and its layers."""
-    console = Console(highlight=False, markup=False)
+    console = plain_console()
     console.print(Text(str(info.spec), style="bold cyan"), soft_wrap=True)
     facts = Table.grid(padding=(0, 2, 0, 0))
     facts.add_column(style="bold", no_wrap=True)

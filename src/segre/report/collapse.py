@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from segre.collapse.curves import Curves
@@ -13,13 +12,14 @@ from segre.collapse.paths import HeadSums, PathSums
 from segre.collapse.residual import norm, relative_residual
 from segre.collapse.study import Study
 from segre.fields.interface import Array
+from segre.report.console import plain_console
 
 _ROWS = 14
 
 
 def print_curves(found: Curves, said: list[str]) -> None:
     """Mean relative residuals by layer and variant, then the verdict."""
-    console = Console(highlight=False, markup=False)
+    console = plain_console()
     model, inputs = found.model, found.inputs
     console.print(
         f"{model['model']}: {model['layers']} layers, {model['heads']} heads, width "
@@ -71,7 +71,7 @@ def _number(value: float) -> str:
 
 def print_study(found: Study, said: list[str]) -> None:
     """Residuals of a random stack as decimal logarithms, with rates and bounds."""
-    console = Console(highlight=False, markup=False)
+    console = plain_console()
     console.print(
         f"{found.spec}: random weights (seed {found.seed}), {found.inputs} inputs", soft_wrap=True
     )
@@ -116,7 +116,7 @@ def print_paths(
     name: str, sums: PathSums, heads: HeadSums, error: float, sampled: list[dict[str, Any]]
 ) -> None:
     """Contributions by length and layer."""
-    console = Console(highlight=False, markup=False)
+    console = plain_console()
     total = sum(sums.counts)
     console.print(f"{name}: {total:,} paths", soft_wrap=True)
     table = _table("length", "paths", "share", "norm", "relative residual")
@@ -156,7 +156,7 @@ def print_paths(
 
 def print_shares(name: str, shares: list[float]) -> None:
     """Shares of paths by length."""
-    console = Console(highlight=False, markup=False)
+    console = plain_console()
     console.print(f"{name}: shares of paths by length", soft_wrap=True)
     table = _table("length", "share")
     for length in sorted(range(len(shares)), reverse=True):

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from segre.collapse.surgery import PAPER
+from segre.report.console import plain_console
 from segre.reproduce.circle import MERGED, Walk
 from segre.reproduce.path_effectiveness import Effectiveness, verdict
 from segre.reproduce.path_lengths import LengthShares
@@ -19,7 +20,7 @@ _UNKNOWN = "-"
 
 def print_effectiveness(found: Effectiveness) -> None:
     """A trained network, and the accuracies of its paths by length."""
-    plan, published, console = found.plan, found.plan.published, _console()
+    plan, published, console = found.plan, found.plan.published, plain_console()
     kind = "AdamW" if plan.decay else "Adam"
     mlp = "MLPs" if plan.mlp else "no MLPs"
     console.print(
@@ -72,7 +73,7 @@ def print_effectiveness(found: Effectiveness) -> None:
 
 def print_walks(walks: Sequence[Walk]) -> None:
     """Whether the tokens of each variant merged."""
-    console = _console()
+    console = plain_console()
     console.print(
         "Two tokens on a circle of radius 0.3, moved by one trained layer again and again."
     )
@@ -96,7 +97,7 @@ def print_walks(walks: Sequence[Walk]) -> None:
 
 def print_path_lengths(rows: Sequence[LengthShares]) -> None:
     """Shares of the longest paths, beside the published ones."""
-    console = _console()
+    console = plain_console()
     console.print("Shares of paths by length: L is the number of layers; a path may skip layers.")
     table = _table("model", "L", "heads", "paths", "P(L)", "published", "P(L-1)", "published")
     for row in rows:
@@ -117,7 +118,7 @@ def print_path_lengths(rows: Sequence[LengthShares]) -> None:
 
 def print_rank_collapse(found: Sequence[ModelCollapse]) -> None:
     """Mean relative residuals by layer, beside what is published."""
-    console = _console()
+    console = plain_console()
     inputs = found[0].curves.inputs
     console.print(
         f"Mean relative residual after each layer: random weights, {inputs['count']} inputs of "
@@ -163,10 +164,6 @@ def _print_verdict(console: Console, yes: Sequence[str], no: Sequence[str]) -> N
             console.print(f"{name}: {sentence}")
     if not no:
         console.print("Does not reproduce: nothing of what was compared.")
-
-
-def _console() -> Console:
-    return Console(highlight=False, markup=False)
 
 
 def _table(*headings: str, left: int = 1) -> Table:

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from segre.finding import GROUPS
 from segre.geometry.explain import Choice, Explanation
+from segre.report.console import plain_console
 
 _HOLDS = {
     "exact": "exact: they hold for every eps and every output",
@@ -19,7 +20,7 @@ _HOLDS = {
 
 def print_explanation(name: str, found: Explanation) -> None:
     """What is redundant and why, choice by choice."""
-    console = Console(highlight=False, markup=False)
+    console = plain_console()
     finding = found.finding
     redundancy = finding.redundancy or {"total": 0, "pieces": {}, "holds": {}}
     total = redundancy["total"]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from segre.report.console import plain_console
 from segre.sweep.fit import Fit
 from segre.sweep.plan import Plan
 from segre.sweep.run import Ran
@@ -81,7 +82,7 @@ def print_ready(plans: dict[str, Plan]) -> None:
 
 def _console() -> Console:
     # as wide as it is: specs are to be copied
-    return Console(highlight=False, markup=False, width=_WIDE)
+    return plain_console(_WIDE)
 
 
 def print_fit(found: Fit) -> None:

@@ -15,6 +15,7 @@ from segre.geometry.recovery.answer import Recovered
 from segre.geometry.same import Comparison
 from segre.geometry.strata import Stratum
 from segre.geometry.symmetry_table import SymmetryTable
+from segre.report.console import plain_console
 from segre.reproduce.normalized_dimension import Row
 
 _WIDE = 400
@@ -48,7 +49,7 @@ def print_finding(found: Finding) -> None:
         lines.append((name, number(total), "dimensions of weights with the same function:"))
         lines += [("", number(s.dimension), f"{s.name}, {s.where}") for s in found.symmetries]
     lines += [("note", "", note) for note in found.notes]
-    console = Console(highlight=False, markup=False)
+    console = plain_console()
     console.print(Text(str(found.spec), style="bold cyan"), soft_wrap=True)
     _print_lines(console, lines)
 
@@ -95,7 +96,7 @@ def print_comparison_table(names: Sequence[str], found: Sequence[Finding]) -> No
             name, f"{one.parameters:,}", *pieces, f"{redundancy['total']:,}", f"{share:.3f}"
         )
     # as wide as it is: numbers are not cut, whatever the terminal
-    Console(highlight=False, markup=False, width=_WIDE).print(table, crop=False)
+    plain_console(_WIDE).print(table, crop=False)
 
 
 def _print_lines(console: Console, lines: list[tuple[str, str, str | Text]]) -> None:
@@ -124,7 +125,7 @@ def _print_lines(console: Console, lines: list[tuple[str, str, str | Text]]) -> 
 
 def print_symmetries(table: SymmetryTable) -> None:
     """Every symmetry, its dimension, and what gradient flow keeps constant because of it."""
-    console = Console(highlight=False, markup=False)
+    console = plain_console()
     console.print(Text(str(table.spec), style="bold cyan"), soft_wrap=True)
     for row in table.rows:
         console.print(f"{row.dimension:>5}  {row.name}, {row.where}", soft_wrap=True)
@@ -147,7 +148,7 @@ def _counted(numbers: int) -> str:
 
 def print_comparison(found: Comparison) -> None:
     """The verdict and what it rests on."""
-    console = Console(highlight=False, markup=False)
+    console = plain_console()
     proved = "proved" if found.proved else "not proved"
     colour = {"same": "green", "different": "red", "undecided": "yellow"}[found.verdict]
     head = Text(found.verdict, style=f"bold {colour}")
@@ -177,12 +178,12 @@ def print_stratum(found: Stratum) -> None:
     ]
     lines += [("fiber" if not n else "", "", part) for n, part in enumerate(found.fiber)]
     lines.append(("arithmetic", "", "exact" if found.exact else "float64, tolerance 1e-9"))
-    _print_lines(Console(highlight=False, markup=False), lines)
+    _print_lines(plain_console(), lines)
 
 
 def print_recovered(found: Recovered) -> None:
     """The matrices found, how well, and how."""
-    console = Console(highlight=False, markup=False)
+    console = plain_console()
     lines: list[tuple[str, str, str | Text]] = [
         ("recovered", "", f"{found.spec} ({found.status}, {found.inputs} inputs)"),
         ("residual", "", f"{found.residual:.1e} (relative)"),
@@ -235,7 +236,7 @@ def _status(found: Finding) -> Text:
 
 def print_normalized_dimension(rows: Sequence[Row]) -> None:
     """The table of the paper's numerical experiment."""
-    console = Console(highlight=False, markup=False)
+    console = plain_console()
     console.print("Dimension of two attention layers, t = 3, a = 2; every column is computed.")
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("kind")

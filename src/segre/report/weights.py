@@ -10,6 +10,7 @@ from segre.checkpoint.commands import Written
 from segre.checkpoint.compare import Block
 from segre.checkpoint.same import Comparison
 from segre.checkpoint.shrunk import Shrinking
+from segre.report.console import plain_console
 
 _COLOURS = {"identical": "green", "same function": "green", "different": "red"}
 _SHOWN = 12
@@ -17,7 +18,7 @@ _SHOWN = 12
 
 def print_written(written: Written, *, what: str, report: bool) -> None:
     """Where a checkpoint is, what moved most, and how near its outputs are."""
-    console = Console(highlight=False, markup=False)
+    console = plain_console()
     console.print(f"{written.directory}: {what}", soft_wrap=True)
     for name in written.unused:
         console.print(f"left out: {name}, which the class of the config does not have")
@@ -44,7 +45,7 @@ def _print_outputs(console: Console, written: Written) -> None:
 
 def print_sameness(found: Comparison) -> None:
     """The verdict, and what it rests on."""
-    console = Console(highlight=False, markup=False)
+    console = plain_console()
     console.print(Text(found.verdict, style=f"bold {_COLOURS.get(found.verdict, 'yellow')}"))
     console.print(found.reason)
     if not found.blocks:
@@ -76,7 +77,7 @@ def block_table(blocks: list[Block]) -> Table:
 
 def print_check(blocks: tuple[Block, ...]) -> None:
     """Whether a witness holds."""
-    console = Console(highlight=False, markup=False)
+    console = plain_console()
     differing = [block for block in blocks if not block.agrees]
     if differing:
         console.print(Text("the witness does not hold", style="bold red"))
@@ -89,7 +90,7 @@ def print_check(blocks: tuple[Block, ...]) -> None:
 
 def print_alignment(written: Written) -> None:
     """Distances and cosines before and after, by block."""
-    console = Console(highlight=False, markup=False)
+    console = plain_console()
     before, after = written.blocks[-1].distances()
     what = "nearer" if after < before else "unchanged: these steps would lead away"
     console.print(f"{written.directory}: the same function, {what}", soft_wrap=True)
@@ -104,7 +105,7 @@ def print_alignment(written: Written) -> None:
 
 def print_shrinking(done: Shrinking, directory: str) -> None:
     """What shrinking saved, and what it did not."""
-    console = Console(highlight=False, markup=False)
+    console = plain_console()
     saved = done.bytes_before - done.bytes_after
     console.print(f"{directory}: shrunk", soft_wrap=True)
     console.print(

@@ -19,7 +19,7 @@ from segre.sweep.task import Result, Task, failed
 _AHEAD = 3  # tasks that a worker has at a time, so that it never waits for the next
 DEATHS = 5  # workers that one task may take with it
 _STILLBORN = 10  # workers in a row that never got as far as a task
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+THREADS = ("OPENBLAS_NUMTHREADS", "OMP_NUMTHREADS", "MKL_NUMTHREADS")
 
 
 def cores() -> int:
@@ -42,7 +42,7 @@ class Worker:
             [sys.executable, "-P", "-m", "segre.sweep.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": path, **dict.fromkeys(_THREADS, str(threads))},
+            env={**os.environ, "PYTHONPATH": path, **dict.fromkeys(THREADS, str(threads))},
             process_group=0,  # Ctrl-C is for the driver
         )
         self.tasks: deque[Task] = deque()

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from segre.errors import InterruptedSweepError, SweepError
+from segre.errors import SweepError
 from segre.geometry.progress import Progress, quiet
 from segre.sweep.claim import judge
 from segre.sweep.draw import Drawn, architectures
@@ -110,24 +110,18 @@ def _drive(
     total = finished = 0
     began = monotonic()
     waiting: list[tuple[int, Drawn]] = []
-    try:
-        for place, drawn in enumerate(architectures(plan)):
-            total += 1
-            if total % 1000 == 0:
-                progress("drawing", total, plan.draw or plan.candidates)
-            if drawn.spec.digest not in done:
-                waiting.append((place, drawn))
-        before = total - len(waiting)  # the store may hold more, of a longer draw
-        progress("sweeping", before, total)
-        for row in _rows(plan, waiting[:limit], solver, share):
-            store.add([row])
-            finished += 1
-            progress("sweeping", before + finished, total)
-    except KeyboardInterrupt:
-        raise InterruptedSweepError(
-            f"interrupted; {len(done) + finished} architectures are in {str(store.path)!r}, "
-            "the same command goes on from there"
-        ) from None
+    for place, drawn in enumerate(architectures(plan)):
+        total += 1
+        if total % 1000 == 0:
+            progress("drawing", total, plan.draw or plan.candidates)
+        if drawn.spec.digest not in done:
+            waiting.append((place, drawn))
+    before = total - len(waiting)  # the store may hold more, of a longer draw
+    progress("sweeping", before, total)
+    for row in _rows(plan, waiting[:limit], solver, share):
+        store.add([row])
+        finished += 1
+        progress("sweeping", before + finished, total)
     return Ran(finished, before, total, monotonic() - began)
 
 

@@ -114,10 +114,18 @@ class Store:
                 tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
             if tables and not tables >= {"sweep", "results"}:
                 raise SweepError(f"store {quote(str(path))}: not the store of a sweep")
-        with _only_driver(path), _opened(path, new=True) as db:
-            store = cls(db, path)
-            store._begin(plan)
-            yield store
+        with _only_driver(path):
+            begun = path.exists()
+            try:
+                with _opened(path, new=True) as db:
+                    store = cls(db, path)
+                    store._begin(plan)
+                    begun = True
+                    yield store
+            except BaseException:
+                if not begun:  # a file without a plan would be refused the next time
+                    path.unlink(missing_ok=True)
+                raise
 
     @classmethod
     @contextmanager

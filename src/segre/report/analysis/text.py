@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from segre.analysis.run import Analysis
+from segre.report.console import plain_console
 
 _COLOURS = {
     "proved": "bold green",
@@ -22,7 +22,7 @@ _COLOURS = {
 
 def print_analysis(found: Analysis, report: Path | None) -> None:
     """The answers in short; the report has the rest."""
-    console = Console(highlight=False, markup=False)
+    console = plain_console()
     target = found.target
     console.print(Text(target.name, style="bold cyan"), soft_wrap=True)
     if str(target.spec) != target.name:

@@ -1,0 +1,87 @@
+"""What the shell may offer for a value, when the user asks it to complete one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import get_args
+
+Complete = Callable[[str], list[str]]
+
+
+def one_of(names: Callable[[], Iterable[str]]) -> Complete:
+    """Those names that begin with what was typed; they are looked up when they are asked for."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names() if name.startswith(incomplete)]
+
+    return complete
+
+
+def several_of(names: Callable[[], Iterable[str]]) -> Complete:
+    """The same for names with commas between them: the last one is completed."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        return [before + comma + name for name in names() if name.startswith(last)]
+
+    return complete
+
+
+def architecture(incomplete: str) -> list[str]:
+    """Presets, kinds of inline specs, and files and directories.
+
+    Where no name fits, nothing is offered: then the shell completes files by itself, and better.
+    """
+    from segre.families import KINDS, PRESETS
+
+    known = [*PRESETS, *(f"{kind}/" for kind in KINDS)]
+    names = [name for name in known if name.startswith(incomplete)]
+    return [*names, *_files(incomplete)] if names else []
+
+
+def sweep(incomplete: str) -> list[str]:
+    """Sweeps that come with segre, and files."""
+    from segre.sweep.ready import ready_names
+
+    names = [name for name in ready_names() if name.startswith(incomplete)]
+    return [*names, *_files(incomplete)] if names else []
+
+
+def _files(incomplete: str) -> Iterator[str]:
+    """Specs, configs and directories that begin with what was typed, itself part of a name."""
+    for path in sorted(Path().glob(f"{incomplete}*")):
+        if path.name.startswith("."):
+            continue
+        if path.is_dir():
+            yield f"{path}/"
+        elif path.suffix in (".toml", ".json"):
+            yield str(path)
+
+
+def methods() -> tuple[str, ...]:
+    """Of `segre dim`."""
+    from segre.geometry.dimension import Method
+
+    return get_args(Method)
+
+
+def variants() -> list[str]:
+    """Of `segre collapse`."""
+    from segre.collapse.surgery import ALL
+
+    return ["all", "paper", *map(str, ALL)]
+
+
+def parts() -> Iterable[str]:
+    """Of `segre analyze`."""
+    from segre.analysis.run import QUESTIONS
+
+    return QUESTIONS
+
+
+def base_models() -> Iterable[str]:
+    """Of `segre reproduce rank-collapse`."""
+    from segre.reproduce.rank_collapse import MODELS
+
+    return MODELS

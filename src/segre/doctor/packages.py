@@ -1,0 +1,194 @@
+"""Which packages does segre want, and what is there of them? Read, without importing any."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from importlib.metadata import Distribution, PackageNotFoundError
+from typing import Literal
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+import segre
+
+State = Literal["ok", "missing", "wrong version", "broken"]
+NEEDED_FOR = {
+    "models": "collapse, paths and reproduce on real models, weights convert (GGUF)",
+    "cluster": "sweep run --dask",
+    "tables": "sweep export to .parquet",
+    "docs": "building the documentation",
+    "dev": "working on segre itself: tests, linters, benchmarks",
+}
+_PATIENCE = 120  # seconds for an import
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package that is wanted, and what was found of it."""
+
+    name: str
+    wanted: str  # such as >=2.0; nothing if any version will do
+    version: str | None
+    state: State
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Extra:
+    """Packages that some commands need, and how to get them."""
+
+    name: str
+    packages: tuple[Package, ...]
+
+    @property
+    def needed_for(self) -> str:
+        """The commands that need it."""
+        return NEEDED_FOR.get(self.name, "")
+
+    @property
+    def command(self) -> str:
+        """What installs it."""
+        return f"pip install 'segre[{self.name}]'"
+
+    @property
+    def state(self) -> State:
+        """That of its packages, the worst first."""
+        states = [package.state for package in self.packages]
+        order: tuple[State, ...] = ("broken", "wrong version", "missing")
+        return next((state for state in order if state in states), "ok")
+
+
+def wanted_by(own: Distribution | None) -> tuple[list[Package], list[Extra]]:
+    """What segre always needs, and its extras, as its metadata say."""
+    if own is None:
+        return [], []
+    wanted = [Requirement(text) for text in own.requires or ()]
+    core = [_found(one) for one in wanted if _applies(one)]
+    extras = [
+        Extra(name, tuple(found for one in wanted if _of(one, name) for found in _whole(one)))
+        for name in own.metadata.get_all("Provides-Extra") or ()
+    ]
+    return core, extras
+
+
+def own_metadata() -> Distribution | None:
+    """What was installed as segre; None if it runs without being installed."""
+    try:
+        return importlib.metadata.distribution("segre")
+    except PackageNotFoundError:
+        return None
+
+
+def python(own: Distribution | None) -> Package:
+    """The interpreter, as if it were a package."""
+    wanted = "".join((own and own.metadata.get_all("Requires-Python")) or ())
+    return _compared(Requirement(f"python{wanted}"), platform.python_version())
+
+
+def segre_itself(own: Distribution | None) -> Package:
+    """segre itself: the code that runs, and the metadata that were installed with it."""
+    version = segre.__version__
+    if own is None:
+        problem = "runs without being installed, so what it needs is not known; install it with pip"
+        return Package("segre", "", version, "missing", problem)
+    if own.version != version:
+        problem = f"its metadata are of {own.version}; install it again with pip"
+        return Package("segre", "", version, "wrong version", problem)
+    return Package("segre", "", version, "ok")
+
+
+def _applies(wanted: Requirement, extra: str = "") -> bool:
+    """Whether it is asked for on this machine, by the package itself or by one of its extras."""
+    return wanted.marker is None or wanted.marker.evaluate({"extra": extra})
+
+
+def _of(wanted: Requirement, extra: str) -> bool:
+    return _applies(wanted, extra) and not _applies(wanted) and wanted.name != "segre"
+
+
+def _whole(wanted: Requirement) -> Iterator[Package]:
+    """A package and those of its own extras that are asked for, such as dask[distributed]."""
+    found = _found(wanted)
+    yield found
+    if found.version is None:
+        return
+    for extra in sorted(wanted.extras):
+        for text in importlib.metadata.requires(wanted.name) or ():
+            if _of(inner := Requirement(text), extra):
+                yield _found(inner)
+
+
+def _found(wanted: Requirement) -> Package:
+    """What there is of a package, without importing it."""
+    try:
+        there = importlib.metadata.distribution(wanted.name)
+    except PackageNotFoundError:
+        return Package(wanted.name, str(wanted.specifier), None, "missing", "not installed")
+    package = _compared(wanted, there.version)
+    module = _module(there, wanted.name)
+    if package.state == "ok" and module and importlib.util.find_spec(module) is None:
+        problem = f"its module {module} is not there; install it again with pip"
+        return replace(package, state="broken", problem=problem)
+    return package
+
+
+def _compared(wanted: Requirement, version: str | None) -> Package:
+    needed = str(wanted.specifier)
+    try:
+        fits = wanted.specifier.contains(Version(version or ""), prereleases=True)
+    except InvalidVersion:
+        problem = "its metadata are damaged; install it again with pip"
+        return Package(wanted.name, needed, version, "broken", problem)
+    if not fits:
+        return Package(wanted.name, needed, version, "wrong version", f"needs {needed}")
+    return Package(wanted.name, needed, version, "ok")
+
+
+def _module(there: Distribution, name: str) -> str | None:
+    """The module that a package is imported by; None if it has none."""
+    listed = (there.read_text("top_level.txt") or "").split()
+    if not listed:
+        files = [file for file in there.files or () if file.suffix in (".py", ".so")]
+        listed = [file.parts[0].partition(".")[0] for file in files]
+    public = [one for one in listed if one.isidentifier() and not one.startswith("_")]
+    alike = [one for one in public if canonicalize_name(one) == canonicalize_name(name)]
+    return next(iter([*alike, *public]), None)
+
+
+def import_problem(name: str) -> str:
+    """What happens when a package is imported, in a process of its own; nothing if all is well."""
+    module = _module(importlib.metadata.distribution(name), name)
+    if module is None:
+        return ""
+    path = os.pathsep.join(filter(None, sys.path))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", f"import {module}"],
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+    except subprocess.TimeoutExpired:
+        return f"import {module} takes more than {_PATIENCE} seconds"
+    if done.returncode < 0:
+        return f"import {module} ends with {signal.Signals(-done.returncode).name}"
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        return f"import {module} fails: {last}"
+    return ""
+
+
+def judged(package: Package, problems: dict[str, str]) -> Package:
+    """The package, broken if it has one of these problems."""
+    problem = problems.get(package.name, "")
+    return replace(package, state="broken", problem=problem) if problem else package

@@ -1,0 +1,89 @@
+"""An installation on the terminal: what works, what is missing, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.text import Text
+
+from segre.doctor import Examination, Extra, Package
+from segre.report.console import plain_console
+
+_COLOURS = {"ok": "green", "missing": "yellow", "wrong version": "yellow", "broken": "red"}
+_GIB = 1 << 30
+Line = tuple[str, str]  # a state, or nothing, and words
+
+
+def print_examination(found: Examination) -> None:
+    """Every part, good or bad, and a last line that sums up."""
+    console = plain_console()
+    width = max(map(len, _COLOURS))
+    for title, lines in (
+        ("segre", _own(found)),
+        ("core", map(_package, found.core)),
+        ("extras", (line for extra in found.extras for line in _extra(extra))),
+        ("machine", _machine(found.machine)),
+        ("self-test", ((check.state, check.words) for check in found.checks)),
+    ):
+        console.print(Text(title, style="bold"))
+        for state, words in lines:
+            head = Text(f"  {state:<{width}}  ", style=_COLOURS.get(state, ""))
+            console.print(head.append(words, style="default"), soft_wrap=True)
+    console.print(_summary(found), soft_wrap=True)
+
+
+def _own(found: Examination) -> Iterator[Line]:
+    yield _package(found.segre)
+    yield "", f"in {found.place}"
+    yield _package(found.python)
+    yield "", found.machine["system"]
+
+
+def _package(package: Package) -> Line:
+    version = "" if package.version is None else f" {package.version}"
+    problem = f": {package.problem}" if package.problem else ""
+    wanted = f" ({package.wanted})" if package.wanted and not problem else ""
+    return package.state, f"{package.name}{version}{wanted}{problem}"
+
+
+def _extra(extra: Extra) -> Iterator[Line]:
+    """One line if all is there; else what is wrong, what it is for, and what to do."""
+    if extra.state == "ok":
+        listed = ", ".join(f"{one.name} {one.version}" for one in extra.packages)
+        yield "ok", f"{extra.name}: {listed}"
+        return
+    missing = [f"{one.name}{one.wanted}" for one in extra.packages if one.state == "missing"]
+    if missing:
+        yield "missing", f"{extra.name}: not installed: {', '.join(missing)}"
+    for package in extra.packages:
+        if package.state not in ("ok", "missing"):
+            state, words = _package(package)
+            yield state, f"{extra.name}: {words}"
+    yield "", f"needed for {extra.needed_for}; get it with {extra.command}"
+
+
+def _machine(facts: dict[str, Any]) -> Iterator[Line]:
+    for pool in facts["blas"]:
+        name = f"{pool['internal_api']} {pool['version'] or ''}".strip()
+        yield "", f"{name}, threads: {pool['num_threads']} of {facts['cores']} cores"
+    given = [f"{name}={value}" for name, value in facts["threads"].items() if value]
+    yield "", f"set in the environment: {', '.join(given) or 'no number of threads'}"
+    if "one_thread_columns" in facts:
+        yield "", f"segre uses one thread for matrices up to {facts['one_thread_columns']} columns"
+    memory = f"memory: {facts['memory'] / _GIB:.1f} GiB to be had"
+    if "memory_limit" in facts:
+        memory += f", --memory is {facts['memory_limit'] / _GIB:.0f} GiB unless given"
+        if facts["memory"] < facts["memory_limit"]:
+            memory += f": give --memory {max(1, facts['memory'] // _GIB)}G"
+    yield "", memory
+    yield "", f"disk: {facts['disk'] / _GIB:.1f} GiB free here"
+    yield "", "not needed: a GPU, a display, a browser, a network"
+
+
+def _summary(found: Examination) -> Text:
+    absent = [extra.name for extra in found.extras if extra.state != "ok"]
+    rest = f"; extras that are not whole: {', '.join(absent)}" if absent else ""
+    if found.works:
+        return Text(f"segre works{rest}", style="bold green")
+    return Text(f"something is broken: see above{rest}", style="bold red")

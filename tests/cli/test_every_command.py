@@ -1,0 +1,257 @@
+"""What all commands have in common: help, examples that can be typed, --json, --quiet."""
+
+import json
+import os
+import pty
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_sweeps import TOML
+from terminal import environment, run
+from typer.main import get_command
+
+from segre.cli.app import app
+from segre.cli.front import ORDER
+from segre.spec import Network
+from segre.weights import Weights
+
+FRONT: Any = get_command(app)
+Words = tuple[str, ...]
+
+
+def leaves(group: Any = FRONT, words: Words = ()) -> Iterator[tuple[Words, Any]]:
+    """Every command with the words that call it, in groups of any depth."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from leaves(command, (*words, name))
+        else:
+            yield (*words, name), command
+
+
+COMMANDS = dict(leaves())
+RANDOM = {
+    *("dim", "certify", "symmetries", "same", "move", "recover", "collapse", "paths"),
+    *("weights canonical", "weights move", "weights same", "weights align"),
+    *("sweep fit", "plot slice", "reproduce normalized-dimension", "reproduce path-sort"),
+    *("reproduce path-hull", "reproduce path-memorize", "reproduce circle"),
+    "reproduce rank-collapse",
+}
+every_command = pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+
+
+def options(command: Any) -> dict[str, Any]:
+    """Every spelling of every option."""
+    return {name: param for param in command.params for name in param.opts if name[0] == "-"}
+
+
+def examples(text: str) -> list[list[str]]:
+    """The words of every command in a help text, without what the shell does with it."""
+    lines = re.findall(r"(?:^|  )(segre .*)$", text.replace("\b", ""), re.MULTILINE)
+    typed = [part for line in lines for part in line.split("&&")]
+    return [shlex.split(part.partition(" > ")[0])[1:] for part in typed]
+
+
+def understand(words: list[str]) -> None:
+    """Read a command as the command line would, without running it."""
+    command = FRONT
+    while hasattr(command, "commands"):
+        command = command.commands[words.pop(0)]
+    command.make_context("segre", words)
+
+
+@every_command
+def test_a_command_explains_itself(words: Words) -> None:
+    command = COMMANDS[words]
+    assert command.help
+    assert re.match("\b\nExamples?:\n    segre ", command.epilog), command.epilog
+    for param in command.params:
+        assert getattr(param, "help", None), f"{param.name} has no help"
+
+
+@every_command
+def test_examples_can_be_typed(words: Words) -> None:
+    given = examples(COMMANDS[words].epilog)
+    assert any(tuple(example[: len(words)]) == words for example in given)
+    for example in given:
+        understand(example)
+
+
+def test_examples_of_the_front_page_can_be_typed() -> None:
+    given = examples(FRONT.help)
+    assert len(given) >= 8
+    for example in given:
+        if example[0] in FRONT.commands or example[0] not in ORDER:
+            understand(example)
+
+
+@every_command
+def test_common_options_are_spelled_alike(words: Words) -> None:
+    found = options(COMMANDS[words])
+    assert found["--json"].opts == ["--json"]
+    assert set(found["--quiet"].opts) == {"--quiet", "-q"}
+    assert found["--quiet"].help == "No progress bar."
+    if "-o" in found:
+        assert set(found["-o"].opts) == {"--output", "-o"}
+    elif "--output" in found:  # which output of a language model is asked about
+        assert words in {("dim",), ("explain",)}
+
+
+def test_what_draws_at_random_has_a_seed() -> None:
+    """A sweep has its seed in its file, where it belongs to what the store holds."""
+    seeded = {
+        " ".join(words) for words, command in COMMANDS.items() if "--seed" in options(command)
+    }
+    assert seeded - {"analyze"} == RANDOM
+
+
+def test_the_front_page_fits_a_screen_and_is_in_order() -> None:
+    shown = run("--help").stdout
+    assert len(shown.splitlines()) <= 45
+    assert max(map(len, shown.splitlines())) <= 100
+    assert not re.search(r"[^\]]\.\.\.$", shown, re.MULTILINE), "a line is cut"
+    listed = re.findall(r"^  ([a-z]+)  +[A-Z]", shown.partition("Commands:")[2], re.MULTILINE)
+    assert listed == [name for name in ORDER if name in FRONT.commands]
+    assert set(FRONT.commands) <= set(ORDER)
+    for option in ("--install-completion", "--show-completion", "--version"):
+        assert option in shown
+    assert "130 interrupted" in shown
+
+
+@pytest.mark.parametrize(
+    "group", [name for name in FRONT.commands if "commands" in dir(FRONT.commands[name])]
+)
+def test_no_line_of_a_group_is_cut(group: str) -> None:
+    shown = run(group, "--help").stdout
+    assert not re.search(r"[^\]]\.\.\.$", shown, re.MULTILINE)
+
+
+# --- every command, once, for its JSON -------------------------------------------------------
+
+STACK = "softmax/d=4,4,4/a=2/heads=2/t=3"
+FOLD = {"V": [["1/2", 1], [1, 2]], "A": [[1, 0], [2, 0]], "a": 1}
+WIDTHS = """
+kind = "lightning"
+exhaustive = true
+seed = 0
+compute = ["exact"]
+fields = { layers = 1, d = "2..9", a = 1, t = 2 }
+"""
+TINY = "--epochs 1 --train 8 --layers 2 --paths 1"
+CASES = {
+    "dim": "dim lightning/d=3,3/a=1/t=2",
+    "explain": "explain gpt2",
+    "symmetries": "symmetries lightning/d=3,3/a=1/t=2",
+    "certify": "certify lightning/d=3,3/a=1/t=2 -o new.json",
+    "verify": "verify cert.json",
+    "same": "same one.json one.json",
+    "move": "move one.json -o two.json",
+    "point": "point fold.json",
+    "recover": "recover samples.npz --spec lightning/d=3,2/a=3/t=3",
+    "collapse": f"collapse {STACK}",
+    "paths": f"paths {STACK}",
+    "doctor": "doctor",
+    "weights info": "weights info model",
+    "weights canonical": "weights canonical model -o canonical --report",
+    "weights move": "weights move model -o moved",
+    "weights same": "weights same model model",
+    "weights check": "weights check model other turn.safetensors",
+    "weights align": "weights align model model -o aligned",
+    "weights shrink": "weights shrink model -o smaller",
+    "weights expand": "weights expand small -o again",
+    "weights convert": "weights convert model.gguf -o converted",
+    "sweep run": "sweep run sweep.toml -o new.db",
+    "sweep status": "sweep status sweep.db",
+    "sweep export": "sweep export sweep.db -o table.csv",
+    "sweep plot": "sweep plot sweep.db -o sweep.png",
+    "sweep fit": "sweep fit widths.db --fresh 1",
+    "sweep list": "sweep list",
+    "plot slice": "plot slice fiber -o fiber.svg",
+    "reproduce normalized-dimension": "reproduce normalized-dimension --widest 3 -o figure.png",
+    "reproduce path-sort": f"reproduce path-sort {TINY}",
+    "reproduce path-hull": f"reproduce path-hull {TINY}",
+    "reproduce path-memorize": f"reproduce path-memorize {TINY}",
+    "reproduce circle": "reproduce circle --steps 2 --epochs 1",
+    "reproduce path-lengths": "reproduce path-lengths",
+    "reproduce rank-collapse": "reproduce rank-collapse --model bert --layers 2 --width 24 "
+    "--count 1 --length 6",
+}
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a file of every kind that commands read."""
+    from checkpoint.test_gguf import small as small_gguf  # here: torch takes seconds
+    from checkpoint.zoo import save_tiny
+
+    folder = tmp_path_factory.mktemp("desk")
+    Weights.random(Network.parse(STACK), 0, exact=True).write(folder / "one.json")
+    (folder / "fold.json").write_text(json.dumps(FOLD))
+    (folder / "sweep.toml").write_text(TOML.format(draw=12))
+    (folder / "widths.toml").write_text(WIDTHS)
+    X = np.random.default_rng(0).standard_normal((20, 3, 3))
+    Y = np.ones((2, 3)) @ X @ (X.transpose(0, 2, 1) @ np.diag([1.0, 2, 3]) @ X)
+    np.savez(folder / "samples.npz", X=X, Y=Y)
+    save_tiny("llama", folder / "model")
+    small_gguf(folder / "model.gguf")
+    for line in (
+        "certify lightning/d=3,3/a=1/t=2 -o cert.json",
+        "weights move model -o other",
+        "weights same model other --witness turn.safetensors",
+        "weights shrink model -o small",
+        "sweep run sweep.toml -o sweep.db --workers 1",
+        "sweep run widths.toml -o widths.db --workers 1",
+    ):
+        done = run(*shlex.split(line), cwd=folder)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_no_command_is_left_out() -> None:
+    """`analyze` has tests of its own, as long as what it answers."""
+    assert {" ".join(words) for words in COMMANDS} - {"analyze"} == set(CASES)
+
+
+@pytest.mark.parametrize("line", CASES.values(), ids=CASES)
+def test_json_is_one_object_and_nothing_else(line: str, desk: Path) -> None:
+    done = run(*shlex.split(line), "--json", cwd=desk)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert isinstance(json.loads(done.stdout), dict)
+
+
+def on_a_terminal(line: str, cwd: Path) -> bytes:
+    """What a command writes to standard error, if that is a terminal; no moment is too short."""
+    at_once = "import segre.cli.progress as p; p._MOMENT = 0; from segre.cli import main; main()"
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", at_once, *shlex.split(line)],
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        cwd=cwd,
+        env=environment(TERM="xterm"),
+    )
+    os.close(theirs)
+    seen = b""
+    try:
+        while data := os.read(ours, 1 << 16):
+            seen += data
+    except OSError:  # the terminal is closed: the process has ended
+        pass
+    os.close(ours)
+    assert process.wait() == 0
+    return seen
+
+
+@pytest.mark.parametrize("line", ["certify softmax/d=6,6,6/a=2/t=3 -o cert.json", "explain gpt2"])
+def test_quiet_and_json_show_no_progress(line: str, tmp_path: Path) -> None:
+    """With a bar, and with a spinner."""
+    assert b"\x1b[" in on_a_terminal(line, tmp_path)
+    assert on_a_terminal(f"{line} --quiet", tmp_path) == b""
+    assert on_a_terminal(f"{line} --json", tmp_path) == b""
