@@ -12,8 +12,8 @@ Prints:
         mod p: the dimension is at least 40.
     ok  The scores are independent: a determinant of size 30 of their differences is
         not zero mod p.
-    ok  Symmetries of 3 kinds and places have rank 24 and change none of these
-        outputs: the dimension is at most 40.
+    ok  Symmetries have rank 24 and change none of these outputs: the dimension is
+        at most 40.
     one number changed: checksum: the file was altered or damaged after it was written
     and its checksum: lower.determinant: 6815605, but the minor is 6815604 mod p
     valid: True, dimension 40, proved

@@ -37,6 +37,7 @@ def leaves(group: Any = FRONT, words: Words = ()) -> Iterator[tuple[Words, Any]]
 
 COMMANDS = dict(leaves())
 RANDOM = {
+    "analyze",
     *("dim", "certify", "symmetries", "same", "move", "recover", "collapse", "paths"),
     *("weights canonical", "weights move", "weights same", "weights align"),
     *("sweep fit", "plot slice", "reproduce normalized-dimension", "reproduce path-sort"),
@@ -108,7 +109,7 @@ def test_what_draws_at_random_has_a_seed() -> None:
     seeded = {
         " ".join(words) for words, command in COMMANDS.items() if "--seed" in options(command)
     }
-    assert seeded - {"analyze"} == RANDOM
+    assert seeded == RANDOM
 
 
 def test_the_front_page_fits_a_screen_and_is_in_order() -> None:
@@ -145,6 +146,7 @@ fields = { layers = 1, d = "2..9", a = 1, t = 2 }
 """
 TINY = "--epochs 1 --train 8 --layers 2 --paths 1"
 CASES = {
+    "analyze": "analyze lightning/d=3,3/a=1/t=2",
     "dim": "dim lightning/d=3,3/a=1/t=2",
     "explain": "explain gpt2",
     "symmetries": "symmetries lightning/d=3,3/a=1/t=2",
@@ -214,8 +216,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_no_command_is_left_out() -> None:
-    """`analyze` has tests of its own, as long as what it answers."""
-    assert {" ".join(words) for words in COMMANDS} - {"analyze"} == set(CASES)
+    assert {" ".join(words) for words in COMMANDS} == set(CASES)
 
 
 @pytest.mark.parametrize("line", CASES.values(), ids=CASES)

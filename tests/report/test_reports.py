@@ -139,3 +139,17 @@ def test_every_figure_has_its_numbers_and_words() -> None:
         for section in page.sections:
             assert section.command
             assert bool(section.reason) == (section.status == "not run")
+
+
+def test_tables_that_are_too_wide_for_paper_say_so(browser: Browser, tmp_path: Path) -> None:
+    write_report(analyze(minilm(), only=["heads"], length=8), tmp_path / "r.html")
+    with opened(browser, tmp_path / "r.html") as seen:
+        spectrum, ranks = (
+            seen.page.locator(f"#table-{key}-numbers") for key in ("spectrum-ov", "rank-ov")
+        )
+        said = seen.page.get_by_text("A table of 33 columns, which has no room on paper.").first
+        for details in seen.page.locator("details").all():
+            details.evaluate("e => (e.open = true)")
+        assert (spectrum.is_visible(), ranks.is_visible(), said.is_visible()) == (True, True, False)
+        seen.page.emulate_media(media="print")
+        assert (spectrum.is_visible(), ranks.is_visible(), said.is_visible()) == (False, True, True)

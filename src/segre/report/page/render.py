@@ -24,10 +24,11 @@ MEANINGS: dict[Status, str] = {
     "exact": "computed by formulas or integer arithmetic, nothing rounded",
     "bounded": "proved on one side, or both bounds do not meet",
     "measured": "floating-point numbers from these weights or this run",
-    "estimated": "a guess from samples; proves nothing",
+    "estimated": "a guess from samples or a smaller model; proves nothing",
     "not run": "says why",
 }
 TALL = 12  # tables with more rows than this scroll in a box of their own
+WIDE = 18  # tables with more columns than this are left out on paper
 
 
 def render(page: Page) -> str:
@@ -45,6 +46,7 @@ def render(page: Page) -> str:
         foot_scripts=[Markup(script) for script in foot],
         file_name=f"{cells.slug(page.title)}.json",
         tall=TALL,
+        wide=WIDE,
     )
     return text.encode("utf-8", "replace").decode()  # half a pair of surrogates is no character
 

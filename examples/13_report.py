@@ -1,0 +1,38 @@
+"""What is there to know of a model, all in all?
+
+`analyze` asks everything, and every part says how it is known. The report is one HTML file. The
+model is a Llama of 726 parameters that sorts four digits (examples/tiny-llama); the proof, which
+takes half a minute, is left out here.
+
+Prints, but for measured numbers:
+
+    What it is (exact): A language model with 2 layers, width 6 and 2 heads. It has
+        726 parameters, 40 % of them in MLP.
+    Heads (measured): 4 heads. Values: stable rank 1.5 to 2.2 of 4. Scores: 1.3 to
+        1.9 of 4.
+    Paths (measured): 9 paths. Those of length 1 together are the largest part of
+        the output; of single heads, most goes through head 2 of layer 2.
+    Strata and conditioning (measured): No special points found: up to rounding,
+        these weights are generic. The worst condition of a head's matrix is 58.4.
+    the sum over all paths equals the output to 6e-16
+    the report is one file of 5 MB
+"""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from textwrap import fill
+
+import segre
+from segre.report.analysis.page import write_report
+
+model = Path(__file__).parent / "tiny-llama"
+found = segre.analyze(model, only=["what", "heads", "paths", "weights"])
+for part in found.parts:
+    print(fill(f"{part.title} ({part.status}): {part.lead}", 80, subsequent_indent="    "))
+
+paths = found["paths"].data
+print(f"the sum over all paths equals the output to {paths['identity']:.0e}")
+with TemporaryDirectory() as folder:
+    report = Path(folder) / "report.html"
+    write_report(found, report)
+    print(f"the report is one file of {report.stat().st_size / 1e6:.0f} MB")
