@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 import segre
 from architectures import random_stacks
 from checkpoint.models import minilm
-from checkpoint.zoo import save_tiny
+from checkpoint.zoo import NAMES, UNIT_GAINS, save_tiny
 from segre.analysis import run
 from segre.analysis.architecture import parameters_by_piece
 from segre.analysis.heads import pattern
@@ -334,3 +334,17 @@ def test_commands_are_quoted(tmp_path: Path, model: Path) -> None:
     found = segre.analyze(odd, only=["dimension"])
     words = shlex.split(found["dimension"].command)
     assert words == ["segre", "dim", str(odd)]
+
+
+# --- every kind of checkpoint -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_kind_of_checkpoint(name: str, tmp_path: Path) -> None:
+    keys = ["what", "dimension", "redundancy", "depth", "heads", "paths", "weights"]
+    found = segre.analyze(save_tiny(name, tmp_path / "m"), only=keys, length=12, inputs=2)
+    assert [part.reason for part in found.parts] == [""] * len(keys)
+    json.dumps(found.document(), allow_nan=False)
+    assert found["paths"].data["identity"] < 1e-13
+    special = "rotary planes have equal gains" if name in UNIT_GAINS else "No special points"
+    assert special in found["weights"].lead

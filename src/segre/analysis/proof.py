@@ -70,9 +70,8 @@ def _of_small_ones(bench: Workbench, spec: Transformer) -> Answer:
         raise UnsupportedError("; ".join(refused))
     met = sum(one["status"] == "proved" for one in instances)
     lead = (
-        f"{met} of {len(instances)} small networks of the same design have bounds that meet: no "
-        "symmetry is missing there. Their certificates were checked by code that shares no "
-        "arithmetic with the prover. At its own size it is not certified."
+        f"{_meeting(met, len(instances))}. Certificates of them were checked by code that shares "
+        "no arithmetic with the prover. At its own size the model is not certified."
     )
     return Answer(
         status="proved" if met == len(instances) else "bounded",
@@ -84,6 +83,15 @@ def _of_small_ones(bench: Workbench, spec: Transformer) -> Answer:
         data={"of": "small instances", "instances": instances, "certificates": certificates},
         notes=tuple(refused),
     )
+
+
+def _meeting(met: int, count: int) -> str:
+    """How many of the small networks have no symmetry that segre does not know."""
+    if met == count:
+        which = "A small network" if count == 1 else f"{count} small networks"
+        have = "has" if count == 1 else "have"
+        return f"{which} of the same design {have} bounds that meet: no symmetry is missing there"
+    return f"Bounds meet for {met} of {count} small networks of the same design"
 
 
 def _instance(
