@@ -14,9 +14,9 @@ def percent(part: float, whole: float, digits: int = 0) -> str:
     """A share in percent.
 
     >>> percent(1, 3), percent(1, 3, 2)
-    ('33 %', '33.33 %')
+    ('33%', '33.33%')
     """
-    return f"{100 * part / whole:.{digits}f} %"
+    return f"{100 * part / whole:.{digits}f}%"
 
 
 @dataclass(frozen=True)
