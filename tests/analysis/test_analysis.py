@@ -136,6 +136,19 @@ def test_commands_answer_the_same(target: str, tmp_path: Path) -> None:
     assert shares["shares"] == data["paths"]["shares"]
 
 
+@pytest.mark.parametrize(
+    "target",
+    ["softmax/d=4,4,4/a=2/t=3", "gpt2/d=4/layers=3/heads=2/ff=4/norm=none/pos=none/t=3", LLAMA, "LARGE"],
+)
+def test_the_command_about_depth_answers_the_same(target: str, tmp_path: Path) -> None:
+    given = "mistral-7b-v0.3" if target == "LARGE" else target
+    part = segre.analyze(given, only=["depth"], seed=3, inputs=2, length=8)["depth"]
+    assert part.data is not None, part.reason
+    _, found = answered(f"{part.command} --json", tmp_path)
+    key = "log10" if part.data["kind"] == "stack" else "curves"
+    assert found[key] == json.loads(json.dumps(part.data[key]))
+
+
 def test_commands_about_weights_answer_the_same(model: Path, tmp_path: Path) -> None:
     keys = ["depth", "heads", "paths", "weights"]
     found = segre.analyze(model, only=keys, inputs=2, length=9, seed=1)

@@ -24,14 +24,9 @@ WORDS = 1_000  # vocabulary of what has none
 def how_depth_acts(bench: Workbench) -> Answer:
     """Relative residuals by layer: of a stack past the smallest float, of a model by variant."""
     spec = bench.target.spec
-    if isinstance(spec, Network) or spec_has_study(spec):
+    if isinstance(spec, Network) or (not spec.discrete and spec.norm == "none"):
         return _of_stack(bench)
     return _of_model(bench)
-
-
-def spec_has_study(spec: Any) -> bool:
-    """Whether it is a transformer without norms, which needs no library of models."""
-    return isinstance(spec, Transformer) and not spec.discrete and spec.norm == "none"
 
 
 def _of_stack(bench: Workbench) -> Answer:
@@ -44,15 +39,10 @@ def _of_stack(bench: Workbench) -> Answer:
         how=f"Random normal weights of variance 1/width and {bench.inputs} inputs of random "
         f"tokens (seed {bench.seed}); mean and residual are carried apart, so that numbers go on "
         "below the smallest float.",
-        command=f"segre collapse {_inline(bench)}{options}",
+        command=f"segre collapse {bench.target.spec}{options}",
         data={"kind": "stack", **found.document()},
         notes=tuple(rest),
     )
-
-
-def _inline(bench: Workbench) -> str:
-    """`segre collapse` reads stacks as inline specs."""
-    return bench.target.argument if "=" in bench.target.text else str(bench.target.spec)
 
 
 def _of_model(bench: Workbench) -> Answer:
