@@ -123,6 +123,8 @@ def test_the_document_is_strict_json_and_repeats_itself(spec: str) -> None:
 def test_commands_answer_the_same(target: str, tmp_path: Path) -> None:
     found = segre.analyze(target, only=[*CHEAP, "proof", "paths"], seed=3)
     data = {part.key: part.data for part in found.parts}
+    _, what = answered(f"{found['what'].command} --json", tmp_path)
+    assert what["parts"][0]["data"] == data["what"]
     _, size = answered(f"{found['dimension'].command} --json", tmp_path)
     assert size == json.loads(json.dumps(data["dimension"]))
     _, why = answered(f"{found['redundancy'].command} --json", tmp_path)
@@ -138,7 +140,12 @@ def test_commands_answer_the_same(target: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["softmax/d=4,4,4/a=2/t=3", "gpt2/d=4/layers=3/heads=2/ff=4/norm=none/pos=none/t=3", LLAMA, "LARGE"],
+    [
+        "softmax/d=4,4,4/a=2/t=3",
+        "gpt2/d=4/layers=3/heads=2/ff=4/norm=none/pos=none/t=3",
+        LLAMA,
+        "LARGE",
+    ],
 )
 def test_the_command_about_depth_answers_the_same(target: str, tmp_path: Path) -> None:
     given = "mistral-7b-v0.3" if target == "LARGE" else target
@@ -157,8 +164,9 @@ def test_commands_about_weights_answer_the_same(model: Path, tmp_path: Path) -> 
     assert depth["curves"] == data["depth"]["curves"]
     _, info = answered(f"{found['weights'].command} --json", tmp_path)
     assert info["measured"] == data["weights"]["measured"]
-    _, heads = answered(found["heads"].command, tmp_path)
-    for mine, theirs in zip(data["heads"]["layers"], heads["measured"]["layers"], strict=True):
+    _, heads = answered(f"{found['heads'].command} --json", tmp_path)
+    assert heads["parts"][0]["data"] == data["heads"]
+    for mine, theirs in zip(data["heads"]["layers"], info["measured"]["layers"], strict=True):
         for one, other in zip(mine["OV"], theirs["OV"], strict=True):
             assert {key: one[key] for key in other} == other
     _, paths = answered(f"{found['paths'].command} --json", tmp_path)

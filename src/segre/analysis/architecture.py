@@ -52,7 +52,7 @@ def what_it_is(bench: Workbench) -> Answer:
         status="exact",
         lead=lead,
         how="Read from the spec or the config; parameters are counted from the shapes of tensors.",
-        command=f"segre dim {bench.target.argument} --json",
+        command=bench.command(["what"]),
         data={
             "spec": str(spec),
             "digest": spec.digest,

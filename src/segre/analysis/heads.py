@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from segre.analysis.part import Answer
@@ -31,24 +29,37 @@ def what_heads_do(bench: Workbench) -> Answer:
             if patterns is None
             else f"; patterns are those of one forward pass on {len(bench.recorded.X)} tokens."
         ),
-        command=f"segre weights info {bench.target.argument} --json",
+        command=bench.command(["heads"]),
         data={
             "layers": [
                 {
                     "layer": layer.number,
-                    "OV": [_product(head) for head in layer.ov],
-                    "QK": [_product(head) for head in layer.qk],
+                    "OV": [head.document() for head in layer.ov],
+                    "QK": [head.document() for head in layer.qk],
                 }
                 for layer in info.layers
             ],
+            "spectra": {
+                "OV": [spectrum(layer.ov) for layer in info.layers],
+                "QK": [spectrum(layer.qk) for layer in info.layers],
+            },
             "patterns": patterns,
         },
         notes=(f"Patterns are not shown: {missing}.",) if missing else (),
     )
 
 
-def _product(head: Product) -> dict[str, Any]:
-    return {**head.document(), "singular_values": list(head.singular_values)}
+def spectrum(heads: tuple[Product, ...]) -> list[float]:
+    """Medians over the heads of a layer of singular values over the largest.
+
+    >>> spectrum((Product((2.0, 1.0), 2), Product((4.0, 1.0), 2), Product((0.0, 0.0), 0)))
+    [1.0, 0.375]
+    """
+    known = [head.singular_values for head in heads if head.singular_values[0]]
+    if not known:
+        return [0.0] * len(heads[0].singular_values)
+    values = np.array(known)
+    return [float(value) for value in np.median(values / values[:, :1], axis=0)]
 
 
 def patterns_of(done: Pass) -> list[list[dict[str, float]]]:

@@ -101,6 +101,11 @@ def analyze(
     ('not run', 'needs weights, and none were given; give a model directory')
     """
     chosen = _chosen(only)
+    asked = [""]  # the part that is being answered
+
+    def tell(stage: str, done: int, total: int) -> None:
+        progress(f"{asked[0]}: {stage}" if stage else asked[0], done, total)
+
     bench = Workbench(
         Target.read(str(target)),
         seed=seed,
@@ -108,22 +113,13 @@ def analyze(
         length=length,
         text=None if text is None else Path(text),
         memory=memory,
-        progress=progress,
+        progress=tell,
     )
-    parts = tuple(_part(bench, key) for key in chosen)
-    return Analysis(bench.target, seed, parts, _command(bench, only))
-
-
-def _command(bench: Workbench, only: Collection[str]) -> str:
-    options = bench.options(
-        only=",".join(only) or None,
-        inputs=None if bench.inputs == Workbench.inputs else bench.inputs,
-        length=None if bench.length == Workbench.length else bench.length,
-        text=bench.text_given,
-        seed=bench.seed,
-        memory=bench.memory,
-    )
-    return f"segre analyze {bench.target.argument}{options}"
+    parts = []
+    for key in chosen:
+        asked[0] = QUESTIONS[key][0].lower()
+        parts.append(_part(bench, key))
+    return Analysis(bench.target, seed, tuple(parts), bench.command(only))
 
 
 def _chosen(only: Collection[str]) -> list[str]:
@@ -135,7 +131,7 @@ def _chosen(only: Collection[str]) -> list[str]:
 
 def _part(bench: Workbench, key: str) -> Part:
     title, question = QUESTIONS[key]
-    bench.progress(title.lower(), 0, 1)
+    bench.progress("", 0, 1)
     began = perf_counter()
     try:
         answer = question(bench)

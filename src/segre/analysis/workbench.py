@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -82,6 +83,18 @@ class Workbench:
                 self.target.unread or "needs weights, and none were given; give a model directory"
             )
         return self.target.weights
+
+    def command(self, only: Collection[str] = ()) -> str:
+        """The command that asks about the target in the same way, or about some parts."""
+        options = self.options(
+            only=",".join(only) or None,
+            inputs=None if self.inputs == Workbench.inputs else self.inputs,
+            length=None if self.length == Workbench.length else self.length,
+            text=self.text_given,
+            seed=self.seed,
+            memory=self.memory,
+        )
+        return f"segre analyze {self.target.argument}{options}"
 
     def options(self, **given: Any) -> str:
         """Options of a command, without those that are as always."""

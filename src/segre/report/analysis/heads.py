@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import log10
-from statistics import median
 from typing import Any
 
 from segre.analysis.part import Part
@@ -15,6 +14,7 @@ _MATRICES = {
     "OV": ("values", "W_O W_V: what a head moves"),
     "QK": ("scores", "W_Q' W_K: what a head looks for"),
 }
+_MOST = 2000  # rows of the table of heads; the document has them all
 _PATTERNS = {
     "first": (
         "Attention to the first token",
@@ -42,7 +42,7 @@ def blocks(part: Part) -> Iterator[Block]:
     for name, (what, remark) in _MATRICES.items():
         yield _ranks(layers, name, what, remark)
     for name in _MATRICES:
-        yield _spectrum(layers, name)
+        yield _spectrum(part.data["spectra"][name], name)
     if patterns is not None:
         for key in _PATTERNS:
             yield _pattern(patterns, key)
@@ -64,13 +64,10 @@ def _ranks(layers: list[dict[str, Any]], name: str, what: str, remark: str) -> B
     )
 
 
-def _spectrum(layers: list[dict[str, Any]], name: str) -> Block:
-    rows: list[list[Number]] = []
-    for layer in layers:
-        spectra = [head["singular_values"] for head in layer[name]]
-        rows.append(
-            [_decay([s[place] / s[0] for s in spectra if s[0]]) for place in range(len(spectra[0]))]
-        )
+def _spectrum(spectra: list[list[float]], name: str) -> Block:
+    rows: list[list[Number]] = [
+        [log10(value) if value > 0 else None for value in layer] for layer in spectra
+    ]
     known = [value for row in rows for value in row if value is not None]
     return by_head(
         f"spectrum-{name}",
@@ -82,11 +79,6 @@ def _spectrum(layers: list[dict[str, Any]], name: str) -> Block:
         across="singular value",
         note="Medians over the heads of a layer, of singular values over the largest.",
     )
-
-
-def _decay(ratios: list[float]) -> Number:
-    middle = median(ratios) if ratios else 0.0
-    return log10(middle) if middle > 0 else None
 
 
 def _pattern(patterns: list[list[dict[str, float]]], key: str) -> Block:
@@ -116,11 +108,14 @@ def _table(layers: list[dict[str, Any]], patterns: list[list[dict[str, float]]] 
             if patterns:
                 cells += [patterns[place][head][key] for key in seen]
             rows.append((layer["layer"], head + 1, *cells))
+    some = (
+        f"The first {_MOST} of {len(rows)} heads" if len(rows) > _MOST else f"All {len(rows)} heads"
+    )
     return Table(
         "heads",
-        f"All {len(rows)} heads",
+        some,
         tuple(names),
-        tuple(rows),
+        tuple(rows[:_MOST]),
         (True,) * len(names),
         folded=True,
         note="Of patterns: entropy as a share of the largest possible, mean distance in tokens, "
