@@ -43,7 +43,11 @@ def interrupted(
         while not begun() and process.poll() is None and time.monotonic() < late:
             time.sleep(0.002)
     process.send_signal(sent)
-    printed, said = process.communicate()
+    try:
+        printed, said = process.communicate(timeout=_PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
     assert process.returncode == 130, (printed, said)
     assert printed == ""
     assert said.count("\n") == 1, said
@@ -141,7 +145,12 @@ def test_an_experiment_keeps_its_training(sent: signal.Signals, folder: Path) ->
     again = "goes on from there"
     said = interrupted(line, folder, sent, begun=state.exists)
     assert said == f"what is done is in 'path-sort.run', the same command {again}"
-    said = interrupted(f"{line} --fresh", folder, sent)
+    before = state.stat().st_mtime_ns
+
+    def anew() -> bool:
+        return state.exists() and state.stat().st_mtime_ns != before
+
+    said = interrupted(f"{line} --fresh", folder, sent, begun=anew)
     assert said == f"what is done is in 'path-sort.run', the same command without --fresh {again}"
     assert list(folder.iterdir()) == [state]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from segre.checkpoint.model import Model
-from segre.checkpoint.store import PICKLES
+from segre.checkpoint.store import CONFIG, PICKLES
 from segre.errors import SpecError, UnsupportedError
 from segre.families import PRESETS, architecture
 from segre.spec import Network
@@ -55,11 +55,12 @@ class Target:
 
     @property
     def name(self) -> str:
-        """What to call it: a directory by its own name and the one above."""
+        """What to call it: a file or directory by the end of its path."""
         path = Path(self.text)
-        if self.weights is None and not self.unread and path.name != "config.json":
+        if self.weights is None and not self.unread and path.name != CONFIG:
             return self.text
-        return "/".join(path.resolve().parts[-2:])
+        known = path if path.name not in ("", "..") else path.resolve()
+        return "/".join(part for part in known.parts[-2:] if part != known.root)
 
     @property
     def argument(self) -> str:
