@@ -55,3 +55,11 @@ class UnluckyError(SegreError):
     """
 
     exit_code = 3
+
+
+def is_due_to(error: BaseException, kind: type[BaseException]) -> bool:
+    """Whether it began with another error: libraries, and imports, wrap what they are hit by."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, kind):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None

@@ -301,6 +301,35 @@ def test_interrupts_are_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KeyboardInterrupt):
         segre.analyze("softmax/d=3,3/a=1/t=2", only=CHEAP)
 
+    def wrapped(_bench: Any) -> Any:  # as an import does
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise RuntimeError from error
+
+    monkeypatch.setitem(run.QUESTIONS, "redundancy", ("Stopped", wrapped))
+    with pytest.raises(RuntimeError):
+        segre.analyze("softmax/d=3,3/a=1/t=2", only=CHEAP)
+
+
+def test_texts_that_cannot_be_read_are_refused(model: Path, tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="not a file"):
+        segre.analyze(model, text=tmp_path / "no.txt")
+    with pytest.raises(SpecError, match="needs a model directory"):
+        segre.analyze("gpt2", text=__file__)
+
+
+def test_a_text_is_read_by_the_tokenizer(tmp_path: Path) -> None:
+    book = tmp_path / "a book.txt"
+    book.write_text("Many weights give the same function. " * 40)
+    keys = ["depth", "paths"]
+    found = segre.analyze(minilm(), only=keys, inputs=1, length=24, text=book)
+    assert found["depth"].data["inputs"]["kind"] == str(book)
+    _, depth = answered(f"{found['depth'].command} --json", tmp_path)
+    assert depth["curves"] == json.loads(json.dumps(found["depth"].data["curves"]))
+    _, paths = answered(f"{found['paths'].command} --json", tmp_path)
+    np.testing.assert_allclose(paths["paths"]["norm"], found["paths"].data["norms"], rtol=1e-9)
+
 
 def test_parts_that_are_not_known_are_refused() -> None:
     with pytest.raises(SegreError, match="allowed: what, dimension"):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-# A dimension proved on one side only, or whose bounds do not meet, is `bounded`.
+# `bounded`: a bound on one side, or two that do not meet.
 Status = Literal["proved", "exact", "bounded", "measured", "estimated", "not run"]
 
 

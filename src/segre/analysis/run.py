@@ -20,7 +20,7 @@ from segre.analysis.size import how_large
 from segre.analysis.target import Target
 from segre.analysis.weights import what_weights_are_like
 from segre.analysis.workbench import Workbench
-from segre.errors import CheckpointError, SegreError, SpecError
+from segre.errors import CheckpointError, SegreError, SpecError, is_due_to
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.plain import plain
@@ -106,12 +106,13 @@ def analyze(
     def tell(stage: str, done: int, total: int) -> None:
         progress(f"{asked[0]}: {stage}" if stage else asked[0], done, total)
 
+    meant = Target.read(str(target))
     bench = Workbench(
-        Target.read(str(target)),
+        meant,
         seed=seed,
         inputs=inputs,
         length=length,
-        text=None if text is None else Path(text),
+        text=None if text is None else _readable(Path(text), meant),
         memory=memory,
         progress=tell,
     )
@@ -129,6 +130,17 @@ def _chosen(only: Collection[str]) -> list[str]:
     return [key for key in QUESTIONS if key in only or not only]
 
 
+def _readable(text: Path, target: Target) -> Path:
+    if target.weights is None:
+        raise SpecError(
+            f"text {quote(str(text))}: needs a model directory with a tokenizer, and "
+            f"{quote(target.text)} is none"
+        )
+    if not text.is_file():
+        raise SpecError(f"text {quote(str(text))}: not a file; give a text file")
+    return text
+
+
 def _part(bench: Workbench, key: str) -> Part:
     title, question = QUESTIONS[key]
     bench.progress("", 0, 1)
@@ -138,6 +150,8 @@ def _part(bench: Workbench, key: str) -> Part:
     except CheckpointError:  # bad input, not a part that cannot run
         raise
     except Exception as error:  # the rest still comes
+        if is_due_to(error, KeyboardInterrupt):
+            raise
         foreseen = isinstance(error, SegreError)
         bug = f"{type(error).__name__}: {error}; this is a bug in segre, please report it"
         return Part(

@@ -11,7 +11,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from segre.errors import SegreError
+from segre.errors import SegreError, is_due_to
 
 INTERRUPTED = 130
 
@@ -25,19 +25,19 @@ def main() -> NoReturn:
 
         code = app(prog_name="segre", standalone_mode=False)
     except SegreError as error:
-        if _is_due_to(error, KeyboardInterrupt) and error.exit_code != INTERRUPTED:
+        if is_due_to(error, KeyboardInterrupt) and error.exit_code != INTERRUPTED:
             _stop_for_interruption()
         _stop(str(error), error.exit_code)
     except KeyboardInterrupt:
         _stop_for_interruption()
     except SystemExit as leaving:
-        if _is_due_to(leaving, BrokenPipeError):  # a library wants to leave because of it
+        if is_due_to(leaving, BrokenPipeError):  # a library wants to leave because of it
             _leave_closed_pipe()
         raise
     except BrokenPipeError:
         _leave_closed_pipe()
     except Exception as error:
-        if _is_due_to(error, KeyboardInterrupt):
+        if is_due_to(error, KeyboardInterrupt):
             _stop_for_interruption()
         if isinstance(error, ModuleNotFoundError):
             _stop_for_module(error)
@@ -45,14 +45,6 @@ def main() -> NoReturn:
     if code == INTERRUPTED:  # the argument reader answers an interruption with this number
         _stop_for_interruption()
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _is_due_to(error: BaseException, kind: type[BaseException]) -> bool:
-    """Whether it began with another error: libraries, and imports, wrap what they are hit by."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, kind):
-        cause = cause.__cause__ or cause.__context__
-    return cause is not None
 
 
 def _leave_closed_pipe() -> NoReturn:

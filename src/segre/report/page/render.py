@@ -22,7 +22,7 @@ from segre.report.page.embed import embedded, policy
 MEANINGS: dict[Status, str] = {
     "proved": "a certificate or a theorem; both bounds meet",
     "exact": "computed by formulas or integer arithmetic, nothing rounded",
-    "bounded": "proved on one side, or both bounds do not meet",
+    "bounded": "a bound on one side, or two that do not meet; the part says how each is known",
     "measured": "floating-point numbers from these weights or this run",
     "estimated": "a guess from samples or a smaller model; proves nothing",
     "not run": "says why",
