@@ -204,7 +204,7 @@ def test_a_real_checkpoint() -> None:
 def test_weights_of_another_family_are_said_to_be_unread(tmp_path: Path) -> None:
     config = {"model_type": "gemma2", "hidden_size": 8, "num_hidden_layers": 1}
     sizes = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 4, "vocab_size": 20}
-    more = {"intermediate_size": 8, "max_position_embeddings": 16}
+    more = {"intermediate_size": 8, "max_position_embeddings": 32}
     (tmp_path / "config.json").write_text(json.dumps({**config, **sizes, **more}))
     save_file({"x": np.zeros(3, np.float32)}, tmp_path / "model.safetensors")
     found = segre.analyze(tmp_path, only=["dimension", "weights"])
