@@ -100,6 +100,7 @@ def test_bounds_that_do_not_meet_are_not_proved() -> None:
     assert found["dimension"].status == "bounded"
     assert found["dimension"].lead.startswith("Between 45 and 48")
     assert "45 <= dimension <= 48" in found["proof"].lead
+    assert found["proof"].status == "bounded"
 
 
 @pytest.mark.parametrize(
@@ -234,8 +235,9 @@ def test_weights_that_are_not_numbers_are_an_error(model: Path, tmp_path: Path) 
     name = next(name for name in tensors if "v_proj" in name)
     tensors[name][0, 0] = np.nan
     save_file(tensors, tmp_path / "model.safetensors")
-    with pytest.raises(CheckpointError, match="finite"):
-        segre.analyze(tmp_path)
+    for only in ((), ["paths"], ["depth"], ["heads"]):
+        with pytest.raises(CheckpointError, match="finite"):
+            segre.analyze(tmp_path, only=only)
     (tmp_path / "model.safetensors").write_bytes(b"\x08\0\0\0\0\0\0\0{}")
     with pytest.raises(CheckpointError):
         segre.analyze(tmp_path)
@@ -270,6 +272,14 @@ def test_past_the_memory_limit_the_rest_still_comes() -> None:
         assert found[key].status == "not run"
         assert "over the limit" in found[key].reason
         assert not found[key].failed
+
+
+def test_a_spec_file_without_a_vocabulary_says_what_is_missing(tmp_path: Path) -> None:
+    file = tmp_path / "llama.toml"
+    file.write_text('kind = "llama"\nd = 4\nheads = 2\nff = 3\nt = 3\n')
+    found = segre.analyze(file, only=["depth", "dimension"])
+    assert found["dimension"].status == "proved"
+    assert "no vocabulary" in found["depth"].reason
 
 
 def test_too_large_to_run_is_estimated_on_a_narrow_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from segre.analysis.part import Answer, Status
@@ -12,7 +13,7 @@ from segre.collapse.sources import source
 from segre.collapse.study import study, study_advice
 from segre.collapse.surgery import ALL
 from segre.collapse.verdict import advice
-from segre.errors import SegreError, SpecError, TooLargeError
+from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
 from segre.families import FAMILIES
 from segre.spec import Network
 from segre.transformer.spec import Transformer
@@ -76,10 +77,14 @@ def _runnable(bench: Workbench) -> tuple[str, Loaded, str, bool]:
     target, spec = bench.target, bench.target.spec
     assert isinstance(spec, Transformer)
     if not spec.discrete:
+        if "=" not in target.text:
+            raise UnsupportedError(
+                "the spec has no vocabulary, and so no model to run; give it one"
+            )
         worded = f"{target.text}/vocab={WORDS}"
         source(worded)  # says what is wrong with specs that the library has no model for
         said = f"Run with a vocabulary of {WORDS:,} random tokens, as the spec has none. "
-        return worded, load(worded, bench.seed, memory=bench.memory), said, False
+        return shlex.quote(worded), load(worded, bench.seed, memory=bench.memory), said, False
     try:
         return target.argument, bench.loaded, "", False
     except TooLargeError as error:

@@ -8,7 +8,7 @@ from segre.analysis.part import Answer
 from segre.analysis.workbench import Workbench
 from segre.checkpoint.info import Info, Product
 from segre.collapse.stack import Pass
-from segre.errors import SegreError
+from segre.errors import TooLargeError, UnsupportedError
 from segre.fields.interface import Array
 
 
@@ -18,7 +18,7 @@ def what_heads_do(bench: Workbench) -> Answer:
     try:
         patterns: list[list[dict[str, float]]] | None = patterns_of(bench.recorded)
         missing = ""
-    except SegreError as error:  # no torch, or too large to run
+    except (TooLargeError, UnsupportedError) as error:  # no torch, or too large to run
         patterns, missing = None, str(error)
     return Answer(
         status="measured",

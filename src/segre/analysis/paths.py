@@ -10,10 +10,8 @@ from segre.analysis.part import Answer, percent
 from segre.analysis.workbench import Workbench
 from segre.collapse.paths import head_sums, path_sums
 from segre.collapse.residual import norm, relative_residual
-from segre.collapse.shares import path_counts, shares_of
-from segre.errors import SegreError
-from segre.spec import Architecture, Network
-from segre.transformer.spec import Transformer
+from segre.collapse.shares import counts_of, shares_of
+from segre.errors import TooLargeError, UnsupportedError
 
 
 def which_paths_carry(bench: Workbench) -> Answer:
@@ -22,7 +20,7 @@ def which_paths_carry(bench: Workbench) -> Answer:
         return _counted(bench)
     try:
         return _summed(bench)
-    except SegreError as error:
+    except (TooLargeError, UnsupportedError) as error:  # no torch, or too large to run
         return _counted(bench, str(error))
 
 
@@ -43,14 +41,6 @@ def _counted(bench: Workbench, reason: str = "") -> Answer:
         data={"kind": "shares", "counts": [str(count) for count in counts], "shares": shares},
         notes=(f"What paths contribute is not shown: {reason}.",) if reason else (),
     )
-
-
-def counts_of(spec: Architecture) -> list[int]:
-    """Numbers of paths by length."""
-    if isinstance(spec, Network):
-        return path_counts([layer.attention.heads for layer in spec.layers], False)
-    assert isinstance(spec, Transformer)
-    return path_counts([spec.heads] * spec.layers, spec.residual)
 
 
 def _large(number: int) -> str:

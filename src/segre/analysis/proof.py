@@ -36,7 +36,7 @@ def _of_itself(bench: Workbench, certificate: dict[str, Any], verdict: Verdict) 
         else f"{claim['lower']:,} <= dimension <= {claim['upper']:,}"
     )
     return Answer(
-        status="proved",
+        status="proved" if claim["status"] == "proved" else "bounded",
         lead=f"A certificate says {said} of {claim['parameters']:,} parameters. It was made, then "
         "checked by code that shares no arithmetic with the prover: it is valid.",
         how="The certificate names a point, a minor of the Jacobian there and the symmetries; the "

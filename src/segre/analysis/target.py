@@ -7,20 +7,18 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from segre.checkpoint.model import Model
-from segre.checkpoint.store import CONFIG, PICKLES
+from segre.checkpoint.store import CONFIG
+from segre.collapse.sources import has_weights
 from segre.errors import SpecError, UnsupportedError
 from segre.families import PRESETS, architecture
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.values import quote
-
-_WEIGHTS = (".safetensors", ".safetensors.index.json", ".gguf", *PICKLES)
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Target:
                 f"segre weights convert {shlex.quote(text)} -o model"
             )
         spec = architecture(text)
-        if text in PRESETS or not _has_weights(path):
+        if text in PRESETS or not has_weights(path):
             return cls(text, spec)
         try:
             with Model.open(path):
@@ -66,10 +64,3 @@ class Target:
     def argument(self) -> str:
         """As an argument of a command."""
         return shlex.quote(self.text)
-
-
-def _has_weights(path: Path) -> bool:
-    try:
-        return path.is_dir() and any(name.endswith(_WEIGHTS) for name in os.listdir(path))  # noqa: PTH208 (names are wanted)
-    except OSError:  # a name too long, a directory closed to us
-        return False

@@ -1,4 +1,4 @@
-"""The command that asks everything: analyze."""
+"""The command that asks all questions about one target: analyze."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def analyze(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Everything segre can say of a model or a design, as one report."""
+    """One report: what is known of a model or a design, and how."""
     from datetime import date
 
     from segre.analysis.run import analyze as answers

@@ -49,10 +49,15 @@ def shares_of(source: str | Path | Mapping[str, Any] | Network | Transformer) ->
     >>> [round(share, 4) for share in shares_of("bert-large-uncased")[-2:]]
     [0.3501, 0.2334]
     """
+    return _shares(counts_of(source))
+
+
+def counts_of(source: str | Path | Mapping[str, Any] | Network | Transformer) -> list[int]:
+    """The numbers of paths of an architecture."""
     spec = architecture(source)
     if isinstance(spec, Network):
-        return _shares(path_counts([layer.attention.heads for layer in spec.layers], False))
-    return _shares(path_counts([spec.heads] * spec.layers, spec.residual))
+        return path_counts([layer.attention.heads for layer in spec.layers], False)
+    return path_counts([spec.heads] * spec.layers, spec.residual)
 
 
 def _shares(counts: list[int]) -> list[float]:

@@ -95,14 +95,20 @@ def _is_directory(path: Path) -> bool:
         return False
 
 
-def _directory(path: Path) -> Source:
-    """A model directory; what would be weights in it must be weights that can be read."""
+def has_weights(path: Path) -> bool:
+    """Whether it is a directory with files that would be weights, or one that cannot be read."""
+    if not _is_directory(path):
+        return False
     weights = (".safetensors", ".safetensors.index.json", ".gguf", *PICKLES)
     try:
-        names = os.listdir(path)  # noqa: PTH208 (names are wanted)
+        return any(name.endswith(weights) for name in os.listdir(path))  # noqa: PTH208 (names)
     except OSError:
-        names = [weights[0]]  # let the store say why
-    if any(name.endswith(weights) for name in names):
+        return True  # let the store say why
+
+
+def _directory(path: Path) -> Source:
+    """A model directory; what would be weights in it must be weights that can be read."""
+    if has_weights(path):
         with Store.open(path) as store:
             return Source(str(path), _allowed(store.config, str(path)), path, trained=True)
     return replace(_described(read_json(path / CONFIG, LONGEST_CONFIG), str(path)), folder=path)
