@@ -46,7 +46,7 @@ def measure(spec: str, method: Literal["auto", "estimate"], seed: int) -> dict[s
         seconds += timed(lambda: found.append(dimension(spec, method, seed)))
     return {
         "parameters": found[0].parameters,
-        "dimension": found[0].value,
+        "dimension": found[0].estimate if method == "estimate" else found[0].value,
         "status": found[0].status,
         "seconds": median(seconds),
         "peak": peak_memory(),

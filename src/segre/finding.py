@@ -1,7 +1,8 @@
 """An answer and how it is known: a proof and an estimate are different things.
 
-`lower` and `upper` are bounds that hold; each comes with its evidence. The status is
-`proved` only when they meet. A floating-point rank is an `estimate` and bounds nothing.
+`lower` and `upper` are bounds that hold; each comes with its evidence. Only where they meet is
+there a `value`, and the status is `proved`: one bound, or two that do not meet, are no value. A
+floating-point rank is an `estimate`; it is neither a value nor a bound.
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ class Finding:
     """The dimension of a network's space of functions, and how it is known."""
 
     spec: Architecture
-    value: int
     status: Status
     lower: int | None = None
     upper: int | None = None
+    estimate: int | None = None
     lower_evidence: Evidence | None = None
     upper_evidence: Evidence | None = None
     estimate_evidence: Evidence | None = None
@@ -72,9 +73,14 @@ class Finding:
         return self.spec.parameters
 
     @property
-    def fiber_dimension(self) -> int:
-        """Dimensions of weights that give the same function: parameters - dimension."""
-        return self.parameters - self.value
+    def value(self) -> int | None:
+        """The dimension; None unless the bounds meet."""
+        return self.lower if self.lower == self.upper else None
+
+    @property
+    def fiber_dimension(self) -> int | None:
+        """Dimensions of weights with the same function, parameters - value; None without value."""
+        return None if self.value is None else self.parameters - self.value
 
     @property
     def redundancy(self) -> dict[str, Any] | None:
@@ -107,16 +113,15 @@ class Finding:
             )
         status: Status
         if lower is not None and upper is not None and lower.value == upper.value:
-            value, status = lower.value, "proved"
+            status = "proved"
         elif lower is not None:
-            value, status = lower.value, "lower-bound"
+            status = "lower-bound"
         elif upper is not None:
-            value, status = upper.value, "upper-bound"
+            status = "upper-bound"
         else:
             raise ValueError("a finding needs at least one bound")
         return cls(
             spec=spec,
-            value=value,
             status=status,
             lower=None if lower is None else lower.value,
             upper=None if upper is None else upper.value,
@@ -142,6 +147,7 @@ class Finding:
             "status": self.status,
             "lower": self.lower,
             "upper": self.upper,
+            "estimate": self.estimate,
             "evidence": {
                 "lower": evidence(self.lower_evidence),
                 "upper": evidence(self.upper_evidence),

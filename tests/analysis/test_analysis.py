@@ -79,9 +79,8 @@ def test_pieces_are_those_of_the_shapes() -> None:
 
 def test_a_count_is_never_called_a_proof() -> None:
     found = segre.analyze("gpt2", only=["dimension", "redundancy", "proof"])
-    assert [part.status for part in found.parts] == ["bounded", "exact", "proved"]
+    assert [part.status for part in found.parts] == ["bounded", "bounded", "not run"]
     assert found["dimension"].lead.startswith("At most")
-    assert "not certified" in found["proof"].lead
     for certificate in found["proof"].data["certificates"]:
         assert certificate["claim"]["parameters"] < 1000
         assert segre.verify(certificate).valid

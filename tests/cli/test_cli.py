@@ -33,9 +33,11 @@ def test_dim_as_json() -> None:
 
 def test_an_estimate_is_never_called_proved() -> None:
     result = run("dim", "softmax/d=3,3/a=1/t=2", "--method", "estimate")
-    assert "estimate, not proved" in result.stdout
+    assert re.search(r"^dimension +about \d+  an estimate, not proved$", result.stdout, re.MULTILINE)
     found = json.loads(run("dim", "softmax/d=3,3/a=1/t=2", "--method", "estimate", "--json").stdout)
     assert (found["status"], found["lower"], found["upper"]) == ("estimate", None, None)
+    assert found["dimension"] is None
+    assert found["estimate"] == 14
 
 
 def test_bounds_that_do_not_meet_are_shown_as_such() -> None:

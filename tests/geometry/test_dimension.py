@@ -1,16 +1,17 @@
 """Bounds, statuses and methods; what is proved and what is not."""
 
 import tracemalloc
+from typing import get_args
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from architectures import networks
+from architectures import networks, random_stacks
 from segre.errors import SegreError, TooLargeError, UnluckyError
 from segre.geometry import dimension as module
 from segre.geometry.balls import ball_minor
-from segre.geometry.dimension import dimension, prove
+from segre.geometry.dimension import Method, dimension, prove
 from segre.geometry.estimate import spectrum
 from segre.geometry.point import Point
 from segre.geometry.rank import jacobian_rank
@@ -65,7 +66,7 @@ def test_where_symmetries_do_not_explain_the_deficiency_the_bounds_stay_apart() 
         assert found.lower is not None
         assert found.upper is not None
         assert found.lower < found.upper
-        assert found.value == found.lower
+        assert found.value is None
         assert "do not meet" in found.notes[0]
 
 
@@ -86,7 +87,8 @@ def test_multi_head_stacks_are_proved(text: str, value: int) -> None:
 def test_methods_say_what_they_are() -> None:
     text = "lightning/d=4,4,4/a=2,2/t=3"
     formula = dimension(text, method="closed-form")
-    assert (formula.value, formula.status, formula.lower) == (38, "upper-bound", None)
+    assert (formula.value, formula.status) == (None, "upper-bound")
+    assert (formula.lower, formula.upper) == (None, 38)
     exact = dimension(text, method="exact")
     assert (exact.value, exact.status) == (38, "proved")
     assert exact.upper_evidence is not None
@@ -96,7 +98,41 @@ def test_methods_say_what_they_are() -> None:
     assert balls.lower_evidence is not None
     assert balls.lower_evidence.kind == "ball-minor"
     guess = dimension(text, method="estimate")
-    assert (guess.value, guess.status, guess.lower, guess.upper) == (38, "estimate", None, None)
+    assert (guess.estimate, guess.status) == (38, "estimate")
+    assert (guess.value, guess.lower, guess.upper) == (None, None, None)
+
+
+@pytest.mark.parametrize("method", get_args(Method))
+def test_a_bound_is_not_a_value(method: Method) -> None:
+    """Whatever is asked in whatever way: there is a value if and only if two bounds meet."""
+    transformers = ["gpt2", "llama-3-8b", "llama/d=4/heads=2/ff=3/t=2", "gpt2/d=4/heads=2/ff=3/t=2"]
+    apart = "lightning/d=3,3/a=2/heads=3/t=2"
+    seen = set()
+    for spec in [*random_stacks(5, 25), *transformers, apart]:
+        try:
+            found = dimension(spec, method)
+        except SegreError:  # not for this kind of architecture, or too large for this method
+            continue
+        document = found.document()
+        meet = found.lower is not None and found.lower == found.upper
+        seen.add(found.status)
+        assert meet == (found.status == "proved")
+        assert found.value == document["dimension"] == (found.lower if meet else None)
+        assert (document["fiber_dimension"] is None) == (not meet)
+        assert (found.estimate is None) == (found.status != "estimate")
+        if meet:
+            assert found.parameters - found.fiber_dimension == found.value
+    assert seen <= _STATUSES[method]
+
+
+_STATUSES: dict[Method, set[str]] = {
+    "auto": {"proved", "lower-bound", "upper-bound"},
+    "exact": {"proved", "lower-bound"},
+    "balls": {"proved", "lower-bound", "upper-bound"},
+    "closed-form": {"upper-bound"},
+    "count": {"upper-bound"},
+    "estimate": {"estimate"},
+}
 
 
 def test_an_estimate_with_a_small_gap_warns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +142,7 @@ def test_an_estimate_with_a_small_gap_warns(monkeypatch: pytest.MonkeyPatch) -> 
     made = estimate.Spectrum(values, tolerance=5e-15, inputs=50)
     monkeypatch.setattr(estimate, "spectrum", lambda *_, **__: made)
     found = dimension("softmax/d=2,2/a=1/t=2", method="estimate")
-    assert found.value == 3
+    assert found.estimate == 3
     assert any("warning" in note for note in found.notes)
 
 

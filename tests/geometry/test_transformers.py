@@ -164,7 +164,7 @@ def test_both_fields_prove_the_same(text: str) -> None:
     assert residues.lower_evidence.kind == "minor-mod-p"
     assert balls.lower_evidence.kind == "ball-minor"
     assert residues.value == balls.value
-    assert dimension(text, method="estimate").value == residues.value
+    assert dimension(text, method="estimate").estimate == residues.value
 
 
 def test_a_llama_block_with_everything_is_proved() -> None:

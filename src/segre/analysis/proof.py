@@ -1,11 +1,16 @@
-"""Can it be checked? A certificate of the architecture, or of small ones of the same design."""
+"""Can it be checked? A certificate of the architecture, or of small ones of the same design.
+
+The label speaks of the architecture that was asked about. If that is too large to certify, its
+certificate was not run, whatever is proved of small ones.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from dataclasses import replace
 from typing import Any
 
-from segre.analysis.part import Answer
+from segre.analysis.part import Answer, Status
 from segre.analysis.workbench import Workbench
 from segre.certificate import certificate_of, certify
 from segre.errors import SegreError, UnsupportedError
@@ -36,7 +41,7 @@ def _of_itself(bench: Workbench, certificate: dict[str, Any], verdict: Verdict) 
         else f"{claim['lower']:,} <= dimension <= {claim['upper']:,}"
     )
     return Answer(
-        status="proved" if claim["status"] == "proved" else "bounded",
+        status=_known_by(claim),
         lead=f"A certificate says {said} of {claim['parameters']:,} parameters. It was made, then "
         "checked by code that shares no arithmetic with the prover: it is valid.",
         how="The certificate names a point, a minor of the Jacobian there and the symmetries; the "
@@ -49,6 +54,10 @@ def _of_itself(bench: Workbench, certificate: dict[str, Any], verdict: Verdict) 
             "certificates": [certificate],
         },
     )
+
+
+def _known_by(claim: dict[str, Any]) -> Status:
+    return "proved" if claim["lower"] == claim["upper"] else "bounded"
 
 
 def _of_small_ones(bench: Workbench, spec: Transformer) -> Answer:
@@ -69,13 +78,10 @@ def _of_small_ones(bench: Workbench, spec: Transformer) -> Answer:
     if not instances:
         raise UnsupportedError("; ".join(refused))
     met = sum(one["status"] == "proved" for one in instances)
-    lead = (
-        f"{_meeting(met, len(instances))}. Certificates of them were checked by code that shares "
-        "no arithmetic with the prover. At its own size the model is not certified."
-    )
     return Answer(
-        status="proved" if met == len(instances) else "bounded",
-        lead=lead,
+        status="not run",
+        lead=f"There is no certificate of this model: it is too large. {_meeting(met, instances)}. "
+        "Certificates of these were checked by code that shares no arithmetic with the prover.",
         how="Every design choice is kept, sizes are near the smallest at which all of them can be "
         "seen. That the same formulas count the large model is not proved by this.",
         command=f"segre certify {instances[0]['spec']} -o certificate.json"
@@ -85,8 +91,9 @@ def _of_small_ones(bench: Workbench, spec: Transformer) -> Answer:
     )
 
 
-def _meeting(met: int, count: int) -> str:
+def _meeting(met: int, instances: Sized) -> str:
     """How many of the small networks have no symmetry that segre does not know."""
+    count = len(instances)
     if met == count:
         which = "A small network" if count == 1 else f"{count} small networks"
         have = "has" if count == 1 else "have"
@@ -98,10 +105,12 @@ def _instance(
     spec: Network | Transformer, claim: dict[str, Any], verdict: Verdict
 ) -> dict[str, Any]:
     layers = spec.layers if isinstance(spec, Transformer) else spec.depth
+    width = spec.d if isinstance(spec, Transformer) else spec.width_in
     return {
         "spec": str(spec),
-        "name": f"{layers} layer{'s' * (layers != 1)}, width {spec.width_in}",
-        **{key: claim[key] for key in ("parameters", "lower", "upper", "status")},
+        "name": f"{layers} layer{'s' * (layers != 1)}, width {width}",
+        **{key: claim[key] for key in ("parameters", "lower", "upper")},
+        "status": _known_by(claim),
         "valid": verdict.valid,
         "checks": list(verdict.checks),
     }

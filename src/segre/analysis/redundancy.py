@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from segre.analysis.part import Answer, percent
-from segre.analysis.size import dimension_of
+from segre.analysis.size import dimension_of, known_by
 from segre.analysis.workbench import Workbench
 from segre.errors import UnsupportedError
 from segre.finding import Finding, Symmetry
@@ -33,11 +33,12 @@ def what_is_redundant(bench: Workbench) -> Answer:
         "Generators of each symmetry were checked to lie in the kernel of the Jacobian, and the "
         "bounds meet: there are no others."
         if proved
-        else "Counted by formulas of all symmetries that segre knows; nothing is measured."
+        else "Counted by formulas of all symmetries that segre knows; nothing is measured. There "
+        "may be others: the number is a bound from below."
     )
     choices = " What a choice does is counted by formulas for the design without it."
     return Answer(
-        status="proved" if proved else "exact",
+        status=known_by(found),
         lead=_lead(found, symmetries),
         how=how + choices * (explained is not None),
         command=f"segre explain {bench.target.argument}",
@@ -59,7 +60,7 @@ def _of_stack(bench: Workbench) -> Answer:
     found = dimension_of(bench)
     options = bench.options(seed=bench.seed, memory=bench.memory)
     return Answer(
-        status="proved" if found.status == "proved" else "exact",
+        status=known_by(found),
         lead=_lead(found, found.symmetries),
         how="Each symmetry is written down and checked to lie in the kernel of the Jacobian; "
         "the conserved quantities are checked exactly against the gradient.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segre.analysis.part import Answer, percent
+from segre.analysis.part import Answer, Status, percent
 from segre.analysis.workbench import Workbench
 from segre.finding import Finding
 from segre.geometry.dimension import finding_of, too_large
@@ -16,12 +16,17 @@ def dimension_of(bench: Workbench) -> Finding:
     return finding_of(bench.proof, bench.seed)
 
 
+def known_by(found: Finding) -> Status:
+    """How a dimension is known, and with it the number of redundant parameters."""
+    return "bounded" if found.value is None else "proved"
+
+
 def how_large(bench: Workbench) -> Answer:
     """The dimension, between bounds that hold."""
     found = dimension_of(bench)
     options = bench.options(seed=bench.seed, memory=bench.memory)
     return Answer(
-        status="proved" if found.status == "proved" else "bounded",
+        status=known_by(found),
         lead=_lead(found),
         how=_how(found),
         command=f"segre dim {bench.target.argument}{options}",
@@ -31,11 +36,12 @@ def how_large(bench: Workbench) -> Answer:
 
 
 def _lead(found: Finding) -> str:
-    share = percent(found.fiber_dimension, found.parameters, 3)
-    if found.status == "proved":
+    redundant = found.parameters - (found.parameters if found.upper is None else found.upper)
+    share = percent(redundant, found.parameters, 3)
+    if found.value is not None:
         return (
             f"{found.value:,} dimensions of function from {found.parameters:,} parameters: "
-            f"{found.fiber_dimension:,} ({share}) are redundant. Both bounds are proved, and meet."
+            f"{redundant:,} ({share}) are redundant. Both bounds are proved, and meet."
         )
     if found.lower is not None and found.upper is not None:
         return (
@@ -45,7 +51,7 @@ def _lead(found: Finding) -> str:
     if found.upper is not None:
         return (
             f"At most {found.upper:,} dimensions of function from {found.parameters:,} "
-            f"parameters: at least {found.fiber_dimension:,} ({share}) are redundant."
+            f"parameters: at least {redundant:,} ({share}) are redundant."
         )
     return f"At least {found.lower:,} dimensions of function."
 

@@ -92,8 +92,8 @@ def estimate(spec: Architecture, *, seed: int = 0, memory: int = DEFAULT_LIMIT) 
     )
     return Finding(
         spec=spec,
-        value=found.rank,
         status="estimate",
+        estimate=found.rank,
         estimate_evidence=evidence,
         notes=tuple(notes),
         seed=seed,

@@ -36,7 +36,7 @@ def print_finding(found: Finding) -> None:
     for name, bound, evidence in (
         ("lower bound", found.lower, found.lower_evidence),
         ("upper bound", found.upper, found.upper_evidence),
-        ("estimate", found.value, found.estimate_evidence),
+        ("estimate", found.estimate, found.estimate_evidence),
     ):
         if bound is not None and evidence is not None:
             lines.append((name, number(bound), evidence.statement))
@@ -216,21 +216,31 @@ def _print_matrix(console: Console, name: str, rows: list[list[Any]]) -> None:
 
 
 def _value(found: Finding, number: Callable[[int], str]) -> str:
-    if found.status == "lower-bound" and found.lower is not None and found.upper is not None:
+    """The dimension as far as it is known: a bound is said to be one."""
+    if found.value is not None:
+        return number(found.value)
+    if found.lower is not None and found.upper is not None:
         return f"{number(found.lower)}..{number(found.upper)}"
-    return number(found.value)
+    for words, bound in (
+        ("at least", found.lower),
+        ("at most", found.upper),
+        ("about", found.estimate),
+    ):
+        if bound is not None:
+            return f"{words} {number(bound)}"
+    raise AssertionError("a finding has a bound or an estimate")
 
 
 def _status(found: Finding) -> Text:
     words = {
         "proved": "proved",
         "lower-bound": "between two proved bounds",
-        "upper-bound": "at most: a proved upper bound",
-        "estimate": "estimate, not proved",
+        "upper-bound": "a proved upper bound",
+        "estimate": "an estimate, not proved",
     }
     text = words[found.status]
     if found.upper_evidence is not None and found.upper_evidence.kind == "counted-symmetries":
-        text = "at most: counted by formulas, not computed"
+        text = "counted by formulas, not computed"
     return Text(text, style=_COLOURS[found.status])
 
 

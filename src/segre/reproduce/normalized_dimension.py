@@ -66,7 +66,7 @@ def _row(kind: Score, d: int, seed: int) -> Row:
         d=d,
         parameters=spec.parameters,
         conjectured=closed_form(spec).value,
-        certified=found.value,
+        certified=found.lower or 0,
         status=found.status,
         float64=double.rank,
         float64_gap=double.gap,

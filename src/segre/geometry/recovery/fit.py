@@ -132,7 +132,12 @@ def require_determined(spec: Network, X: Array, seed: int = 0) -> None:
 
 
 def _dimension(spec: Network) -> int:
-    return closed_form(spec).value if spec.one_headed else dimension(spec).value
+    """What inputs have to show: no more than a rank that was seen, where that is not all."""
+    if spec.one_headed:
+        return closed_form(spec).value
+    lower = dimension(spec).lower
+    assert lower is not None
+    return lower
 
 
 def _ratio(x: float) -> tuple[int, int]:

@@ -90,10 +90,12 @@ def tiles(analysis: Analysis) -> Iterator[Tile]:
     if _ran(analysis, "proof"):
         part = analysis["proof"]
         assert part.data is not None
-        valid = sum(one["valid"] for one in part.data["instances"])
-        small = "of small instances" if part.data["of"] != "itself" else "checked by the referee"
-        name = "certificate" if valid == 1 else "certificates"
-        yield Tile(f"valid {name}", f"{valid}", part.status, small)
+        if part.data["of"] == "itself":
+            yield Tile("certificate", "valid", part.status, "checked by the referee")
+        else:
+            valid = sum(one["valid"] for one in part.data["instances"])
+            small = f"{valid} of small networks of the same design"
+            yield Tile("certificate", "none at this size", part.status, small)
     if _ran(analysis, "depth"):
         part = analysis["depth"]
         assert part.data is not None
@@ -109,15 +111,16 @@ def tiles(analysis: Analysis) -> Iterator[Tile]:
 def _size_tiles(part: Part) -> Iterator[Tile]:
     data = part.data
     assert data is not None
-    if data["status"] == "proved":
+    proved = data["dimension"] is not None
+    if proved:
         value, remark = f"{data['dimension']:,}", "both bounds meet"
     elif data["lower"] is None:
         value, remark = f"\u2264 {data['upper']:,}", "counted by formulas"
     else:
         value, remark = f"{data['lower']:,} to {data['upper']:,}", "between proved bounds"
     yield Tile("dimensions of function", value, part.status, remark)
-    least = "" if data["status"] == "proved" else "\u2265 "
-    redundant = data["parameters"] - (data["upper"] or data["parameters"])
+    least = "" if proved else "\u2265 "
+    redundant = data["parameters"] - data["upper"]
     share = percent(redundant, data["parameters"], 3)
     yield Tile("redundant parameters", f"{least}{redundant:,}", part.status, f"{share} of all")
 

@@ -1,0 +1,81 @@
+"""Labels speak of the question asked, for the model asked about, and one number has one label."""
+
+import re
+from collections import defaultdict
+from typing import Any, get_args
+
+import pytest
+
+import segre
+from architectures import random_stacks
+from segre.analysis.part import Status
+from segre.analysis.run import Analysis
+from segre.families import PRESETS
+from segre.report.analysis.page import page_of
+from segre.report.page.blocks import Table
+
+SIZES = ("dimension", "redundancy", "proof")
+TILES = ("dimensions of function", "redundant parameters", "certificate")
+SMALL = [
+    "lightning/d=3,3/a=2/heads=3/t=2",  # its bounds do not meet
+    "softmax/d=3,2,4,3/a=3,2,3/heads=3,2,2/t=2",  # neither do these
+    "softmax/d=6,6/a=2/heads=3/t=3",
+    "llama/d=4/layers=2/heads=2/kv=1/head=2/ff=3/t=3",
+    "gpt2/d=4/heads=2/ff=4/t=3",
+    "qwen3/d=4/heads=2/kv=1/head=2/ff=3/t=2",
+]
+
+
+def said_of(found: Analysis) -> dict[int, set[Status]]:
+    """The labels under which each number of dimensions or of redundant parameters is shown."""
+    size = found["dimension"].data
+    assert size is not None, found["dimension"].reason
+    bounds = [bound for bound in (size["lower"], size["upper"]) if bound is not None]
+    asked = {*bounds, *(size["parameters"] - bound for bound in bounds)}
+    places = [(found[key].lead, found[key].status) for key in SIZES if key in found]
+    places += [(tile.value, tile.status) for tile in page_of(found).tiles if tile.label in TILES]
+    labels = defaultdict(set)
+    for text, status in places:
+        for number in re.findall(r"\d[\d,]*", text):
+            value = int(number.replace(",", ""))
+            if value in asked and value != size["parameters"]:
+                labels[value].add(status)
+    return labels
+
+
+@pytest.mark.parametrize("spec", [*random_stacks(11, 12), *SMALL], ids=str)
+def test_one_number_has_one_label(spec: Any) -> None:
+    found = segre.analyze(str(spec), only=SIZES)
+    labels = said_of(found)
+    assert labels
+    assert all(len(statuses) == 1 for statuses in labels.values()), labels
+    met = found["dimension"].data["dimension"] is not None
+    assert {found[key].status for key in SIZES} == {"proved" if met else "bounded"}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_one_number_of_a_large_model_has_one_label(name: str) -> None:
+    found = segre.analyze(name, only=SIZES[:2])
+    assert set(map(frozenset, said_of(found).values())) == {frozenset({"bounded"})}
+    assert found["dimension"].data["dimension"] is None
+    assert "t most" in found["dimension"].lead
+    assert found["redundancy"].lead.startswith("At least")
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama-3-8b"])
+def test_what_is_proved_of_small_networks_is_not_said_of_the_large_one(name: str) -> None:
+    found = segre.analyze(name, only=["proof"])
+    part, page = found["proof"], page_of(found)
+    assert part.status == "not run"
+    assert "no certificate of this model" in part.lead
+    (tile,) = [tile for tile in page.tiles if tile.label == "certificate"]
+    assert (tile.value, tile.status) == ("none at this size", "not run")
+    certificates = part.data["certificates"]
+    (table,) = [block for block in page.sections[0].blocks if isinstance(block, Table)]
+    for row, certificate in zip(table.rows, certificates, strict=True):
+        assert certificate["digest"] != found.target.spec.digest
+        spec = segre.architecture(certificate["spec"])
+        layers = f"{spec.layers} layer{'s' * (spec.layers != 1)}"
+        assert row[:2] == (f"{layers}, width {spec.d}", spec.parameters)
+        assert row[4] in get_args(Status)
+        assert (row[4] == "proved") == (row[2] == row[3])
