@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segre.collapse.bounds import WIDEST, Bounds, bounds, lipschitz, spread
-from segre.collapse.residual import norm, residual
+from segre.collapse.bounds import (
+    WIDEST,
+    Bounds,
+    bounds,
+    lipschitz,
+    mean_factor,
+    spread,
+    weight_norm,
+)
+from segre.collapse.residual import norm, norm_1, norm_inf, residual
 from segre.collapse.split import Split
 from segre.collapse.stack import Stack
 
@@ -55,6 +63,47 @@ def test_no_network_exceeds_the_theorem() -> None:
 def test_a_wrong_constant_would_be_noticed() -> None:
     """The same networks exceed a hundredth of the bound: it is loose, but not that much."""
     assert any(found.exceeded(0.01).any() for found in every())
+
+
+@given(st.integers(0, 10**6), st.integers(2, 7), st.integers(1, 3))
+@settings(max_examples=200)
+def test_what_is_proved_holds_for_any_row_that_is_subtracted(seed: int, n: int, H: int) -> None:
+    """The theorem itself: near to the row that its proof finds, whatever the row x before."""
+    rng = np.random.default_rng(seed)
+    size = float(np.exp(rng.uniform(-4, 0)))
+    heads = Stack.random(1, H, 4, k=2, v=2, init=0.6, bias=0.3, seed=seed).layers[0][0]
+    x, R = rng.standard_normal(4), rng.standard_normal((n, 4)) * size
+    squares, widest, y = [], 0.0, heads.b_O
+    for h in range(H):
+        E = heads.factor * (R @ heads.W_Q[h]) @ (R @ heads.W_K[h]).T
+        apart = np.abs(E[:, :, None] - E[:, None, :])
+        widest = max(widest, apart.max())
+        squares.append(apart.max(axis=(1, 2)).sum() / apart.sum(axis=0).max())
+        common = np.exp(heads.factor * (R @ heads.W_K[h]) @ (x @ heads.W_Q[h] + heads.b_Q[h]))
+        seen = x + common / common.sum() @ R
+        y = y + (seen @ heads.W_V[h] + heads.b_V[h]) @ heads.W_O[h]
+    c = 4 * max(squares) ** 0.5 * weight_norm(heads) * H * heads.factor
+    after = Stack(((heads, None),)).forward(x + R).output
+    if widest <= WIDEST:
+        assert norm(after - y) <= c * norm(R) ** 3 * (1 + 1e-9) + 1e-13
+        assert norm(residual(after)) <= mean_factor(n) * c * norm(R) ** 3 * (1 + 1e-9) + 1e-13
+
+
+@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 4))
+def test_the_mean_row_is_not_much_worse_than_any_other(seed: int, n: int, d: int) -> None:
+    rng = np.random.default_rng(seed)
+    Y = np.round(rng.standard_normal((n, d)) * rng.choice([0.3, 1, 3])) + rng.integers(-2, 3, d)
+    row = rng.integers(-2, 3, d)
+    assert norm(residual(Y)) <= mean_factor(n) * norm(Y - row) + 1e-12
+
+
+def test_the_factor_of_the_mean_row_is_reached() -> None:
+    """In norm_1 by one token apart from zeros, in norm_inf by one 1 among entries -1."""
+    n = 8
+    alone, among = np.zeros((n, 1)), -np.ones((n, 1))
+    alone[0] = among[0] = 1.0
+    assert norm_1(residual(alone)) == pytest.approx(mean_factor(n) * norm_1(alone))
+    assert norm_inf(residual(among)) == pytest.approx(mean_factor(n) * norm_inf(among))
 
 
 def test_the_theorem_is_no_sharper_than_its_steps() -> None:

@@ -1,23 +1,28 @@
 """The theorem on rank collapse with its constants, beside what is measured.
 
-For a layer of H heads without skip and mask, in the composite norm,
+For a layer of H heads without skip and mask, in the composite norm, X = 1 x^T + R with any row x:
 
-    |res(layer X)| <= C |res X|^3,    C = 4 gamma beta H scale q,
+    |layer X - 1 y^T| <= c |R|^3 for some row y,    c = 4 gamma beta H scale q,
 
     beta     largest norm_1(W_QK) times sqrt(largest norm_1(W) largest norm_inf(W)), W = W_V W_O
     gamma^2  sum_i max_jk |E_ij - E_ik| / max_jk sum_i |E_ij - E_ik|, E = scale R W_QK R^T
     q        a Lipschitz constant of the MLP, 1 if there is none
 
-(Dong, Cordonnier, Loukas 2021), while all |E_ij - E_ik| <= 1.256; so after L layers
-C^((3^L - 1) / 2) |res X|^(3^L). What is measured is the residual from the mean row. The theorem
-speaks of the best row, whose residual is at most that and at least that over 2 (1 - 1/n).
+(Dong, Cordonnier, Loukas 2021), while all |E_ij - E_ik| <= 1.256. The row y is what the proof
+finds: neither the mean row nor the best one. Subtracting the mean row is multiplying by
+1 - 1 1^T / n, whose norm_1 and norm_inf are both 2 (1 - 1/n). So with res the residual from the
+mean row, which is what is measured here, what is proved is
+
+    |res(layer X)| <= C |res X|^3,    C = 2 (1 - 1/n) c,
+
+and after L layers C^((3^L - 1) / 2) |res X|^(3^L). docs/rank-collapse.md has the proof.
 
 >>> stack = Stack.random(layers=2, heads=2, d=4, init=0.3, seed=1)
 >>> found = bounds(stack, np.random.default_rng(0).standard_normal((4, 4)) / 4)
 >>> bool(found.applies.all()), bool(found.exceeded().any())
 (True, False)
 >>> print(np.round(found.measured[1:], 1), np.round(found.step, 1))
-[ -3.6 -13.6] [  0.1 -10.1]
+[ -3.6 -13.6] [  0.2 -10. ]
 """
 
 from __future__ import annotations
@@ -49,7 +54,7 @@ class Bounds:
     gamma: Array  # (..., layers)
     beta: Array
     lipschitz: Array  # of the MLPs
-    constant: Array  # C
+    constant: Array  # C, with the factor of the mean row
     widest: Array  # the largest |E_ij - E_ik|
     measured: Array  # (..., layers + 1)
     missing: tuple[str, ...]  # hypotheses that the architecture does not meet
@@ -106,17 +111,27 @@ class Bounds:
 def bounds(stack: Stack, X: Array) -> Bounds:
     """The theorem's bounds for tokens X (n, d) in every layer, and the residuals."""
     found = descent(stack, X)
+    from_mean = mean_factor(X.shape[-2])
     columns = []
     for (heads, mlp), state in zip(stack.layers, found.states, strict=False):
         widest, gamma = spread(heads, state)
         beta, q = weight_norm(heads), lipschitz(mlp, stack.skips_mlp)
-        constant = 4 * gamma * beta * heads.heads * heads.factor * q
+        constant = from_mean * 4 * gamma * beta * heads.heads * heads.factor * q
         columns.append(np.broadcast_arrays(gamma, beta, q, constant, widest))
     gamma, beta, q, constant, widest = (np.stack(x, axis=-1) for x in zip(*columns, strict=True))
     missing = [(stack.skip, "a skip"), (stack.causal, "a causal mask")]
     missing.append((bool(np.isinf(q).any()), "an MLP without a Lipschitz constant"))
     names = tuple(name for there, name in missing if there)
     return Bounds(gamma, beta, q, constant, widest, found.residual, names)
+
+
+def mean_factor(n: int) -> float:
+    """How much farther than from any other row n tokens can be from their mean row.
+
+    >>> mean_factor(2), mean_factor(4)
+    (1.0, 1.5)
+    """
+    return 2 * (1 - 1 / max(n, 2))
 
 
 def spread(heads: Heads, state: Split) -> tuple[Array, Array]:
