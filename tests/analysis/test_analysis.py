@@ -172,8 +172,29 @@ def test_commands_about_weights_answer_the_same(model: Path, tmp_path: Path) -> 
     _, paths = answered(f"{found['paths'].command} --json", tmp_path)
     np.testing.assert_allclose(paths["paths"]["norm"], data["paths"]["norms"], rtol=1e-12)
     assert data["paths"]["identity"] < 1e-12
-    heads = [layer["norm"] for layer in paths["through"]["heads"]]
-    np.testing.assert_allclose(heads, data["paths"]["through"], rtol=1e-12)
+    heads = [layer["share"] for layer in paths["through"]["heads"]]
+    np.testing.assert_allclose(heads, data["paths"]["through"], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_paths_are_those_of_the_command_unless_it_is_told_otherwise(
+    name: str, tmp_path: Path
+) -> None:
+    """One default, named in both places: the same lengths and heads are the strongest."""
+    folder = save_tiny(name, tmp_path / "model")
+    part = segre.analyze(folder, only=["paths"])["paths"]
+    _, found = answered(f"segre paths {folder} --json", tmp_path)
+    assert found["model"].endswith(f"({part.data['variant']}, the model as it is)")
+    assert "(full, the model as it is)" in part.lead
+    np.testing.assert_allclose(found["paths"]["share"], part.data["shares"], rtol=1e-9, atol=1e-12)
+    every = [*part.data["shares"], part.data["bias_share"]]
+    assert sum(every) == pytest.approx(1)
+    largest = int(np.argmax(every))
+    said = "Biases carry" if largest == len(every) - 1 else f"Those of length {largest} carry"
+    assert said in part.lead
+    heads = np.array(part.data["through"])
+    layer, head = np.unravel_index(heads.argmax(), heads.shape)
+    assert f"head {head + 1} of layer {layer + 1} carries most" in part.lead
 
 
 # --- the target ---------------------------------------------------------------------------
@@ -198,7 +219,11 @@ def test_a_real_checkpoint() -> None:
     patterns = found["heads"].data["patterns"]
     assert [len(layer) for layer in patterns] == [12] * 6
     assert found["paths"].data["identity"] < 1e-12
-    assert sum(map(int, found["paths"].data["counts"])) == 13**6
+    paths = found["paths"].data
+    assert sum(map(int, paths["counts"])) == 13**6
+    assert sum(paths["shares"]) + paths["bias_share"] == pytest.approx(1)
+    for past, heads in zip(paths["past"], paths["through"], strict=True):
+        assert past + sum(heads) + paths["bias_share"] == pytest.approx(1)
 
 
 def test_weights_of_another_family_are_said_to_be_unread(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from segre.collapse.paths import (
     path_sums,
     path_term,
     sample_paths,
+    share,
 )
 from segre.collapse.residual import norm_inf
 from segre.collapse.shares import path_counts, path_shares, shares_of
@@ -76,6 +77,38 @@ def test_sums_are_those_of_all_paths_listed(stack: Stack) -> None:
         else:
             past = found.by_length.sum(axis=0) - through.by_layer[layer]
             assert np.allclose(past, term, atol=1e-12)
+
+
+@given(stacks)
+def test_shares_add_up_to_one(stack: Stack) -> None:
+    """By length with the biases; and in every layer, by head, past it, and the biases."""
+    done = stack.forward(tokens())
+    found, through = path_sums(done), head_sums(done)
+    _, heads = brute(done)
+    assert found.shares.sum() + found.bias_share == pytest.approx(1)
+    for layer, own in enumerate(through.shares):
+        past = share(heads.get((layer, 0), np.zeros((N, D))), done.output)
+        assert own.sum() + past + found.bias_share == pytest.approx(1)
+        for h, one in enumerate(own, 1):
+            assert one == pytest.approx(share(heads[layer, h], done.output), abs=1e-9)
+
+
+def test_a_term_that_others_cancel_has_a_large_norm_and_no_share() -> None:
+    """Two heads that write opposite things: what goes through them is gone."""
+    rng = np.random.default_rng(0)
+    V, O = rng.standard_normal((D, 2)), 100 * rng.standard_normal((2, D))
+    P = np.full((N, N), 1 / N)
+    layer = RecordedLayer(np.stack([P, P]), np.stack([V, V]), np.stack([O, -O]), skip=True)
+    done = Pass(tokens(), (layer,), tokens())
+    found = path_sums(done)
+    assert found.shares == pytest.approx([1, 0])
+    assert np.abs(head_sums(done).shares[0]).max() > 1
+    assert head_sums(done).shares[0].sum() == pytest.approx(0, abs=1e-9)
+
+
+def test_of_nothing_there_are_no_shares() -> None:
+    nothing = np.zeros((N, D))
+    assert np.isnan(share(tokens(), nothing))
 
 
 @given(stacks)

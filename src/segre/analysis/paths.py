@@ -1,13 +1,17 @@
-"""Which paths carry the output? Numbers of paths by length, and with weights their sums."""
+"""Which paths carry the output? Numbers of paths by length, and with weights their sums.
+
+The paths are those of the model as it is, as in `segre paths` unless that is told otherwise.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from segre.analysis.part import Answer, percent
-from segre.analysis.workbench import Workbench
+from segre.analysis.workbench import RECORDED_VARIANT, Workbench
 from segre.collapse.paths import head_sums, path_sums
 from segre.collapse.residual import norm, relative_residual
 from segre.collapse.shares import counts_of, shares_of
@@ -50,37 +54,66 @@ def _large(number: int) -> str:
 def _summed(bench: Workbench) -> Answer:
     done = bench.recorded
     sums, heads = path_sums(done), head_sums(done)
-    size = [float(norm(term)) for term in sums.by_length]
     error = float(abs(sums.total - done.output).max() / abs(done.output).max())
-    strongest = int(np.argmax(size))
-    through = [[float(norm(head)) for head in layer] for layer in heads.by_head]
-    layer, head = max(
-        ((i, j) for i, row in enumerate(through) for j in range(len(row))),
-        key=lambda place: through[place[0]][place[1]],
-    )
+    shares, bias = [float(one) for one in sums.shares], float(sums.bias_share)
+    through = [[float(one) for one in layer] for layer in heads.shares]
     options = bench.options(
         length=len(done.X), text=bench.text_given, seed=bench.seed, memory=bench.memory
     )
     return Answer(
         status="measured",
-        lead=f"{_large(sum(sums.counts))} paths. Those of length {strongest} together are the "
-        f"largest part of the output; of single heads, most goes through head {head + 1} of layer "
-        f"{layer + 1}.",
+        lead=f"{_large(sum(sums.counts))} paths ({RECORDED_VARIANT.described}). "
+        f"{_largest(shares, bias)} {_largest_head(through)}",
         how=f"One forward pass on {len(done.X)} tokens is written down, MLPs and norms as the "
         "linear maps that they were; the sum over all paths is exact, without listing them. It "
-        f"equals the output to {error:.1e}, relative.",
-        command=f"segre paths {bench.target.argument} --mlp --norm{options}",
+        f"equals the output to {error:.1e}, relative. The share of a term is "
+        "`<term, output> / |output|^2`; with the biases, shares add up to one.",
+        command=f"segre paths {bench.target.argument}{options}",
         data={
             "kind": "sums",
+            "variant": str(RECORDED_VARIANT),
             "counts": [str(count) for count in sums.counts],
-            "norms": size,
+            "shares": shares,
+            "bias_share": bias,
+            "norms": [float(norm(term)) for term in sums.by_length],
             "residuals": [_relative(term) for term in sums.by_length],
             "bias": float(norm(sums.bias)),
             "through": through,
-            "layers": [float(norm(term)) for term in heads.by_layer],
+            "past": [1 - bias - sum(layer) for layer in through],
             "identity": error,
         },
     )
+
+
+def _largest(shares: Sequence[float], bias: float) -> str:
+    """What carries most of the output: paths of a length, or the biases.
+
+    >>> _largest([0.62, 0.25], 0.13)
+    'Those of length 0 carry the largest share of the output, 62%; biases carry 13%.'
+    >>> _largest([0.1, 0.3, -0.1], 0.7)
+    'Biases carry the largest share of the output, 70%; of paths, those of length 1 do, 30%.'
+    """
+    if not np.isfinite(bias):
+        return "The output is 0, and nothing has a share of it."
+    length = int(np.argmax(shares))
+    if bias > shares[length]:
+        return (
+            f"Biases carry the largest share of the output, {percent(bias, 1)}; of paths, those of "
+            f"length {length} do, {percent(shares[length], 1)}."
+        )
+    return (
+        f"Those of length {length} carry the largest share of the output, "
+        f"{percent(shares[length], 1)}; biases carry {percent(bias, 1)}."
+    )
+
+
+def _largest_head(through: Sequence[Sequence[float]]) -> str:
+    share, layer, head = max(
+        (share, layer, head)
+        for layer, row in enumerate(through, 1)
+        for head, share in enumerate(row, 1)
+    )
+    return f"Of single heads, head {head} of layer {layer} carries most, {percent(share, 1, 1)}."
 
 
 def _relative(term: Any) -> float | None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from segre.collapse.inputs import Inputs
 
 RECORDED = 32  # tokens of the pass that is written down
+RECORDED_VARIANT = FULL  # what is run for it: the model as it is
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Workbench:
         """One forward pass of the model on tokens, written down."""
         self.require_weights()
         tokens = self.tokens(self.loaded, 1, min(self.length, RECORDED))
-        return record(self.loaded, tokens.batches[0][0], FULL, memory=self.memory)
+        return record(self.loaded, tokens.batches[0][0], RECORDED_VARIANT, memory=self.memory)
 
     def tokens(self, loaded: Loaded, count: int, length: int) -> Inputs:
         """Token sequences for a model: from the text, or random ones."""

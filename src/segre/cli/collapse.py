@@ -132,13 +132,16 @@ def _study(
 
 def paths(
     model: Model,
-    skip: Annotated[bool, typer.Option(help="Keep the skips, so that paths have lengths.")] = True,
+    skip: Annotated[
+        bool | None,
+        typer.Option("--skip/--no-skip", help="With or without skips; as it is unless said."),
+    ] = None,
     mlp: Annotated[
         bool, typer.Option("--mlp/--no-mlp", help="Keep the MLPs, as fixed linear maps.")
-    ] = False,
+    ] = True,
     norms: Annotated[
         bool, typer.Option("--norm/--no-norm", help="Keep the norms, as fixed linear maps.")
-    ] = False,
+    ] = True,
     length: Annotated[
         int | None, typer.Option(help="Tokens of the input; 32, or what the model takes.", min=2)
     ] = None,
@@ -166,13 +169,17 @@ def paths(
         return
     from segre.cli.progress import waiting
     from segre.collapse.paths import head_sums, path_sums
+    from segre.collapse.study import random_pass
     from segre.collapse.surgery import Variant
     from segre.report.collapse import print_paths
     from segre.report.collapse_plots import plot_paths
 
     with waiting("adding up paths", quiet or as_json):
-        variant = Variant(skip=skip, mlp=mlp, norm=norms)
-        name, done = _pass(model, variant, length, text, seed, memory_bytes(memory))
+        if _is_stack(model):
+            name, done = random_pass(model, seed, skip=skip)
+        else:
+            variant = Variant(skip=skip is not False, mlp=mlp, norm=norms)
+            name, done = _pass(model, variant, length, text, seed, memory_bytes(memory))
         sums, heads = path_sums(done), head_sums(done)
         drawn = _drawn(done, sample, of_length, seed)
     error = float(abs(sums.total - done.output).max() / abs(done.output).max())
@@ -210,10 +217,6 @@ def _pass(
     model: str, variant: Any, length: int | None, text: Path | None, seed: int, memory: int
 ) -> tuple[str, Any]:
     """A recorded forward pass, and what to call it."""
-    if _is_stack(model):
-        from segre.collapse.study import random_pass
-
-        return random_pass(model, seed, skip=variant.skip)
     from segre.collapse.inputs import random_tokens, read_text
     from segre.collapse.models import load
     from segre.collapse.recorder import record
@@ -225,7 +228,7 @@ def _pass(
     else:
         tokens = read_text(loaded, text, 1, fits)
     done = record(loaded, tokens.batches[0][0], variant, memory=memory)
-    return f"{loaded.name} ({variant})", done
+    return f"{loaded.name} ({variant.described})", done
 
 
 def _drawn(done: Any, count: int, length: int | None, seed: int) -> list[dict[str, Any]]:

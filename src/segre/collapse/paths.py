@@ -13,12 +13,17 @@ Norms and MLPs, where recorded, are linear maps that every path goes through. Bi
 apart; as rows of P sum to one, masked or not, they are the same for all tokens, until an MLP or a
 norm acts on them.
 
+Terms may be large and cancel each other, so their norms do not say what they contribute. Their
+shares <term, output> / |output|^2 do: with that of the biases they add up to one.
+
 >>> done = Stack.random(12, 12, 24, skip=True, bias=0.1).forward(np.eye(5, 24))
 >>> found = path_sums(done)
 >>> f"{sum(found.counts):,}"
 '23,298,085,122,481'
 >>> bool(np.allclose(found.total, done.output))
 True
+>>> f"{found.shares[:7].sum():.2f} {found.shares[7:].sum():.2f} {found.bias_share:.2f}"
+'0.42 0.25 0.34'
 """
 
 from __future__ import annotations
@@ -53,12 +58,24 @@ class PathSums:
         """All paths and the bias: the output of the network, if no MLP was left out."""
         return np.asarray(self.by_length.sum(axis=0) + self.bias)
 
+    @property
+    def shares(self) -> Array:
+        """Shares of the output by length: (layers + 1, ...)."""
+        return share(self.by_length, self.total)
+
+    @property
+    def bias_share(self) -> Array:
+        """The share of the biases; with those of all lengths it makes one."""
+        return share(self.bias, self.total)
+
     def document(self) -> dict[str, Any]:
-        """Counts, norms and residuals by length, as plain data for JSON."""
+        """Counts, norms, residuals and shares by length, as plain data for JSON."""
         return {
             "counts": list(self.counts),
             **_sizes(self.by_length),
+            "share": self.shares.tolist(),
             "bias": norm(self.bias).tolist(),
+            "bias_share": self.bias_share.tolist(),
         }
 
 
@@ -67,16 +84,42 @@ class HeadSums:
     """Sums of all paths through each head of each layer."""
 
     by_head: tuple[Array, ...]  # for each layer (H, ..., n, d)
+    output: Array  # (..., n, d): of all paths and the bias
 
     @property
     def by_layer(self) -> Array:
         """Sums of all paths that do not go past a layer: (layers, ..., n, d)."""
         return np.stack([heads.sum(axis=0) for heads in self.by_head])
 
+    @property
+    def shares(self) -> tuple[Array, ...]:
+        """Shares of the output by layer and head: (H, ...) for each layer.
+
+        In one layer they add up, with that of the paths that go past it and that of the biases,
+        to one. Over layers they do not: a path goes through several heads.
+        """
+        return tuple(share(heads, self.output) for heads in self.by_head)
+
     def document(self) -> dict[str, Any]:
-        """Norms and residuals by layer and head, as plain data for JSON."""
-        heads = [_sizes(heads) for heads in self.by_head]
-        return {"layers": _sizes(self.by_layer), "heads": heads}
+        """Norms, residuals and shares by layer and head, as plain data for JSON."""
+        heads = [
+            {**_sizes(heads), "share": shares.tolist()}
+            for heads, shares in zip(self.by_head, self.shares, strict=True)
+        ]
+        layers = _sizes(self.by_layer) | {"share": share(self.by_layer, self.output).tolist()}
+        return {"layers": layers, "heads": heads}
+
+
+def share(terms: Array, whole: Array) -> Array:
+    """<term, whole> / |whole|^2 of terms (..., n, d); not a number if the whole is 0.
+
+    >>> X = np.array([[3.0, 0.0]])
+    >>> float(share(np.array([[4.0, 9.0]]), X)), float(share(np.array([[-1.0, -9.0]]), X))
+    (1.333..., -0.333...)
+    """
+    square = (whole * whole).sum(axis=(-2, -1))
+    along = (terms * whole).sum(axis=(-2, -1))
+    return np.asarray(along / np.where(square > 0, square, np.nan))
 
 
 def path_sums(done: Pass, mlp: bool = True) -> PathSums:
@@ -102,15 +145,15 @@ def head_sums(done: Pass, mlp: bool = True) -> HeadSums:
     Every path of length k is in the sums of k heads, one in each layer that it does not go past.
     """
     layers = _layers(done, mlp)
-    tokens, out = done.X, []
+    tokens, whole, out = done.X, done.X, []
     for i, layer in enumerate(layers):
         own = np.moveaxis(layer.written(tokens, constants=False), -3, 0)
         own = layer.finish(own, constants=False)
         for later in layers[i + 1 :]:
             own = later.apply(own, constants=False)
         out.append(own)
-        tokens = layer.apply(tokens, constants=False)
-    return HeadSums(tuple(out))
+        tokens, whole = layer.apply(tokens, constants=False), layer.apply(whole)
+    return HeadSums(tuple(out), whole)
 
 
 def path_term(done: Pass, path: Path, mlp: bool = True) -> Array:

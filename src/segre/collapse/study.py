@@ -72,12 +72,12 @@ def study(
 
 
 def random_pass(
-    given: str | Network | Transformer, seed: int = 0, *, skip: bool = True
+    given: str | Network | Transformer, seed: int = 0, *, skip: bool | None = None
 ) -> tuple[str, Pass]:
-    """A forward pass of the same random stack, with or without skips; and what to call it."""
+    """A forward pass of the same random stack, and what to call it; skips as it has them or not."""
     spec = architecture(given)
     own = Stack.from_network(spec, _weights(spec, seed))
-    stack = replace(own, skip=skip and _square(spec))
+    stack = own if skip is None else replace(own, skip=skip and _square(spec))
     width = spec.width_in if isinstance(spec, Network) else spec.d
     X = np.random.default_rng([seed, 1]).standard_normal((spec.t, width))
     return f"{spec} ({'with' if stack.skip else 'without'} skips)", stack.forward(X)

@@ -56,6 +56,21 @@ class Variant:
         """Whether the input of the MLP is added to its output."""
         return self.skip if self.mlp_skip is None else self.mlp_skip
 
+    @property
+    def described(self) -> str:
+        """Its name, and what it is.
+
+        >>> Variant().described, Variant(skip=False, norm=False).described
+        ('full, the model as it is', 'attention+mlp-norm, without skips and norms')
+        """
+        parts = {"skips": self.skip, "MLPs": self.mlp, "norms": self.norm}
+        gone = [name for name, there in parts.items() if not there]
+        if not gone:
+            return f"{self}, the model as it is"
+        *others, last = gone
+        listed = f"{', '.join(others)} and {last}" if others else last
+        return f"{self}, without {listed}"
+
     def __str__(self) -> str:
         mlp = "mlp"
         if self.skips_mlp != self.skip:

@@ -119,7 +119,7 @@ def print_paths(
     console = plain_console()
     total = sum(sums.counts)
     console.print(f"{name}: {total:,} paths", soft_wrap=True)
-    table = _table("length", "paths", "share", "norm", "relative residual")
+    table = _table("length", "paths", "of all", "share of output", "norm", "relative residual")
     sizes, relative = norm(sums.by_length), relative_residual(sums.by_length)
     for length, count in enumerate(sums.counts):
         if count:
@@ -127,23 +127,31 @@ def print_paths(
                 str(length),
                 f"{count:.3g}" if count > 10**9 else f"{count:,}",
                 f"{count / total:.4f}",
+                _share(sums.shares[length]),
                 _number(float(np.mean(sizes[length]))),
                 _number(float(np.mean(relative[length]))),
             )
+    bias, whole = float(np.mean(norm(sums.bias))), float(np.mean(norm(sums.total)))
+    table.add_row("biases", "", "", _share(sums.bias_share), _number(bias), "")
+    table.add_row("output", "", "", "1.0000", _number(whole), "")
     console.print(table)
-    console.print(f"biases, which no path carries: norm {_number(float(np.mean(norm(sums.bias))))}")
+    console.print(
+        "share of output: <term, output> / |output|^2; shares add up to one, and are below zero "
+        "where a term points against the output"
+    )
     console.print(
         f"sum of all paths and biases against the network's output: {error:.1e}, relative"
     )
-    layers = norm(heads.by_layer)
-    table = _table("layer", "paths through it", "strongest head")
-    for layer in shown_layers(len(layers) - 1):
-        own = norm(heads.by_head[layer]).reshape(len(heads.by_head[layer]), -1).mean(axis=1)
-        strongest = int(own.argmax())
+    table = _table("layer", "share through its heads", "share past it", "largest share of a head")
+    rest = 1 - np.mean(sums.bias_share)
+    for layer in shown_layers(len(heads.by_head) - 1):
+        own = heads.shares[layer].reshape(len(heads.shares[layer]), -1).mean(axis=1)
+        largest = int(own.argmax())
         table.add_row(
             str(layer + 1),
-            _number(float(np.mean(layers[layer]))),
-            f"{strongest + 1} ({_number(float(own[strongest]))})",
+            _share(own.sum()),
+            _share(rest - own.sum()),
+            f"{_share(own[largest])} (head {largest + 1})",
         )
     console.print(table)
     for path in sampled:
@@ -152,6 +160,12 @@ def print_paths(
             f"path {steps}: norm {_number(path['norm'])}, relative residual "
             f"{_number(path['relative'])}"
         )
+
+
+def _share(values: Any) -> str:
+    """The mean over a batch."""
+    mean = float(np.mean(values))
+    return f"{mean:.4f}" if np.isfinite(mean) else "-"
 
 
 def print_shares(name: str, shares: list[float]) -> None:

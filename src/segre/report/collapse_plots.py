@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 
 from segre.collapse.curves import Curves
 from segre.collapse.paths import HeadSums, PathSums
-from segre.collapse.residual import norm
 from segre.collapse.study import Study
 from segre.files import whole_file
 
@@ -90,23 +89,23 @@ def plot_study(found: Study, path: Path) -> None:
 
 
 def plot_paths(name: str, sums: PathSums, heads: HeadSums, path: Path) -> None:
-    """Norms by length beside numbers of paths, and a map of layers and heads."""
+    """Shares of the output by length and of biases, numbers of paths, and a map of heads."""
     figure = Figure(figsize=(9.5, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     lengths = np.flatnonzero(np.array(sums.counts, dtype=float) > 0)
-    sizes = norm(sums.by_length)
-    sizes = sizes.reshape(len(sizes), -1).mean(axis=1)
-    left.bar(lengths, sizes[lengths], color=_COLOURS[0])
-    if sizes[lengths].max() > 100 * sizes[lengths].min():
-        left.set_yscale("log")
+    shares = sums.shares.reshape(len(sums.shares), -1).mean(axis=1)
+    left.bar(lengths, shares[lengths], color=_COLOURS[0])
+    left.bar(len(shares), float(np.mean(sums.bias_share)), color=_COLOURS[2])
+    left.set_xticks([*lengths, len(shares)], [*map(str, lengths), "biases"])
+    left.axhline(0, color="0.5", lw=0.8)
     left.set_xlabel("length of paths")
-    left.set_ylabel("norm of their sum", color=_COLOURS[0])
+    left.set_ylabel("share of the output", color=_COLOURS[0])
     total = sum(sums.counts)
     share = left.twinx()
     share.plot(lengths, [sums.counts[k] / total for k in lengths], "o-", color=_COLOURS[1], ms=4)
     share.set_ylabel("share of all paths", color=_COLOURS[1])
     share.set_ylim(bottom=0)
-    grid = np.stack([norm(own).reshape(len(own), -1).mean(axis=1) for own in heads.by_head])
+    grid = np.stack([own.reshape(len(own), -1).mean(axis=1) for own in heads.shares])
     image = right.imshow(
         grid,
         aspect="auto",
@@ -115,7 +114,7 @@ def plot_paths(name: str, sums: PathSums, heads: HeadSums, path: Path) -> None:
     )
     right.set_xlabel("head")
     right.set_ylabel("layer")
-    right.set_title("norm of the sum of all paths through a head", fontsize=9)
+    right.set_title("share of the output of all paths through a head", fontsize=9)
     figure.colorbar(image, ax=right)
     figure.suptitle(name, fontsize=10)
     _save(figure, path)

@@ -50,13 +50,15 @@ def columns(
     key: str,
     title: str,
     alt: str,
-    x: tuple[str, Sequence[int]],
+    x: tuple[str, Sequence[int] | Sequence[str]],
     y: tuple[str, Sequence[Number]],
     *,
     numbers: Table,
     note: str = "",
 ) -> Figure:
-    """Vertical bars over whole numbers."""
+    """Vertical bars over whole numbers, or over names."""
+    named = any(isinstance(value, str) for value in x[1])
+    ticks = {"type": "category"} if named else whole_ticks(len(x[1]))
     trace = {
         "type": "bar",
         "x": list(x[1]),
@@ -65,7 +67,7 @@ def columns(
         "hovertemplate": f"{x[0]} %{{x}}: %{{y:.4g}}<extra></extra>",
     }
     layout = {
-        "xaxis": {"title": {"text": x[0]}, **whole_ticks(len(x[1]))},
+        "xaxis": {"title": {"text": x[0]}, **ticks},
         "yaxis": {
             "title": {"text": y[0]},
             "rangemode": "tozero",

@@ -45,41 +45,52 @@ def _count(text: str) -> int | float:
 
 
 def _sums(data: Any) -> Iterator[Block]:
-    norms = data["norms"]
-    lengths = list(range(len(norms)))
-    largest = max(lengths, key=lambda length: norms[length])
+    shares = {str(length): value for length, value in enumerate(data["shares"])}
+    shares["biases"] = data["bias_share"]
+    rows = [
+        (name, _count(count), share, size, rest)
+        for (name, share), count, size, rest in zip(
+            shares.items(), data["counts"], data["norms"], data["residuals"], strict=False
+        )
+    ]
     yield columns(
         "paths-by-length",
-        "What paths of each length add to the output",
-        f"Paths of length {largest} together are the largest part, with norm {norms[largest]:.3g}.",
-        ("length", lengths),
-        ("norm of their sum", norms),
+        "Shares of the output, by length of paths",
+        f"Shares of the output of the variant {data['variant']}: "
+        + ", ".join(f"{name} {_percent(value)}" for name, value in shares.items())
+        + ".",
+        ("length", list(shares)),
+        ("share of the output", list(shares.values())),
         numbers=Table(
             "paths-by-length-numbers",
             "Paths by length",
-            ("length", "paths", "norm of their sum", "relative residual"),
-            tuple(
-                (length, _count(data["counts"][length]), norms[length], data["residuals"][length])
-                for length in lengths
-            ),
-            (True,) * 4,
+            ("length", "paths", "share of the output", "norm of their sum", "relative residual"),
+            (*rows, ("biases", None, data["bias_share"], data["bias"], None)),
+            (False, *(True,) * 4),
         ),
-        note="Sums can cancel each other: the norms do not add up to the norm of the output. "
-        "Length 0 is what goes past all heads, through skips, MLPs and norms.",
+        note="Shares add up to one. A share below zero, or above one, says that terms cancel each "
+        "other. Length 0 is what goes past all heads, through skips, MLPs and norms; biases are "
+        "what no path carries.",
     )
     through = data["through"]
     flat = [value for row in through for value in row]
     yield by_head(
         "paths-through-heads",
-        "What goes through each head",
-        f"Norms of the sums of all paths through a head, from {min(flat):.3g} to {max(flat):.3g}.",
+        "Share of the output through each head",
+        "Shares of the output of all paths through a head, "
+        f"from {_percent(min(flat))} to {_percent(max(flat))}.",
         through,
-        what="norm",
-        note="The norm of the sum of all paths that go through a head.",
+        what="share",
+        note="All paths that go through a head, together. In a layer, the shares of its heads, of "
+        "the paths past it and of the biases add up to one.",
     )
     yield Facts(
         (
-            ("biases", data["bias"], "norm of what no path carries"),
+            ("variant", data["variant"], "what was run; full is the model as it is"),
             ("difference", data["identity"], "sum of all paths and biases against the output"),
         )
     )
+
+
+def _percent(value: float | None) -> str:
+    return "not known" if value is None or value != value else percent(value, 1, 1)
