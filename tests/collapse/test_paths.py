@@ -96,9 +96,9 @@ def test_shares_add_up_to_one(stack: Stack) -> None:
 def test_a_term_that_others_cancel_has_a_large_norm_and_no_share() -> None:
     """Two heads that write opposite things: what goes through them is gone."""
     rng = np.random.default_rng(0)
-    V, O = rng.standard_normal((D, 2)), 100 * rng.standard_normal((2, D))
+    V, W = rng.standard_normal((D, 2)), 100 * rng.standard_normal((2, D))
     P = np.full((N, N), 1 / N)
-    layer = RecordedLayer(np.stack([P, P]), np.stack([V, V]), np.stack([O, -O]), skip=True)
+    layer = RecordedLayer(np.stack([P, P]), np.stack([V, V]), np.stack([W, -W]), skip=True)
     done = Pass(tokens(), (layer,), tokens())
     found = path_sums(done)
     assert found.shares == pytest.approx([1, 0])

@@ -1,6 +1,7 @@
 """Curves in words: true to the curves, and honest where they say nothing."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given
@@ -34,10 +35,10 @@ def test_the_published_picture_in_words() -> None:
     said = advice(made(attention=DOWN, attention_mlp=DOWN, attention_skip=UP, full=UP))
     assert said[1:] == [
         "The model does not collapse: 0.6 before the first layer, 0.5 after layer 3.",
-        "attention collapses: below 0.001 from layer 2 on, and is rounding of single precision by "
-        "layer 3.",
-        "attention+mlp collapses: below 0.001 from layer 2 on, and is rounding of single precision "
-        "by layer 3.",
+        "attention collapses: below 0.001 from layer 2 on; from layer 3 on it is less than single "
+        "precision can tell (9.5e-07).",
+        "attention+mlp collapses: below 0.001 from layer 2 on; from layer 3 on it is less than "
+        "single precision can tell (9.5e-07).",
         "attention+skip does not collapse: 0.6 before the first layer, 0.5 after layer 3.",
         "Skips hold it up: attention+skip against attention, full against attention+mlp.",
         "MLPs do not prevent it: attention+mlp and attention both collapse.",
@@ -45,7 +46,27 @@ def test_the_published_picture_in_words() -> None:
     assert "trained ones may behave otherwise" in said[0]
 
 
-@given(st.lists(st.floats(1e-8, 2), min_size=2, max_size=8), st.floats(1e-6, 1))
+def test_what_is_continued_is_said_of_the_first_input() -> None:
+    basis = made(attention=DOWN)
+    past = np.array([-0.2, -2.0, -4.0, -12.3])
+    curve = replace(basis.curves[0], past=past)
+    said = advice(replace(basis, curves=(curve,)))[1]
+    assert said == (
+        "attention collapses: below 0.001 from layer 2 on, and 1e-12 after layer 3 (the first "
+        "input)."
+    )
+
+
+def test_what_rises_from_rounding_is_no_evidence() -> None:
+    """Below the floor nothing is known of what comes after."""
+    said = advice(made(full=(0.6, 1e-8, 0.5, 0.5), attention=(0.6, 0.5, 0.5, 0.5)), 1e-9)
+    assert said[1] == (
+        "The model cannot be judged: from layer 1 on it is rounding of single precision (below "
+        "9.5e-07)."
+    )
+
+
+@given(st.lists(st.floats(1e-6, 2), min_size=2, max_size=8), st.floats(1e-5, 1))
 def test_the_layer_named_is_the_first_from_which_all_are_below(
     means: list[float], threshold: float
 ) -> None:

@@ -49,7 +49,7 @@ def _of_stack(bench: Workbench) -> Answer:
 def _of_model(bench: Workbench) -> Answer:
     name, loaded, said, narrowed = _runnable(bench)
     tokens = bench.tokens(loaded, bench.inputs, bench.length)
-    found = curves(loaded, tokens, ALL, progress=bench.progress)
+    found = curves(loaded, tokens, ALL, past_floor=True, progress=bench.progress)
     basis, first, *rest = advice(found)
     options = bench.options(
         inputs=bench.inputs,

@@ -75,7 +75,7 @@ def collapse(
     else:
         tokens = read_text(loaded, text, inputs, length)
     with progress_bar(quiet or as_json) as progress:
-        found = curves(loaded, tokens, chosen, ranks=ranks, progress=progress)
+        found = curves(loaded, tokens, chosen, ranks=ranks, past_floor=True, progress=progress)
     said = advice(found, threshold)
     if plot is not None:
         plot_curves(found, plot)

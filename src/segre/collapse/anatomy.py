@@ -36,12 +36,12 @@ class Mlp:
 
     def steps(self, X: Array) -> tuple[Affine, ...]:
         """What it does to tokens X, with the gates fixed."""
-        first = _map(self.first)
-        z = (first if self.gate is None else _map(self.gate)).apply(X)
+        first = linear(self.first)
+        z = (first if self.gate is None else linear(self.gate)).apply(X)
         gates = _applied(self.activation, z)
         if self.gate is None:
             gates = np.divide(gates, z, out=np.zeros_like(z), where=z != 0)
-        return replace(first, s=gates), _map(self.last)
+        return replace(first, s=gates), linear(self.last)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def anatomy(loaded: Loaded) -> list[Anatomy]:
 def _bert(layer: Any, loaded: Loaded) -> Anatomy:
     own, end = layer.attention.self, layer.attention.output
     return Anatomy(
-        _joint(loaded.heads, _map(own.value), _map(end.dense)),
+        _joint(loaded.heads, linear(own.value), linear(end.dense)),
         (_layer_norm(end.LayerNorm), _layer_norm(layer.output.LayerNorm)),
         Mlp(
             layer.intermediate.dense,
@@ -100,7 +100,7 @@ def _bert(layer: Any, loaded: Loaded) -> Anatomy:
 def _albert(layer: Any, loaded: Loaded) -> Anatomy:
     own = layer.attention
     return Anatomy(
-        _joint(loaded.heads, _map(own.value), _map(own.dense)),
+        _joint(loaded.heads, linear(own.value), linear(own.dense)),
         (_layer_norm(own.LayerNorm), _layer_norm(layer.full_layer_layer_norm)),
         Mlp(layer.ffn, layer.ffn_output, layer.activation),
         own,
@@ -123,7 +123,7 @@ def _gpt2(layer: Any, loaded: Loaded) -> Anatomy:
     own, joint = layer.attn, layer.attn.c_attn  # of queries, keys and values
     value = Affine(*(_array(part)[..., 2 * loaded.width :] for part in (joint.weight, joint.bias)))
     return Anatomy(
-        _joint(loaded.heads, value, _map(own.c_proj)),
+        _joint(loaded.heads, value, linear(own.c_proj)),
         (_layer_norm(layer.ln_1), _layer_norm(layer.ln_2)),
         Mlp(layer.mlp.c_fc, layer.mlp.c_proj, layer.mlp.act),
         own,
@@ -134,7 +134,7 @@ def _decoder(layer: Any, loaded: Loaded) -> Anatomy:
     """llama, mistral, qwen2 and qwen3."""
     own, mlp = layer.self_attn, layer.mlp
     return Anatomy(
-        _joint(loaded.heads, _map(own.v_proj), _map(own.o_proj)),
+        _joint(loaded.heads, linear(own.v_proj), linear(own.o_proj)),
         (_rms_norm(layer.input_layernorm), _rms_norm(layer.post_attention_layernorm)),
         Mlp(mlp.up_proj, mlp.down_proj, mlp.act_fn, mlp.gate_proj),
         own,
@@ -160,8 +160,8 @@ def _joint(heads: int, value: Affine, out: Affine) -> Heads:
     )
 
 
-def _map(module: Any) -> Affine:
-    """A linear map; the Conv1D of gpt2 has inputs in rows already."""
+def linear(module: Any) -> Affine:
+    """A linear map of the library; the Conv1D of gpt2 has inputs in rows already."""
     weight = _array(module.weight)
     A = weight if type(module).__name__ == "Conv1D" else weight.T
     return Affine(A, None if module.bias is None else _array(module.bias))

@@ -11,7 +11,7 @@ from typing import Any
 from segre.checkpoint.reading import refusal
 from segre.collapse.library import libraries, quiet, reason
 from segre.collapse.models import Loaded
-from segre.errors import SpecError, TooLargeError
+from segre.errors import SegreError, SpecError, TooLargeError
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.values import quote
 
@@ -82,6 +82,17 @@ def read_text(
             f"its tokenizer knows more than the {loaded.vocabulary} tokens of the model",
         )
     return Inputs(tuple(_batches(loaded, rows)), str(file))
+
+
+def token_name(loaded: Loaded, inputs: Inputs, position: int) -> str | None:
+    """The token at a position, if it is the same in all inputs and there is a tokenizer to ask."""
+    found = {int(ids[position]) for batch in inputs.batches for ids in batch}
+    if len(found) != 1 or loaded.folder is None:
+        return None
+    try:
+        return str(_tokenizer(loaded).convert_ids_to_tokens(found.pop()))
+    except SegreError:
+        return None
 
 
 def _length(loaded: Loaded, given: int | None) -> int:

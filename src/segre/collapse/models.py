@@ -65,6 +65,17 @@ class Loaded:
         return int(self.model.config.num_attention_heads)
 
     @property
+    def activation(self) -> str:
+        """What the library calls the activation of its MLPs."""
+        config = self.model.config
+        return str(getattr(config, "hidden_act", getattr(config, "activation_function", "")))
+
+    @property
+    def decoder_of_an_encoder(self) -> bool:
+        """Whether a model that sees all tokens is used with a causal mask."""
+        return bool(getattr(self.model.config, "is_decoder", False))
+
+    @property
     def vocabulary(self) -> int:
         """How many tokens it knows."""
         return int(self.model.config.vocab_size)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import log, log10
+from typing import Protocol
 
 import numpy as np
 
@@ -26,6 +27,26 @@ _LOG2 = log(2)
 _FAR = 30.0  # rows of P this far from q are subtracted as they are
 _ROUNDING = 2.0**-52
 _CERTAIN = 1e-8  # how large roundings may be in a layer, of its residual
+
+
+class TokenNorm(Protocol):
+    """A LayerNorm (centred) or RMSNorm."""
+
+    @property
+    def gain(self) -> Array:
+        """By what entries are multiplied."""
+
+    @property
+    def bias(self) -> Array | None:
+        """What is added."""
+
+    @property
+    def epsilon(self) -> float:
+        """What is added to the mean square."""
+
+    @property
+    def centred(self) -> bool:
+        """Whether the mean is taken off."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +109,29 @@ def transform(mlp: Mlp, state: Split, skip: bool) -> Split:
     noise = _ROUNDING * (np.abs(slope) * (np.abs(state.R) @ np.abs(mlp.W_1))) @ np.abs(mlp.W_2)
     out = _Rows(common, (step * slope) @ mlp.W_2, noise, state.exponent)
     return _joined(state, out, skip)
+
+
+def normalize(norm: TokenNorm, state: Split) -> Split:
+    """A LayerNorm or RMSNorm: differences of roots are those of squares over sums of roots."""
+    at, R = state.mean[..., None, :], state.R
+    if norm.centred:
+        at, R = (rows - rows.mean(axis=-1, keepdims=True) for rows in (at, R))
+
+    def root(rows: Array) -> Array:
+        return np.asarray(np.sqrt((rows**2).mean(axis=-1, keepdims=True) + norm.epsilon))
+
+    def slope(size: Array, step: Array) -> Array:
+        """1 / root of the mean minus 1 / root of a row, over 2^e."""
+        square = (step * (2 * size + step * state.scale)).mean(axis=-1, keepdims=True)
+        return np.asarray(square / (common * own * (common + own)))
+
+    common, own = root(at), root(at + R * state.scale)
+    rows = (R / own - at * slope(at, R)) * norm.gain
+    sizes = np.abs(at), np.abs(R)
+    noise = _ROUNDING * (sizes[1] / own + sizes[0] * slope(*sizes)) * np.abs(norm.gain)
+    mean = (at / common * norm.gain)[..., 0, :]
+    mean = mean if norm.bias is None else mean + norm.bias
+    return _joined(state, _Rows(mean, rows, noise, state.exponent), False)
 
 
 @dataclass(frozen=True)

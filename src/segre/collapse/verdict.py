@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil, isfinite, log
 
+import numpy as np
+
 from segre.collapse.curves import Curve, Curves
+from segre.collapse.sinks import Sink
 from segre.collapse.surgery import FULL
 
 THRESHOLD = 1e-3
@@ -21,7 +24,10 @@ def advice(curves: Curves, threshold: float = THRESHOLD) -> list[str]:
     """
     ordered = sorted(curves.curves, key=lambda curve: curve.variant != FULL)
     said = [_basis(curves, threshold)]
-    said += [_one(curve, curves, threshold) for curve in ordered]
+    for curve in ordered:
+        said.append(_one(curve, curves, threshold))
+        if curve.sink is not None:
+            said.append(_without(curve, curve.sink))
     if all(_collapses(curve, threshold) is False for curve in ordered):
         said.append(f"Nothing collapses within {curves.layers} layers.")
     for part in PARTS:
@@ -43,18 +49,46 @@ def _one(curve: Curve, curves: Curves, threshold: float) -> str:
     """What becomes of one variant."""
     name = "The model" if curve.variant == FULL else str(curve.variant)
     means, lost, last = curve.mean(), curve.lost, curves.layers
-    first, floor = curve.below(threshold), curve.below(curves.floor)
+    first = curve.below(threshold)
     if first is not None:
-        rounding = (
-            "" if floor is None else f", and is rounding of single precision by layer {floor}"
-        )
         beyond = "" if lost is None else f"; its numbers {_loss(curve)} at layer {lost}"
-        return f"{name} collapses: below {threshold:g} from layer {first} on{rounding}{beyond}."
+        return (
+            f"{name} collapses: below {threshold:g} from layer {first} on"
+            f"{_past(curve, curves)}{beyond}."
+        )
+    if curve.floored is not None and curve.past is None:
+        return (
+            f"{name} cannot be judged: from layer {curve.floored} on it is rounding of single "
+            f"precision (below {curves.floor:.1e})."
+        )
     if lost is not None:
         before = f"{means[lost - 1]:.3g} after layer {lost - 1}, then " if lost else ""
         return f"{name} cannot be judged: {before}its numbers {_loss(curve)} at layer {lost}."
     start = f"{means[0]:.3g} before the first layer, {means[-1]:.3g} after layer {last}"
     return f"{name} does not collapse: {start}{_trend(curve, threshold)}."
+
+
+def _past(curve: Curve, curves: Curves) -> str:
+    """What is known past the floor."""
+    if curve.floored is None:
+        return ""
+    if curve.past is None:
+        return (
+            f"; from layer {curve.floored} on it is less than single precision can tell "
+            f"({curves.floor:.1e})"
+        )
+    known = np.flatnonzero(np.isfinite(curve.past))
+    return f", and 1e{curve.past[known[-1]]:.0f} after layer {known[-1]} (the first input)"
+
+
+def _without(curve: Curve, sink: Sink) -> str:
+    """What one token does to the curve."""
+    name = "the model" if curve.variant == FULL else str(curve.variant)
+    return (
+        f"In {name}, {sink.name} has {sink.factor:.0f} times the median norm of tokens after layer "
+        f"{sink.layer}, and decides the residual: {curve.mean()[sink.layer]:.3g} there, "
+        f"{curve.mean('without')[sink.layer]:.3g} without it."
+    )
 
 
 def _loss(curve: Curve) -> str:
@@ -105,7 +139,8 @@ def _role(part: str, curves: Curves, threshold: float) -> list[str]:
 
 
 def _collapses(curve: Curve, threshold: float) -> bool | None:
-    """Whether a variant collapses; None if its numbers are lost before that can be said."""
+    """Whether a variant collapses; None if its numbers end before that can be said."""
     if curve.below(threshold) is not None:
         return True
-    return False if curve.lost is None else None
+    ends = curve.lost is not None or (curve.floored is not None and curve.past is None)
+    return None if ends else False

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from segre.collapse.curves import Curves
+from segre.collapse.curves import Curve, Curves
 from segre.collapse.paths import HeadSums, PathSums
 from segre.collapse.residual import norm, relative_residual
+from segre.collapse.sinks import DOMINANT
 from segre.collapse.study import Study
 from segre.fields.interface import Array
 from segre.report.console import plain_console
@@ -32,13 +33,56 @@ def print_curves(found: Curves, said: list[str]) -> None:
     )
     table = _table("layer", *(_short(str(curve.variant)) for curve in found.curves))
     for layer in shown_layers(found.layers):
-        row = (_number(curve.mean()[layer]) for curve in found.curves)
-        table.add_row(str(layer), *row)
-    spreads = (_number(curve.spread()[-1]) for curve in found.curves)
+        table.add_row(str(layer), *(_cell(curve, layer, found.floor) for curve in found.curves))
+    spreads = ("" if curve.floored else _number(curve.spread()[-1]) for curve in found.curves)
     table.add_row("+-", *spreads)
     console.print(table)
+    floored = [curve for curve in found.curves if curve.floored is not None]
+    if floored:
+        said_of = [f"Below {_number(found.floor)} single precision has only rounding."]
+        if any(curve.past is not None for curve in floored):
+            said_of.append("Numbers there: the first input, its mean and residual carried apart.")
+        if any(curve.past is None for curve in floored):
+            said_of.append("Where layers do not allow that (<), a curve ends.")
+        console.print(" ".join(said_of))
+    _print_sinks(found)
     for sentence in said:
         console.print(sentence)
+
+
+def _cell(curve: Curve, layer: int, floor: float) -> str:
+    """A mean; past the floor what is known there."""
+    if curve.floored is None or layer < curve.floored:
+        return _number(curve.mean()[layer])
+    if curve.past is None:
+        return f"<{_number(floor)}"
+    return _power(float(curve.past[layer]))
+
+
+def _print_sinks(found: Curves) -> None:
+    """The curves without the tokens that dominate them."""
+    shown = [(curve, curve.sink) for curve in found.curves if curve.sink is not None]
+    if not shown:
+        return
+    console = plain_console()
+    for name in dict.fromkeys(sink.name for _, sink in shown):
+        console.print(
+            f"{name[0].upper()}{name[1:]} dominates (its norm over the median norm of tokens in "
+            "brackets). With and without it:"
+        )
+    columns = [heading for curve, _ in shown for heading in (_short(str(curve.variant)), "without")]
+    table = _table("layer", *columns)
+    for layer in shown_layers(found.layers):
+        cells = []
+        for curve, _ in shown:
+            factor = curve.mean("factor")[layer]
+            bracket = f" ({factor:.0f})" if factor >= DOMINANT else ""
+            cells += [
+                _cell(curve, layer, found.floor) + bracket,
+                _number(curve.mean("without")[layer]),
+            ]
+        table.add_row(str(layer), *cells)
+    console.print(table)
 
 
 def shown_layers(layers: int) -> list[int]:
@@ -67,6 +111,19 @@ def _number(value: float) -> str:
         return f"{value:.3f}" if value else "0"
     mantissa, _, exponent = f"{value:.1e}".partition("e")
     return f"{mantissa}e{int(exponent)}"
+
+
+def _power(log: float) -> str:
+    """A number by its decimal logarithm, which may be far below the smallest float.
+
+    >>> _power(-0.5), _power(-165.2), _power(-8257.75)
+    ('0.316', '6.3e-166', '1.8e-8258')
+    """
+    if not np.isfinite(log) or log > -2:
+        return _number(10**log) if np.isfinite(log) else "-"
+    exponent = int(np.floor(log))
+    mantissa = f"{10 ** (log - exponent):.1f}"
+    return f"1.0e{exponent + 1}" if mantissa == "10.0" else f"{mantissa}e{exponent}"
 
 
 def print_study(found: Study, said: list[str]) -> None:

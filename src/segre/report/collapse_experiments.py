@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from segre.collapse.curves import FLOOR
 from segre.collapse.surgery import PAPER
 from segre.report.console import plain_console
 from segre.reproduce.circle import MERGED, Walk
 from segre.reproduce.path_effectiveness import Effectiveness, verdict
 from segre.reproduce.path_lengths import LengthShares
-from segre.reproduce.rank_collapse import FLOOR, NAMES, ModelCollapse
+from segre.reproduce.rank_collapse import NAMES, ModelCollapse
 from segre.reproduce.rank_collapse import verdict as collapse_verdict
 
 _UNKNOWN = "-"
@@ -144,7 +145,7 @@ def print_rank_collapse(found: Sequence[ModelCollapse]) -> None:
     console.print()
     console.print(
         "paper: read off its figures, on 32 texts. run: measured before on random tokens. fl: at "
-        f"most {FLOOR:g}, rounding of single precision."
+        f"most {FLOOR:.1e}, rounding of single precision."
     )
     _print_verdict(console, *collapse_verdict(found))
 

@@ -15,6 +15,7 @@ from segre.files import whole_file
 
 mpl.use("Agg")
 
+_LOWEST = 1e-30  # what lies below is in the numbers
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # told apart by the colour-blind
 
 
@@ -26,18 +27,22 @@ def plot_curves(found: Curves, path: Path) -> None:
     lowest = 1.0
     for number, curve in enumerate(found.curves):
         colour = _COLOURS[number % 4]
-        means = np.where(curve.mean() > 0, curve.mean(), np.nan)
+        means = 10.0 ** np.maximum(curve.log10, -300)
         style = "-" if curve.variant.norm else "--"
         axes.plot(layers, means, style, color=colour, label=str(curve.variant), lw=1.8)
+        if curve.sink is not None:
+            label = f"{curve.variant}, without {curve.sink.name}"
+            axes.plot(layers, curve.mean("without"), ":", color=colour, label=label, lw=1.4)
+        last = curve.floored  # spreads are known as far as single precision goes
         low, high = curve.values["relative"].min(axis=-1), curve.values["relative"].max(axis=-1)
-        axes.fill_between(layers, np.maximum(low, 1e-12), high, color=colour, alpha=0.12, lw=0)
+        axes.fill_between(layers[:last], low[:last], high[:last], color=colour, alpha=0.12, lw=0)
         lowest = min(lowest, np.nanmin(means)) if np.isfinite(means).any() else lowest
     axes.set_yscale("log")
-    axes.set_ylim(bottom=max(lowest / 3, 1e-9))
-    axes.axhspan(1e-12, found.floor, color="0.9", lw=0, zorder=0)
-    axes.text(
-        0.02, found.floor, " rounding of single precision", va="bottom", fontsize=8, color="0.4"
-    )
+    axes.set_ylim(bottom=max(lowest / 3, _LOWEST))
+    if lowest < found.floor or any(curve.floored is not None for curve in found.curves):
+        axes.axhline(found.floor, color="0.6", lw=0.8, zorder=0)
+        words = " below: the first input, past the floor of single precision"
+        axes.text(0.02, found.floor, words, va="top", fontsize=8, color="0.4")
     axes.set_xlabel("layer")
     axes.set_ylabel("relative residual")
     model = found.model

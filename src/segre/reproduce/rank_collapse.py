@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from segre.collapse.curves import Curves, curves
+from segre.collapse.curves import FLOOR, Curves, curves
 from segre.collapse.inputs import random_tokens
 from segre.collapse.models import load
 from segre.collapse.sources import source
@@ -23,7 +23,6 @@ LAYERS = (0, 1, 2, 3, 4, 6, 9, 12)
 NAMES = dict(zip(PAPER, ("attention", "+ MLP", "+ skip", "full"), strict=True))
 ALIKE = 1.5  # residuals that differ by a smaller factor are called equal
 COLLAPSED = 1e-3
-FLOOR = 3e-7  # of single precision; published as 2e-7
 _FLOOR = (FLOOR,)
 
 # Mean relative residuals at LAYERS of the paper's figures; None is not known.

@@ -90,6 +90,8 @@ def lines(
     log: bool,
     note: str = "",
     dashed: Sequence[str] = (),
+    dotted: Sequence[str] = (),
+    lowest: float = 0.0,
     first: str = "layer",
     height: int = 420,
 ) -> Figure:
@@ -100,11 +102,11 @@ def lines(
             "mode": "lines+markers",
             "name": name,
             "x": list(layers),
-            "y": [value if not log or (value or 0) > 0 else None for value in values],
+            "y": [value if not log or (value or 0) > lowest else None for value in values],
             "line": {
                 "color": f"@{1 + number % 8}",
                 "width": 2,
-                "dash": "dash" if name in dashed else "solid",
+                "dash": "dot" if name in dotted else "dash" if name in dashed else "solid",
             },
             "marker": {"size": 5, "symbol": number % 8},
             "hovertemplate": f"{name}, {first} %{{x}}: %{{y:.3g}}<extra></extra>",
@@ -116,7 +118,8 @@ def lines(
         for place, layer in enumerate(layers)
     )
     table = Table(f"{key}-numbers", title, (first, *series), rows, (True,) * (1 + len(series)))
-    scale = log_axis([value for values in series.values() for value in values]) if log else {}
+    shown = [value for values in series.values() for value in values if (value or 0) > lowest]
+    scale = log_axis(shown) if log else {}
     layout = {
         "xaxis": {"title": {"text": first}, **whole_ticks(len(layers))},
         "yaxis": {"title": {"text": y}, **scale},
@@ -165,7 +168,8 @@ def log_axis(values: Sequence[Number]) -> dict[str, Any]:
     """A logarithmic axis: powers of ten, or plain numbers if there are not two of them."""
     known = [value for value in values if value is not None and value > 0]
     if known and max(known) / min(known) > 100:
-        return {"type": "log", "exponentformat": "power", "dtick": 1}
+        apart = 1 if max(known) / min(known) < 1e12 else 5  # powers of ten
+        return {"type": "log", "exponentformat": "power", "dtick": apart}
     return {"type": "log", "dtick": "D2", "tickformat": "~g"}
 
 

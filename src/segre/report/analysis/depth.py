@@ -12,6 +12,8 @@ from segre.collapse.verdict import THRESHOLD
 from segre.report.analysis.charts import Number, lines
 from segre.report.page.blocks import Block, Facts
 
+_LOWEST = 1e-30  # what lies below is in the table
+
 
 def blocks(part: Part) -> Iterator[Block]:
     """The curves, and on what they were measured."""
@@ -23,8 +25,10 @@ def blocks(part: Part) -> Iterator[Block]:
 
 
 def _of_model(data: Mapping[str, Any]) -> Iterator[Block]:
-    curves = {curve["variant"]: curve["relative"]["mean"] for curve in data["curves"]}
-    ordered = {name: curves[name] for name in sorted(curves, key=lambda name: name != "full")}
+    curves = sorted(data["curves"], key=lambda curve: bool(curve["variant"] != "full"))
+    ordered = {curve["variant"]: _values(curve["log10"]) for curve in curves}
+    dominated = {_without(curve): curve for curve in curves if curve["sink"] is not None}
+    ordered |= {name: curve["without"]["mean"] for name, curve in dominated.items()}
     layers = list(range(len(next(iter(ordered.values())))))
     yield lines(
         "depth",
@@ -37,17 +41,41 @@ def _of_model(data: Mapping[str, Any]) -> Iterator[Block]:
         y="relative residual",
         log=True,
         dashed=[name for name in ordered if name.endswith("-norm")],
+        dotted=list(dominated),
+        lowest=_LOWEST,
         note="1: tokens have nothing in common; 0: all are alike, the rank has collapsed. Full is "
-        "the model as it is; the others have parts removed, dashed ones the norms too. Lines end "
-        "where numbers vanish or are not finite.",
+        "the model as it is; the others have parts removed, dashed ones the norms too. Below "
+        f"{data['floor']:.1e} single precision has only rounding: what is shown there is the "
+        "first input, its mean and residual carried apart; where that is not possible, or numbers "
+        "vanish or are not finite, lines end."
+        + " Dotted lines leave out the token that dominates."
+        * bool(dominated),
     )
     inputs = data["inputs"]
     yield Facts(
         (
             ("weights", data["weights"], "" if data["seed"] is None else f"seed {data['seed']}"),
             ("inputs", inputs["count"], f"{inputs['kind']}, up to {inputs['length']} tokens"),
+            *(
+                (
+                    f"token {curve['sink']['position']}",
+                    round(curve["sink"]["factor"], 1),
+                    f"times the median norm of tokens, in {curve['variant']} after layer "
+                    f"{curve['sink']['layer']}",
+                )
+                for curve in dominated.values()
+            ),
         )
     )
+
+
+def _without(curve: Mapping[str, Any]) -> str:
+    return f"{curve['variant']} without token {curve['sink']['position']}"
+
+
+def _values(logs: list[Number]) -> list[Number]:
+    """Numbers by their logarithms, as far down as floats go."""
+    return [None if log is None or log < -300 else 10.0**log for log in logs]
 
 
 def _said(values: list[Number]) -> str:
@@ -92,9 +120,12 @@ def verdict(data: Mapping[str, Any]) -> tuple[str, str]:
         word = "collapses" if last < log10(THRESHOLD) else "holds"
         return word, f"random weights, relative residual 1e{last:.1f} at the end"
     full = next(curve for curve in data["curves"] if curve["variant"] == "full")
-    last = full["relative"]["mean"][-1]
+    last = _values(full["log10"])[-1]
     weights = f"{data['weights']} weights"
     if last is None:
         return "cannot be judged", f"{weights}, numbers are lost"
     word = "collapses" if last < THRESHOLD else "holds"
-    return word, f"{weights}, relative residual {last:.2g} at the end"
+    said = f"{weights}, relative residual {last:.2g} at the end"
+    if full["sink"] is not None:
+        said += f", {full['without']['mean'][-1]:.2g} without token {full['sink']['position']}"
+    return word, said
