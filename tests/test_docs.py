@@ -44,6 +44,11 @@ def test_console_blocks(page: Path, tmp_path: Path) -> None:
             assert agree(block.mark, output, shown), f"line {block.line}: {command}\n{output}"
 
 
+def test_the_readme_needs_only_the_checkout(tmp_path: Path) -> None:
+    prepare((ROOT / "README.md").read_text(), tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["examples"]
+
+
 @each_page
 def test_every_block_is_of_a_known_kind(page: Path) -> None:
     for block in found_in(page):

@@ -11,7 +11,7 @@ from segre.collapse.curves import curves
 from segre.collapse.models import Loaded, load
 from segre.collapse.sources import source
 from segre.collapse.study import study, study_advice
-from segre.collapse.surgery import ALL
+from segre.collapse.surgery import ALL, FULL
 from segre.collapse.verdict import advice
 from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
 from segre.families import FAMILIES
@@ -51,6 +51,8 @@ def _of_model(bench: Workbench) -> Answer:
     tokens = bench.tokens(loaded, bench.inputs, bench.length)
     found = curves(loaded, tokens, ALL, past_floor=True, progress=bench.progress)
     basis, first, *rest = advice(found)
+    if found[FULL].sink is not None:  # the next sentence is about that
+        first, rest = f"{first} {rest[0]}", rest[1:]
     options = bench.options(
         inputs=bench.inputs,
         length=tokens.length,

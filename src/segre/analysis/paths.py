@@ -101,9 +101,10 @@ def _largest(shares: Sequence[float], bias: float) -> str:
             f"Biases carry the largest share of the output, {percent(bias, 1)}; of paths, those of "
             f"length {length} do, {percent(shares[length], 1)}."
         )
+    biases = f"biases carry {percent(bias, 1)}" if bias else "there are no biases"
     return (
         f"Those of length {length} carry the largest share of the output, "
-        f"{percent(shares[length], 1)}; biases carry {percent(bias, 1)}."
+        f"{percent(shares[length], 1)}; {biases}."
     )
 
 

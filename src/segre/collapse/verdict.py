@@ -86,7 +86,7 @@ def _without(curve: Curve, sink: Sink) -> str:
     name = "the model" if curve.variant == FULL else str(curve.variant)
     return (
         f"In {name}, {sink.name} has {sink.factor:.0f} times the median norm of tokens after layer "
-        f"{sink.layer}, and decides the residual: {curve.mean()[sink.layer]:.3g} there, "
+        f"{sink.layer}: the residual there is {curve.mean()[sink.layer]:.3g} with it, "
         f"{curve.mean('without')[sink.layer]:.3g} without it."
     )
 
