@@ -176,7 +176,7 @@ def test_commands_about_weights_answer_the_same(model: Path, tmp_path: Path) -> 
     np.testing.assert_allclose(heads, data["paths"]["through"], rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES[::4])
 def test_paths_are_those_of_the_command_unless_it_is_told_otherwise(
     name: str, tmp_path: Path
 ) -> None:

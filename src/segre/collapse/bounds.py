@@ -2,11 +2,11 @@
 
 For a layer of H heads without skip and mask, in the composite norm, X = 1 x^T + R with any row x:
 
-    |layer X - 1 y^T| <= c |R|^3 for some row y,    c = 4 gamma beta H scale q,
+    |layer X - 1 y^T| <= c |R|^3 for some row y,    c = 4 gamma beta H scale lip,
 
     beta     largest norm_1(W_QK) times sqrt(largest norm_1(W) largest norm_inf(W)), W = W_V W_O
     gamma^2  sum_i max_jk |E_ij - E_ik| / max_jk sum_i |E_ij - E_ik|, E = scale R W_QK R^T
-    q        a Lipschitz constant of the MLP, 1 if there is none
+    lip      a Lipschitz constant of the MLP, 1 if there is none
 
 (Dong, Cordonnier, Loukas 2021), while all |E_ij - E_ik| <= 1.256. The row y is what the proof
 finds: neither the mean row nor the best one. Subtracting the mean row is multiplying by

@@ -25,7 +25,7 @@ MEANINGS: dict[Status, str] = {
     "bounded": "a bound on one side, or two that do not meet; the part says how each is known",
     "measured": "floating-point numbers from these weights or this run",
     "estimated": "a guess from samples or a smaller model; proves nothing",
-    "not run": "not done for this model; it says why",
+    "not run": "not done for this model; the part says why",
 }
 TALL = 12  # tables with more rows than this scroll in a box of their own
 WIDE = 18  # tables with more columns than this are left out on paper
