@@ -56,7 +56,7 @@ def open_streams() -> None:
                 os.dup2(opened, number)
                 os.close(opened)
     if sys.stdout is None:
-        sys.stdout = _Output(open(1, "wb", closefd=False), "utf-8", "backslashreplace")  # noqa: PTH123, SIM115
+        sys.stdout = _Output(open(1, "wb", closefd=False), "utf-8", "backslashreplace")  # noqa: SIM115
     elif isinstance(plain := sys.stdout, io.TextIOWrapper):
         sys.stdout = _Output(
             plain.buffer,
@@ -66,7 +66,7 @@ def open_streams() -> None:
             write_through=plain.write_through,
         )
     if sys.stderr is None:
-        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: PTH123, SIM115
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 def stop(message: str, code: int) -> NoReturn:
