@@ -136,7 +136,12 @@ def certify(
 
 
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A certificate.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A certificate; - is standard input.")
+    ],
+    seconds: Annotated[
+        float, typer.Option(help="Give up after so long: inconclusive, exit code 3.", min=0)
+    ] = 3600,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -145,7 +150,7 @@ def verify(
     from segre.referee import verify as check
 
     with progress_bar(quiet or as_json) as progress:
-        verdict = check(file, progress=progress)
+        verdict = check(file, progress=progress, seconds=seconds)
     if as_json:
         print_json(
             {
@@ -218,10 +223,11 @@ COMMANDS = (
     ),
     (
         verify,
-        """Example:
+        """Examples:
     segre verify cert.json
+    segre verify - --seconds 60 < cert.json
 
-Exit code 0: valid; 1: invalid, with the reason; 2: not a certificate.""",
+Exit code 0: valid; 1: invalid, with the reason; 2: not a certificate; 3: not checked in time.""",
     ),
     (
         symmetries,
