@@ -35,7 +35,7 @@ HONEST = (
     "transformer/d=4/heads=2/head=2/t=3",
     "transformer/d=6/layers=2/heads=2/head=3/norm=layer/mlp=gelu/ff=8/bias=all/t=3",
     "llama/d=8/layers=2/heads=4/kv=2/head=2/ff=8/t=3",
-    "gpt2/d=6/layers=2/heads=2/ff=6/vocab=7/positions=4/t=3",
+    "gpt2/d=4/layers=1/heads=2/ff=4/vocab=5/positions=3/t=2",
     "qwen3/d=4/heads=2/kv=1/head=2/ff=4/t=3",
     "gemma2/d=4/heads=2/kv=1/head=2/ff=4/vocab=5/t=2",
     "deepseek-v3/d=4/heads=2/head=2/rotary=2/dv=2/qrank=3/kvrank=2/ff=4/t=2",

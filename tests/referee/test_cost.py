@@ -39,11 +39,11 @@ def test_of_random_stacks(seed: int) -> None:
         holds(certify(str(net), seed=seed))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize(
+    "seed", [seed for seed in range(90) if random_transformer(seed).parameters <= 70]
+)
 def test_of_random_transformers(seed: int) -> None:
     spec = random_transformer(seed)
-    if spec.parameters > 60:
-        pytest.skip("proving it would take long")
     try:
         document = certify(str(spec), seed=0)
     except SegreError:

@@ -15,6 +15,7 @@ from segre.collapse.study import Study
 from segre.files import whole_file
 
 mpl.use("Agg")
+mpl.rcParams["text.parse_math"] = False  # a dollar in a name is a dollar
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # told apart by the colour-blind
 
