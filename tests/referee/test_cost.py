@@ -14,7 +14,7 @@ from terminal import run
 
 from architectures import random_stacks
 from segre.certificate import certify
-from segre.errors import SegreError, TooLargeError
+from segre.errors import TooLargeError
 from segre.referee import verify
 from segre.referee.meter import Meter, OutOfTimeError
 
@@ -39,16 +39,10 @@ def test_of_random_stacks(seed: int) -> None:
         holds(certify(str(net), seed=seed))
 
 
-@pytest.mark.parametrize(
-    "seed", [seed for seed in range(90) if random_transformer(seed).parameters <= 70]
-)
+@pytest.mark.parametrize("seed", range(60))
 def test_of_random_transformers(seed: int) -> None:
-    spec = random_transformer(seed)
-    try:
-        document = certify(str(spec), seed=0)
-    except SegreError:
-        pytest.skip("no certificate of it can be made")
-    holds(document)
+    """A single row is claimed, so that nothing has to be proved first."""
+    holds(healed(hostile(str(random_transformer(seed)))))
 
 
 @pytest.mark.parametrize(
