@@ -36,7 +36,7 @@ COMMANDS = {
     "point": ("point {file}", "plot slice discriminant --point {file} -o {out}.svg"),
     "samples": ("recover {file} --spec lightning/d=3,2/a=3/t=2 --starts 1",),
     "spec": ("dim {file}", "symmetries {file}", "certify {file} -o {out}.json"),
-    "config": ("dim {file}", "explain {file}"),
+    "config": ("dim {file} --method count", "explain {file}"),
     "sweep": ("sweep run {file} -o {out}.db --limit 0 --workers 1",),
 }
 HUGE = "9" * 5000

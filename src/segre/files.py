@@ -26,6 +26,21 @@ _held: list[tuple[Any, bytearray]] = []  # standard input, and what has been rea
 placed: deque[Path] = deque(maxlen=8)
 
 
+def shown(path: str | Path) -> str:
+    """A file or directory as reports and JSON name it: without where it is on this machine.
+
+    What was given as a relative path stays as it was. SEGRE_PATHS=1 in the environment asks for
+    all of an absolute one too.
+
+    >>> shown("/home/anna/models/mine"), shown("models/mine")
+    ('mine', 'models/mine')
+    """
+    given = Path(path)
+    if not given.is_absolute() or os.environ.get("SEGRE_PATHS"):
+        return str(path)
+    return given.name or str(path)
+
+
 def is_standard_input(path: str | Path) -> bool:
     """Whether a name on the command line stands for what is piped in."""
     return str(path) in STANDARD_INPUT

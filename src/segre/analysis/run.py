@@ -66,7 +66,7 @@ class Analysis:
             "format": "segre-analysis",
             "version": 1,
             "segre": __version__,
-            "target": self.target.text,
+            "target": self.target.shown,
             "name": self.target.name,
             "spec": str(self.target.spec),
             "digest": self.target.spec.digest,

@@ -27,6 +27,7 @@ from segre.checkpoint.shrunk import expand, shrink
 from segre.checkpoint.sizes import apart, inner
 from segre.checkpoint.witness import Witness
 from segre.fields.interface import Array
+from segre.files import shown
 
 __all__ = ["align", "canonical", "check", "convert", "expand", "info", "move", "same", "shrink"]
 
@@ -72,7 +73,7 @@ class Written:
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
         return {
-            "directory": str(self.directory),
+            "directory": shown(self.directory),
             "roundoff": self.roundoff,
             "outputs": {"difference": self.difference, "tolerance": self.tolerance},
             "changes": [change.document() for change in self.changes],

@@ -10,6 +10,7 @@ import typer
 from segre.cli import completion
 from segre.cli.options import AsJson, Memory, Quiet, Seed, Spec, Specs, memory_bytes, print_json
 from segre.errors import SegreError
+from segre.files import shown
 
 if TYPE_CHECKING:
     from segre.geometry.dimension import Method
@@ -129,7 +130,7 @@ def certify(
     write_certificate(document, output)
     claim = document["claim"]
     if as_json:
-        print_json({"file": str(output), "digest": document["digest"], **claim})
+        print_json({"file": shown(output), "digest": document["digest"], **claim})
         return
     typer.echo(f"{output}: {_claim_in_words(claim)}")
     typer.echo(f"check it with: segre verify {output}")
@@ -154,7 +155,7 @@ def verify(
     if as_json:
         print_json(
             {
-                "file": str(file),
+                "file": shown(file),
                 "valid": verdict.valid,
                 "reason": verdict.reason,
                 "checks": list(verdict.checks),

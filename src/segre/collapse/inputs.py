@@ -13,7 +13,7 @@ from segre.checkpoint.reading import refusal
 from segre.collapse.library import libraries, quiet, reason
 from segre.collapse.models import Loaded
 from segre.errors import SpecError, TooLargeError
-from segre.files import read_given
+from segre.files import read_given, shown
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.values import quote
 
@@ -83,7 +83,7 @@ def read_text(
             Path(loaded.name),
             f"its tokenizer knows more than the {loaded.vocabulary} tokens of the model",
         )
-    return Inputs(tuple(_batches(loaded, rows)), str(file))
+    return Inputs(tuple(_batches(loaded, rows)), shown(file))
 
 
 def _length(loaded: Loaded, given: int | None) -> int:
