@@ -19,17 +19,16 @@ SPEC = "lightning/d=3,2/a=2/t=2"
 @pytest.mark.parametrize("kind", COMMANDS)
 def test_hostile_files_are_refused(kind: str) -> None:
     """Some of each kind; `python -m bench.faults hostile_files` tries all."""
-    said = try_files(kind, lambda number: number % 7 == 3, seed=1, damaged=40)
-    assert len(said) > 30
+    said = try_files(kind, lambda number: number % 11 == 3, seed=1, damaged=40)
+    assert len(said) > 20
     assert {one for one in said if one not in ("answered", "refused")} == set()
     assert said.count("refused") > 0.8 * len(said)
 
 
 def test_every_file_is_another_one() -> None:
-    for kind in COMMANDS:
-        made = [content for _, _, content in hostile_files(kind, damaged=4)]
-        assert len(made) > 100
-        assert len(set(made)) > 0.9 * len(made)
+    made = [content for _, _, content in hostile_files("spec", damaged=4)]
+    assert len(made) > 100
+    assert len(set(made)) > 0.9 * len(made)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -49,12 +48,11 @@ def test_arrays_are_what_numpy_wrote(kind: str, order: str) -> None:
 def test_weights_may_be_piped_in(ending: str, tmp_path: Path) -> None:
     file = tmp_path / f"w{ending}"
     Weights.random(Network.parse(SPEC), 0).write(file)
-    for command in (["same", "-", str(file)], ["same", str(file), "-"], ["same", "-", "-"]):
-        with file.open("rb") as stream:
-            done = subprocess.run(
-                [SEGRE, *command], stdin=stream, capture_output=True, env=environment()
-            )
-        assert (done.returncode, done.stderr) == (0, b"")
+    with file.open("rb") as stream:
+        done = subprocess.run(
+            [SEGRE, "same", "-", file], stdin=stream, capture_output=True, env=environment()
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_a_file_of_weights_names_no_other_file(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def npz_files(kind: str, rng: Generator, damaged: int) -> Iterator[Hostile]:
     yield "an archive in the archive", ".npz", archive({**good, last: archive(good)})
     yield "packed by bzip2", ".npz", archive(good, zipfile.ZIP_BZIP2)
     yield "packed by lzma", ".npz", archive(good, zipfile.ZIP_LZMA)
-    yield "unpacks to 257 MiB", ".npz", _bomb(good, last)
+    yield "unpacks to 257 MiB", ".npz", _bomb()
     packed = archive(good)
     entry, local = packed.rfind(b"PK\x01\x02"), packed.find(b"PK\x03\x04")
     for what, at, value in (
@@ -170,13 +170,9 @@ def npz_files(kind: str, rng: Generator, damaged: int) -> Iterator[Hostile]:
     yield from _damaged(packed, ".npz", rng, damaged)
 
 
-def _bomb(good: dict[str, bytes], name: str) -> bytes:
-    return archive({**good, name: _zeros()})
-
-
 @cache
-def _zeros() -> bytes:
-    return npy(bytes(257 << 20), shape=f"({257 << 17},)")
+def _bomb() -> bytes:
+    return archive({"V.npy": npy(bytes(257 << 20), shape=f"({257 << 17},)")})
 
 
 def _damaged(whole: bytes, ending: str, rng: Generator, count: int) -> Iterator[Hostile]:
