@@ -221,9 +221,11 @@ def test_no_command_is_left_out() -> None:
 
 def with_whole_paths(line: str, folder: Path) -> list[str]:
     """The words of a command, every file in it by its absolute path."""
-    words, found = shlex.split(line), []
-    for before, word in zip(["", *words], words, strict=False):
-        named = found and (before in {"-o", "--witness"} or (folder / word).exists())
+    words = shlex.split(line)
+    start = 1 if words[0] in CASES else 2  # the name of the command
+    found = words[:start]
+    for before, word in zip(words[start - 1 :], words[start:], strict=False):
+        named = before in {"-o", "--witness"} or (folder / word).exists()
         found.append(str(folder / word) if named else word)
     return found
 
