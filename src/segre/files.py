@@ -1,19 +1,93 @@
-"""Files are written whole or not at all: beside the target first, then renamed into place."""
+"""Files as users name them: read without waiting for ever, written whole or not at all.
+
+A file is written beside the target first, then renamed into place. `-` is standard input.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import stat
+import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from segre.errors import SegreError
+
+STANDARD_INPUT = ("-", "/dev/stdin")
+_held: list[tuple[Any, bytearray]] = []  # standard input, and what has been read of it
 
 # The last files and directories that this process has put in place, so that a command which is
 # interrupted afterwards can name them.
 placed: deque[Path] = deque(maxlen=8)
+
+
+def shown(path: str | Path) -> str:
+    """A file or directory as reports and JSON name it: without where it is on this machine.
+
+    What was given as a relative path stays as it was. SEGRE_PATHS=1 in the environment asks for
+    all of an absolute one too.
+
+    >>> shown("/home/anna/models/mine"), shown("models/mine")
+    ('mine', 'models/mine')
+    """
+    given = Path(path)
+    if not given.is_absolute() or os.environ.get("SEGRE_PATHS"):
+        return str(path)
+    return given.name or str(path)
+
+
+def is_standard_input(path: str | Path) -> bool:
+    """Whether a name on the command line stands for what is piped in."""
+    return str(path) in STANDARD_INPUT
+
+
+def read_given(path: str | Path, most: int, *, cut: bool = False) -> bytes:
+    """The bytes of a file that a user names, at most so many; `-` is standard input.
+
+    What fails is an `OSError` with a reason in words. A larger file fails, unless it is to be
+    cut. Pipes and devices are not opened: they might never end.
+    """
+    if is_standard_input(path):
+        data = _standard_input(most + 1)
+    else:
+        path = Path(path)
+        if not path.exists():  # a name with a zero in it does not exist either
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+        if path.is_dir():
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+        # a pipe that nobody writes to would keep us waiting as it is opened
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise OSError(
+                    errno.EINVAL, "not a regular file; to read from a pipe, give - and pipe it in"
+                )
+            data = file.read(most + 1)
+    if len(data) > most and not cut:
+        raise OSError(errno.EFBIG, f"larger than {_size(most)}")
+    return data[:most]
+
+
+def _size(count: int) -> str:
+    return f"{count} bytes" if count % (1 << 20) else f"{count >> 20} MiB"
+
+
+def _standard_input(most: int) -> bytes:
+    """The beginning of standard input, as often as it is asked for."""
+    stream = sys.stdin
+    if stream is None:
+        raise OSError(errno.EBADF, "standard input is closed")
+    if not _held or _held[0][0] is not stream:
+        _held[:] = [(stream, bytearray())]
+    data = _held[0][1]
+    if len(data) < most:
+        data += stream.buffer.read(most - len(data))
+    return bytes(data[:most])
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
 from segre.errors import SpecError
+from segre.files import is_standard_input
 from segre.values import choice, optional, quote, read_file, read_inline, show, whole
 
 Score = Literal["lightning", "softmax"]
@@ -198,15 +199,20 @@ class Network:
         text = str(source)
         head = text.split("/", 1)[0]
         if isinstance(source, str) and head in get_args(Score):
-            return cls.from_mapping(read_inline(text, _KEYS[2:]), quoted=text)
+            return cls.from_inline(text)
         path = Path(text)
-        if path.suffix in {".toml", ".json"}:
+        if path.suffix in {".toml", ".json"} or is_standard_input(text):
             return cls.from_mapping(read_file(path), quoted=text)
         raise SpecError(
             f"spec {quote(text)}: neither an inline spec nor a .toml or .json file; "
             f"inline specs begin with {' or '.join(get_args(Score))}, "
             "for example lightning/d=4,4,4/a=2,2/t=3"
         )
+
+    @classmethod
+    def from_inline(cls, text: str) -> Network:
+        """Read a network from an inline string, which names no file."""
+        return cls.from_mapping(read_inline(text, _KEYS[2:]), quoted=text)
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any], quoted: str | None = None) -> Network:

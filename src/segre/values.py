@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from segre.errors import SpecError
+from segre.files import is_standard_input, read_given
 
 LARGEST = 10**9
 LONGEST_FILE = 1 << 20
+LONGEST_NUMBER = 300  # digits; more are no size of anything, and no float
 
 
 def whole(key: str, value: Any, largest: int = LARGEST, smallest: int = 1) -> int:
@@ -71,27 +74,51 @@ def literal(text: str) -> Any:
 
 
 def read_file(path: Path, what: str = "spec") -> dict[str, Any]:
-    """The keys and values of a .toml or .json file; `what` it is, for errors."""
+    """The keys and values of a .toml or .json file, or of `-`; `what` it is, for errors."""
+    name = f"{what} {quote(str(path))}"
     try:
-        with path.open("rb") as file:
-            data = file.read(LONGEST_FILE + 1)
+        data = read_given(path, LONGEST_FILE)
     except OSError as error:
-        raise SpecError(f"{what} {quote(str(path))}: {error.strerror or error}") from None
-    if len(data) > LONGEST_FILE:
-        raise SpecError(
-            f"{what} {quote(str(path))}: larger than {LONGEST_FILE} bytes; not a {what}"
-        )
+        raise SpecError(f"{name}: {error.strerror or error}") from None
+    ending = path.suffix
+    if is_standard_input(path):
+        ending = ".json" if data.lstrip()[:1] == b"{" else ".toml"
     try:
         text = data.decode()
-        given = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        given = tomllib.loads(text) if ending == ".toml" else json.loads(text)
+        long = longest_number(given)
     except (ValueError, RecursionError) as error:
-        reason = str(error).splitlines()[0] if str(error) else "nested too deeply"
         raise SpecError(
-            f"{what} {quote(str(path))}: not a {path.suffix[1:].upper()} document ({reason})"
+            f"{name}: not a {ending[1:].upper()} document ({parse_failure(error)})"
         ) from None
     if not isinstance(given, dict):
-        raise SpecError(f"{what} {quote(str(path))}: not a table of keys and values")
+        raise SpecError(f"{name}: not a table of keys and values")
+    if long > LONGEST_NUMBER:
+        raise SpecError(f"{name}: a number has more than {LONGEST_NUMBER} digits")
     return given
+
+
+def parse_failure(error: Exception) -> str:
+    """Why a document cannot be read, in the words of its parser or in better ones."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if "set_int_max_str_digits" in str(error):
+        return f"a number has more than {sys.get_int_max_str_digits()} digits"
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def longest_number(document: Any) -> int:
+    """About how many digits the longest whole number of a document has."""
+    longest, level = 0, [document]
+    while level:
+        value = level.pop()
+        if isinstance(value, dict):
+            level += value.values()
+        elif isinstance(value, list):
+            level += value
+        elif isinstance(value, int):
+            longest = max(longest, value.bit_length() * 3 // 10)
+    return longest
 
 
 def show(value: Any) -> str:

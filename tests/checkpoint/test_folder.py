@@ -145,8 +145,9 @@ def test_everything_but_weights_is_carried_along(tmp_path: Path) -> None:
     for name in (*kept, *left):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_text(name)
-    (source / "linked.json").rename(tmp_path / "blob")
-    (source / "linked.json").symlink_to(tmp_path / "blob")
+    (source / "linked.json").unlink()
+    (source / ".cache" / "blob").write_text("linked.json")
+    (source / "linked.json").symlink_to(Path(".cache", "blob"))
     (source / "dangling.json").symlink_to(tmp_path / "none")
     (source / "round").symlink_to(source)
     os.mkfifo(source / "pipe")
@@ -158,6 +159,82 @@ def test_everything_but_weights_is_carried_along(tmp_path: Path) -> None:
         assert not (folder / name).is_symlink()
         assert (folder / name).read_text() == name
         assert (folder / name).stat().st_mode & 0o200
+
+
+def _file(source: Path, secret: Path) -> None:
+    (source / "tokenizer.json").symlink_to(secret)
+
+
+def _relative(source: Path, secret: Path) -> None:
+    (source / "tokenizer.json").symlink_to(Path("..", "elsewhere", secret.name))
+
+
+def _chain(source: Path, secret: Path) -> None:
+    (source / "a.json").symlink_to(secret)
+    (source / "tokenizer.json").symlink_to("a.json")
+
+
+def _folder(source: Path, secret: Path) -> None:
+    (source / "more").symlink_to(secret.parent)
+
+
+def _through_folder(source: Path, secret: Path) -> None:
+    (source / "more").mkdir()
+    (source / "more" / "tokenizer.json").symlink_to(Path("..", "..", "elsewhere", secret.name))
+
+
+def _beside(source: Path, secret: Path) -> None:
+    """A directory whose name begins like ours is another one."""
+    (source.parent / "source-more").mkdir()
+    (source.parent / "source-more" / "x").write_text("secret")
+    (source / "tokenizer.json").symlink_to(source.parent / "source-more" / "x")
+
+
+def _not_a_cache(source: Path, secret: Path) -> None:
+    (source.parent / "blobs").mkdir()
+    (source.parent / "blobs" / "x").write_text("secret")
+    (source / "tokenizer.json").symlink_to(Path("..", "blobs", "x"))
+
+
+@pytest.mark.parametrize(
+    "link", [_file, _relative, _chain, _folder, _through_folder, _beside, _not_a_cache]
+)
+def test_links_that_lead_away_are_refused(link: Any, tmp_path: Path) -> None:
+    source, secret = tmp_path / "source", tmp_path / "elsewhere" / "secret.json"
+    for path in (source / "config.json", secret):
+        path.parent.mkdir()
+        path.write_text("secret" if path == secret else "{}")
+    link(source, secret)
+    target = tmp_path / "target"
+    with (
+        pytest.raises(CheckpointError, match="outside of the directory") as error,
+        new_directory(target, [source]) as folder,
+    ):
+        carry_along(source, folder)
+    assert "\n" not in str(error.value)
+    assert not target.exists()
+    assert not list(tmp_path.glob(".*")), "nothing is left"
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_the_cache_of_the_hub_is_made_of_links(own: bool, tmp_path: Path) -> None:
+    """To blobs of the same repository; those of another one are not for this model to show."""
+    repository = tmp_path / "models--us--tiny"
+    snapshot = repository / "snapshots" / "0123abcd"
+    blobs = (repository if own else tmp_path / "models--them--private") / "blobs"
+    for folder in (snapshot / "1_Pooling", blobs, tmp_path / "out"):
+        folder.mkdir(parents=True)
+    (blobs / "aa").write_text("{}")
+    place = os.path.relpath(blobs, snapshot)
+    (snapshot / "config.json").symlink_to(Path(place, "aa"))
+    (snapshot / "1_Pooling" / "config.json").symlink_to(Path("..", place, "aa"))
+    (snapshot / "model.safetensors").symlink_to(Path(place, "weights"))
+    if not own:
+        with pytest.raises(CheckpointError, match="outside of the directory"):
+            carry_along(snapshot, tmp_path / "out")
+        return
+    assert carry_along(snapshot, tmp_path / "out") == ["config.json", "1_Pooling/config.json"]
+    assert not (tmp_path / "out" / "config.json").is_symlink()
 
 
 def test_a_file_that_cannot_be_copied_is_named(tmp_path: Path) -> None:

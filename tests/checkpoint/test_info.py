@@ -16,11 +16,12 @@ import transformers
 
 from checkpoint.zoo import NAMES, SIZES, TWO, randomised, save_tiny, tiny
 from segre.checkpoint.canonical import canonical_parts
+from segre.checkpoint.commands import info
 from segre.checkpoint.info import Info, Product, describe
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, saving
 from segre.checkpoint.move import moved_parts
-from segre.errors import SegreError
+from segre.errors import CheckpointError, SegreError
 from segre.geometry.dimension import dimension
 from segre.report.checkpoint_plots import plot_info
 from segre.report.checkpoints import print_info
@@ -466,3 +467,17 @@ def test_minilm() -> None:
         assert all(1 < head.stable_rank < 32 for head in (*layer.ov, *layer.qk))
         assert layer.special == ()
         assert 1 < layer.gauge.vo < 10
+
+
+@pytest.mark.parametrize("size", [3.4e38, -3.4e38])
+def test_weights_that_are_finite_but_too_large_are_one_line(size: float, tmp_path: Path) -> None:
+    """Products of them leave the range of float64, and nothing measured would mean anything."""
+    from safetensors.numpy import load_file, save_file
+
+    model = save_tiny("llama", tmp_path / "model")
+    file = model / "model.safetensors"
+    tensors = {name: np.full_like(x, size) for name, x in load_file(file).items()}
+    save_file(tensors, file, metadata={"format": "pt"})
+    with pytest.raises(CheckpointError, match="leave the range of float64") as error:
+        info(model)
+    assert "\n" not in str(error.value)

@@ -219,12 +219,52 @@ def test_no_command_is_left_out() -> None:
     assert {" ".join(words) for words in COMMANDS} == set(CASES)
 
 
+def with_whole_paths(line: str, folder: Path) -> list[str]:
+    """The words of a command, every file in it by its absolute path."""
+    words = shlex.split(line)
+    start = 1 if words[0] in CASES else 2  # the name of the command
+    found = words[:start]
+    for before, word in zip(words[start - 1 :], words[start:], strict=False):
+        named = before in {"-o", "--witness"} or (folder / word).exists()
+        found.append(str(folder / word) if named else word)
+    return found
+
+
 @pytest.mark.parametrize("line", CASES.values(), ids=CASES)
 def test_json_is_one_object_and_nothing_else(line: str, desk: Path) -> None:
-    done = run(*shlex.split(line), "--json", cwd=desk)
+    """Nor does it tell where on this machine anything is, unless that is what was asked."""
+    done = run(*with_whole_paths(line, desk), "--json", cwd=desk)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert isinstance(json.loads(done.stdout), dict)
+    if line != "doctor":
+        assert str(desk) not in done.stdout
+        assert str(desk.parent) not in done.stdout
+
+
+def test_written_files_do_not_tell_where_they_are_from(desk: Path) -> None:
+    written = desk / "written"
+    written.mkdir()
+    for line in (
+        "analyze model -o written/report.html --only what,redundancy,weights,heads",
+        "weights canonical model -o written/canonical",
+        "weights same model other --witness written/turn.safetensors",
+        "weights shrink model -o written/small",
+        "sweep export sweep.db -o written/table.csv",
+        "sweep plot sweep.db -o written/sweep.html",
+        "plot slice fiber -o written/fiber.svg",
+    ):
+        done = run(*with_whole_paths(line, desk), cwd=desk)
+        assert done.returncode == 0, done.stderr
+    for file in (*written.rglob("*"), desk / "cert.json", desk / "sweep.db"):
+        if file.is_file():
+            assert os.fsencode(desk) not in file.read_bytes(), file
+
+
+def test_paths_are_shown_to_who_asks(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEGRE_PATHS", "1")
+    shown = json.loads(run("verify", desk / "cert.json", "--json").stdout)
+    assert shown["file"] == str(desk / "cert.json")
 
 
 def on_a_terminal(line: str, cwd: Path) -> bytes:

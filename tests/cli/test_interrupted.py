@@ -19,7 +19,7 @@ DEEP = "softmax/d=" + ",".join(["24"] * 40) + "/a=8/heads=2/t=8"
 STUDY = f"collapse {DEEP} --certify --inputs 50 --plot plot.png"
 FIGURE = "reproduce normalized-dimension --widest 40 -o figure.png"
 FORWARD = "collapse bert-base-uncased --inputs 400 --plot plot.png"
-_PATIENCE = 120.0
+_PATIENCE = 600.0
 
 
 def interrupted(

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segre.errors import SegreError
+from segre.errors import SegreError, WeightsError
 from segre.fields.rational import Rational
 from segre.geometry.recover import Samples, normalise_scale, recover
-from segre.weights import WeightsError
 
 
 def test_json_with_fractions_is_exact(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def opened(
         page.on("requestfailed", lambda request: seen.failed.append(request.url[:200]))
         page.goto(path.as_uri() + anchor)
         if options.get("java_script_enabled", True):
-            page.wait_for_selector("html[data-drawn]", state="attached", timeout=60_000)
+            page.wait_for_selector("html[data-drawn]", state="attached", timeout=600_000)
         yield seen
     finally:
         context.close()

@@ -21,6 +21,7 @@ from segre.analysis.target import Target
 from segre.analysis.weights import what_weights_are_like
 from segre.analysis.workbench import Workbench
 from segre.errors import CheckpointError, SegreError, SpecError, is_due_to
+from segre.files import is_standard_input
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.plain import plain
@@ -65,7 +66,7 @@ class Analysis:
             "format": "segre-analysis",
             "version": 1,
             "segre": __version__,
-            "target": self.target.text,
+            "target": self.target.shown,
             "name": self.target.name,
             "spec": str(self.target.spec),
             "digest": self.target.spec.digest,
@@ -136,7 +137,7 @@ def _readable(text: Path, target: Target) -> Path:
             f"text {quote(str(text))}: needs a model directory with a tokenizer, and "
             f"{quote(target.text)} is none"
         )
-    if not text.is_file():
+    if not is_standard_input(text) and not text.is_file():
         raise SpecError(f"text {quote(str(text))}: not a file; give a text file")
     return text
 

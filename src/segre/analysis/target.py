@@ -16,6 +16,7 @@ from segre.checkpoint.store import CONFIG
 from segre.collapse.sources import has_weights
 from segre.errors import SpecError, UnsupportedError
 from segre.families import PRESETS, architecture
+from segre.files import shown
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.values import quote
@@ -63,4 +64,9 @@ class Target:
     @property
     def argument(self) -> str:
         """As an argument of a command."""
-        return shlex.quote(self.text)
+        return shlex.quote(self.shown)
+
+    @property
+    def shown(self) -> str:
+        """As reports name it: the text that was given, without where that is on this machine."""
+        return shown(self.text)

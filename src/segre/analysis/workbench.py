@@ -18,6 +18,7 @@ from segre.collapse.recorder import record
 from segre.collapse.stack import Pass
 from segre.collapse.surgery import FULL
 from segre.errors import UnsupportedError
+from segre.files import shown
 from segre.geometry.dimension import Proof, prove
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
@@ -75,7 +76,7 @@ class Workbench:
         """The text as an argument of a command; models that are not in a directory read none."""
         if self.text is None or self.target.weights is None:
             return None
-        return shlex.quote(str(self.text))
+        return shlex.quote(shown(self.text))
 
     def require_weights(self) -> Path:
         """The model directory; without one there is nothing to measure."""

@@ -16,6 +16,7 @@ from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress, saving
 from segre.checkpoint.move import moved_parts
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
+from segre.checkpoint.overflow import within_float64
 from segre.checkpoint.same import (
     Comparison,
     compared_blocks,
@@ -26,6 +27,7 @@ from segre.checkpoint.shrunk import expand, shrink
 from segre.checkpoint.sizes import apart, inner
 from segre.checkpoint.witness import Witness
 from segre.fields.interface import Array
+from segre.files import shown
 
 __all__ = ["align", "canonical", "check", "convert", "expand", "info", "move", "same", "shrink"]
 
@@ -71,7 +73,7 @@ class Written:
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
         return {
-            "directory": str(self.directory),
+            "directory": shown(self.directory),
             "roundoff": self.roundoff,
             "outputs": {"difference": self.difference, "tolerance": self.tolerance},
             "changes": [change.document() for change in self.changes],
@@ -80,12 +82,14 @@ class Written:
         }
 
 
+@within_float64(1)
 def info(directory: Where, progress: Progress = no_progress) -> Info:
     """A checkpoint's pieces, its redundant parameters, and what is measured of its weights."""
     with Model.open(directory) as model:
         return describe(model, progress)
 
 
+@within_float64(1)
 def canonical(
     directory: Where,
     target: Where,
@@ -100,6 +104,7 @@ def canonical(
         return _write(model, parts, target, report=report, seed=seed, progress=progress)
 
 
+@within_float64(1)
 def move(
     directory: Where,
     target: Where,
@@ -114,12 +119,14 @@ def move(
         return _write(model, parts, target, report=report, seed=seed, progress=progress)
 
 
+@within_float64(2)
 def same(one: Where, two: Where, *, seed: int = 0, progress: Progress = no_progress) -> Comparison:
     """Whether two checkpoints are the same function."""
     with Model.open(one) as a, Model.open(two) as b:
         return same_checkpoint(a, b, seed=seed, progress=progress)
 
 
+@within_float64(2)
 def check(
     one: Where, two: Where, witness: Where, *, progress: Progress = no_progress
 ) -> tuple[Block, ...]:
@@ -128,6 +135,7 @@ def check(
         return tuple(compared_blocks(a, b, Witness.read(witness, a.spec), progress))
 
 
+@within_float64(2)
 def align(
     one: Where,
     two: Where,

@@ -62,23 +62,51 @@ def new_directory(target: str | Path, inputs: Iterable[Path] = ()) -> Iterator[P
 def carry_along(source: Path, folder: Path) -> list[str]:
     """Copy what a model has besides weights: config, tokenizer and so on; gives their names.
 
-    Links to files are followed, since caches of downloads are made of them.
+    A model from elsewhere may hold a link to any file of this machine, whose content would go
+    wherever the copy goes. So links are followed within the directory, and, in the cache of the
+    Hugging Face hub, which is made of links, to the blobs of the same repository. Any other is
+    refused, before anything is copied.
     """
-    copied = []
+    files = list(_besides_weights(source))
+    for name in files:
+        try:
+            (folder / name.parent).mkdir(parents=True, exist_ok=True)
+            shutil.copyfile((source / name).resolve(), folder / name, follow_symlinks=False)
+        except OSError as error:
+            path = source / name
+            raise refusal(path, f"cannot be copied: {error.strerror or error}") from None
+    return list(map(str, files))
+
+
+def _besides_weights(source: Path) -> Iterator[Path]:
+    """The names of files to copy; a link that leads away is refused."""
+    home = source.resolve()
+    allowed = [home, *_blobs(home)]
     for place, folders, files in os.walk(source):
         folders[:] = sorted(set(folders) - OTHER_FOLDERS)
-        for file in sorted(files):
+        for file in (*folders, *sorted(files)):
             path = Path(place, file)
-            name = path.relative_to(source)
-            if file.lower().endswith(WEIGHT_FILES) or not path.is_file():
+            if file.lower().endswith(WEIGHT_FILES) or not (path.is_file() or path.is_dir()):
                 continue
-            try:
-                (folder / name.parent).mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, folder / name)
-            except OSError as error:
-                raise refusal(path, f"cannot be copied: {error.strerror or error}") from None
-            copied.append(str(name))
-    return copied
+            target = path.resolve()
+            if path.is_symlink() and not any(place in target.parents for place in allowed):
+                if target == home:
+                    continue
+                raise refusal(
+                    path,
+                    "a link to something outside of the directory, which is not copied; put the "
+                    "file itself there, or remove the link",
+                )
+            if path.is_file():
+                yield path.relative_to(source)
+
+
+def _blobs(home: Path) -> list[Path]:
+    """Where files really are, if this is a snapshot in the cache of the Hugging Face hub."""
+    repository = home.parent.parent
+    if home.parent.name == "snapshots" and re.match("(models|datasets|spaces)--", repository.name):
+        return [repository / "blobs"]
+    return []
 
 
 def _require_new(given: Path, inputs: Iterable[Path]) -> Path:

@@ -19,6 +19,7 @@ from segre.checkpoint.dtypes import DTYPES, dtype_name, is_float
 from segre.checkpoint.folder import carry_along, new_directory
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, Saving, described, no_progress
+from segre.checkpoint.overflow import within_float64
 from segre.checkpoint.shrink import Constants, Expander, Shrinker
 from segre.checkpoint.store import CONFIG, INDEX, Entry, Store
 from segre.checkpoint.writer import TensorWriter
@@ -47,6 +48,7 @@ class Shrinking:
         return {**vars(self), "kept": list(self.kept)}
 
 
+@within_float64(1)
 def shrink(
     directory: str | Path, target: str | Path, progress: Progress = no_progress
 ) -> Shrinking:
@@ -139,6 +141,7 @@ class Expanded(Model):
         return {n: x for n, x in found.items() if wanted is None or n in wanted}
 
 
+@within_float64(1)
 def expand(path: str | Path, target: str | Path, progress: Progress = no_progress) -> None:
     """Rebuild the normal form that was shrunk, to within rounding."""
     with Store.open(path) as store:

@@ -9,6 +9,7 @@ import typer
 
 from segre.cli import completion
 from segre.cli.options import AsJson, Memory, Quiet, Seed, memory_bytes, print_json
+from segre.files import shown
 
 REPORT = Path("report.html")
 
@@ -76,7 +77,7 @@ def analyze(
     if file is not None:
         write_report(found, file, made=f"{date.today():%Y-%m-%d}")
     if as_json:
-        print_json({**found.document(), "report": None if file is None else str(file)})
+        print_json({**found.document(), "report": None if file is None else shown(file)})
     else:
         print_analysis(found, file)
     if found.failed:

@@ -34,7 +34,7 @@ Does depth collapse?            segre collapse bert-base-uncased --plot bert.png
 Does it hold for thousands?     segre sweep run deep-softmax -o softmax.db
 Is everything installed?        segre doctor"""),
     epilog=verbatim("""Every command has --help with examples, --json and --quiet.
-Exit codes: 0 answered, 1 no or invalid, 2 bad input, 3 inconclusive, 130 interrupted.
+Exit codes: 0 answered, 1 no or invalid, 2 bad input, 3 inconclusive, 70 failed, 130 interrupted.
 Documentation: docs/ in the repository, beginning with docs/command-line.md."""),
     no_args_is_help=True,
     pretty_exceptions_enable=False,

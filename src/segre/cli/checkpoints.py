@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from segre.cli.options import AsJson, Quiet, Seed, print_json
+from segre.files import shown
 
 _HELP = "A model directory: config.json and safetensors (gpt2, bert, llama, mistral, qwen2, qwen3)."
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help=_HELP)]
@@ -126,8 +127,8 @@ def same(
             if not all(block.agrees for block in verify(one, two, witness, progress=progress)):
                 raise CheckpointError(f"witness {str(witness)!r} does not hold when read again")
     if as_json:
-        document = found.document()
-        print_json({**document, "witness": str(witness) if written else None})
+        named = shown(witness) if written and witness is not None else None
+        print_json({**found.document(), "witness": named})
     else:
         print_sameness(found)
         if written:
@@ -194,7 +195,7 @@ def shrink(
     with progress_bar(quiet or as_json) as progress:
         done = write(directory, output, progress)
     if as_json:
-        print_json({"directory": str(output), **done.document()})
+        print_json({"directory": shown(output), **done.document()})
     else:
         print_shrinking(done, str(output))
 
@@ -212,7 +213,7 @@ def expand(
     with progress_bar(quiet or as_json) as progress:
         write(directory, output, progress)
     if as_json:
-        print_json({"directory": str(output)})
+        print_json({"directory": shown(output)})
     else:
         typer.echo(f"{output}: the normal form, an ordinary model directory")
 
@@ -230,7 +231,7 @@ def convert(
     with waiting("converting", quiet or as_json):
         write(file, output)
     if as_json:
-        print_json({"directory": str(output)})
+        print_json({"directory": shown(output)})
     else:
         typer.echo(f"{output}: an ordinary model directory")
 

@@ -9,6 +9,7 @@ import typer
 
 from segre.cli import completion
 from segre.cli.options import AsJson, Memory, Quiet, Seed, memory_bytes, print_json
+from segre.files import shown
 
 Model = Annotated[
     str,
@@ -80,7 +81,7 @@ def collapse(
     if plot is not None:
         plot_curves(found, plot)
     if as_json:
-        print_json({**found.document(), "advice": said, "plot": plot and str(plot)})
+        print_json({**found.document(), "advice": said, "plot": plot and shown(plot)})
         return
     print_curves(found, said)
     if plot is not None:
@@ -123,7 +124,7 @@ def _study(
     if plot is not None:
         plot_study(found, plot)
     if as_json:
-        print_json({**found.document(), "advice": said, "plot": plot and str(plot)})
+        print_json({**found.document(), "advice": said, "plot": plot and shown(plot)})
         return
     print_study(found, said)
     if plot is not None:
@@ -193,7 +194,7 @@ def paths(
                 "through": heads.document(),
                 "identity": error,
                 "sampled": drawn,
-                "plot": plot and str(plot),
+                "plot": plot and shown(plot),
             }
         )
         return

@@ -10,6 +10,7 @@ import typer
 from segre.cli import completion
 from segre.cli.options import AsJson, Memory, Quiet, Seed, Spec, Specs, memory_bytes, print_json
 from segre.errors import SegreError
+from segre.files import shown
 
 if TYPE_CHECKING:
     from segre.geometry.dimension import Method
@@ -129,14 +130,19 @@ def certify(
     write_certificate(document, output)
     claim = document["claim"]
     if as_json:
-        print_json({"file": str(output), "digest": document["digest"], **claim})
+        print_json({"file": shown(output), "digest": document["digest"], **claim})
         return
     typer.echo(f"{output}: {_claim_in_words(claim)}")
     typer.echo(f"check it with: segre verify {output}")
 
 
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A certificate.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A certificate; - is standard input.")
+    ],
+    seconds: Annotated[
+        float, typer.Option(help="Give up after so long: inconclusive, exit code 3.", min=0)
+    ] = 3600,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -145,11 +151,11 @@ def verify(
     from segre.referee import verify as check
 
     with progress_bar(quiet or as_json) as progress:
-        verdict = check(file, progress=progress)
+        verdict = check(file, progress=progress, seconds=seconds)
     if as_json:
         print_json(
             {
-                "file": str(file),
+                "file": shown(file),
                 "valid": verdict.valid,
                 "reason": verdict.reason,
                 "checks": list(verdict.checks),
@@ -218,10 +224,11 @@ COMMANDS = (
     ),
     (
         verify,
-        """Example:
+        """Examples:
     segre verify cert.json
+    segre verify - --seconds 60 < cert.json
 
-Exit code 0: valid; 1: invalid, with the reason; 2: not a certificate.""",
+Exit code 0: valid; 1: invalid, with the reason; 2: not a certificate; 3: not checked in time.""",
     ),
     (
         symmetries,

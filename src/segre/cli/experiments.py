@@ -11,6 +11,7 @@ import typer
 from segre.cli import completion
 from segre.cli.options import AsJson, Quiet, Seed, print_json
 from segre.cli.resumable import resumable
+from segre.files import shown
 
 Output = Annotated[
     Path, typer.Option("--output", "-o", metavar="FILE", help="The plot: .png, .svg or .pdf.")
@@ -79,7 +80,7 @@ def _paths_of(name: str, what: str) -> Callable[..., None]:
             )
             plot_effectiveness(found, output)
         if as_json:
-            print_json({"plot": str(output), "run": str(run), **found.document()})
+            print_json({"plot": shown(output), "run": shown(run), **found.document()})
         else:
             print_effectiveness(found)
             typer.echo(f"run: {run}\nplot: {output}")
@@ -123,7 +124,7 @@ def circle(
         plot_walks(found, output)
     if as_json:
         walked = [walk.document() for walk in found]
-        print_json({"plot": str(output), "seed": seed, "walks": walked})
+        print_json({"plot": shown(output), "seed": seed, "walks": walked})
     else:
         print_walks(found)
         typer.echo(f"plot: {output}")
@@ -144,7 +145,7 @@ def path_lengths(
         found = rows()
         plot_path_lengths(found, output)
     if as_json:
-        print_json({"plot": str(output), "rows": [row.document() for row in found]})
+        print_json({"plot": shown(output), "rows": [row.document() for row in found]})
     else:
         print_path_lengths(found)
         typer.echo(f"plot: {output}")
@@ -198,7 +199,7 @@ def rank_collapse(
     plot_rank_collapse(found, output)
     if as_json:
         yes, no = verdict(found)
-        rest = {"plot": str(output), "reproduces": yes, "does_not_reproduce": no}
+        rest = {"plot": shown(output), "reproduces": yes, "does_not_reproduce": no}
         print_json({**rest, "models": [one.document() for one in found]})
     else:
         print_rank_collapse(found)

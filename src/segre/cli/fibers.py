@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from segre.cli.options import AsJson, Quiet, Seed, print_json
+from segre.files import shown
 
 WeightsFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="Weights: a .json or .npz file (docs/geometry.md).")
@@ -57,7 +58,7 @@ def move(
         weights = Weights.read(file)
         sample(weights, seed).write(output)
     if as_json:
-        print_json({"file": str(output), "spec": str(weights.spec), "seed": seed})
+        print_json({"file": shown(output), "spec": str(weights.spec), "seed": seed})
     else:
         typer.echo(f"{output}: other weights of {weights.spec}, the same function")
 

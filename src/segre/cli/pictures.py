@@ -10,6 +10,7 @@ import typer
 from segre.cli import completion
 from segre.cli.experiments import COMMANDS as EXPERIMENTS
 from segre.cli.options import AsJson, Quiet, Seed, print_json
+from segre.files import shown
 
 SLICES = ("cone", "discriminant", "fiber")
 
@@ -60,7 +61,7 @@ def plot_slice(
         else:
             draw(fiber_curve(Weights.random(Network.parse(spec), seed)), output)
     if as_json:
-        print_json({"plot": str(output), "slice": kind, "seed": seed})
+        print_json({"plot": shown(output), "slice": kind, "seed": seed})
     else:
         typer.echo(f"plot: {output}")
 
@@ -89,7 +90,7 @@ def normalized_dimension(
         rows = experiment(range(3, widest + 1), seed=seed, progress=progress)
     plot_normalized_dimension(rows, output)
     if as_json:
-        print_json({"plot": str(output), "rows": [row.document() for row in rows]})
+        print_json({"plot": shown(output), "rows": [row.document() for row in rows]})
     else:
         print_normalized_dimension(rows)
         typer.echo(f"plot: {output}")

@@ -22,7 +22,6 @@ def progress_bar(
     if quiet or not sys.stderr.isatty():
         yield lambda _stage, _done, _total: None
         return
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -32,6 +31,8 @@ def progress_bar(
         TimeRemainingColumn,
     )
 
+    from segre.report.console import progress_console
+
     pace = [TextColumn("{task.fields[rate]}"), TimeRemainingColumn()] if rate else []
     bar = Progress(
         TextColumn("{task.description}"),
@@ -39,7 +40,7 @@ def progress_bar(
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         *pace,
-        console=Console(stderr=True),
+        console=progress_console(),
         transient=True,
     )
     task = bar.add_task("", total=None, rate="")
@@ -67,9 +68,9 @@ def waiting(what: str, quiet: bool = False) -> Iterator[None]:
     if quiet or not sys.stderr.isatty():
         yield
         return
-    from rich.console import Console
+    from segre.report.console import progress_console
 
-    spinner = Console(stderr=True).status(what)
+    spinner = progress_console().status(what)
     start = threading.Timer(_MOMENT, spinner.start)
     start.daemon = True
     start.start()

@@ -9,6 +9,7 @@ import typer
 
 from segre.cli import completion
 from segre.cli.options import AsJson, Quiet, Seed, memory_bytes, print_json
+from segre.files import shown
 
 StoreFile = Annotated[Path, typer.Argument(metavar="STORE", help="What `segre sweep run` writes.")]
 
@@ -103,7 +104,7 @@ def export(
     with waiting("writing", quiet or as_json):
         rows = write(store, output)
     if as_json:
-        print_json({"file": str(output), "rows": rows})
+        print_json({"file": shown(output), "rows": rows})
     else:
         typer.echo(f"{output}: {rows} rows")
 
@@ -134,7 +135,7 @@ def plot(
         draw_sweep(drawn, output)
     if as_json:
         cells = [vars(cell) for cell in drawn.cells]
-        print_json({"plot": str(output), "x": drawn.x, "y": drawn.y, "cells": cells})
+        print_json({"plot": shown(output), "x": drawn.x, "y": drawn.y, "cells": cells})
     else:
         typer.echo(f"plot: {output}")
 

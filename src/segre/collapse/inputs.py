@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,6 +13,7 @@ from segre.checkpoint.reading import refusal
 from segre.collapse.library import libraries, quiet, reason
 from segre.collapse.models import Loaded
 from segre.errors import SegreError, SpecError, TooLargeError
+from segre.files import read_given, shown
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.values import quote
 
@@ -81,7 +83,7 @@ def read_text(
             Path(loaded.name),
             f"its tokenizer knows more than the {loaded.vocabulary} tokens of the model",
         )
-    return Inputs(tuple(_batches(loaded, rows)), str(file))
+    return Inputs(tuple(_batches(loaded, rows)), shown(file))
 
 
 def token_name(loaded: Loaded, inputs: Inputs, position: int) -> str | None:
@@ -112,11 +114,12 @@ def _require(key: str, value: int, smallest: int) -> None:
 
 
 def _read(file: Path, letters: int) -> str:
+    """The beginning of a text; letters have up to four bytes, and the last may be cut in two."""
     try:
-        if not file.is_file():
-            raise SpecError(f"text {quote(str(file))}: not a file; give a text file")
-        with file.open(encoding="utf-8") as stream:
-            return stream.read(letters)
+        data = read_given(file, 4 * letters, cut=True)
+        return codecs.getincrementaldecoder("utf-8")().decode(data, final=len(data) < 4 * letters)[
+            :letters
+        ]
     except (OSError, ValueError) as error:
         raise SpecError(f"text {quote(str(file))}: cannot be read ({reason(error)})") from None
 

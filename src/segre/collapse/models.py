@@ -11,6 +11,7 @@ from segre.checkpoint.reading import refusal
 from segre.collapse.library import libraries, quiet, reason
 from segre.collapse.sources import Source, source
 from segre.errors import SpecError, TooLargeError
+from segre.files import shown
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.spec import DEEPEST
 from segre.values import quote
@@ -95,7 +96,7 @@ class Loaded:
     def document(self) -> dict[str, Any]:
         """As plain data."""
         return {
-            "model": self.name,
+            "model": shown(self.name),
             "family": self.family,
             "weights": "trained" if self.seed is None else "random",
             "seed": self.seed,

@@ -18,6 +18,7 @@ from segre.checkpoint.store import CONFIG, LONGEST_CONFIG, PICKLES, Store
 from segre.errors import SpecError, UnsupportedError
 from segre.families import KINDS, PRESETS, architecture, from_config
 from segre.families.library import GATES, UNITS
+from segre.files import is_standard_input
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.values import quote, read_file, show
@@ -82,7 +83,7 @@ def source(given: str | Path | Mapping[str, Any]) -> Source:
     path = Path(given)
     if _is_directory(path):
         return _directory(path)
-    if path.suffix in {".json", ".toml"}:
+    if path.suffix in {".json", ".toml"} or is_standard_input(path):
         return replace(_described(read_file(path), name), folder=path.parent)
     architecture(given)  # says what is wrong with names that are not known
     raise _no_model(name, "this")

@@ -19,6 +19,7 @@ from segre.errors import SpecError
 from segre.families.configs import from_config
 from segre.families.defaults import FAMILIES, family_defaults
 from segre.families.presets import PRESETS
+from segre.files import is_standard_input
 from segre.spec import Network, Score
 from segre.transformer.spec import KEYS, Transformer
 from segre.values import quote, read_file, read_inline
@@ -36,9 +37,9 @@ def architecture(
     """The architecture that is meant.
 
     An inline spec (a kind or family, then key=value), the name of a preset, a .toml or .json
-    file, a directory with config.json, or a mapping. Files and mappings have `kind`, or are
-    configs of the transformers library, with `model_type`. Names of presets go before those of
-    directories: write ./gpt2 for a directory gpt2.
+    file (`-` is standard input), a directory with config.json, or a mapping. Files and mappings
+    have `kind`, or are configs of the transformers library, with `model_type`. Names of presets
+    go before those of directories: write ./gpt2 for a directory gpt2.
     """
     if isinstance(source, Network | Transformer):
         return source
@@ -92,6 +93,8 @@ def _meant(given: Mapping[str, Any], quoted: str) -> Network | Transformer:
 def _file(name: str | Path) -> Path | None:
     """The file to read, if this is the name of one or of a directory."""
     path = Path(name)
+    if is_standard_input(path):
+        return path
     if not str(path).isprintable():
         return None
     try:

@@ -7,14 +7,10 @@ from __future__ import annotations
 
 from segre.errors import TooLargeError
 from segre.referee.document import Certificate
+from segre.referee.meter import RESIDUES, meter
 
 MOST_BYTES = 2 << 30
-MOST_SECONDS = 3600
 
-# Seconds on one core of an ordinary machine of 2024.
-_STEP = 2e-6  # one recorded operation, whatever its size
-_ENTRY = 0.5e-6  # one entry handled by Python
-_PRODUCT = 0.5e-9  # one multiplication inside flint
 _PYTHON_BYTES = 100  # one entry handled by Python, with its temporaries
 
 
@@ -26,12 +22,7 @@ def check_size(certificate: Certificate) -> None:
             f"checking the certificate needs a table of {size / 2**30:.1f} GiB; "
             f"the limit is {MOST_BYTES >> 30} GiB"
         )
-    seconds = _seconds(certificate)
-    if seconds > MOST_SECONDS:
-        raise TooLargeError(
-            f"checking the certificate would take about {seconds / 3600:.0f} hours; "
-            f"the limit is {MOST_SECONDS // 3600}"
-        )
+    meter().require(work(certificate))
 
 
 def _bytes(certificate: Certificate) -> int:
@@ -56,34 +47,49 @@ def _bytes(certificate: Certificate) -> int:
     )
 
 
-def _seconds(certificate: Certificate) -> float:
+def work(certificate: Certificate) -> float:
+    """What checking it will be charged, at most and about, in seconds."""
     net, size, lower = certificate.net, certificate.claim.parameters, certificate.claim.lower
-    t = net.t
-    forward = 0.0
+    t, rates = net.t, RESIDUES
+    steps = entries = spans = 0.0
+    there = back = size * rates.copy
     for layer in net.layers:
         head = layer.attention
-        inner = layer.width_out if head.dv is None else head.dv
-        products = 2 * head.a * layer.width_in * t + head.a * t * t
-        products += inner * layer.width_in * t + inner * t * t + layer.width_out * inner * t
-        forward += head.heads * (10 * _STEP + products * _PRODUCT)
+        before, after, a = layer.width_in, layer.width_out, head.a
+        inner = after if head.dv is None else head.dv
+        products = [(a, before, t), (a, before, t), (t, a, t), (inner, before, t), (inner, t, t)]
+        products += [] if head.dv is None else [(after, inner, t)]
+        own = sum(rates.matmul(*shape) for shape in products)
+        there += head.heads * own
+        # Backwards, every product is two.
+        back += head.heads * 2 * own
         if net.score == "softmax":
-            forward += head.heads * t * t * 4 * _ENTRY
+            there += head.heads * (t * t * (4 * rates.entry + rates.function) + 2 * rates.step)
+            back += head.heads * (t * t * 6 * rates.entry + 2 * rates.step)
+        steps += 12 * head.heads
+        entries += head.heads * t * t
+        both = before + after + head.heads * (2 * a + max(before, after))
+        spans += head.heads * rates.matmul(after, inner, before)
+        spans += 8 * both * max(before, after) * (rates.entry + max(before, after) * rates.product)
+    back += steps * rates.step
+    drawn = t * net.widths[0] * rates.function
     inputs = len({n for n, _ in certificate.minor.rows})
-    seconds = inputs * (forward + t * net.widths[0] * 3 * _ENTRY)
-    seconds += lower * (2 * forward + size * _ENTRY) + lower * lower * _ENTRY
-    seconds += lower**3 * _PRODUCT
+    total = size * rates.function + spans
+    total += inputs * (there + drawn) + lower * (back + size * rates.entry)
+    total += lower * lower * rates.entry + rates.matmul(lower, lower, lower)
     if certificate.independence is not None:
         witness = len(certificate.independence.points)
-        seconds += witness * (2 * forward + size * 3 * _ENTRY + witness * _ENTRY)
-        seconds += witness**3 * _PRODUCT
+        each = 2 * (there + drawn) + size * rates.function + 4 * (entries + witness) * rates.entry
+        total += witness * each + rates.matmul(witness, witness, witness)
     if certificate.upper.kind == "symmetries":
         rank, vectors = certificate.upper.rank, _vectors(certificate)
-        seconds += vectors * size * (lower + rank) * _PRODUCT
-        seconds += vectors * (rank + size // net.depth) * _ENTRY
+        total += vectors * (size * (lower + 2 * rank + 2) * rates.product + 4 * rates.step)
+        total += vectors * (rank + 4 * size // net.depth) * rates.entry
+        total += (vectors * 3 + rank + lower) * size * rates.copy + rank * size * rates.entry
         # Every piece is reduced by every piece before it.
         pieces = sum(4 + 4 * layer.attention.heads for layer in net.layers)
-        seconds += pieces * pieces * _STEP
-    return seconds
+        total += pieces * pieces * rates.step
+    return total
 
 
 def _vectors(certificate: Certificate) -> int:

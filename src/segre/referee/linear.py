@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from flint import nmod_mat
 
+from segre.referee.meter import RESIDUES, charge
 from segre.referee.rejection import RejectionError
 
 
@@ -24,9 +25,10 @@ def integers(matrix: nmod_mat) -> list[list[int]]:
 
 def above(matrices: Sequence[nmod_mat]) -> nmod_mat:
     """Matrices of equal width (at least one), one above the other."""
-    entries = [entry for matrix in matrices for entry in matrix.entries()]
     first = matrices[0]
     rows = sum(matrix.nrows() for matrix in matrices)
+    charge(rows * first.ncols() * RESIDUES.entry)
+    entries = [entry for matrix in matrices for entry in matrix.entries()]
     return nmod_mat(rows, first.ncols(), entries, first.modulus())
 
 
@@ -50,6 +52,7 @@ def top(matrix: nmod_mat, rows: int) -> nmod_mat:
 
 def select(matrix: nmod_mat, rows: Sequence[int], columns: Sequence[int]) -> nmod_mat:
     """The submatrix of these rows and columns, in this order."""
+    charge(len(rows) * len(columns) * RESIDUES.entry)
     result = nmod_mat(len(rows), len(columns), matrix.modulus())
     for i, row in enumerate(rows):
         for j, column in enumerate(columns):
@@ -59,7 +62,7 @@ def select(matrix: nmod_mat, rows: Sequence[int], columns: Sequence[int]) -> nmo
 
 def row_basis(matrix: nmod_mat, dimension: int, what: str) -> nmod_mat:
     """A basis of the row space, which must have this dimension."""
-    reduced, rank = matrix.rref()
+    reduced, rank = echelon_form(matrix)
     if rank != dimension:
         raise RejectionError(
             f"{what} has dimension {rank} at this point, not the generic {dimension}"
@@ -69,11 +72,30 @@ def row_basis(matrix: nmod_mat, dimension: int, what: str) -> nmod_mat:
 
 def annihilator(matrix: nmod_mat, what: str) -> list[list[int]]:
     """A basis of the vectors orthogonal to all rows of a matrix, which must have full rank."""
+    charge(_elimination(matrix.nrows(), matrix.ncols()))
+    charge(matrix.ncols() ** 2 * RESIDUES.entry)
     basis, nullity = matrix.nullspace()
     rank = matrix.ncols() - nullity
     if rank != min(matrix.nrows(), matrix.ncols()):
         raise RejectionError(f"{what} has rank {rank} at this point, which is not full")
     return integers(basis.transpose())[:nullity]
+
+
+def echelon_form(matrix: nmod_mat) -> tuple[nmod_mat, int]:
+    """The reduced echelon form, and the rank."""
+    charge(_elimination(matrix.nrows(), matrix.ncols()))
+    reduced, rank = matrix.rref()
+    return reduced, int(rank)
+
+
+def determinant(matrix: nmod_mat) -> int:
+    """The determinant, 0..p-1."""
+    charge(_elimination(matrix.nrows(), matrix.ncols()))
+    return int(matrix.det())
+
+
+def _elimination(rows: int, columns: int) -> float:
+    return RESIDUES.matmul(rows, min(rows, columns), columns)
 
 
 class Echelon:
@@ -92,8 +114,9 @@ class Echelon:
         for pivots, block in self._blocks:
             shares = select(rows, everything, pivots)
             if shares:
+                charge(RESIDUES.matmul(rows.nrows(), len(pivots), rows.ncols()))
                 rows = rows - shares * block
-        reduced, rank = rows.rref()
+        reduced, rank = echelon_form(rows)
         if rank:
             self._blocks.append((_pivots(reduced, rank), top(reduced, rank)))
         return rank
@@ -115,6 +138,7 @@ def dense(
     """Sparse vectors, lists of (index, value) without repeated index, as rows of a matrix."""
     result = nmod_mat(rows, columns, prime)
     for i, vector in enumerate(vectors):
+        charge(RESIDUES.step)
         for j, value in vector:
             result[i, j] = value
     return result

@@ -12,6 +12,7 @@ from functools import reduce
 
 from flint import nmod_mat
 
+from segre.referee.meter import RESIDUES, charge
 from segre.referee.residues import (
     INPUTS,
     WEIGHTS,
@@ -154,6 +155,7 @@ def jacobian(
         tokens = draw.matrix(INPUTS, n, net.layers[0].width_in, net.t)
         recording = record(point, tokens, exp)
         for i in members:
+            charge(net.parameters * RESIDUES.entry)
             gradient = recording.gradient(*divmod(rows[i][1], net.t))
             for slot, bar in zip(point.slots, gradient, strict=True):
                 if bar is not None:
@@ -171,6 +173,7 @@ def score_differences(net: Network, draw: Draw, number: int, reached: Sequence[i
     width = net.layers[0].width_in
     X, Y = (draw.matrix(WITNESS_INPUTS, 2 * number + b, width, net.t) for b in (0, 1))
     here, there = (record(point, tokens, exp).scores for tokens in (X, Y))
+    charge(2 * net.t * net.t * len(here) * RESIDUES.entry)
     differences = iter([S - T for S, T in zip(here, there, strict=True)])
     row: list[int] = []
     for rho, layer in zip(reached, net.layers, strict=False):

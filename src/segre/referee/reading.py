@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from segre.errors import CertificateError
+from segre.files import read_given
 from segre.referee.rejection import RejectionError
 from segre.referee.shapes import quote
 
@@ -49,13 +50,10 @@ def read(source: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any], Reject
 
 def _bytes(source: str | Path, name: str) -> bytes:
     try:
-        with Path(source).open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
+        data = read_given(source, LARGEST_FILE)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise CertificateError(f"{name}: cannot be read ({reason or error})") from None
-    if len(data) > LARGEST_FILE:
-        raise CertificateError(f"{name}: larger than {LARGEST_FILE >> 20} MiB")
     # Python objects are far larger than their text, so values are counted before any is made.
     if sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
         raise CertificateError(f"{name}: more than {MOST_VALUES} values")

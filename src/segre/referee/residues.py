@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from flint import nmod_mat
 
+from segre.referee.meter import RESIDUES, charge
+
 WORD = 1 << 64
 _MASK = WORD - 1
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -50,6 +52,7 @@ class Draw:
 
     def residues(self, stream: int, first: int, count: int) -> list[int]:
         """Elements first, ..., first + count - 1 of a stream, mod p."""
+        charge(count * RESIDUES.function)
         u = Stream.of(self.seed, stream)
         return [u(i) % self.prime for i in range(first, first + count)]
 

@@ -14,6 +14,7 @@ from flint import nmod_mat
 from segre.referee.dimensions import Dimensions
 from segre.referee.document import ListedPiece
 from segre.referee.linear import Echelon, dense
+from segre.referee.meter import RESIDUES, charge
 from segre.referee.network import Point, Progress
 from segre.referee.pieces import Piece, Pieces, Vector
 from segre.referee.rejection import RejectionError
@@ -57,6 +58,7 @@ def recount(point: Point, dimensions: Dimensions, jacobian: nmod_mat) -> Iterato
     for piece in Pieces(point, dimensions, Spans.at(point, dimensions)):
         gain = 0
         for chunk in _chunks(piece.vectors, point):
+            charge(RESIDUES.matmul(chunk.nrows(), chunk.ncols(), columns.ncols()))
             if chunk * columns:
                 raise RejectionError(f"{_name(piece)}: a vector changes an output of the network")
             gain += span.add(chunk)
@@ -68,6 +70,7 @@ def _chunks(vectors: Iterable[Vector], point: Point) -> Iterator[nmod_mat]:
     width = point.net.parameters
     source = iter(vectors)
     while batch := list(islice(source, max(1, CHUNK_ENTRIES // width))):
+        charge(2 * sum(map(len, batch)) * RESIDUES.entry)
         yield dense(batch, len(batch), width, point.prime)
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 
 from flint import nmod, nmod_mat
 
+from segre.referee.meter import RESIDUES, meter
 from segre.referee.rejection import RejectionError
 
 Pullback = Callable[[nmod_mat], Iterable[tuple[int, nmod_mat]]]
@@ -29,6 +30,16 @@ class Tape:
         self.prime = prime
         self.values: list[nmod_mat] = []
         self._pullbacks: list[Pullback | None] = []
+        self._meter = meter()
+
+    def _times(self, A: nmod_mat, B: nmod_mat) -> nmod_mat:
+        self._meter.charge(RESIDUES.matmul(A.nrows(), A.ncols(), B.ncols()))
+        return A * B
+
+    def _handle(self, A: nmod_mat, times: int = 1, functions: int = 0) -> None:
+        """Pay for entries that Python handles."""
+        each = times * RESIDUES.entry + functions * RESIDUES.function
+        self._meter.charge(RESIDUES.step + A.nrows() * A.ncols() * each)
 
     def _write(self, value: nmod_mat, pullback: Pullback | None) -> int:
         self.values.append(value)
@@ -42,12 +53,21 @@ class Tape:
     def product(self, a: int, b: int) -> int:
         """Record A B."""
         A, B = self.values[a], self.values[b]
-        return self._write(A * B, lambda bar: ((a, bar * B.transpose()), (b, A.transpose() * bar)))
+        return self._write(
+            self._times(A, B),
+            lambda bar: (
+                (a, self._times(bar, B.transpose())),
+                (b, self._times(A.transpose(), bar)),
+            ),
+        )
 
     def pairing(self, a: int, b: int) -> int:
         """Record A^T B."""
         A, B = self.values[a], self.values[b]
-        return self._write(A.transpose() * B, lambda bar: ((a, B * bar.transpose()), (b, A * bar)))
+        return self._write(
+            self._times(A.transpose(), B),
+            lambda bar: ((a, self._times(B, bar.transpose())), (b, self._times(A, bar))),
+        )
 
     def sum(self, a: int, b: int) -> int:
         """Record A + B."""
@@ -56,14 +76,21 @@ class Tape:
     def exponential(self, a: int, exp: Callable[[int], int]) -> int:
         """Record exp of every entry; the derivative of exp is declared to be exp."""
         A = self.values[a]
+        self._handle(A, functions=1)
         entries = [exp(int(z)) for z in A.entries()]
         value = nmod_mat(A.nrows(), A.ncols(), entries, self.prime)
-        return self._write(value, lambda bar: ((a, _entrywise(bar, value)),))
+
+        def pullback(bar: nmod_mat) -> Iterable[tuple[int, nmod_mat]]:
+            self._handle(A)
+            yield a, _entrywise(bar, value)
+
+        return self._write(value, pullback)
 
     def normalised(self, a: int) -> int:
         """Record A with every column divided by its sum."""
         A = self.values[a]
         rows, columns = A.nrows(), A.ncols()
+        self._handle(A, times=2)
         one = nmod(1, self.prime)
         inverses: list[nmod] = []
         for total in _column_sums(A):
@@ -73,6 +100,7 @@ class Tape:
         value = _scale_columns(A, inverses)
 
         def pullback(bar: nmod_mat) -> Iterable[tuple[int, nmod_mat]]:
+            self._handle(A, times=4)
             # With S = A / s and s the sum of a column: dS = (dA - S sum(dA)) / s.
             means = _column_sums(_entrywise(bar, value))
             centred = [
@@ -88,6 +116,7 @@ class Tape:
         seed = nmod_mat(self.values[output].nrows(), self.values[output].ncols(), self.prime)
         seed[row, column] = 1
         bars[output] = seed
+        self._meter.charge(output * RESIDUES.step)
         for node in range(output, -1, -1):
             bar, pullback = bars[node], self._pullbacks[node]
             if bar is None or pullback is None:

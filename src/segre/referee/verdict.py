@@ -17,7 +17,8 @@ from flint import nmod_mat
 from segre.referee.document import Certificate, Independence, examine
 from segre.referee.formulas import ambient, closed_form
 from segre.referee.limits import check_size
-from segre.referee.linear import select
+from segre.referee.linear import determinant, select
+from segre.referee.meter import MOST_SECONDS, Meter, metered
 from segre.referee.network import Point, Progress, jacobian, score_differences
 from segre.referee.reading import read
 from segre.referee.rejection import RejectionError
@@ -41,14 +42,26 @@ class Verdict:
     claim: dict[str, Any] = field(default_factory=dict)
 
 
-def verify(source: str | Path | Mapping[str, Any], *, progress: Progress | None = None) -> Verdict:
-    """Check a certificate: a file, or the mapping that is in it.
+def verify(
+    source: str | Path | Mapping[str, Any],
+    *,
+    progress: Progress | None = None,
+    seconds: float = MOST_SECONDS,
+    meter: Meter | None = None,
+) -> Verdict:
+    """Check a certificate: a file (`-` is standard input), or the mapping that is in it.
 
-    Raises `CertificateError` if it is no certificate at all, and `TooLargeError` if it
-    cannot be checked within the limits. `progress` is called with what is being done, and
-    how much of how much is done.
+    Raises `CertificateError` if it is no certificate at all, `TooLargeError` if it takes too much
+    memory, and `OutOfTimeError` if there are not enough `seconds`: then nothing is known.
+    `progress` is called with what is being done, and how much of how much is done. A `meter` of
+    one's own says afterwards how much work it was.
     """
     document, fault = read(source)
+    with metered(meter or Meter(seconds)):
+        return _verdict(document, fault, progress or _silently)
+
+
+def _verdict(document: dict[str, Any], fault: RejectionError | None, progress: Progress) -> Verdict:
     checks: list[str] = []
     claim: dict[str, Any] = {}
     try:
@@ -57,11 +70,11 @@ def verify(source: str | Path | Mapping[str, Any], *, progress: Progress | None 
         if document["version"] == 1:
             certificate = examine(document)
             claim = asdict(certificate.claim)
-            _check(certificate, checks, progress or _silently)
+            _check(certificate, checks, progress)
         else:
             transformer = examine_transformer(document)
             claim = asdict(transformer.claim)
-            check_transformer(transformer, checks, progress or _silently)
+            check_transformer(transformer, checks, progress)
     except RejectionError as reason:
         return Verdict(False, str(reason), tuple(checks), claim)
     return Verdict(True, "every check holds", tuple(checks), claim)
@@ -113,10 +126,10 @@ def _check_minor(
 ) -> nmod_mat:
     minor = certificate.minor
     rows = jacobian(point, draw, minor.rows, progress)
-    determinant = int(select(rows, range(len(minor.rows)), minor.columns).det())
-    if determinant != minor.determinant:
+    found = determinant(select(rows, range(len(minor.rows)), minor.columns))
+    if found != minor.determinant:
         raise RejectionError(
-            f"lower.determinant: {minor.determinant}, but the minor is {determinant} mod p"
+            f"lower.determinant: {minor.determinant}, but the minor is {found} mod p"
         )
     return rows
 
@@ -131,9 +144,9 @@ def _check_independence(
         for j, entry in enumerate(row):
             table[i, j] = entry
         progress("witness points", i + 1, len(points))
-    determinant = int(table.det())
-    if determinant != independence.determinant:
+    found = determinant(table)
+    if found != independence.determinant:
         raise RejectionError(
-            f"independence.determinant: {independence.determinant}, but it is {determinant} mod p"
+            f"independence.determinant: {independence.determinant}, but it is {found} mod p"
         )
     return len(points)

@@ -20,6 +20,7 @@ from segre.report.checkpoints import short
 from segre.report.plots import require_static_format
 
 mpl.use("Agg")
+mpl.rcParams["text.parse_math"] = False  # a dollar in a name is a dollar
 
 _CELL = 0.21  # inches, of a head of a layer
 

@@ -14,6 +14,7 @@ from segre.collapse.study import Study
 from segre.files import whole_file
 
 mpl.use("Agg")
+mpl.rcParams["text.parse_math"] = False  # a dollar in a name is a dollar
 
 _LOWEST = 1e-30  # what lies below is in the numbers
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # told apart by the colour-blind

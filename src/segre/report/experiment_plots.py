@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 mpl.use("Agg")
+mpl.rcParams["text.parse_math"] = False  # a dollar in a name is a dollar
 
 _BLUE, _ORANGE, _RED, _GREEN, _GREY = "#1f5fa8", "#c26a12", "#b3202c", "#2c7d4f", "0.45"
 _INK = (_RED, _ORANGE, _BLUE, _GREEN)

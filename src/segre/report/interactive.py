@@ -19,6 +19,7 @@ from segre.report.captions import (
     point_words,
     reach_of,
 )
+from segre.report.page.figure import plain_words
 
 _HEIGHT = 720
 
@@ -91,10 +92,10 @@ def discriminant_page(cut: Discriminant) -> Any:
                 x=[point.x],
                 y=[point.y],
                 mode="markers+text",
-                text=[point.label],
+                text=[plain_words(point.label)],
                 textposition="top right",
                 marker={"size": 12, "color": point_colour(point)},
-                name=f"{point.label}: {point_words(point)}",
+                name=plain_words(f"{point.label}: {point_words(point)}"),
             )
         )
     figure.update_layout(
@@ -125,7 +126,7 @@ def fiber_page(curve: FiberCurve) -> Any:
         figure.add_trace(go.Scatter(x=curve.parameter, y=output, mode="lines"), 1, 2)
     names = dict(zip(("xaxis_title", "yaxis_title", "zaxis_title"), curve.names, strict=True))
     figure.update_scenes(names)
-    title = f"One function, many weights: {curve.spec}"
+    title = plain_words(f"One function, many weights: {curve.spec}")
     figure.update_layout(title=title, showlegend=False, height=_HEIGHT)
     figure.update_xaxes(title="position on the curve s", row=1, col=2)
     figure.update_yaxes(title="outputs at two inputs", row=1, col=2)

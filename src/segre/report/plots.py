@@ -12,6 +12,7 @@ from segre.files import whole_file
 from segre.reproduce.normalized_dimension import Row
 
 mpl.use("Agg")
+mpl.rcParams["text.parse_math"] = False  # a dollar in a name is a dollar
 
 _FORMATS = (".png", ".svg", ".pdf")
 _INK = {"softmax": "#1f5fa8", "lightning": "#c26a12"}

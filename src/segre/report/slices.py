@@ -23,8 +23,10 @@ from segre.report.captions import (
     point_words,
     reach_of,
 )
+from segre.report.page.figure import write_figure
 
 mpl.use("Agg")
+mpl.rcParams["text.parse_math"] = False  # a dollar in a name is a dollar
 
 FORMATS = (".png", ".svg", ".pdf", ".html")
 
@@ -42,7 +44,7 @@ def draw(picture: Cone | Discriminant | FiberCurve, path: Path) -> None:
     require_format(path)
     with whole_file(path) as temporary:
         if path.suffix.lower() == ".html":
-            _page(picture).write_html(temporary, include_plotlyjs=True, full_html=True)
+            write_figure(_page(picture), path.stem, temporary)
         else:
             _figure(picture).savefig(temporary, dpi=160)
 

@@ -12,10 +12,12 @@ from matplotlib.figure import Figure
 
 from segre.files import whole_file
 from segre.report.captions import BLUE, GREY, ORANGE, RED
+from segre.report.page.figure import plain_words, write_figure
 from segre.report.slices import require_format
 from segre.sweep.picture import Cell, Mark, Picture
 
 mpl.use("Agg")
+mpl.rcParams["text.parse_math"] = False  # a dollar in a name is a dollar
 
 _COLOURS = {"fails": RED, "undecided": ORANGE, "undefined": GREY, "lower-bound": ORANGE}
 _MANY = 150  # squares that have room for words
@@ -27,7 +29,7 @@ def draw_sweep(picture: Picture, path: Path) -> None:
     require_format(path)
     with whole_file(path) as temporary:
         if path.suffix.lower() == ".html":
-            _page(picture).write_html(temporary, include_plotlyjs=True, full_html=True)
+            write_figure(_page(picture), picture.name, temporary)
         else:
             _figure(picture).savefig(temporary, dpi=160)
 
@@ -104,10 +106,10 @@ def _page(picture: Picture) -> Any:
             go.Scatter(
                 x=[mark.predicted for mark in marks],
                 y=[mark.dimension for mark in marks],
-                text=[mark.spec for mark in marks],
+                text=[plain_words(mark.spec) for mark in marks],
                 mode="markers",
                 marker={"color": _colour(verdict), "size": 6, "opacity": 0.6},
-                name=f"{verdict} ({len(marks):,})",
+                name=plain_words(f"{verdict} ({len(marks):,})"),
             ),
             1,
             1,
@@ -131,11 +133,13 @@ def _page(picture: Picture) -> Any:
             x=across, y=up, z=values, text=words, colorscale=scale, showscale=column == 2, zmin=0
         )
         figure.add_trace(heat, 1, column)
-        figure.update_xaxes(title=picture.x, row=1, col=column)
-        figure.update_yaxes(title=picture.y, row=1, col=column)
-    figure.update_xaxes(title=f"predicted: {picture.prediction}", row=1, col=1)
+        figure.update_xaxes(title=plain_words(picture.x), row=1, col=column)
+        figure.update_yaxes(title=plain_words(picture.y), row=1, col=column)
+    figure.update_xaxes(title=plain_words(f"predicted: {picture.prediction}"), row=1, col=1)
     figure.update_yaxes(title="exact rank", row=1, col=1)
     figure.update_layout(
-        title=f"{picture.name}: {picture.claim}", height=560, legend={"orientation": "h", "y": -0.2}
+        title=plain_words(f"{picture.name}: {picture.claim}"),
+        height=560,
+        legend={"orientation": "h", "y": -0.2},
     )
     return figure

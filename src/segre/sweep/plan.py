@@ -21,6 +21,7 @@ from typing import Any
 
 from segre.errors import SegreError, SweepError
 from segre.families import KINDS, STACKS
+from segre.files import is_standard_input
 from segre.sweep.expression import Expression
 from segre.sweep.names import NUMBERED, RESULTS, names_of_kind
 from segre.transformer.spec import KEYS as TRANSFORMER_KEYS
@@ -103,7 +104,7 @@ class Plan:
     def read(cls, path: str | Path) -> Plan:
         """The plan of a TOML file."""
         path = Path(path)
-        if path.suffix != ".toml":
+        if path.suffix != ".toml" and not is_standard_input(path):
             raise SweepError(f"sweep {quote(str(path))}: not the name of a .toml file")
         return cls.from_mapping(read_file(path, "sweep"), str(path))
 

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from segre.errors import SweepError
+from segre.files import is_standard_input
 from segre.sweep.plan import Plan
 from segre.values import quote
 
@@ -19,7 +20,7 @@ def ready_names() -> list[str]:
 
 def plan_of(source: str | Path) -> Plan:
     """The plan of a .toml file, or of a name."""
-    if Path(source).suffix == ".toml":
+    if Path(source).suffix == ".toml" or is_standard_input(source):
         return Plan.read(source)
     names = ready_names()
     if str(source) in names:

@@ -16,7 +16,7 @@ from segre.errors import SegreError, WeightsError
 from segre.fields.interface import Array
 from segre.fields.rational import Rational
 from segre.spec import Network
-from segre.weights import common_kind, number_array, read_json_object, read_npz
+from segre.weights import common_kind, number_array, read_arrays
 
 _REACH = 1e12
 
@@ -113,20 +113,19 @@ class Samples:
 
     @classmethod
     def read(cls, path: str | Path) -> Samples:
-        """Read a .json file {"X": ..., "Y": ...} or an .npz file with arrays X and Y."""
+        """Read {"X": ..., "Y": ...} as .json, or arrays X and Y as .npz; `-` is standard input."""
         path = Path(path)
         try:
-            if path.suffix == ".json":
-                given = read_json_object(path)
-                arrays = {key: number_array(value, key) for key, value in given.items()}
-            else:
-                arrays = read_npz(path)
-            if set(arrays) != {"X", "Y"}:
+            given = read_arrays(path)
+            if set(given) != {"X", "Y"}:
                 raise WeightsError("allowed: X and Y, both of them and nothing else")
+            arrays = {
+                key: value if isinstance(value, np.ndarray) else number_array(value, key)
+                for key, value in given.items()
+            }
             return cls(arrays["X"], arrays["Y"])
         except SegreError as error:
-            reason = str(error).removeprefix(f"weights {str(path)!r}: ")
-            raise WeightsError(f"samples {str(path)!r}: {reason}") from None
+            raise WeightsError(f"samples {str(path)!r}: {error}") from None
 
     @classmethod
     def ask(cls, box: BlackBox, X: Array, outputs: int) -> Samples:

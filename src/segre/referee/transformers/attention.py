@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
+from segre.referee.meter import charge
 from segre.referee.transformers.numbers import Matrix
 from segre.referee.transformers.run import Run
 from segre.referee.transformers.weights import turning
@@ -72,6 +73,8 @@ def _latent(run: Run, x: int, part: int) -> tuple[list[int], list[int]]:
 def _patterns(run: Run, scores: list[int]) -> list[int]:
     """How much each query (a column) takes from each key (a row), for every head."""
     spec, tape, t = run.spec, run.tape, run.spec.t
+    # The mask, and the scores that are noted for every head.
+    charge((3 + 3 * len(scores)) * t * t * run.numbers.rates.entry)
     past = [[int(key <= query or not spec.causal) for query in range(t)] for key in range(t)]
     mask = tape.constant(run.numbers.matrix(t, t, [entry for row in past for entry in row]))
     if spec.attn == "lightning":
@@ -116,6 +119,9 @@ def _rotation(run: Run, width: int) -> tuple[Matrix, Matrix, Matrix]:
     key = (width, spec.t, turned, spec.layout, spec.base)
     if key in numbers.rotations:
         return numbers.rotations[key]
+    charge(
+        width * (spec.t + width) * numbers.rates.entry + turned * spec.t * numbers.rates.function
+    )
     C = numbers.ones(width, spec.t) * 1
     D = numbers.ones(width, spec.t) * 0
     P = numbers.ones(width, width) * 0

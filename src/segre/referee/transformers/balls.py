@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 
-from flint import arb, arb_mat, fmpq
+from flint import arb, arb_mat, ctx, fmpq
 
+from segre.referee.meter import balls as rates_of_balls
 from segre.referee.residues import INPUTS, WEIGHTS, Stream
 from segre.referee.transformers.numbers import Numbers, Radicand, Salts, Scalar
 from segre.referee.transformers.weights import Layout
@@ -24,6 +25,10 @@ class UncertainError(Exception):
 
 class Balls(Numbers):
     """Real numbers, each known to lie in a ball; the precision is that of flint's context."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rates = rates_of_balls(ctx.prec)
 
     def matrix(self, rows: int, columns: int, entries: Iterable[Scalar]) -> arb_mat:
         """The matrix with these entries, row-major."""
@@ -83,6 +88,7 @@ class Balls(Numbers):
         return angle.cos(), angle.sin()
 
     def _each(self, A: arb_mat, function: Callable[[arb], arb]) -> arb_mat:
+        self.handle(A, functions=1)
         return arb_mat(A.nrows(), A.ncols(), [function(a) for a in A.entries()])
 
 

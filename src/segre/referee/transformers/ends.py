@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from segre.referee.meter import charge
 from segre.referee.transformers.numbers import Matrix
 from segre.referee.transformers.run import Run
 from segre.referee.transformers.weights import EMBED, HEAD
@@ -17,6 +18,7 @@ def embedding(run: Run, inputs: Matrix) -> int:
     else:
         x = tape.constant(inputs)
     if (positions := run.weight(EMBED, "positions")) is not None:
+        charge(spec.positions * spec.t * run.numbers.rates.entry)
         first = run.numbers.matrix(
             spec.positions,
             spec.t,
@@ -31,6 +33,7 @@ def embedding(run: Run, inputs: Matrix) -> int:
 
 
 def _rows(run: Run, inputs: Matrix, first: int, count: int) -> int:
+    charge((inputs.nrows() + count) * run.spec.t * run.numbers.rates.entry)
     table = inputs.tolist()[first : first + count]
     entries = [entry for row in table for entry in row]
     return run.tape.constant(run.numbers.matrix(count, run.spec.t, entries))
@@ -64,6 +67,7 @@ def _with_pooled(run: Run, x: int) -> int:
     """The hidden states, and one more column made of the first."""
     spec, tape, numbers = run.spec, run.tape, run.numbers
     t = spec.t
+    charge(t * (t + 1) * numbers.rates.entry)
     first = tape.product(x, tape.constant(numbers.unit(t, 1, 0, 0)))
     pooled = run.tanh(run.linear(first, HEAD, "pool"))
     room = [int(i == c) for i in range(t) for c in range(t + 1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from segre.referee.meter import charge
 from segre.referee.network import Progress
 from segre.referee.transformers.forward import record
 from segre.referee.transformers.numbers import Matrix, Numbers, Salts
@@ -25,12 +26,14 @@ def jacobian(
     for i, (n, _) in enumerate(rows):
         by_input.setdefault(n, []).append(i)
     width = layout.parameters
+    charge(len(rows) * width * numbers.rates.copy)
     result = numbers.matrix(len(rows), width, [0] * (len(rows) * width))
     offsets = list(layout.offsets.values())
     done = 0
     for n, members in by_input.items():
         recording = record(layout.spec, numbers, weights, *inputs(n))
         for i in members:
+            charge(width * numbers.rates.entry)
             gradient = recording.gradient(rows[i][1])
             for offset, bar in zip(offsets, gradient, strict=True):
                 if bar is not None:

@@ -8,64 +8,119 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from segre.errors import TooLargeError
-from segre.referee.limits import MOST_BYTES, MOST_SECONDS
+from segre.referee.limits import MOST_BYTES
+from segre.referee.meter import RESIDUES, Rates, balls, meter
 from segre.referee.transformers.content import BallMinor, Certificate, outputs
 from segre.referee.transformers.stages import stages
 from segre.referee.transformers.weights import Layout, parts, routed
 from segre.transformer.spec import Transformer
 
-# Seconds on one core of an ordinary machine of 2024.
-_STEP = 3e-6  # one recorded operation, whatever its size
-_ENTRY = 0.5e-6  # one entry handled by Python
-_PRODUCT = 0.5e-9  # one multiplication inside flint
-_BALL_PRODUCT = 10e-9  # the same with balls of 64 bits
 _TAPE_BYTES = 8  # one entry of a matrix on the tape
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Effort:
-    """What one evaluation takes: operations, entries handled one by one, multiplications."""
+    """What one evaluation takes, forwards and then backwards for every row of the Jacobian."""
 
-    steps: int
-    entries: int
-    products: int
+    steps: int = 0  # operations
+    entries: int = 0  # handled one by one
+    products: int = 0  # multiplications
+    fresh: int = 0  # entries that are handled forwards only
+    functions: int = 0  # of an entry, forwards only
 
     @classmethod
     def of(cls, spec: Transformer) -> Effort:
         """The effort of one evaluation."""
-        d, t, heads, k, v = spec.d, spec.t, spec.heads, spec.head + spec.rotary, spec.dv
-        e, V = spec.embed or d, spec.vocab + spec.types + spec.positions
-        depth, ranks = spec.layers, spec.qrank + spec.kvrank
+        effort = cls(steps=20 * len(stages(spec)))
+        d, t, e, depth = spec.d, spec.t, spec.embed or spec.d, spec.layers
+        if spec.norm != "none":
+            effort._norm(d, t, depth * (4 if spec.place == "sandwich" else 2) + 3)
+            effort._norm(e, t, 2)
+        effort._attention(spec)
         routes = [routed(spec, part) for part in parts(spec)]
-        units = 0 if all(routes) else spec.ff
+        if spec.mlp != "none" and not all(routes):
+            effort._units(spec.ff, d, t, depth)
         if any(routes):
-            units = max(units, spec.experts * spec.eff + spec.shared)
-        steps = len(stages(spec)) * 20 + depth * (25 * heads + 12 * (1 + spec.experts))
-        entries = depth * (8 * heads * t * t + 16 * heads * k * t + 8 * units * t)
-        entries += len(stages(spec)) * 8 * (d + ranks) * t + 8 * (V + e) * t
-        products = depth * heads * (2 * k + 2 * v) * t * (d + ranks + t)
-        products += depth * (d * ranks * t + 3 * units * d * t) + (V * e + 2 * d * e) * t
-        return cls(steps, entries, products)
+            effort._units(spec.experts * spec.eff + spec.shared, d, t, depth)
+            effort._scaled(d, t, depth * spec.experts)
+            effort.functions += 6 * depth * spec.experts * t
+            effort.steps += 40 * depth * spec.experts
+        table = spec.vocab + spec.types + spec.positions
+        effort._linear(e, table, t, 2)
+        effort._linear(e, d, t, 3)
+        effort._linear(d, d, t, 2)
+        effort.entries += 6 * (spec.vocab + e + d) * t
+        effort.fresh += 2 * table * t + 2 * t * t
+        effort.products += 2 * d * t * t
+        effort.functions += 6 * (spec.vocab + e + d) * t
+        if spec.output == "softmax":
+            effort._scaled(spec.vocab, t, 1)
+        return effort
 
-    @property
-    def seconds(self) -> float:
-        """The time of one evaluation mod p."""
-        return self.steps * _STEP + self.entries * _ENTRY + self.products * _PRODUCT
+    def _linear(self, rows: int, columns: int, t: int, times: int = 1) -> None:
+        """Maps of tokens; backwards, each is two products."""
+        self.products += 2 * times * rows * columns * t
+        self.steps += 4 * times
 
-    def ball_seconds(self, bits: int) -> float:
-        """The time of one evaluation in balls."""
-        slow = bits / 64
-        return (
-            self.steps * 2 * _STEP
-            + self.entries * _ENTRY * (1 + slow)
-            + self.products * _BALL_PRODUCT * slow
-        )
+    def _scaled(self, rows: int, t: int, times: int) -> None:
+        """Every column by a factor: a product with a diagonal matrix."""
+        self.fresh += times * t * t
+        self.entries += times * t
+        self.products += times * 2 * rows * t * t
+        self.steps += 6 * times
+
+    def _norm(self, width: int, t: int, times: int) -> None:
+        self._scaled(width, t, times)
+        self._scaled(t, width, times)  # gains
+        self.entries += times * 6 * width * t
+        self.functions += times * 6 * t
+        self.products += times * 12 * width * t
+        self.steps += 30 * times
+
+    def _attention(self, spec: Transformer) -> None:
+        d, t, k, v = spec.d, spec.t, spec.head + spec.rotary, spec.dv
+        heads = spec.layers * spec.heads
+        source = max(d, spec.qrank, spec.kvrank)
+        self._linear(2 * k + 2 * v, source, t, heads)
+        self._linear(spec.qrank + spec.kvrank + spec.rotary, d, t, spec.layers)
+        self._linear(k, k, t, 2 * heads)  # rotations
+        self.products += heads * 4 * t * t * (k + v)
+        self.entries += heads * 14 * k * t
+        self.fresh += (4 * heads + 3 * spec.layers) * t * t
+        self.steps += 40 * heads
+        if spec.attn == "softmax":
+            self._scaled(t, t, heads)
+            self.functions += heads * t * t * (6 if spec.cap else 2)
+            self.entries += heads * t * t * (10 if spec.cap else 4)
+        elif spec.causal:
+            self.entries += heads * t * t
+        for width in (spec.qrank, spec.kvrank):
+            if width:
+                self._norm(width, t, spec.layers)
+        if spec.qknorm:
+            self._norm(spec.head, t, 2 * heads)
+
+    def _units(self, units: int, d: int, t: int, depth: int) -> None:
+        self._linear(3 * units, d, t, depth)
+        self.entries += depth * 12 * units * t
+        self.functions += depth * 6 * units * t
+        self.steps += 30 * depth
+
+    def back(self, rates: Rates) -> float:
+        """The time of one row of the Jacobian."""
+        handled = self.entries * (rates.entry + rates.copy)
+        return self.steps * rates.step + handled + self.products * rates.product
+
+    def there(self, rates: Rates) -> float:
+        """The time of one evaluation."""
+        fresh = self.fresh * (rates.entry + rates.copy) + self.functions * rates.function
+        return self.back(rates) + fresh
 
 
 def check_size(certificate: Certificate) -> None:
     """Raise `TooLargeError` if the certificate cannot be checked within the limits."""
     spec, claim = certificate.spec, certificate.claim
-    effort, size = Effort.of(spec), claim.parameters
+    size, effort = claim.parameters, Effort.of(spec)
     rows, columns = outputs(spec)
     watched = 2 * rows * columns
     witness = len(certificate.independence.points) if certificate.independence else 0
@@ -75,30 +130,56 @@ def check_size(certificate: Certificate) -> None:
             8 * watched * size,
             8 * (certificate.upper.rank + watched) * size,
             8 * witness * witness,
-            _TAPE_BYTES * effort.entries * 4,
+            _TAPE_BYTES * (effort.entries + effort.fresh) * 4,
         )
     )
-    seconds = (2 + len(certificate.roots) + 2 * witness) * (effort.seconds + size * 2 * _ENTRY)
-    seconds += watched * (effort.seconds + size * _ENTRY)
-    seconds += witness * witness * _ENTRY + witness**3 * _PRODUCT
-    if not isinstance(certificate.lower, BallMinor):
-        inputs = len(certificate.lower.salts)
-        seconds += inputs * effort.seconds + claim.lower**3 * _PRODUCT
-        seconds += claim.lower * (effort.seconds + (size + claim.lower) * _ENTRY)
-    vectors = _vectors(spec)
-    seconds += vectors * size * (watched + certificate.upper.rank) * _PRODUCT
-    seconds += vectors * size * _ENTRY
-    _check_seconds(seconds)
+    meter().require(work(certificate))
+
+
+def work(certificate: Certificate) -> float:
+    """What checking it will be charged, at most and about, in seconds; but for balls."""
+    spec, claim, rates = certificate.spec, certificate.claim, RESIDUES
+    size, effort = claim.parameters, Effort.of(certificate.spec)
+    there = effort.there(rates) + size * 4 * rates.copy
+    back = effort.back(rates) + size * (rates.entry + 4 * rates.copy)
+    rows, columns = outputs(spec)
+    watched = 2 * rows * columns
+    drawn = 3 * max(spec.d, spec.vocab + spec.types) * spec.t * rates.function
+    rotation = spec.head + spec.rotary
+    total = size * rates.function + rotation * (rotation + 2 * spec.t) * rates.function
+    total += (2 + len(certificate.roots)) * (there + drawn) + watched * back
+    if certificate.independence is not None:
+        witness = len(certificate.independence.points)
+        total += 2 * witness * (there + drawn + size * rates.function + witness * rates.entry)
+        total += rates.matmul(witness, witness, witness)
+    lower, minor = claim.lower, certificate.lower
+    if not isinstance(minor, BallMinor):
+        total += len(minor.salts) * (there + drawn) + rates.matmul(lower, lower, lower)
+        total += lower * (back + lower * rates.entry)
+    vectors, rank = _vectors(spec), certificate.upper.rank
+    total += vectors * size * (watched + 2 * rank + spec.d + rotation) * rates.product
+    total += vectors * (size * (2 * rates.entry + 6 * rates.copy) + rank * rates.entry)
+    total += (rank + watched) * size * (rates.entry + rates.copy)
+    return total + vectors * 10 * rates.step
 
 
 def check_bits(layout: Layout, minor: BallMinor, bits: int) -> None:
     """Raise `TooLargeError` if a minor in balls of so many bits takes too long."""
-    effort, size, slow = Effort.of(layout.spec), len(minor.rows), bits / 64
+    size = len(minor.rows)
     _check_bytes((48 + bits // 4) * size * layout.parameters)
+    meter().require(ball_work(layout, minor, bits))
+
+
+def ball_work(layout: Layout, minor: BallMinor, bits: int) -> float:
+    """What a minor in balls will be charged, at most and about, in seconds."""
+    spec, rates, size = layout.spec, balls(bits), len(minor.rows)
     inputs = len({n for n, _ in minor.rows})
-    seconds = (inputs + size) * effort.ball_seconds(bits)
-    seconds += size * layout.parameters * _ENTRY + size**3 * _BALL_PRODUCT * slow
-    _check_seconds(seconds)
+    effort, width = Effort.of(spec), layout.parameters
+    rotation = spec.head + spec.rotary
+    total = inputs * (effort.there(rates) + width * 4 * rates.copy)
+    total += size * (effort.back(rates) + width * (rates.entry + 5 * rates.copy))
+    total += rotation * (rotation + 2 * spec.t) * rates.function
+    return total + 3 * rates.matmul(size, size, size) + 3 * size * size * rates.entry
 
 
 def _check_bytes(size: int) -> None:
@@ -106,14 +187,6 @@ def _check_bytes(size: int) -> None:
         raise TooLargeError(
             f"checking the certificate needs a table of {size / 2**30:.1f} GiB; "
             f"the limit is {MOST_BYTES >> 30} GiB"
-        )
-
-
-def _check_seconds(seconds: float) -> None:
-    if seconds > MOST_SECONDS:
-        raise TooLargeError(
-            f"checking the certificate would take about {seconds / 3600:.0f} hours; "
-            f"the limit is {MOST_SECONDS // 3600}"
         )
 
 

@@ -9,6 +9,7 @@ from math import gcd
 
 from flint import nmod_mat
 
+from segre.referee.meter import RESIDUES, charge
 from segre.referee.rejection import RejectionError
 from segre.referee.residues import INPUTS, WEIGHTS, WITNESS_INPUTS, WITNESS_WEIGHTS, Stream
 from segre.referee.transformers.numbers import Numbers, Radicand, Salts, Scalar
@@ -36,6 +37,7 @@ class Modular(Numbers):
     def __init__(self, prime: int, seed: int) -> None:
         super().__init__()
         self.prime = prime
+        self.rates = RESIDUES
         self._streams = {number: Stream.of(seed, number) for number in range(11)}
         self._circle = cache(self._point_of_circle)
 
@@ -53,6 +55,7 @@ class Modular(Numbers):
         """Input `number`, of any entries: one salt for each token."""
         u = self._streams[WITNESS_INPUTS if witness else INPUTS]
         t = len(salts)
+        charge(rows * t * self.rates.function)
         entries = [
             u(number * rows * t + r * t + c + (salt << _INPUT_SALT)) % self.prime
             for r in range(rows)
@@ -63,6 +66,7 @@ class Modular(Numbers):
     def soft_input(self, number: int, vocab: int, types: int, salts: Salts) -> nmod_mat:
         """Input `number` with a vocabulary: in a column, the entries of each block sum to 1."""
         X = self.input(number, vocab + types, salts)
+        charge((vocab + types) * len(salts) * self.rates.entry)
         for first, size in ((0, vocab), (vocab, types)):
             for c in range(len(salts) if size else 0):
                 last = first + size - 1
@@ -70,6 +74,7 @@ class Modular(Numbers):
         return X
 
     def _residues(self, stream: int, first: int, count: int) -> list[int]:
+        charge(count * self.rates.function)
         u = self._streams[stream]
         return [u(i) % self.prime for i in range(first, first + count)]
 
@@ -87,6 +92,7 @@ class Modular(Numbers):
 
     def inverses(self, A: nmod_mat) -> nmod_mat:
         """1 / a for every entry."""
+        self.handle(A, functions=2)
         values = [int(a) for a in A.entries()]
         if not all(values):
             raise RejectionError("the point is unusable: a division by zero mod p")
@@ -95,6 +101,7 @@ class Modular(Numbers):
     def roots(self, A: nmod_mat, first: Radicand) -> nmod_mat:
         """a^((p+1)/4) for every entry; all must be squares, and not zero."""
         p = self.prime
+        self.handle(A, functions=3)
         result = []
         for i, entry in enumerate(A.entries()):
             q = int(entry)
@@ -123,6 +130,7 @@ class Modular(Numbers):
         """The experts with the largest drawn numbers, the first ones among equals."""
         u = self._streams[STEPS]
         experts = affinities.nrows()
+        self.handle(affinities, functions=2)
         result = nmod_mat(experts, affinities.ncols(), self.prime)
         for c, salt in enumerate(salts):
             drawn = [u(int(affinities[i, c]) + (salt << _VALUE_SALT)) >> 12 for i in range(experts)]
@@ -162,6 +170,7 @@ class Modular(Numbers):
     def _drawn(
         self, A: nmod_mat, salts: Salts, stream: int, value: Callable[[int, int], int]
     ) -> nmod_mat:
+        self.handle(A, functions=1)
         u = self._streams[stream]
         high = [salt << _VALUE_SALT for salt in salts]
         entries = []

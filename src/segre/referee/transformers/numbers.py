@@ -13,6 +13,8 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
+from segre.referee.meter import Rates, charge
+
 Matrix = Any
 Scalar = Any
 Salts = Sequence[int]
@@ -29,6 +31,8 @@ class Radicand:
 
 class Numbers(ABC):
     """Exact residues or real balls; columns of all matrices are tokens, each with a salt."""
+
+    rates: Rates
 
     def __init__(self) -> None:
         # Constants are the same in every evaluation, so they are made once.
@@ -83,14 +87,21 @@ class Numbers(ABC):
 
     # What follows from these.
 
+    def handle(self, A: Matrix, functions: int = 0) -> None:
+        """Pay for entries that Python handles, and for functions of each."""
+        each = self.rates.entry + functions * self.rates.function
+        charge(self.rates.step + A.nrows() * A.ncols() * each)
+
     def times(self, A: Matrix, B: Matrix) -> Matrix:
         """The product entry by entry."""
+        self.handle(A)
         entries = [x * y for x, y in zip(A.entries(), B.entries(), strict=True)]
         return self.matrix(A.nrows(), A.ncols(), entries)
 
     def diagonal(self, vector: Matrix) -> Matrix:
         """The diagonal matrix with the entries of a row or a column."""
         entries = vector.entries()
+        charge(len(entries) ** 2 * self.rates.entry)
         result = self.matrix(len(entries), len(entries), [0] * len(entries) ** 2)
         for i, entry in enumerate(entries):
             result[i, i] = entry

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flint import arb, arb_mat, ctx
 
+from segre.referee.meter import balls, charge
 from segre.referee.network import Progress
 from segre.referee.rejection import RejectionError
 from segre.referee.transformers.balls import Balls, UncertainError, real_input, real_weights
@@ -43,6 +44,7 @@ def _prove(layout: Layout, minor: BallMinor, progress: Progress) -> None:
         progress,
     )
     size = len(minor.rows)
+    charge(size * size * numbers.rates.entry)
     entries = [rows[i, j] for i in range(size) for j in minor.columns]
     prove_regular(arb_mat(size, size, entries))
 
@@ -52,7 +54,8 @@ def prove_regular(A: arb_mat) -> None:
 
     If all rows of 1 - A R have absolute sums below 1, then A R is regular, and so is A.
     """
-    size = A.nrows()
+    size, rates = A.nrows(), balls(ctx.prec)
+    charge(3 * rates.matmul(size, size, size) + 2 * size * size * rates.entry)
     if not all(entry.is_finite() for entry in A.entries()):
         raise UncertainError("an entry of the Jacobian is not known at all")
     try:

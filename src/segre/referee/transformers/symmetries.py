@@ -8,6 +8,7 @@ from itertools import islice
 from flint import nmod_mat
 
 from segre.referee.linear import Echelon
+from segre.referee.meter import RESIDUES, charge
 from segre.referee.network import Progress
 from segre.referee.rejection import RejectionError
 from segre.referee.transformers.heads import Heads
@@ -39,6 +40,7 @@ def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> int:
     rank = done = 0
     for chunk in _chunks(families(point), point):
         names, rows = chunk
+        charge(RESIDUES.matmul(rows.nrows(), rows.ncols(), columns.ncols()))
         product = rows * columns
         if product:
             guilty = next(i for i, row in enumerate(product.tolist()) if any(row))
@@ -59,6 +61,7 @@ def _chunks(
     while batch := list(islice(source, max(1, CHUNK_ENTRIES // width))):
         rows = nmod_mat(len(batch), width, point.p)
         for i, (_, tangent) in enumerate(batch):
+            charge(sum(m.nrows() * m.ncols() for m in tangent.values()) * RESIDUES.entry)
             for key, matrix in tangent.items():
                 for j, entry in enumerate(matrix.entries(), start=offsets[key]):
                     if entry:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from flint import nmod_mat
 
+from segre.referee.meter import RESIDUES, charge
 from segre.referee.rejection import RejectionError
 from segre.referee.transformers.modular import Modular
 from segre.referee.transformers.stream import Norm, Reader, Stream
@@ -22,6 +23,11 @@ def together(*tangents: Tangent) -> Tangent:
         for key, matrix in tangent.items():
             result[key] = result[key] + matrix if key in result else matrix
     return result
+
+
+def _product(A: nmod_mat, B: nmod_mat) -> nmod_mat:
+    charge(RESIDUES.matmul(A.nrows(), A.ncols(), B.ncols()))
+    return A * B
 
 
 class Point:
@@ -90,11 +96,11 @@ class Point:
 
     def left(self, keys: Iterable[Key], S: nmod_mat) -> Tangent:
         """dT = S T."""
-        return {key: S * self.matrices[key] for key in keys}
+        return {key: _product(S, self.matrices[key]) for key in keys}
 
     def right(self, keys: Iterable[Key], S: nmod_mat) -> Tangent:
         """dT = T S."""
-        return {key: self.matrices[key] * S for key in keys}
+        return {key: _product(self.matrices[key], S) for key in keys}
 
     def filled(self, key: Key, *, row: int | None = None, column: int | None = None) -> Tangent:
         """dT is 1 in one row, in one column, or everywhere."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
+from segre.referee.meter import meter
 from segre.referee.transformers.numbers import Matrix, Numbers, Radicand, Salts, Scalar
 
 Pullback = Callable[[Matrix], Matrix]
@@ -31,6 +32,11 @@ class Tape:
         self.values: list[Matrix] = []
         self._pullbacks: list[list[tuple[int, Pullback]]] = []
         self._live: list[bool] = []
+        self._meter = meter()
+
+    def _times(self, A: Matrix, B: Matrix) -> Matrix:
+        self._meter.charge(self.numbers.rates.matmul(A.nrows(), A.ncols(), B.ncols()))
+        return A * B
 
     def _write(self, value: Matrix, *pullbacks: tuple[int, Pullback]) -> int:
         kept = [pullback for pullback in pullbacks if self._live[pullback[0]]]
@@ -55,18 +61,18 @@ class Tape:
         """Record A B."""
         A, B = self.values[a], self.values[b]
         return self._write(
-            A * B,
-            (a, lambda bar: bar * B.transpose()),
-            (b, lambda bar: A.transpose() * bar),
+            self._times(A, B),
+            (a, lambda bar: self._times(bar, B.transpose())),
+            (b, lambda bar: self._times(A.transpose(), bar)),
         )
 
     def pairing(self, a: int, b: int) -> int:
         """Record A^T B."""
         A, B = self.values[a], self.values[b]
         return self._write(
-            A.transpose() * B,
-            (a, lambda bar: B * bar.transpose()),
-            (b, lambda bar: A * bar),
+            self._times(A.transpose(), B),
+            (a, lambda bar: self._times(B, bar.transpose())),
+            (b, lambda bar: self._times(A, bar)),
         )
 
     def sum(self, a: int, b: int) -> int:
@@ -105,8 +111,8 @@ class Tape:
         A = self.values[a]
         D = self.numbers.diagonal(self.values[factors])
         return self._write(
-            A * D,
-            (a, lambda bar: bar * D),
+            self._times(A, D),
+            (a, lambda bar: self._times(bar, D)),
             (factors, lambda bar: self._dots(A, bar).transpose()),
         )
 
@@ -115,14 +121,14 @@ class Tape:
         A = self.values[a]
         D = self.numbers.diagonal(self.values[factors])
         return self._write(
-            D * A,
-            (a, lambda bar: D * bar),
+            self._times(D, A),
+            (a, lambda bar: self._times(D, bar)),
             (factors, lambda bar: self._dots(A.transpose(), bar.transpose())),
         )
 
     def _dots(self, A: Matrix, B: Matrix) -> Matrix:
         """The products of columns of A with the same columns of B, as a column."""
-        P = A.transpose() * B
+        P = self._times(A.transpose(), B)
         size = P.nrows()
         return self.numbers.matrix(size, 1, [P[i, i] for i in range(size)])
 
@@ -169,6 +175,7 @@ class Tape:
         bars: list[Matrix | None] = [None] * len(self.values)
         shape = self.values[output].nrows(), self.values[output].ncols()
         bars[output] = self.numbers.unit(*shape, row, column)
+        self._meter.charge(output * self.numbers.rates.step)
         for node in range(output, -1, -1):
             bar = bars[node]
             if bar is None or not self._pullbacks[node]:

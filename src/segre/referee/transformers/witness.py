@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from flint import nmod_mat
 
-from segre.referee.linear import select
+from segre.referee.linear import determinant, select
+from segre.referee.meter import charge
 from segre.referee.network import Progress
 from segre.referee.rejection import RejectionError
 from segre.referee.transformers.content import Independence, ModularMinor, Root
@@ -47,10 +48,10 @@ def jacobian_mod_p(
 def check_minor(point: Point, minor: ModularMinor, progress: Progress) -> None:
     """The determinant of the minor is as claimed, and so not zero."""
     rows = jacobian_mod_p(point, minor.rows, minor.salts, progress)
-    determinant = int(select(rows, range(len(minor.rows)), minor.columns).det())
-    if determinant != minor.determinant:
+    found = determinant(select(rows, range(len(minor.rows)), minor.columns))
+    if found != minor.determinant:
         raise RejectionError(
-            f"lower.determinant: {minor.determinant}, but the minor is {determinant} mod p"
+            f"lower.determinant: {minor.determinant}, but the minor is {found} mod p"
         )
 
 
@@ -58,14 +59,15 @@ def check_independence(point: Point, claimed: Independence, progress: Progress) 
     """The determinant of the witness points is as claimed, and so not zero."""
     size = len(claimed.points)
     table = nmod_mat(size, size, point.p)
+    charge(size * size * point.field.rates.entry)
     for i, (number, pair) in enumerate(zip(claimed.points, claimed.salts, strict=True)):
         for j, entry in enumerate(_differences(point, number, pair)):
             table[i, j] = entry
         progress("witness points", i + 1, size)
-    determinant = int(table.det())
-    if determinant != claimed.determinant:
+    found = determinant(table)
+    if found != claimed.determinant:
         raise RejectionError(
-            f"independence.determinant: {claimed.determinant}, but it is {determinant} mod p"
+            f"independence.determinant: {claimed.determinant}, but it is {found} mod p"
         )
 
 

@@ -1,0 +1,37 @@
+"""Weights may be finite and yet so large that their products are not: said in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+import numpy as np
+
+from segre.errors import CheckpointError
+
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
+
+
+def within_float64(
+    models: int,
+) -> Callable[[Callable[_Given, _Found]], Callable[_Given, _Found]]:
+    """For a command whose first arguments are models: refuse what leaves the range of float64."""
+
+    def guard(command: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
+        @wraps(command)
+        def guarded(*given: _Given.args, **options: _Given.kwargs) -> _Found:
+            try:
+                with np.errstate(over="raise", invalid="raise"):
+                    return command(*given, **options)
+            except (FloatingPointError, OverflowError, np.linalg.LinAlgError) as error:
+                names = " or ".join(repr(str(name)) for name in given[:models])
+                raise CheckpointError(
+                    f"checkpoint {names}: products of weights leave the range of float64 "
+                    f"({error}); are they damaged?"
+                ) from None
+
+        return guarded
+
+    return guard

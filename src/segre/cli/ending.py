@@ -1,0 +1,188 @@
+"""How does a command end? Every way out of it is one line on standard error and a code.
+
+0 answered, 1 the answer is "no" or "invalid", 2 bad input, 3 inconclusive, 70 segre failed or
+could not write its answer, 130 interrupted. No failure may end with the code of an answer.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import traceback
+from typing import NoReturn, TextIO
+
+INTERRUPTED = 130
+FAILED = 70  # EX_SOFTWARE of sysexits.h
+DEBUG = "SEGRE_DEBUG"
+
+
+class OutputError(OSError):
+    """Standard output cannot be written."""
+
+
+class _Output(io.TextIOWrapper):
+    """Standard output that says, when it fails, that it is the one that failed."""
+
+    def write(self, text: str) -> int:
+        try:
+            return super().write(text)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(error.errno, error.strerror) from error
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(error.errno, error.strerror) from error
+
+
+def open_streams() -> None:
+    """Give a meaning to standard streams that are closed, before other files take their numbers.
+
+    Nothing can be written to an answer's closed stream, nor read from a closed input: both fail,
+    as they should, when it is tried. Messages to a closed standard error are lost.
+    """
+    for number, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, mode)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+    if sys.stdout is None:
+        sys.stdout = _Output(open(1, "wb", closefd=False), "utf-8", "backslashreplace")  # noqa: SIM115
+    elif isinstance(plain := sys.stdout, io.TextIOWrapper):
+        sys.stdout = _Output(
+            plain.buffer,
+            plain.encoding,
+            "backslashreplace",  # names of files need not be text, nor the terminal know ours
+            line_buffering=plain.line_buffering,
+            write_through=plain.write_through,
+        )
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+
+
+def stop(message: str, code: int) -> NoReturn:
+    """End with one line on standard error, if anything can be written there."""
+    try:
+        print(f"segre: {' '.join(message.split())}", file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        _discard(sys.stderr)
+    leave(code)
+
+
+def leave(code: int) -> NoReturn:
+    """End with a code, once all of the answer is written."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        leave_closed_pipe()
+    except OSError as error:
+        stop_for_output(error)
+    sys.exit(code)
+
+
+def leave_closed_pipe() -> NoReturn:
+    """The reader, such as `head`, has what it wanted."""
+    _discard(sys.stdout)
+    sys.exit(0)
+
+
+def stop_for_output(error: OSError) -> NoReturn:
+    """The answer cannot be written; whoever reads part of it must not take it for the whole."""
+    _discard(sys.stdout)
+    reason = error.strerror or str(error)
+    stop(f"standard output cannot be written: {reason}; the answer is not whole", FAILED)
+
+
+def stop_for_interruption() -> NoReturn:
+    """Files are written whole or not at all: say which it was."""
+    from segre.files import placed
+
+    names = ", ".join(dict.fromkeys(map(str, placed)))
+    kept = f"written before that: {names}" if names else "nothing was written"
+    stop(f"interrupted; {kept}", INTERRUPTED)
+
+
+def stop_for_module(error: ModuleNotFoundError) -> NoReturn:
+    """A package that segre needs is not there: an installation to mend, not a mistake in segre."""
+    if error.name is None or error.name.partition(".")[0] == "segre":
+        stop_for_fault(error)
+    advice = "segre doctor says what is missing, and how to get it"
+    if error.name == "typer":  # then there is no command line to ask
+        advice = "install it, or all of segre again, with pip"
+    stop(f"the package {error.name!r} cannot be found; {advice}", 2)
+
+
+def stop_for_usage(error: Exception) -> NoReturn:
+    """What the argument reader raises: a question for help, or a bad argument."""
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError" and context is not None:
+        _answer(context.get_help())
+        leave(2)
+    command = "segre" if context is None else context.command_path
+    said = error.format_message()  # type: ignore[attr-defined]
+    stop(f"{said} (try {command} --help)", 2)
+
+
+def stop_for_system(error: OSError) -> NoReturn:
+    """The system refuses something: its words, since it is not ours to mend."""
+    if os.environ.get(DEBUG):
+        _show(error)
+    name = "" if error.filename is None else f" {os.fspath(error.filename)!r}:"
+    stop(f"the system refuses to go on:{name} {error.strerror or error}", FAILED)
+
+
+def stop_for_memory() -> NoReturn:
+    """There is less memory than was counted on."""
+    stop(
+        "there is not enough memory; a smaller --memory, where there is one, says so first", FAILED
+    )
+
+
+def stop_for_fault(error: BaseException) -> NoReturn:
+    """Nobody expected this: name it, and say what to do with it."""
+    shown = bool(os.environ.get(DEBUG))
+    if shown:
+        _show(error)
+    said = " ".join(str(error).split())
+    what = type(error).__name__ + (f": {said[:200]}" if said else "")
+    advice = "what is above" if shown else f"what {DEBUG}=1 in the environment shows"
+    stop(
+        f"unexpected {what}; this is a fault in segre, not an answer: please report it with the "
+        f"command and {advice}",
+        FAILED,
+    )
+
+
+def _answer(text: str) -> None:
+    try:
+        print(text)
+    except BrokenPipeError:
+        leave_closed_pipe()
+    except OSError as error:
+        stop_for_output(error)
+
+
+def _show(error: BaseException) -> None:
+    try:
+        traceback.print_exception(error)
+    except (OSError, ValueError):
+        _discard(sys.stderr)
+
+
+def _discard(stream: TextIO) -> None:
+    """Let what is still to be written go nowhere: at its end Python would complain again."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):  # no stream of the system's
+        pass

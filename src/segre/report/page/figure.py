@@ -1,0 +1,58 @@
+"""One plotly figure as a page of its own: nothing from elsewhere, and no script but these two."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+from typing import Any
+
+from segre.report.page.embed import embedded, policy
+
+_DRAW = """
+const figure = JSON.parse(document.getElementById("figure").textContent);
+Plotly.newPlot("plot", figure.data, figure.layout, {responsive: true}).then(() => {
+  document.documentElement.dataset.drawn = "";
+});
+"""
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>{title}</title>
+</head>
+<body>
+<div id="plot"></div>
+<script type="application/json" id="figure">{figure}</script>
+<script>{library}</script>
+<script>{draw}</script>
+</body>
+</html>
+"""
+
+
+def write_figure(figure: Any, title: str, path: Path) -> None:
+    """Write a figure; all words of its own must be `plain_words`, which are no markup."""
+    from plotly.offline import get_plotlyjs
+
+    library = get_plotlyjs()
+    page = _PAGE.format(
+        policy=html.escape(policy([library, _DRAW])),
+        title=html.escape(title),
+        figure=embedded(json.loads(figure.to_json())),
+        library=library,
+        draw=_DRAW,
+    )
+    path.write_text(page, encoding="utf-8", errors="replace")
+
+
+def plain_words(text: str) -> str:
+    """Words that came from outside, for a figure: plotly takes some tags in them for markup.
+
+    >>> plain_words('<a href="https://x.example">d</a>')
+    '&lt;a href="https://x.example"&gt;d&lt;/a&gt;'
+    """
+    return html.escape(text, quote=False)

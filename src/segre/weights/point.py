@@ -1,0 +1,69 @@
+"""One lightning layer as a point of its space of functions, read from a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segre.errors import WeightsError
+from segre.fields.interface import Array
+from segre.values import LARGEST, quote
+from segre.weights.arrays import common_kind, number_array, read_arrays
+
+
+@dataclass(frozen=True)
+class LayerPoint:
+    """One lightning layer as a point: V and A, and K and Q if they were given."""
+
+    V: Array
+    A: Array
+    weights: tuple[Array, Array] | None
+    a: int | None
+
+    @classmethod
+    def read(cls, path: str | Path) -> LayerPoint:
+        """Read a .json or .npz file with V and A, or V, K and Q; A may come with `a`."""
+        path = Path(path)
+        try:
+            return cls._of(read_arrays(path))
+        except WeightsError as error:
+            raise WeightsError(f"point {str(path)!r}: {error}") from None
+
+    @classmethod
+    def _of(cls, given: dict[str, Any]) -> LayerPoint:
+        keys = set(given) - {"a"}
+        if keys not in ({"V", "A"}, {"V", "K", "Q"}):
+            found = quote(", ".join(sorted(given)) or "nothing")
+            raise WeightsError(f"it holds {found}; allowed: V and A (with a), or V, K and Q")
+        names = ["V", "A"] if "A" in given else ["V", "K", "Q"]
+        arrays = common_kind([_matrix(given[name], name) for name in names])
+        a = None if given.get("a") is None else _rank(given["a"])
+        if "A" in given:
+            return cls(arrays[0], arrays[1], None, a)
+        V, K, Q = arrays
+        if K.shape != Q.shape:
+            raise WeightsError(f"K has shape {K.shape} and Q {Q.shape}; they must be equal")
+        with np.errstate(all="ignore"):
+            A = K.T @ Q
+        if A.dtype != object and not np.isfinite(A).all():
+            raise WeightsError("K^T Q leaves the range of float64; rescale K and Q")
+        return cls(V, A, (K, Q), K.shape[0])
+
+
+def _rank(value: Any) -> int:
+    """The head rank, from JSON or from an array of one number."""
+    number = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
+    whole = isinstance(number, int | float) and not isinstance(number, bool)
+    if not whole or not 1 <= number <= LARGEST or number != int(number):
+        raise WeightsError(f"a: {quote(str(value))} is not a whole number from 1 on")
+    return int(number)
+
+
+def _matrix(value: Any, name: str) -> Array:
+    array = value if isinstance(value, np.ndarray) else number_array(value, name)
+    if array.ndim != 2 or not array.size:
+        raise WeightsError(f"{name} has shape {array.shape}; allowed: matrices")
+    return array

@@ -1,0 +1,187 @@
+"""The weights of a small network: a spec and a vector of floats, or of exact fractions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segre.errors import SegreError, WeightsError
+from segre.fields.interface import Array
+from segre.fields.linear import Floats, LinearAlgebra, Rationals
+from segre.fields.rational import Rational
+from segre.fields.real import Real
+from segre.files import whole_file
+from segre.network import LayerWeights, layer_starts, slots, unflatten
+from segre.spec import Network
+from segre.values import quote
+from segre.weights.arrays import common_kind, number_array, read_arrays
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A spec and its vector of weights: float64, or objects that are exact fractions.
+
+    >>> w = Weights.random(Network.parse("lightning/d=2,2/a=1/t=2"), seed=1, exact=True)
+    >>> w.exact, w.layers[0].W_V.shape
+    (True, (1, 2, 2))
+    """
+
+    spec: Network
+    vector: Array
+
+    def __post_init__(self) -> None:
+        if self.vector.shape != (self.spec.parameters,):
+            raise WeightsError(
+                f"{self.vector.size} weights for {str(self.spec)!r}, which has "
+                f"{self.spec.parameters}"
+            )
+        if not self.exact and not np.isfinite(self.vector).all():
+            raise WeightsError("weights must be finite; there is a NaN or an infinity among them")
+
+    @property
+    def exact(self) -> bool:
+        """Whether the weights are fractions."""
+        return self.vector.dtype == object
+
+    @property
+    def field(self) -> Rational | Real:
+        """The field to compute in."""
+        return Rational() if self.exact else Real()
+
+    @property
+    def algebra(self) -> LinearAlgebra:
+        """The linear algebra to use."""
+        return Rationals() if self.exact else Floats()
+
+    @cached_property
+    def layers(self) -> list[LayerWeights[Array]]:
+        """The tensors of each layer."""
+        return [
+            unflatten(layer, self.vector[start : start + layer.parameters])
+            for layer, start in zip(self.spec.layers, layer_starts(self.spec), strict=True)
+        ]
+
+    @classmethod
+    def random(cls, spec: Network, seed: int = 0, *, exact: bool = False) -> Weights:
+        """Normal weights scaled by width, or small random fractions."""
+        rng = np.random.default_rng(seed)
+        if exact:
+            top = rng.integers(1, 60, spec.parameters) * rng.choice([-1, 1], spec.parameters)
+            bottom = rng.integers(1, 10, spec.parameters)
+            pairs = [f"{a}/{b}" for a, b in zip(top, bottom, strict=True)]
+            return cls(spec, Rational().constant(pairs))
+        parts = [
+            rng.standard_normal(slot.range.stop - slot.start) / np.sqrt(slot.shape[-1])
+            for layer, start in zip(spec.layers, layer_starts(spec), strict=True)
+            for slot in slots(layer, start)
+        ]
+        return cls(spec, np.concatenate(parts))
+
+    @classmethod
+    def of_layers(cls, spec: Network, layers: list[LayerWeights[Array]]) -> Weights:
+        """From tensors; inverse of `layers`."""
+        parts = []
+        for number, (layer, own) in enumerate(zip(spec.layers, layers, strict=True), 1):
+            for slot in slots(layer):
+                tensor = getattr(own, slot.name)
+                if tensor is None or tensor.shape != slot.shape:
+                    found = None if tensor is None else tensor.shape
+                    raise WeightsError(
+                        f"layer {number}: {slot.name} has shape {found}; {str(spec)!r} needs "
+                        f"{slot.shape} (heads, rows, columns)"
+                    )
+                parts.append(tensor.reshape(-1))
+        return cls(spec, np.concatenate(parts))
+
+    @classmethod
+    def read(cls, path: str | Path) -> Weights:
+        """Read a .json or .npz file, or what is piped in (`-`)."""
+        path = Path(path)
+        try:
+            given = read_arrays(path, strings=("spec",))
+            spec, tensors = (_of_names if _is_npz(given) else _of_layers)(given)
+            layers = [LayerWeights(**own) for own in tensors]
+            if len(layers) != spec.depth:
+                raise WeightsError(f"{len(layers)} layers, but the spec has {spec.depth}")
+            return cls.of_layers(spec, layers)
+        except SegreError as error:
+            raise WeightsError(f"weights {str(path)!r}: {error}") from None
+
+    def write(self, path: str | Path) -> None:
+        """Write a .json file (exact or float64) or an .npz file (float64)."""
+        path = Path(path)
+        names = [
+            (number, slot.name)
+            for number, layer in enumerate(self.spec.layers)
+            for slot in slots(layer)
+        ]
+        if path.suffix == ".npz":
+            if self.exact:
+                raise WeightsError(f"weights {str(path)!r}: .npz holds floats; write .json instead")
+            arrays = {f"layer{i + 1}.{name}": getattr(self.layers[i], name) for i, name in names}
+            with whole_file(path) as temporary:
+                np.savez(temporary, allow_pickle=False, spec=np.array(str(self.spec)), **arrays)
+            return
+        if path.suffix != ".json":
+            raise WeightsError(f"weights {str(path)!r}: allowed: .json and .npz files")
+        layers: list[dict[str, Any]] = [{} for _ in self.layers]
+        for i, name in names:
+            tensor = getattr(self.layers[i], name)
+            layers[i][name] = (np.vectorize(str)(tensor) if self.exact else tensor).tolist()
+        text = json.dumps({"spec": str(self.spec), "layers": layers})
+        with whole_file(path) as temporary:
+            temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def _is_npz(given: dict[str, Any]) -> bool:
+    return any(isinstance(value, np.ndarray) for value in given.values())
+
+
+_NAMES = ("W_K", "W_Q", "W_V", "W_O")
+_NEEDED = ("W_K", "W_Q", "W_V")
+
+
+def _of_layers(given: dict[str, Any]) -> tuple[Network, list[dict[str, Array]]]:
+    """The spec and the tensors of a JSON document."""
+    if set(given) != {"spec", "layers"} or not isinstance(given["layers"], list):
+        raise WeightsError('allowed keys: "spec" and "layers" (a list of tables)')
+    spec = _spec(given["spec"])
+    tensors = []
+    for number, own in enumerate(given["layers"], 1):
+        if not isinstance(own, dict) or not set(_NEEDED) <= set(own) <= set(_NAMES):
+            raise WeightsError(f"layer {number}: allowed: a table of {', '.join(_NAMES)}")
+        tensors.append({name: number_array(own[name], f"layer {number}, {name}") for name in own})
+    again = iter(common_kind([array for own in tensors for array in own.values()]))
+    return spec, [{name: next(again) for name in own} for own in tensors]
+
+
+def _of_names(given: dict[str, Any]) -> tuple[Network, list[dict[str, Array]]]:
+    """The spec and the tensors of an .npz file: layer1.W_K and so on."""
+    if not isinstance(given.get("spec"), str):
+        raise WeightsError("there is no string `spec` in it")
+    spec = _spec(given.pop("spec"))
+    tensors: list[dict[str, Array]] = [{} for _ in spec.layers]
+    known = {f"layer{i + 1}.{name}": (i, name) for i in range(spec.depth) for name in _NAMES}
+    for key, array in given.items():
+        if key not in known or not isinstance(array, np.ndarray):
+            raise WeightsError(f"unknown array {quote(key)}; allowed: layer1.W_K and so on")
+        number, name = known[key]
+        tensors[number][name] = array
+    for number, own in enumerate(tensors, 1):
+        if missing := [name for name in _NEEDED if name not in own]:
+            raise WeightsError(f"layer {number}: there is no {missing[0]}")
+    return spec, tensors
+
+
+def _spec(value: Any) -> Network:
+    """The spec in a file of weights; it may not name another file."""
+    if isinstance(value, str):
+        return Network.from_inline(value)
+    if isinstance(value, dict):
+        return Network.from_mapping(value)
+    raise WeightsError("spec: allowed: an inline spec, or a table of keys and values")
