@@ -1,0 +1,40 @@
+"""Digests of specs as they were before windows, scales and rescaled frequencies were keys.
+
+Certificates, sweeps and caches name architectures by their digests: new keys must not change them.
+"""
+
+DIGESTS = {
+    "transformer/d=4/t=3": "610483e4ec0496b88803a2f0157f63bc8c0acc10e2199b3eba75c17f125e508a",
+    "transformer/d=4/heads=2/norm=rms/mlp=swiglu/ff=6/t=3": "cafad138578228dbd5e1e30fa11f3ccc60598a090f571015b3010485d1a8e704",
+    "transformer/d=6/heads=4/kv=2/head=2/mlp=swiglu/ff=7/t=3": "9578687a1b4d6c949c4346fefe4de302623251db2e63bfb7e4eb2f71333d534b",
+    "transformer/d=4/attn=lightning/heads=2/t=2": "f08810c046b6743add4f78c8aa0c0dc4724f4188e8d00d84dcec59240feca236",
+    "transformer/d=5/layers=3/heads=2/head=3/dv=2/pos=rope/rotary=2/layout=interleaved/t=4": "e2eed2df93f0b7a0a9986a59fc1f25b5aa1bfc3bae417af1005fa75f5e03e7af",
+    "transformer/d=4/heads=2/norm=layer/place=sandwich/eps=1e-5/bias=qkv/qknorm=true/t=3": "ba71c101ba6d10a4667a6f69a071b8c08a3401da08fe3582f84735de1fb360c9",
+    "transformer/d=4/heads=2/mlp=reglu/ff=3/norm=rms/gain=false/cap=30/causal=true/t=2": "2601ef5a07e923c9e0b97033ebc985b8ba9b16bfc26b7bc5b8855e9a85936419",
+    "transformer/d=4/heads=2/head=2/dv=2/kvrank=3/qrank=2/pos=rope/rotary=2/t=3": "263fadf736920158f0898e57d9eff449641d6f3574eff3f827e34899c139dbf3",
+    "transformer/d=4/mlp=swiglu/experts=3/active=2/eff=2/shared=2/t=3": "8ee46d2b778bb6dcab9c68ec9b6812bf410f5ab128ed794c841f8bc3894cf70f",
+    "gpt2/d=4/heads=2/ff=3/eps=1e-5/vocab=11": "a5cc02bda8c2634db68d4f042e70836998163fde3f249f91202306c3f8f3750c",
+    "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11": "726aa4d5b4e06c8ae04116a6ae035eae385ef9928f9e6e6c40c2a67e3cf8b1ad",
+    "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11/output=hidden/pooler=true": "632a020ac9454ae0d8106ad82cf1306890b3cc221d26c9502384efe5db984635",
+    "albert/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11": "7647229e298b2dadaff4395d84bd7d73e9479b63ef354de252b2e3b02514d8a5",
+    "llama/d=4/heads=2/ff=3/eps=1e-5/vocab=11": "16e5a156f8a11ab48498f7a0a6616de73a67f36ca25bee588e4204fcabbf5691",
+    "llama/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": "71d27f1f46360abfe01e80dd07650b1d9512fe4272aafb1a87c93d80a37fad2c",
+    "llama/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11/tied=true": "419509e5449f7f770db112aa5d44932276e5249192d14b22d8ff381c837f5872",
+    "qwen2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": "d169d4c2a3f6f8fa0479925223fc4bdd890cca285814000a3fa79181a5d3551c",
+    "qwen2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11/tied=true": "17e0acf902b93833a75c2889d1cc9eb5c676dcd2785d607e5da8d8e138fd5bb8",
+    "qwen3/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": "56f3d7a2d6085759b8970f19fca67e26b5307c078bb1365bf7fdd64b337e01aa",
+    "qwen3/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11/tied=true": "73e35efd32474c50383a3a8d5d0a1751bf5a1e60566a1559daf13de351671986",
+    "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": "2db7bb2f76771466a757a7844a989b67538ba8ecc802a1a5edc838f2488098fd",
+    "deepseek-v3/d=5/layers=2/heads=2/head=2/dv=2/ff=3/eps=1e-5/qrank=3/kvrank=3/rotary=2/experts=3/active=2/shared=2/eff=2/dense=1/vocab=11": "e653e10322df25d3da7930ccbd5d2d0f2a69bee6e44cb770d86b8fa3e6f4adfe",
+    "gpt2": "114c547137e8a096787a9a1bead6fe2f8cb5783988772aa41d71df88dd9965dc",
+    "gpt2-xl": "9449f17d770de3dc3f7d7241d3e392ae886d3c84f093f0991a380fbb53273b42",
+    "bert-base-uncased": "6a6602c8a96fe1a029a00334fb85149a43f1c5f94ef7a30f7e671048d0152a1d",
+    "minilm-l6-v2": "2387979cbf1c7522201080840f21ed470ed212183636554caa9a4f4e844cca27",
+    "albert-base-v2": "b6112761b1c3118ad66549d7066ce8ebee8bac1f94ac86bb4b682a93d0ff0fa9",
+    "llama-2-7b": "4867a212541fc3125f783e0519c9250f7ea37cd88767108b07415682e400333f",
+    "llama-3-8b": "da503309ed03869bbb21325aba2a6a016e7871205219b5797bdbc9f3adde40bc",
+    "smollm2-135m": "993908fb63cf4aae835a04096a4661fca63e32d50fafff73a638c5ee9104d54d",
+    "mistral-7b-v0.3": "a1ec290c2ab8c7a23433a2e83cf0ec06c21e6391933a4c797191614c96533d6e",
+    "qwen2-7b": "b17f22c37276eef9ee0016f2e9a614fd095b9ef4654661d68047bf7388e4dd99",
+    "qwen3-8b": "5076655b824d456ac4b11e21fc54f88b69cf3bbf9a6fcf0e2ea5f5e2edd9ed64",
+}
