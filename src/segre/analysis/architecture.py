@@ -17,12 +17,14 @@ Choice = tuple[str, str | int, str]  # a name, its value, a remark
 _MLP = {
     "gelu": "GELU",
     "gelu-tanh": "GELU (tanh)",
+    "gelu-quick": "GELU (quick)",
     "silu": "SiLU",
     "relu": "ReLU",
     "relu2": "squared ReLU",
     "swiglu": "SwiGLU",
     "geglu": "GeGLU",
     "geglu-tanh": "GeGLU (tanh)",
+    "geglu-quick": "GeGLU (quick)",
     "reglu": "ReGLU",
     "bilinear": "bilinear",
 }
