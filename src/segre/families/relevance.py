@@ -43,11 +43,23 @@ IRRELEVANT = frozenset(
         *("forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens", "bad_words_ids"),
         # generation
         *("do_sample", "temperature", "top_k", "top_p", "typical_p", "num_beams", "max_length"),
-        *("min_length", "early_stopping", "length_penalty", "repetition_penalty", "num_beam_groups"),
+        *(
+            "min_length",
+            "early_stopping",
+            "length_penalty",
+            "repetition_penalty",
+            "num_beam_groups",
+        ),
         *("diversity_penalty", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size"),
         *("num_return_sequences", "exponential_decay_length_penalty", "remove_invalid_values"),
         # names, versions, and heads that these classes do not have
-        *("_name_or_path", "name_or_path", "transformers_version", "_commit_hash", "tokenizer_class"),
+        *(
+            "_name_or_path",
+            "name_or_path",
+            "transformers_version",
+            "_commit_hash",
+            "tokenizer_class",
+        ),
         *("prefix", "task_specific_params", "finetuning_task", "problem_type", "id2label"),
         *("label2id", "num_labels", "transformers.js_config", "summary_type", "summary_use_proj"),
         *("summary_activation", "summary_proj_to_labels", "summary_first_dropout", "n_ctx"),

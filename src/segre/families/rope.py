@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from segre.errors import SpecError
-from segre.transformer.rescale import decimal, rescaled
+from segre.transformer.rescale import Rescale, decimal, rescaled
 from segre.transformer.spec import fraction
 from segre.values import choice, quote, whole
 
@@ -69,6 +69,23 @@ def rope_rescale(config: Mapping[str, Any], length: int, *, latent: bool = False
     if kind == "yarn":
         given |= _yarn(rope, latent)
     return str(rescaled(_decimals(given)))
+
+
+def rope_config(base: int, how: Rescale | None) -> dict[str, Any]:
+    """What a config says of frequencies: the inverse of the two functions above."""
+    out: dict[str, Any] = {"rope_type": "default", "rope_theta": float(base)}
+    if how is None:
+        return out
+    out |= {"rope_type": how.kind, "factor": float(how.factor)}
+    if how.kind in ("llama3", "yarn"):
+        out["original_max_position_embeddings"] = int(how.length)
+    if how.kind == "llama3":
+        out |= {"low_freq_factor": float(how.low), "high_freq_factor": float(how.high)}
+    if how.kind == "yarn":
+        out |= {"beta_fast": float(how.fast), "beta_slow": float(how.slow)}
+        names = (("attention", "attention_factor"), ("mscale", "mscale"), ("all", "mscale_all_dim"))
+        out |= {key: float(getattr(how, name)) for name, key in names if getattr(how, name)}
+    return out
 
 
 def _yarn(rope: Mapping[str, Any], latent: bool) -> dict[str, Any]:
