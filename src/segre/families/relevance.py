@@ -1,4 +1,4 @@
-"""Which keys of a config change the function, and which two configs differ in a way we cannot judge?
+"""Which keys of a config change the function, and which differences cannot be judged?
 
 Keys that `configs` reads become a spec, and specs are compared. Keys of the list below change no
 output. All others are unknown: two configs that differ in one of them may or may not be of the
