@@ -34,7 +34,7 @@ FAMILIES = {
 LENGTH = 14  # of the inputs
 CONTEXT = 16  # of the models
 ROUNDING = 2e-5  # outputs in float32 that are further apart are not those of one function
-MODELS = 12  # of each family
+MODELS = 8  # of each family
 
 Change = dict[str, Any]
 

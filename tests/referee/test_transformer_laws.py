@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,13 +14,14 @@ from scalar_transformer import Dual, Reals, Residues, Scalar
 
 from segre.referee.rejection import RejectionError
 from segre.referee.residues import Stream
+from segre.referee.transformers.angles import factors, rational
 from segre.referee.transformers.balls import Balls, UncertainError, real_input, real_weights
 from segre.referee.transformers.forward import record
 from segre.referee.transformers.jacobian import jacobian
 from segre.referee.transformers.modular import Modular, NoRootError
 from segre.referee.transformers.numbers import Radicand
 from segre.referee.transformers.regular import prove_regular
-from segre.referee.transformers.stages import argument_count, root_counts, sources
+from segre.referee.transformers.stages import argument_count, root_counts, seen, sources
 from segre.referee.transformers.symmetries import families, symmetry_rank
 from segre.referee.transformers.tangents import Point
 from segre.referee.transformers.weights import Layout
@@ -271,3 +273,24 @@ def test_regular_matrices() -> None:
     for singular in ([1, 2, 2, 4], [0, 0, 0, 0], [arb(0, 1), 0, 0, 1], [math.nan, 0, 0, 1]):
         with pytest.raises(UncertainError):
             prove_regular(arb_mat(2, 2, singular))
+
+
+def test_counts_need_no_loop_over_tokens_or_planes() -> None:
+    """Sizes are read before it is known whether they can be computed with."""
+    for seed in range(200):
+        spec = random_transformer(seed)
+        pairs = sum(
+            seen(spec, layer, key, query)
+            for layer in range(1, spec.layers + 1)
+            for key in range(spec.t)
+            for query in range(spec.t)
+        )
+        bare = replace(spec, cap=0 * spec.cap, mlp="none", ff=0, experts=0)
+        expected = spec.heads * pairs if spec.attn == "softmax" else 0
+        assert argument_count(bare) == expected
+        assert rational(spec) == (None not in factors(spec))
+    sizes = "head=100000000/pos=rope/causal=true/t=100000000/window=77"
+    for kind in ("llama3:8:1:4:8192", "yarn:4:4096", "dynamic:2:4"):
+        large = Transformer.parse(f"transformer/d=4/{sizes}/rescale={kind}")
+        assert argument_count(large) == 77 * 78 // 2 + (10**8 - 77) * 77
+        assert rational(large) == kind.startswith("yarn")

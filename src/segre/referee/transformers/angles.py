@@ -6,6 +6,7 @@ used; in balls all of them.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from fractions import Fraction
 from functools import cache
 from math import gcd, lcm
@@ -30,8 +31,24 @@ def factors(spec: Transformer) -> tuple[Fraction | None, ...]:
 
 
 def rational(spec: Transformer) -> bool:
-    """Whether all factors are rational."""
-    return None not in factors(spec)
+    """Whether all factors are rational; no loop over planes, which may be any number here."""
+    how, planes = spec.rescaling, turning(spec) // 2
+    if how is None or how.kind in ("linear", "yarn"):
+        return True
+    before = ctx.prec
+    ctx.prec = _BITS
+    try:
+        # turns become fewer from plane to plane: the first plane with at most `high` of them
+        first = bisect_left(range(planes), True, key=lambda i: _few(spec, i))
+        return first == planes or _factor(spec, first) is not None
+    finally:
+        ctx.prec = before
+
+
+def _few(spec: Transformer, plane: int) -> bool:
+    how = spec.rescaling
+    assert how is not None
+    return how.kind == "dynamic" or not _turns(spec, plane) > _number(how.high)
 
 
 @cache

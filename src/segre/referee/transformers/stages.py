@@ -68,12 +68,26 @@ def root_counts(spec: Transformer) -> list[list[int]]:
     return [roots(spec, stage.kind) for stage in stages(spec)]
 
 
+def _window(spec: Transformer, layer: int) -> int:
+    """The window of a layer that is numbered from 1; 0 is none."""
+    return spec.window[(layer - 1) % len(spec.window)] if spec.window else 0
+
+
 def seen(spec: Transformer, layer: int, key: int, query: int) -> bool:
-    """Whether a query sees a key, in a layer that is numbered from 1."""
-    window = spec.window[(layer - 1) % len(spec.window)] if spec.window else 0
+    """Whether a query of a layer sees a key."""
+    window = _window(spec, layer)
     if window and key <= query - window:
         return False
     return key <= query or not spec.causal
+
+
+def _pairs(spec: Transformer, layer: int) -> int:
+    """How many pairs (key, query) are seen; no loop, since t may be any number here."""
+    t = spec.t
+    if not spec.causal:
+        return t * t
+    window = min(_window(spec, layer) or t, t)
+    return window * (window + 1) // 2 + (t - window) * window
 
 
 def argument_count(spec: Transformer) -> int:
@@ -81,8 +95,7 @@ def argument_count(spec: Transformer) -> int:
     t, total = spec.t, 0
     for layer in range(1, spec.layers + 1):
         if spec.attn == "softmax":
-            pairs = sum(seen(spec, layer, key, query) for key in range(t) for query in range(t))
-            total += spec.heads * (pairs + (t * t if spec.cap else 0))
+            total += spec.heads * (_pairs(spec, layer) + (t * t if spec.cap else 0))
         if spec.mlp in SIGMOID + TANH + NORMAL:
             total += spec.ff * t
     return total
