@@ -185,7 +185,12 @@ def test_unknown_keys_that_differ_are_undecided(change: dict[str, Any], tmp_path
         found = same(model, two)
         assert found.verdict == "undecided"
         assert "mystery" in found.reason
-    assert same(other, tmp_path / "moved").verdict == "same function"
+    found = same(other, tmp_path / "moved")
+    assert found.verdict == "same function"
+    assert found.witness is not None
+    found.witness.write(tmp_path / "witness.safetensors")
+    with pytest.raises(CheckpointError, match="mystery"):
+        check(model, tmp_path / "moved", tmp_path / "witness.safetensors")
 
 
 def test_tied_tables_and_two_equal_tables_are_not_called_different(tmp_path: Path) -> None:

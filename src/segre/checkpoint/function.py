@@ -38,12 +38,21 @@ def judged(one: Model, two: Model) -> tuple[Literal["different", "undecided"], s
         )
     if keys:
         return "different", f"the architectures differ: {in_words(one.spec, two.spec, keys)}"
-    unknown = unknown_differences(one.store.config, two.store.config)
-    if unknown:
-        return "undecided", (
-            f"config.json differs in {', '.join(unknown)}, and segre does not know what that does"
-        )
-    return None
+    unknown = _unknown(one, two)
+    return ("undecided", unknown) if unknown else None
+
+
+def _unknown(one: Model, two: Model) -> str:
+    """What in the configs differs and is not understood, in words; empty if nothing does."""
+    keys = unknown_differences(one.store.config, two.store.config)
+    said = f"config.json differs in {', '.join(keys)}, and segre does not know what that does"
+    return said if keys else ""
+
+
+def require_known(one: Model, two: Model) -> None:
+    """Refuse two checkpoints whose configs differ in a way that is not understood."""
+    if said := _unknown(one, two):
+        raise CheckpointError(f"{str(one.directory)!r} and {str(two.directory)!r}: {said}")
 
 
 def differing_keys(one: Transformer, two: Transformer) -> list[str]:

@@ -13,7 +13,14 @@ from typing import Any, Literal
 import numpy as np
 
 from segre.checkpoint.compare import Block, Rounding, compare_part
-from segre.checkpoint.function import differing_keys, in_words, judged, restated, scales_apart
+from segre.checkpoint.function import (
+    differing_keys,
+    in_words,
+    judged,
+    require_known,
+    restated,
+    scales_apart,
+)
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import match_layer, match_stream, match_transform, stream_error
 from segre.checkpoint.model import Model, Progress, bits, no_progress
@@ -165,6 +172,7 @@ def compared_blocks(
 ) -> Iterator[Block]:
     """All blocks, compared in the basis of `turns`; reasons for doubt are added to `special`."""
     require_same_architecture(one, two)
+    require_known(one, two)
     two = restated(two, one)
     unit = max(one.roundoff(), two.roundoff())
     rounding = Rounding(unit)
