@@ -125,7 +125,7 @@ def narrow_model(spec: Transformer, family: str) -> str:
         "eps": f"{float(spec.eps):g}",
         "base": spec.base if rotary else 0,
         "rescale": 0 if spec.rescale.startswith("dynamic") else spec.rescale,  # beyond 64 tokens
-        "window": ",".join(map(str, spec.window)) if min(spec.window, default=64) < 64 else 0,
+        "window": ",".join(map(str, spec.window)) if any(0 < x < 64 for x in spec.window) else 0,
         "scale": spec.scale,
         "bylayer": "true" if spec.bylayer else 0,
         "vocab": WORDS,
