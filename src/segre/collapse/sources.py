@@ -127,6 +127,7 @@ def _of_spec(family: str, spec: Network | Transformer, name: str) -> Source:
         raise _no_model(name, "a stack of attention layers")
     if family == "transformer":
         raise _no_model(name, "the kind transformer")
+    _allowed({"model_type": family.replace("-", "_")}, name)
     return Source(name, _allowed(_config(family, spec, name), name))
 
 
