@@ -86,6 +86,10 @@ def _random_design(rng: random.Random) -> dict[str, Any]:
         out["bias"] = pick(["none", "qkv", "all"] if out["norm"] == "rms" else ["none", "all"])
     if out["pos"] == "rope":
         out["layout"] = pick(["half", "interleaved"])
+        out["rescale"] = pick(["", "linear:4", "yarn:4:64", "llama3:8:1:4:64"])
+    if out["causal"]:
+        out["window"] = pick([0, 0, 2, [2, 0]])
+    out |= {"scale": pick([0, 0, 3]), "bylayer": pick([False, False, True])}
     if rng.random() < 0.2:
         out |= {"kvrank": 3, "qrank": pick([0, 3]), "kv": heads, "bias": "none"}
     elif rng.random() < 0.25 and out["mlp"] not in PIECEWISE:

@@ -1,8 +1,9 @@
 """Models of the transformers library, run in double precision, and their weights as segre's vector.
 
 Independent of segre's forward map: only `segre.transformer.tensors` is used, for the order of the
-tensors. Constant factors that specs leave out are folded into the weights: the scale of the scores
-into the queries (or the gain of their norm), the scale of routed experts into their last map.
+tensors. Constant factors that specs leave out are folded into the weights: the standard scale of
+the scores into the queries (or the gain of their norm), the scale of routed experts into their last
+map.
 """
 
 from collections.abc import Callable, Mapping
@@ -160,7 +161,7 @@ class _Reader:
             if module.endswith("c_attn"):
                 for letter, third in zip("qkv", self.state[name].chunk(3), strict=True):
                     self.state[f"{module}.{letter}.{ending}"] = third
-        scale = self.spec.head**-0.5 if self.config.scale_attn_weights else 1.0
+        scale = self.spec.head**-0.5
         self.tables(tokens="wte", positions="wpe")
         for part, i in self.layers():
             at = f"h.{i}"
@@ -225,7 +226,7 @@ class _Reader:
     def decoder(self) -> None:
         """llama, mistral, qwen2, qwen3 and gemma2."""
         gemma, qknorm = self.config.model_type == "gemma2", self.config.model_type == "qwen3"
-        scale = (self.config.query_pre_attn_scalar if gemma else self.spec.head) ** -0.5
+        scale = self.spec.head**-0.5
         self.tables(tokens="embed_tokens")
         for part, i in self.layers():
             at = f"layers.{i}"

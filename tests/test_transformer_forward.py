@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 from random import Random
 from typing import Any
 
@@ -30,7 +31,7 @@ HEADS = {
     "deepseek_v3": ("DeepseekV3ForCausalLM", "DeepseekV3Model"),
 }
 CLOSE = 1e-10
-CONFIGS = 12  # random ones, for each family
+CONFIGS = 16  # random ones, for each family
 SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a difference
     "gemma2": {
         "head_dim": 4,
@@ -74,6 +75,7 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         inner = out.pop("intermediate_size")
         out |= {"n_inner": rng.choice([None, inner]), "layer_norm_epsilon": eps}
         out |= {"scale_attn_weights": rng.random() < 0.5}
+        out |= {"scale_attn_by_inverse_layer_idx": rng.random() < 0.3}
         out |= {"activation_function": rng.choice(list(UNITS))}
     elif model_type in ("bert", "albert"):
         out |= {"type_vocab_size": rng.randint(1, 3), "layer_norm_eps": eps}
@@ -84,7 +86,7 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
     else:
         out["rope_parameters"] = {
             "rope_theta": rng.choice([10000.0, 100.0, 500000.0, 7.0]),
-            "rope_type": "default",
+            **random_rescaling(rng),
         }
         act = "hidden_activation" if model_type == "gemma2" else "hidden_act"
         out |= {"rms_norm_eps": eps, act: rng.choice(list(GATES))}
@@ -92,6 +94,7 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         out |= {"num_key_value_heads": kv, "head_dim": rng.choice([2, 4, 6, 8])}
     if model_type in ("llama", "mistral", "qwen2") and rng.random() < 0.3:
         del out["head_dim"]
+    out |= random_windows(model_type, out["num_hidden_layers"], rng)
     if model_type == "llama":
         out["attention_bias"] = out["mlp_bias"] = rng.random() < 0.5
     if model_type == "gemma2":
@@ -119,7 +122,43 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
             "topk_group": 1,
             "routed_scaling_factor": rng.choice([1.0, 2.5]),
         }
+    if out.get("rope_parameters", {}).get("rope_type") == "dynamic":  # needs two planes
+        out["qk_rope_head_dim" if model_type == "deepseek_v3" else "head_dim"] = 4
     return out
+
+
+def random_rescaling(rng: Random) -> dict[str, Any]:
+    """Any kind of rescaled frequencies, with lengths at which they make a difference."""
+    length = rng.choice([2, 8, 40, 100])
+    given = {"original_max_position_embeddings": length, "factor": rng.choice([1.0, 2.0, 8.5])}
+    slow, fast = rng.choice([(1, 32), (0.5, 2.0)])
+    return rng.choice(
+        [
+            {"rope_type": "default"},
+            {"rope_type": "linear", "factor": given["factor"]},
+            {"rope_type": "dynamic", "factor": given["factor"]},
+            {"rope_type": "llama3", **given, "low_freq_factor": slow, "high_freq_factor": 4.0},
+            {"rope_type": "yarn", **given, "beta_fast": fast, "beta_slow": slow},
+            {"rope_type": "yarn", **given, "attention_factor": 1.3},
+            {"rope_type": "yarn", **given, "mscale": 1.5, "mscale_all_dim": 0.7},
+        ]
+    )
+
+
+def random_windows(model_type: str, layers: int, rng: Random) -> dict[str, Any]:
+    """Sliding windows where a family has them, often smaller than inputs are long."""
+    size = rng.randint(2, 4)
+    kinds = [rng.choice(["full_attention", "sliding_attention"]) for _ in range(layers)]
+    if model_type == "mistral":
+        return {"sliding_window": rng.choice([None, size])}
+    if model_type == "gemma2":
+        return {"sliding_window": size, "layer_types": rng.choice([None, kinds])}
+    if model_type in ("qwen2", "qwen3"):
+        slides = {"use_sliding_window": True, "sliding_window": size}
+        by_number = {**slides, "max_window_layers": rng.randint(0, layers)}
+        off = {"use_sliding_window": False, "sliding_window": size, "max_window_layers": 0}
+        return rng.choice([off, by_number, {**slides, "layer_types": kinds}])
+    return {}
 
 
 def settings(config: dict[str, Any]) -> Any:
@@ -203,7 +242,9 @@ def test_forward_is_what_the_library_computes(model_type: str) -> None:
     for seed in range(CONFIGS):
         head = HEADS[model_type][seed % len(HEADS[model_type])]
         config = random_config(model_type, rng, head)
-        t = rng.randint(2, config["max_position_embeddings"])
+        longest = config["max_position_embeddings"]
+        rotary = "rope_parameters" in config  # such models take inputs beyond their context
+        t = rng.randint(2, 2 * longest if rotary else longest)
         assert compare(config, seed, t) < CLOSE, config
 
 
@@ -234,7 +275,7 @@ def test_what_the_library_writes_is_read_as_the_same_spec(model_type: str) -> No
 
 # --- whether a mistake would be seen ------------------------------------------------------
 
-UNGATED = ("gelu", "gelu-tanh", "silu", "relu", "relu2")
+UNGATED = ("gelu", "gelu-tanh", "gelu-quick", "silu", "relu", "relu2")
 
 
 def other_choices(spec: Transformer) -> dict[str, Transformer]:
@@ -250,6 +291,13 @@ def other_choices(spec: Transformer) -> dict[str, Transformer]:
         out["base"] = replace(spec, base=2 * spec.base)
         layout: Layout = "half" if spec.layout == "interleaved" else "interleaved"
         out["layout"] = replace(spec, layout=layout)
+        out["linear"] = replace(spec, rescale="linear:3")
+        out["yarn"] = replace(spec, rescale="yarn:2:100:attention=1.2")
+    out["scale"] = replace(spec, scale=Fraction(5))
+    if spec.layers > 1:
+        out["bylayer"] = replace(spec, bylayer=not spec.bylayer)
+    if spec.causal:
+        out["window"] = replace(spec, window=(3,) if spec.sees(1) == 2 else (2,))
     if spec.experts:
         out["active"] = replace(spec, active=spec.active + 1)
     return out
@@ -259,6 +307,8 @@ def other_choices(spec: Transformer) -> dict[str, Transformer]:
 def test_another_choice_would_be_seen(model_type: str) -> None:
     config = random_config(model_type, Random(3), HEADS[model_type][0])
     config |= {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 5}
+    if config["num_hidden_layers"] == 1 and "layer_types" in config:
+        config["layer_types"] = None
     config |= SEEN.get(model_type, {})
     model = library_model(config, 3)
     spec = replace(from_config(config, "config"), t=4).with_output("logits")

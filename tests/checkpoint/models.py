@@ -10,8 +10,10 @@ import pytest
 import torch
 import transformers
 
+from hugging_face import Double
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, saving
+from segre.checkpoint.outputs import Tokens
 
 
 def run(directory: Path, seed: int = 0, batch: int = 3, length: int = 10) -> np.ndarray:
@@ -29,6 +31,23 @@ def run(directory: Path, seed: int = 0, batch: int = 3, length: int = 10) -> np.
     named = [out[key] for key in ("logits", "last_hidden_state", "pooler_output") if key in out]
     assert named
     return np.concatenate([x.numpy().ravel() for x in named])
+
+
+def library_outputs(directory: Path, tokens: Tokens) -> np.ndarray:
+    """All outputs of the transformers library in double precision, as segre arranges them."""
+    config = transformers.AutoConfig.from_pretrained(directory)
+    kind = getattr(transformers, config.architectures[0])
+    stored = kind.from_pretrained(directory).state_dict()
+    with Double():  # rotary angles too
+        theirs = kind(config).double().eval()
+    theirs.load_state_dict(stored)
+    more = {} if tokens.types is None else {"token_type_ids": torch.tensor(tokens.types)}
+    with torch.no_grad(), Double():
+        out = theirs(torch.tensor(tokens.words), **more)
+    columns = [out["logits"] if "logits" in out else out["last_hidden_state"]]
+    if "pooler_output" in out:
+        columns.append(out["pooler_output"][:, None])
+    return torch.cat(columns, dim=1).transpose(1, 2).numpy()
 
 
 def apart(one: Path, two: Path) -> float:

@@ -16,7 +16,17 @@ from segre.referee.transformers.witness import inputs_at
 from segre.transformer.spec import Transformer
 
 MLPS = (
-    "none gelu gelu-tanh silu relu relu2 swiglu geglu geglu-tanh reglu bilinear".split()  # noqa: SIM905
+    *"none gelu gelu-tanh gelu-quick silu relu relu2".split(),  # noqa: SIM905
+    *"swiglu geglu geglu-tanh geglu-quick reglu bilinear".split(),  # noqa: SIM905
+)
+
+
+RESCALES = (
+    "linear:2",
+    "yarn:4:16",
+    "yarn:2:64:fast=4:attention=1.5",
+    "llama3:8:1:4:64",
+    "dynamic:2:2",
 )
 
 
@@ -62,6 +72,10 @@ def _features(pick: Any) -> dict[str, Any]:
         given |= plain | {"kvrank": pick([1, 2, 3]), "qrank": pick([0, 2])}
     if given["pos"] == "rope":
         given["rotary"] = pick([0, 2]) if "kvrank" not in given else pick([2, 4])
+        given["rescale"] = pick(["", "", *RESCALES])
+    if given["causal"]:
+        given["window"] = pick([0, 0, 2, [2, 0], [0, 2]])
+    given |= {"scale": pick([0, 0, 1, "2.5"]), "bylayer": pick([False, False, True])}
     if given["pos"] == "learned":
         given["positions"] = given["t"] + pick([0, 1])
     if pick([False, False, False, True]):

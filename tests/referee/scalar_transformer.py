@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -49,9 +50,16 @@ class Reals:
     def width(self, d: int) -> float:
         return math.sqrt(d)
 
-    def turn(self, i: int, r: int, base: int, position: int) -> tuple[float, float]:
-        angle = position * base ** (-2 * i / r)
-        return math.cos(angle), math.sin(angle)
+    def turn(self, spec: Transformer, i: int, position: int) -> tuple[float, float]:
+        angle = position * spec.base ** (-2 * i / spec.rotary) * float(slowed(spec, i)[0])
+        return amplitude(spec) * math.cos(angle), amplitude(spec) * math.sin(angle)
+
+    def scale(self, spec: Transformer, layer: int) -> float:
+        width = spec.head + (spec.rotary if spec.kvrank else 0)
+        out = math.sqrt(width / spec.scale) if spec.scale else 1.0
+        if spec.kvrank and spec.rescaling is not None:
+            out *= (1 + float(spec.rescaling.all) / 10 * math.log(spec.rescaling.factor)) ** 2
+        return out / layer if spec.bylayer else out
 
 
 class Dual:
@@ -131,17 +139,75 @@ class Residues:
     def width(self, d: int) -> Dual:
         return Dual(self.u(9, 2 * d))
 
-    def turn(self, i: int, r: int, base: int, position: int) -> tuple[Dual, Dual]:
-        g, b = power(base)
-        n = r // 2
+    def turn(self, spec: Transformer, i: int, position: int) -> tuple[Dual, Dual]:
+        g, b = power(spec.base)
+        n = spec.rotary // 2
         m = n // math.gcd(n, g)
-        N = (b ** (g // math.gcd(n, g))) ** ((n - 1 - i) // m)
-        s = Dual(self.u(8, i % m))
+        C, N = i, Fraction(1)
+        if all(slowed(spec, j)[1] for j in range(n)):
+            C = i % m
+            quick = {
+                j: (b ** (g // math.gcd(n, g))) ** ((n - 1 - j) // m) * Fraction(slowed(spec, j)[0])
+                for j in range(C, n, m)
+            }
+            whole = math.lcm(*(x.denominator for x in quick.values()))
+            N = quick[i] * whole / math.gcd(*(int(x * whole) for x in quick.values()))
+        assert N.denominator == 1
+        s = Dual(self.u(8, C))
         x, y = (1 + -(s * s)) / (1 + s * s), 2 * s / (1 + s * s)
         cos, sin = Dual(1), Dual(0)
-        for _ in range(N * position):
+        for _ in range(int(N) * position):
             cos, sin = cos * x - sin * y, cos * y + sin * x
         return cos, sin
+
+    def scale(self, spec: Transformer, layer: int) -> Dual:
+        return Dual(1)
+
+
+def slowed(spec: Transformer, i: int) -> tuple[Any, bool]:
+    """By what the frequency of plane i is multiplied, and whether that is a rational number."""
+    how, r = spec.rescaling, spec.rotary
+    if how is None:
+        return Fraction(1), True
+    if how.kind == "linear":
+        return 1 / how.factor, True
+    if how.kind == "dynamic":
+        if spec.t <= how.length:
+            return Fraction(1), True
+        longer = how.factor * spec.t / how.length - (how.factor - 1)
+        grown = spec.base * longer ** (r / (r - 2))
+        return (grown / spec.base) ** (-2 * i / r), False
+    if how.kind == "llama3":
+        f = spec.base ** (-2 * i / r)
+        wavelength = 2 * math.pi / f
+        if wavelength < how.length / how.high:
+            return Fraction(1), True
+        if wavelength > how.length / how.low:
+            return 1 / how.factor, True
+        smooth = (how.length / wavelength - how.low) / (how.high - how.low)
+        return (1 - smooth) / how.factor + smooth, False
+
+    def dimension(turns: Any) -> float:
+        return r * math.log(how.length / (turns * 2 * math.pi)) / (2 * math.log(spec.base))
+
+    low = max(math.floor(dimension(how.fast)), 0)
+    high = Fraction(min(math.ceil(dimension(how.slow)), r - 1))
+    high += Fraction(low == high, 1000)
+    ramp = min(max((i - low) / (high - low), Fraction(0)), Fraction(1))
+    return ramp / how.factor + (1 - ramp), True
+
+
+def amplitude(spec: Transformer) -> float:
+    """By what yarn multiplies cos and sin."""
+    how = spec.rescaling
+    if how is None or how.kind != "yarn":
+        return 1.0
+    if how.attention:
+        return float(how.attention)
+    log = math.log(how.factor)
+    if how.mscale and how.all:
+        return (0.1 * float(how.mscale) * log + 1) / (0.1 * float(how.all) * log + 1)
+    return 0.1 * log + 1
 
 
 @cache
@@ -154,6 +220,7 @@ class Scalar:
 
     def __init__(self, spec: Transformer, layout: Layout, weights: list[Any], F: Any) -> None:
         self.s, self.layout, self.w, self.F, self.stage = spec, layout, weights, F, 0
+        self.layer = 0
 
     def W(self, part: int, name: str, number: int = 0) -> list[list[Any]] | None:
         tensor = self.layout.by_place.get((part, name))
@@ -198,6 +265,8 @@ class Scalar:
             return z / F.constant(2) * (1 + self.tanh(F.two_over_pi() * cubic, c))
         if kind in ("silu", "swiglu"):
             return z * self.sigma(z, c)
+        if kind in ("gelu-quick", "geglu-quick"):
+            return z * self.sigma(F.constant(1702) / F.constant(1000) * z, c)
         if kind in ("relu", "reglu", "relu2"):
             y = z * F.step(z, self.stage, c)
             return y * y if kind == "relu2" else y
@@ -208,12 +277,14 @@ class Scalar:
         x = list(x)
         for i in range(r // 2):
             a, b = (i, i + r // 2) if self.s.layout == "half" else (2 * i, 2 * i + 1)
-            cos, sin = self.F.turn(i, r, self.s.base, position)
+            cos, sin = self.F.turn(self.s, i, position)
             x[a], x[b] = x[a] * cos - x[b] * sin, x[b] * cos + x[a] * sin
         return x
 
     def attention(self, X: list[Column], part: int) -> list[Column]:
         s, t = self.s, self.s.t
+        self.layer += 1
+        window = s.window[(self.layer - 1) % len(s.window)] if s.window else 0
         G = s.heads // s.kv
         out: list[Column | None] = [None] * t
         for h in range(s.heads):
@@ -242,7 +313,9 @@ class Scalar:
                 Q = [self.rotate(q, i) for i, q in enumerate(Q)]
             for q in range(t):
                 keys = range(q + 1) if s.causal else range(t)
-                Z = [dot(K[k], Q[q]) + extra[k][q] for k in keys]
+                keys = range(max(0, q - window + 1), q + 1) if window else keys
+                factor = self.F.scale(s, self.layer)
+                Z = [factor * (dot(K[k], Q[q]) + extra[k][q]) for k in keys]
                 if s.attn == "softmax":
                     if s.cap:
                         cap = self.F.constant(s.cap)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,13 +14,14 @@ from scalar_transformer import Dual, Reals, Residues, Scalar
 
 from segre.referee.rejection import RejectionError
 from segre.referee.residues import Stream
+from segre.referee.transformers.angles import factors, rational
 from segre.referee.transformers.balls import Balls, UncertainError, real_input, real_weights
 from segre.referee.transformers.forward import record
 from segre.referee.transformers.jacobian import jacobian
 from segre.referee.transformers.modular import Modular, NoRootError
 from segre.referee.transformers.numbers import Radicand
 from segre.referee.transformers.regular import prove_regular
-from segre.referee.transformers.stages import argument_count, root_counts, sources
+from segre.referee.transformers.stages import argument_count, root_counts, seen, sources
 from segre.referee.transformers.symmetries import families, symmetry_rank
 from segre.referee.transformers.tangents import Point
 from segre.referee.transformers.weights import Layout
@@ -27,6 +29,12 @@ from segre.transformer.spec import Transformer
 
 P = 2147483647
 SPECS = [
+    "transformer/d=4/layers=3/heads=2/causal=true/window=2,0/scale=3/bylayer=true/mlp=gelu-quick/ff=2/t=4",
+    "transformer/d=3/layers=2/head=4/pos=rope/base=100/rescale=yarn:4:16:fast=3/causal=true/window=2/t=3",
+    "transformer/d=3/head=6/pos=rope/base=64/rescale=llama3:8:1:4:64/mlp=geglu-quick/ff=2/t=2",
+    "transformer/d=3/head=4/pos=rope/base=16/rescale=linear:3/qknorm=true/scale=1/eps=1e-5/t=3",
+    "transformer/d=3/head=4/pos=rope/base=16/rescale=dynamic:2:2/t=4",
+    "transformer/d=4/heads=2/kvrank=3/rotary=4/pos=rope/rescale=yarn:40:64:mscale=1:all=0.5/t=3",
     "transformer/d=4/layers=2/heads=4/kv=2/head=2/mlp=swiglu/ff=3/norm=rms/pos=rope/causal=true/t=3",
     "transformer/d=3/head=4/pos=rope/layout=interleaved/base=100/mlp=bilinear/ff=2/t=2",
     "transformer/d=3/head=5/rotary=2/pos=rope/mlp=geglu-tanh/ff=2/qknorm=true/eps=1e-5/t=2",
@@ -139,14 +147,22 @@ def test_inputs_of_the_page() -> None:
 
 def test_turns_lie_on_the_circle_and_multiply() -> None:
     field = Modular(P, 2)
+    plain, slow = (
+        Transformer.parse(f"transformer/d=12/pos=rope{rest}/t=2")
+        for rest in ("", "/rescale=linear:3")
+    )
     for plane in range(6):
-        x, y = field.turn(plane, 6, 10_000, 1)
+        x, y = field.turn(plain, plane, 1)
         assert (x * x + y * y) % P == 1
-        assert field.turn(plane, 6, 10_000, 2) == ((x * x - y * y) % P, 2 * x * y % P)
-        assert field.turn(plane, 6, 10_000, 0) == (1, 0)
+        assert field.turn(plain, plane, 2) == ((x * x - y * y) % P, 2 * x * y % P)
+        assert field.turn(plain, plane, 0) == (1, 0)
+        # all angles are three times smaller: no relation between them changes
+        assert field.turn(slow, plane, 1) == (x, y)
     # 10000 = 10^4 and 4 / 6 = 2 / 3: three planes further the angle is 100 times smaller.
-    slow, fast = (field.turn(plane, 6, 10_000, 1) for plane in (4, 1))
-    assert fast == field.turn(4, 6, 10_000, 100) != slow
+    assert field.turn(plain, 1, 1) == field.turn(plain, 4, 100) != field.turn(plain, 4, 1)
+    # yarn multiplies the frequency of plane 1 by 5/8, that of plane 4 by 1/4.
+    yarn = Transformer.parse("transformer/d=12/pos=rope/rescale=yarn:4:64/t=2")
+    assert field.turn(yarn, 1, 1) == field.turn(yarn, 4, 250) != field.turn(yarn, 4, 100)
 
 
 def test_roots_name_their_places() -> None:
@@ -257,3 +273,24 @@ def test_regular_matrices() -> None:
     for singular in ([1, 2, 2, 4], [0, 0, 0, 0], [arb(0, 1), 0, 0, 1], [math.nan, 0, 0, 1]):
         with pytest.raises(UncertainError):
             prove_regular(arb_mat(2, 2, singular))
+
+
+def test_counts_need_no_loop_over_tokens_or_planes() -> None:
+    """Sizes are read before it is known whether they can be computed with."""
+    for seed in range(200):
+        spec = random_transformer(seed)
+        pairs = sum(
+            seen(spec, layer, key, query)
+            for layer in range(1, spec.layers + 1)
+            for key in range(spec.t)
+            for query in range(spec.t)
+        )
+        bare = replace(spec, cap=0 * spec.cap, mlp="none", ff=0, experts=0)
+        expected = spec.heads * pairs if spec.attn == "softmax" else 0
+        assert argument_count(bare) == expected
+        assert rational(spec) == (None not in factors(spec))
+    sizes = "head=100000000/pos=rope/causal=true/t=100000000/window=77"
+    for kind in ("llama3:8:1:4:8192", "yarn:4:4096", "dynamic:2:4"):
+        large = Transformer.parse(f"transformer/d=4/{sizes}/rescale={kind}")
+        assert argument_count(large) == 77 * 78 // 2 + (10**8 - 77) * 77
+        assert rational(large) == kind.startswith("yarn")

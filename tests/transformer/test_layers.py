@@ -8,7 +8,7 @@ from tests.architectures import random_transformers
 
 from segre.families import architecture
 from segre.fields import Ball, Prime, Real
-from segre.fields.circle import commensurable
+from segre.fields.circle import Frequencies, commensurable
 from segre.geometry.real_point import RealPoint
 from segre.network import forward, jacobian
 from segre.transformer.layers import rotate
@@ -67,7 +67,7 @@ def test_rotary_scores_see_differences_of_positions_only(layout: str, rotary: in
 @pytest.mark.parametrize(("base", "planes"), [(10_000, 1), (10_000, 2), (10_000, 3), (500_000, 4)])
 def test_angles_mod_p_are_points_of_the_circle_that_add(base: int, planes: int) -> None:
     F = Prime()
-    cos, sin = F.turns(base, planes, 6)
+    cos, sin = F.turns(Frequencies(base, planes), 6)
     assert (F.residues(F.add(F.mul(cos, cos), F.mul(sin, sin))) == 1).all()
     added = F.sub(F.mul(cos[:, 2:3], cos[:, 3:4]), F.mul(sin[:, 2:3], sin[:, 3:4]))
     assert (F.residues(added) == F.residues(cos[:, 5:6])).all()

@@ -17,12 +17,14 @@ Choice = tuple[str, str | int, str]  # a name, its value, a remark
 _MLP = {
     "gelu": "GELU",
     "gelu-tanh": "GELU (tanh)",
+    "gelu-quick": "GELU (quick)",
     "silu": "SiLU",
     "relu": "ReLU",
     "relu2": "squared ReLU",
     "swiglu": "SwiGLU",
     "geglu": "GeGLU",
     "geglu-tanh": "GeGLU (tanh)",
+    "geglu-quick": "GeGLU (quick)",
     "reglu": "ReGLU",
     "bilinear": "bilinear",
 }
@@ -117,6 +119,13 @@ def _of_transformer(spec: Transformer) -> Iterator[Choice]:
         queries = f", of queries {spec.qrank}" if spec.qrank else ""
         yield "latent attention", spec.kvrank, f"rank of keys and values{queries}"
     yield "attention", spec.attn, "causal" if spec.causal else "every token sees all"
+    if spec.window:
+        sizes = sorted({window for window in spec.window if window})
+        some = "in some layers" if len(set(spec.window)) > 1 else "in all layers"
+        yield "sliding window", " or ".join(f"{size:,}" for size in sizes), f"tokens, {some}"
+    if spec.scale or spec.bylayer:
+        by = f"the root of {spec.scale or spec.standard}"
+        yield "scores", f"over {by}", "and over the number of the layer" * spec.bylayer
     if spec.qknorm:
         yield "norms of queries and keys", "yes", "RMSNorm, per head"
     if spec.mlp == "none":
@@ -149,7 +158,8 @@ def _head_sizes(spec: Transformer) -> str:
 def _positions(spec: Transformer) -> tuple[str, str]:
     if spec.pos == "rope":
         turned = "" if spec.turned == spec.head else f"{spec.turned} dimensions of a head, "
-        return "rotary", f"{turned}base {spec.base:,}"
+        rescaled = f", rescaled: {spec.rescale}" if spec.rescale else ""
+        return "rotary", f"{turned}base {spec.base:,}{rescaled}"
     if spec.pos == "learned":
         return "learned", f"a table of {spec.positions or spec.t:,}"
     return "none", ""

@@ -126,6 +126,10 @@ def narrow_model(spec: Transformer, family: str) -> str:
         "ff": round(spec.ff * heads * head / spec.d),
         "eps": f"{float(spec.eps):g}",
         "base": spec.base if rotary else 0,
+        "rescale": 0 if spec.rescale.startswith("dynamic") else spec.rescale,  # beyond 64 tokens
+        "window": ",".join(map(str, spec.window)) if any(0 < x < 64 for x in spec.window) else 0,
+        "scale": spec.scale,
+        "bylayer": "true" if spec.bylayer else 0,
         "vocab": WORDS,
         "tied": "true" if spec.tied and rotary else 0,
         "t": 64,

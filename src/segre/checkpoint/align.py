@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from segre.checkpoint.function import require_same_scale
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import best_stream, stream_products
 from segre.checkpoint.model import Model, Progress, no_progress
@@ -88,6 +89,7 @@ class Alignment:
         self, one: Model, two: Model, rounds: int = 1, progress: Progress = no_progress
     ) -> None:
         require_same_architecture(one, two)
+        require_same_scale(one, two)
         self.one, self.two, self.rounds, self.progress = one, two, rounds, progress
         self.blocks: dict[str, Nearness] = {}
         self.total = Nearness("whole model")

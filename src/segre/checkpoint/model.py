@@ -38,6 +38,8 @@ class Model:
     copies: dict[str, str] = field(default_factory=dict)  # tied tensors that are stored twice
     carried: tuple[str, ...] = ()  # constants beside the weights
     unused: tuple[str, ...] = ()  # tensors that the class of the config does not have
+    # by part and tensor: what the numbers of the file are multiplied by when they are read
+    factors: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @classmethod
     @contextmanager
@@ -69,6 +71,8 @@ class Model:
             if wanted is None or wanted & set(held.names):
                 found = held.unpack(self.store.read(held.file))
                 out |= {n: x for n, x in found.items() if wanted is None or n in wanted}
+        for name in out.keys() & self.factors.get(part, {}).keys():
+            out[name] = out[name] * self.factors[part][name]
         return out
 
     def roundoff(self) -> float:

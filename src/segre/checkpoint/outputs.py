@@ -54,7 +54,7 @@ def outputs(model: Model, tokens: Tokens, progress: Progress = no_progress) -> A
             stage = stages(small)[0]
         elif "tokens" in stage.slots:
             w |= model.part("embed", ["tokens"])
-        x = stage.apply(Real(), _scaled(model, w), x)
+        x = stage.apply(Real(), _scaled(spec, w), x)
     return x.reshape(len(tokens.words), *x.shape[-2:])
 
 
@@ -67,12 +67,15 @@ def _one_hot(spec: Transformer, words: Array, types: Array | None) -> Array:
     return out
 
 
-def _scaled(model: Model, w: Tensors) -> Tensors:
-    """Specs have no scale of the scores: it goes into the queries, or the gain of their norm."""
-    if model.store.config.get("scale_attn_weights") is False:
-        return w
-    names = ("normq.gain",) if model.spec.qknorm else ("W_Q", "b_Q")
-    return {n: x * model.spec.head**-0.5 if n in names else x for n, x in w.items()}
+def _scaled(spec: Transformer, w: Tensors) -> Tensors:
+    """In a spec the standard scale of the scores is part of the queries, or their norm's gain."""
+    names = query_factors(spec)
+    return {n: x * spec.head**-0.5 if n in names else x for n, x in w.items()}
+
+
+def query_factors(spec: Transformer) -> tuple[str, ...]:
+    """The tensors of a layer that absorb a factor of its scores."""
+    return ("normq.gain",) if spec.qknorm else ("W_Q", "b_Q")
 
 
 def furthest(one: Array, two: Array) -> float:

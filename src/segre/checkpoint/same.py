@@ -13,6 +13,14 @@ from typing import Any, Literal
 import numpy as np
 
 from segre.checkpoint.compare import Block, Rounding, compare_part
+from segre.checkpoint.function import (
+    differing_keys,
+    in_words,
+    judged,
+    require_known,
+    restated,
+    scales_apart,
+)
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import match_layer, match_stream, match_transform, stream_error
 from segre.checkpoint.model import Model, Progress, bits, no_progress
@@ -23,8 +31,7 @@ from segre.checkpoint.turn import LayerTurn, StreamTurn
 from segre.checkpoint.witness import Witness
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
-from segre.transformer.spec import KEYS, Transformer
-from segre.values import show
+from segre.transformer.spec import Transformer
 
 Verdict = Literal["identical", "same function", "different", "undecided"]
 OUTPUTS = 4096.0  # how many rounding errors outputs may be apart
@@ -99,12 +106,20 @@ def same_checkpoint(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Comparison:
-    """Compare two checkpoints."""
-    ours, theirs = _function(one), _function(two)
-    if ours != theirs:
-        return Comparison("different", f"the architectures differ: {_apart(ours, theirs)}")
-    if _identical(one, two):
+    """Compare two checkpoints: what their configs say, then their weights."""
+    if (found := judged(one, two)) is not None:
+        return Comparison(*found)
+    scales = scales_apart(one, two)
+    if not scales and _identical(one, two):
         return Comparison("identical", "every tensor has the same numbers")
+    out = _compared(one, two, seed, progress)
+    if scales and out.verdict == "different":
+        return replace(out, reason=f"{out.reason}; {scales}")
+    return out
+
+
+def _compared(one: Model, two: Model, seed: int, progress: Progress) -> Comparison:
+    """Compare the weights of two checkpoints whose configs agree."""
     unit = max(one.roundoff(), two.roundoff())
     finder, special = Finder(), list[str]()
     blocks = list(compared_blocks(one, two, finder, progress, special))
@@ -157,6 +172,8 @@ def compared_blocks(
 ) -> Iterator[Block]:
     """All blocks, compared in the basis of `turns`; reasons for doubt are added to `special`."""
     require_same_architecture(one, two)
+    require_known(one, two)
+    two = restated(two, one)
     unit = max(one.roundoff(), two.roundoff())
     rounding = Rounding(unit)
     for done, (a, b) in enumerate(turned_pairs(one, two, turns)):
@@ -198,23 +215,11 @@ def turned_pairs(one: Model, two: Model, turns: Witness) -> Iterator[tuple[Reduc
 
 def require_same_architecture(one: Model, two: Model) -> None:
     """Refuse two checkpoints whose weights cannot be compared at all."""
-    ours, theirs = _function(one), _function(two)
-    if ours != theirs:
+    if keys := differing_keys(one.spec, two.spec):
         raise CheckpointError(
             f"{str(one.directory)!r} and {str(two.directory)!r} are of different architectures: "
-            f"{_apart(ours, theirs)}"
+            f"{in_words(one.spec, two.spec, keys)}"
         )
-
-
-def _function(model: Model) -> Transformer:
-    """What the function depends on: with rotations, not on how long a context may be."""
-    spec = model.spec
-    return spec if spec.pos == "learned" else replace(spec, t=2)
-
-
-def _apart(one: Transformer, two: Transformer) -> str:
-    values = [(key, getattr(one, key), getattr(two, key)) for key in KEYS]
-    return ", ".join(f"{key} is {show(a)} and {show(b)}" for key, a, b in values if a != b)
 
 
 def _identical(one: Model, two: Model) -> bool:

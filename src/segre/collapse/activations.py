@@ -16,6 +16,7 @@ from segre.errors import SegreError
 from segre.fields.interface import Array
 
 _CUBE = 0.044715
+_QUICK = 1.702
 _RATE = sqrt(2 / pi)
 _NEAR = 0.1  # shifts below are integrated over, those above are large enough to divide by
 _TINY = 1e-3  # shifts for which two nodes do
@@ -24,6 +25,10 @@ _FEW, _SOME = (np.polynomial.legendre.leggauss(nodes) for nodes in (2, 4))
 
 def _tanh_gate(z: Array) -> Array:
     return np.asarray((1 + np.tanh(_RATE * (z + _CUBE * z**3))) / 2)
+
+
+def _quick_gate(z: Array) -> Array:
+    return np.asarray(expit(_QUICK * z))
 
 
 def _step(z: Array) -> Array:
@@ -36,6 +41,7 @@ GATES: dict[str, Callable[[Array], Array]] = {
     "relu2": lambda z: np.maximum(z, 0),
     "gelu": ndtr,
     "gelu-tanh": _tanh_gate,
+    "gelu-quick": _quick_gate,
     "silu": expit,
 }
 
@@ -49,6 +55,10 @@ def _tanh_slope(z: Array) -> Array:
     return np.asarray(gate + 2 * z * gate * (1 - gate) * _RATE * (1 + 3 * _CUBE * z * z))
 
 
+def _quick_slope(z: Array) -> Array:
+    return _silu_slope(_QUICK * z)
+
+
 def _silu_slope(z: Array) -> Array:
     gate = expit(z)
     return np.asarray(gate + z * gate * (1 - gate))
@@ -57,6 +67,7 @@ def _silu_slope(z: Array) -> Array:
 _SMOOTH: dict[str, Callable[[Array], Array]] = {
     "gelu": _gelu_slope,
     "gelu-tanh": _tanh_slope,
+    "gelu-quick": _quick_slope,
     "silu": _silu_slope,
 }
 # The largest slopes, rounded up.
@@ -66,6 +77,7 @@ LIPSCHITZ = {
     "relu2": inf,
     "gelu": 1.12891,
     "gelu-tanh": 1.129,
+    "gelu-quick": 1.09984,
     "silu": 1.09984,
 }
 

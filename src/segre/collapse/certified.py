@@ -114,6 +114,7 @@ _ACTIVATIONS: dict[str, Callable[[arb], arb]] = {
     "relu2": lambda z: z.max(0) ** 2,
     "gelu": lambda z: z * (1 + (z / arb(2).sqrt()).erf()) / 2,
     "gelu-tanh": _tanh_gelu,
+    "gelu-quick": lambda z: z / (1 + (-z * 1702 / 1000).exp()),
     "silu": lambda z: z / (1 + (-z).exp()),
 }
 

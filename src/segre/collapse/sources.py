@@ -18,6 +18,7 @@ from segre.checkpoint.store import CONFIG, LONGEST_CONFIG, PICKLES, Store
 from segre.errors import SpecError, UnsupportedError
 from segre.families import KINDS, PRESETS, architecture, from_config
 from segre.families.library import GATES, UNITS
+from segre.families.rope import rope_config
 from segre.files import is_standard_input
 from segre.spec import Network
 from segre.transformer.spec import Transformer
@@ -127,6 +128,7 @@ def _of_spec(family: str, spec: Network | Transformer, name: str) -> Source:
         raise _no_model(name, "a stack of attention layers")
     if family == "transformer":
         raise _no_model(name, "the kind transformer")
+    _allowed({"model_type": family.replace("-", "_")}, name)
     return Source(name, _allowed(_config(family, spec, name), name))
 
 
@@ -180,6 +182,8 @@ def _keys(family: str, spec: Transformer) -> dict[str, Any]:
             "vocab_size": spec.vocab,
             "layer_norm_epsilon": float(spec.eps),
             "activation_function": _activation(UNITS, spec.mlp),
+            "scale_attn_weights": not spec.scale,
+            "scale_attn_by_inverse_layer_idx": spec.bylayer,
         }
     shared = {
         "hidden_size": spec.d,
@@ -205,9 +209,26 @@ def _keys(family: str, spec: Transformer) -> dict[str, Any]:
         "num_key_value_heads": spec.kv,
         "head_dim": spec.head,
         "rms_norm_eps": float(spec.eps),
-        "rope_theta": float(spec.base),
+        "rope_parameters": rope_config(spec.base, spec.rescaling),
         "hidden_act": _activation(GATES, spec.mlp),
         "tie_word_embeddings": spec.tied,
+        **_windows(family, spec),
+    }
+
+
+def _windows(family: str, spec: Transformer) -> dict[str, Any]:
+    """The sliding windows, as far as a family has them: all of one size, or none."""
+    size = max(spec.window, default=0)
+    if family == "mistral":
+        return {"sliding_window": size or None}
+    if family == "llama":
+        return {}
+    every = [spec.window[i % len(spec.window)] if size else 0 for i in range(spec.layers)]
+    kinds = ["sliding_attention" if window else "full_attention" for window in every]
+    return {
+        "use_sliding_window": size > 0,
+        "sliding_window": size or None,
+        "layer_types": kinds,
     }
 
 

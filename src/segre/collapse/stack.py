@@ -16,6 +16,7 @@ True
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -350,6 +351,7 @@ def _of_transformer(spec: Transformer, vector: Array) -> Stack:
         (spec.latent, "latent attention"),
         (spec.attn != "softmax", f"{spec.attn} attention"),
         (bool(spec.cap), "a soft cap"),
+        (bool(spec.window), "a sliding window"),
         (spec.experts > 0 or spec.mlp in GATED, "a gated MLP"),
     ]
     found = [name for there, name in beyond if there]
@@ -363,7 +365,8 @@ def _of_transformer(spec: Transformer, vector: Array) -> Stack:
         shape = found.shape[-2:]
         return np.broadcast_to(found, (spec.kv, spec.group, *shape)).reshape(-1, *shape)
 
-    def layer(part: str) -> tuple[Heads, Mlp | None]:
+    def layer(number: int) -> tuple[Heads, Mlp | None]:
+        part = "1" if spec.share else str(number)
         w = {
             name: vector[slot.range].reshape(slot.shape)
             for (where, name), slot in every.items()
@@ -372,11 +375,11 @@ def _of_transformer(spec: Transformer, vector: Array) -> Stack:
         given: dict[str, Any] = {f"W_{x}": of_heads(w[f"W_{x}"]).mT for x in "QKVO"}
         given |= {f"b_{x}": of_heads(w[f"b_{x}"])[..., 0] for x in "QKV" if f"b_{x}" in w}
         columns = {name: w[name][:, 0] for name in ("b_O", "b_up", "b_down") if name in w}
-        heads = Heads(**given, b_O=columns.get("b_O"), scale=1.0)
+        heads = Heads(**given, b_O=columns.get("b_O"), scale=sqrt(spec.sharpness(number)))
         if spec.mlp == "none":
             return heads, None
         b_1, b_2 = columns.get("b_up"), columns.get("b_down")
         return heads, Mlp(w["W_up"].T, w["W_down"].T, b_1, b_2, spec.mlp)
 
-    parts = ["1" if spec.share else str(i + 1) for i in range(spec.layers)]
-    return Stack(tuple(layer(part) for part in parts), spec.residual, spec.causal)
+    layers = tuple(layer(number) for number in range(1, spec.layers + 1))
+    return Stack(layers, spec.residual, spec.causal)

@@ -2,9 +2,8 @@
 
 A key that is missing has the value that the library's config class gives it. What would change
 the function in a way that specs do not say is refused by name. Left aside are dropout, data
-types, the scale of scores (part of the query weights), windows and groups of experts (which say
-what a token may see or use, not what there is), and rescaled rotary frequencies that stay
-distinct.
+types, and groups of experts (which say what a token may use, not what there is); `relevance` has
+the list.
 
 >>> from_config({"model_type": "gpt2"}, "gpt2").parameters
 124439808
@@ -19,12 +18,14 @@ from typing import Any
 from segre.errors import SpecError
 from segre.families.defaults import family_defaults
 from segre.families.library import CLASSES, DEFAULTS, GATES, HIDDEN, ONLY, UNITS
-from segre.families.rope import rope_base
+from segre.families.rope import rope_base, rope_rescale
 from segre.spec import DEEPEST
 from segre.transformer.spec import Transformer, fraction
 from segre.values import LARGEST, choice, flag, quote, show, whole
 
 Values = dict[str, Any]
+CHOSEN = ("qwen2", "qwen3", "gemma2")  # families that have sliding windows in chosen layers
+SLIDING = ("mistral", *CHOSEN)
 
 
 def from_config(config: Mapping[str, Any], quoted: str) -> Transformer:
@@ -98,6 +99,8 @@ def _gpt2(config: _Config) -> Values:
         "eps": config.number("layer_norm_epsilon"),
         "positions": length,
         "t": length,
+        "scale": 0 if config.flag("scale_attn_weights") else 1,
+        "bylayer": config.flag("scale_attn_by_inverse_layer_idx"),
     }
 
 
@@ -127,18 +130,21 @@ def _decoder(config: _Config) -> Values:
     act = "hidden_activation" if gemma else "hidden_act"
     out = {
         **_common(config, d),
-        "base": rope_base(config.given),
+        **_rotary(config),
         "head": _head_dim(config, d),
         "ff": config.count("intermediate_size"),
         "mlp": GATES[choice(*config.get(act), tuple(GATES))],
         "eps": config.number("rms_norm_eps"),
         "t": config.count("max_position_embeddings"),
     }
-    _require_layer_types(config)
+    out["window"] = _windows(config, out["layers"])
     out["kv"] = _key_value_heads(config, out["heads"])
     if config.model_type == "llama":
         out["bias"] = _bias(config)
     if gemma:
+        out["scale"] = config.number("query_pre_attn_scalar")
+        if not out["scale"]:
+            raise SpecError("query_pre_attn_scalar: 0 is not allowed; allowed: numbers above 0")
         out["cap"] = _cap(config, "attn_logit_softcapping")
         if out["output"] != "hidden":
             out["logitcap"] = _cap(config, "final_logit_softcapping")
@@ -149,7 +155,7 @@ def _deepseek(config: _Config) -> Values:
     d, q = config.count("hidden_size"), config.get("q_lora_rank")[1]
     out = {
         **_common(config, d),
-        "base": rope_base(config.given),
+        **_rotary(config),
         "head": config.count("qk_nope_head_dim"),
         "dv": config.count("v_head_dim"),
         "rotary": _even("qk_rope_head_dim", config.count("qk_rope_head_dim")),
@@ -246,10 +252,46 @@ def _bias(config: _Config) -> str:
     return "all" if attention else "none"
 
 
-def _require_layer_types(config: _Config) -> None:
+def _rotary(config: _Config) -> Values:
+    """The base of the rotary frequencies, and how they are rescaled."""
+    length = config.count("max_position_embeddings")
+    rescale = rope_rescale(config.given, length, latent=config.model_type == "deepseek_v3")
+    return {"base": rope_base(config.given), "rescale": rescale}
+
+
+def _windows(config: _Config, layers: int) -> list[int]:
+    """The sliding window of every layer, 0 where it has none, as the library chooses them."""
+    if config.model_type not in SLIDING:
+        _layer_types(config, layers, 0)
+        return [0]
+    window = config.get("sliding_window")[1]
+    if config.model_type in ("qwen2", "qwen3") and not config.flag("use_sliding_window"):
+        window = None
+    size = 0 if window is None else config.count("sliding_window", smallest=2)
+    kinds = _layer_types(config, layers, size)
+    if kinds is None:
+        return [size]
+    if not size and any(kinds):
+        raise SpecError("layer_types: sliding_attention needs sliding_window, a whole number")
+    return [size if slides else 0 for slides in kinds]
+
+
+def _layer_types(config: _Config, layers: int, size: int) -> list[bool] | None:
+    """Which layers slide; None is all of them."""
     key, value = config.get("layer_types")
-    for kind in [] if value is None else value if isinstance(value, list) else [value]:
-        choice(key, kind, ("full_attention", "sliding_attention"))
+    if value is not None:
+        if not isinstance(value, list) or len(value) != layers:
+            raise SpecError(f"{key}: {quote(str(value))}; allowed: a list, one for each layer")
+        allowed = ("full_attention", "sliding_attention")
+        slides = [choice(key, kind, allowed) == "sliding_attention" for kind in value]
+    if config.model_type not in CHOSEN:  # the library passes the list over
+        return None
+    if value is not None:
+        return slides
+    if config.model_type == "gemma2":
+        return [i % 2 == 0 for i in range(layers)]
+    first = config.count("max_window_layers", smallest=0)
+    return [size > 0 and i >= first for i in range(layers)]
 
 
 def _cap(config: _Config, key: str) -> Fraction:

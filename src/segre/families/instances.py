@@ -11,6 +11,15 @@ from fractions import Fraction
 
 from segre.transformer.spec import Transformer
 
+# By kind: one of the kind. Dynamic rescaling begins beyond the context, which no instance has.
+RESCALES = {
+    "": "",
+    "linear": "linear:4",
+    "dynamic": "",
+    "llama3": "llama3:8:1:4:8192",
+    "yarn": "yarn:4:4096",
+}
+
 
 def small_instance(spec: Transformer) -> Transformer:
     """The same design choices, with sizes near the smallest at which all of them can be seen.
@@ -46,6 +55,9 @@ def small_instance(spec: Transformer) -> Transformer:
         shared=2 if spec.shared else 0,
         eff=2 if routed else 0,
         dense=1 if spec.dense else 0,
+        window=(2,) if spec.window else (),
+        scale=Fraction(1) if spec.scale else Fraction(0),
+        rescale=RESCALES[spec.rescale.partition(":")[0]],
         t=3,
     )
 
@@ -58,12 +70,17 @@ PROVED = {
     "albert/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11": 214,
     "llama/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 163,
     "llama/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 153,
+    "llama/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11/window=2": 153,
     "llama/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11/tied=true": 123,
+    "llama/d=4/heads=2/kv=1/ff=3/eps=1e-5/rescale=llama3:8:1:4:8192/vocab=11": 153,
+    "llama/d=4/heads=2/kv=1/ff=3/eps=1e-5/rescale=llama3:8:1:4:8192/vocab=11/tied=true": 123,
+    "qwen2/d=4/heads=2/kv=1/ff=3/eps=1e-5/rescale=yarn:4:4096/vocab=11": 161,
     "qwen2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 161,
     "qwen2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11/tied=true": 131,
     "qwen3/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 158,
     "qwen3/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11/tied=true": 128,
     "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 131,
+    "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/window=2/vocab=11": 131,
     "deepseek-v3/d=5/layers=2/heads=2/head=2/dv=2/ff=3/eps=1e-5/qrank=3/kvrank=3/rotary=2/"
-    "experts=3/active=2/shared=2/eff=2/dense=1/vocab=11": 432,
+    "rescale=yarn:4:4096/experts=3/active=2/shared=2/eff=2/dense=1/vocab=11": 432,
 }

@@ -17,6 +17,13 @@ _ROTARY: dict[str, Any] = {
     "rms_norm_eps": 1e-6,
     "tie_word_embeddings": False,
 }
+_SLIDING: dict[str, Any] = {
+    **_ROTARY,
+    "use_sliding_window": False,
+    "sliding_window": 4096,
+    "max_window_layers": 28,
+    "layer_types": None,
+}
 _BERT: dict[str, Any] = {
     "vocab_size": 30522,
     "hidden_size": 768,
@@ -42,6 +49,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "activation_function": "gelu_new",
         "layer_norm_epsilon": 1e-5,
         "tie_word_embeddings": True,
+        "scale_attn_weights": True,
+        "scale_attn_by_inverse_layer_idx": False,
     },
     "bert": _BERT,
     "albert": {
@@ -68,9 +77,10 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "intermediate_size": 14336,
         "num_key_value_heads": 8,
         "max_position_embeddings": 131072,
+        "sliding_window": 4096,
     },
-    "qwen2": _ROTARY,
-    "qwen3": {**_ROTARY, "head_dim": 128},
+    "qwen2": _SLIDING,
+    "qwen3": {**_SLIDING, "head_dim": 128},
     "gemma2": {
         **_ROTARY,
         "vocab_size": 256000,
@@ -85,6 +95,9 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "tie_word_embeddings": True,
         "final_logit_softcapping": 30.0,
         "attn_logit_softcapping": 50.0,
+        "query_pre_attn_scalar": 256,
+        "sliding_window": 4096,
+        "layer_types": None,
     },
     "deepseek_v3": {
         **_ROTARY,
@@ -137,7 +150,6 @@ ONLY: dict[str, dict[str, tuple[Any, ...]]] = {
         "is_encoder_decoder": (False,),
         "pruned_heads": ({},),
     },
-    "gpt2": {"scale_attn_by_inverse_layer_idx": (False,)},
     "bert": {
         "is_causal": (False,),
         "is_decoder": (False,),
@@ -168,6 +180,7 @@ UNITS = {
     "gelu": "gelu",
     "gelu_python": "gelu",
     **dict.fromkeys(_TANH, "gelu-tanh"),
+    "quick_gelu": "gelu-quick",
     "silu": "silu",
     "swish": "silu",
     "relu": "relu",
@@ -179,6 +192,7 @@ GATES = {
     "gelu": "geglu",
     "gelu_python": "geglu",
     **dict.fromkeys(_TANH, "geglu-tanh"),
+    "quick_gelu": "geglu-quick",
     "relu": "reglu",
     "linear": "bilinear",
 }

@@ -1,8 +1,7 @@
-"""What a config says of rotary positions: the base of the frequencies.
+"""What a config says of rotary positions: the base of the frequencies, and how they are rescaled.
 
 The library has had these keys in three places: at the top, in `rope_scaling`, and now in
-`rope_parameters`. Types that rescale the frequencies and keep them distinct change neither the
-weights nor what they can express; other types are refused.
+`rope_parameters`. Kinds of rescaling that specs cannot say are refused by name.
 """
 
 from __future__ import annotations
@@ -11,10 +10,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from segre.errors import SpecError
+from segre.transformer.rescale import Rescale, decimal, rescaled
 from segre.transformer.spec import fraction
 from segre.values import choice, quote, whole
 
 TYPES = ("default", "linear", "dynamic", "llama3", "yarn")
+# What the library reads in these places, by kind of rescaling or always.
+KEYS = (
+    *("rope_theta", "rope_type", "type", "partial_rotary_factor", "factor"),
+    *("original_max_position_embeddings", "low_freq_factor", "high_freq_factor"),
+    *("beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim", "truncate"),
+)
 
 
 def rope_base(config: Mapping[str, Any]) -> int:
@@ -23,16 +29,7 @@ def rope_base(config: Mapping[str, Any]) -> int:
     >>> rope_base({"rope_theta": 500000.0}), rope_base({"rope_parameters": {"rope_theta": 1e6}})
     (500000, 1000000)
     """
-    place = "rope_scaling" if config.get("rope_scaling") else "rope_parameters"
-    rope = config.get(place) or {}
-    if not isinstance(rope, Mapping):
-        raise SpecError(f"{place}: {quote(str(rope))} is not allowed; allowed: an object")
-    for key, value in rope.items():
-        if isinstance(value, Mapping):
-            raise SpecError(f"{place}: {quote(str(key))}: allowed: one for all layers")
-    kind = choice("rope_type", rope.get("rope_type", rope.get("type", "default")), TYPES)
-    if kind != "default":
-        _require_factor(rope.get("factor"))
+    rope = _rope(config)
     part = rope.get("partial_rotary_factor", config.get("partial_rotary_factor"))
     if part not in (None, 1):
         raise SpecError(f"partial_rotary_factor: {quote(str(part))} is not allowed; allowed: 1")
@@ -42,8 +39,112 @@ def rope_base(config: Mapping[str, Any]) -> int:
     return whole("rope_theta", theta, smallest=2)
 
 
+def rope_rescale(config: Mapping[str, Any], length: int, *, latent: bool = False) -> str:
+    """How frequencies are rescaled, as specs say it; `length` is the model's own context.
+
+    >>> rope_rescale({"rope_scaling": {"type": "linear", "factor": 4.0}}, 2048)
+    'linear:4'
+    """
+    rope = _rope(config)
+    kind = choice("rope_type", rope.get("rope_type", rope.get("type", "default")), TYPES)
+    if kind == "default":
+        return ""
+    before = rope.get("original_max_position_embeddings")
+    if config.get("original_max_position_embeddings") is not None and kind in ("llama3", "yarn"):
+        before = config["original_max_position_embeddings"]  # the library lets it win
+    before = length if before is None else before
+    factor = rope.get("factor")
+    if factor is None and kind == "yarn":
+        factor = fraction("max_position_embeddings", length) / _number("original length", before)
+    else:
+        _require_factor(factor)
+    given: dict[str, Any] = {"kind": kind, "factor": factor}
+    if kind == "dynamic":
+        given["length"] = length
+    elif kind != "linear":
+        given["length"] = _number("original_max_position_embeddings", before)
+    if kind == "llama3":
+        for name in ("low", "high"):
+            given[name] = _number(f"{name}_freq_factor", rope.get(f"{name}_freq_factor"))
+    if kind == "yarn":
+        given |= _yarn(rope, latent)
+    return str(rescaled(_decimals(given)))
+
+
+def rope_config(base: int, how: Rescale | None) -> dict[str, Any]:
+    """What a config says of frequencies: the inverse of the two functions above."""
+    out: dict[str, Any] = {"rope_type": "default", "rope_theta": float(base)}
+    if how is None:
+        return out
+    out |= {"rope_type": how.kind, "factor": float(how.factor)}
+    if how.kind in ("llama3", "yarn"):
+        out["original_max_position_embeddings"] = int(how.length)
+    if how.kind == "llama3":
+        out |= {"low_freq_factor": float(how.low), "high_freq_factor": float(how.high)}
+    if how.kind == "yarn":
+        out |= {"beta_fast": float(how.fast), "beta_slow": float(how.slow)}
+        names = (("attention", "attention_factor"), ("mscale", "mscale"), ("all", "mscale_all_dim"))
+        out |= {key: float(getattr(how, name)) for name, key in names if getattr(how, name)}
+    return out
+
+
+def _yarn(rope: Mapping[str, Any], latent: bool) -> dict[str, Any]:
+    """The optional numbers of yarn: those that the library uses, and none that it passes over."""
+    if rope.get("truncate") not in (None, True):
+        raise SpecError("truncate: false cannot be said in a spec; allowed: true")
+    out = {
+        name: _number(key, rope[key])
+        for name, key in (("fast", "beta_fast"), ("slow", "beta_slow"))
+        if rope.get(key)
+    }
+    if rope.get("attention_factor") is not None:
+        out["attention"] = _number("attention_factor", rope["attention_factor"])
+        if not out["attention"]:
+            raise SpecError("attention_factor: 0 is not allowed; allowed: numbers above 0")
+    elif rope.get("mscale") and rope.get("mscale_all_dim"):
+        out["mscale"] = _number("mscale", rope["mscale"])
+    if rope.get("mscale_all_dim") and (latent or "mscale" in out):
+        out["all"] = _number("mscale_all_dim", rope["mscale_all_dim"])
+    return out
+
+
+def _rope(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The object that holds what is said of rotations, wherever it is."""
+    place = "rope_scaling" if config.get("rope_scaling") else "rope_parameters"
+    rope = config.get(place) or {}
+    if not isinstance(rope, Mapping):
+        raise SpecError(f"{place}: {quote(str(rope))} is not allowed; allowed: an object")
+    for key, value in rope.items():
+        if isinstance(value, Mapping):
+            raise SpecError(f"{place}: {quote(str(key))}: allowed: one for all layers")
+    return rope
+
+
+def _number(key: str, value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise SpecError(f"{key}: {quote(str(value))} is not allowed; allowed: numbers above 0")
+    return fraction(key, value)
+
+
+def _decimals(given: dict[str, Any]) -> dict[str, Any]:
+    return {key: x if key == "kind" else _written(key, x) for key, x in given.items()}
+
+
+def _written(key: str, value: Any) -> str:
+    """A number as specs write it; a quotient of lengths need not be one."""
+    exact = fraction(key, value)
+    below = exact.denominator
+    for prime in (2, 5):
+        while below % prime == 0:
+            below //= prime
+    if below != 1:
+        raise SpecError(f"rope {key}: {exact} is no decimal number; give factor")
+    return decimal(exact)
+
+
 def _require_factor(factor: Any) -> None:
-    if not isinstance(factor, int | float) or fraction("rope factor", factor) < 1:
+    wrong = isinstance(factor, bool) or not isinstance(factor, int | float)
+    if wrong or fraction("rope factor", factor) < 1:
         raise SpecError(
             f"rope factor: {quote(str(factor))} is not allowed; allowed: numbers from 1"
         )

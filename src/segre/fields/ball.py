@@ -14,6 +14,7 @@ import numpy as np
 from flint import arb, arb_mat, ctx
 
 from segre.errors import UnluckyError
+from segre.fields.circle import Frequencies
 from segre.fields.interface import Array
 from segre.fields.operators import Operators, largest_entries
 
@@ -54,7 +55,7 @@ class Ball(Operators):
 
     def fraction(self, value: Fraction) -> Array:
         """A rational number, enclosed."""
-        return np.array([[arb(value.numerator) / arb(value.denominator)]], dtype=object)
+        return np.array([[_number(value)]], dtype=object)
 
     def surd(self, n: int, over_pi: bool = False) -> Array:
         """A square root, enclosed."""
@@ -106,11 +107,29 @@ class Ball(Operators):
                 raise UnluckyError("balls to be sorted overlap; more bits may separate them")
         return chosen
 
-    def turns(self, base: int, planes: int, count: int) -> tuple[Array, Array]:
-        """cos and sin of m base^(-j / planes), enclosed."""
+    def absorbed(
+        self,
+        square: Fraction,
+        up: Fraction = Fraction(0),
+        down: Fraction = Fraction(0),
+        of: Fraction = Fraction(1),
+    ) -> Array:
+        """A factor, enclosed."""
+        log = _number(of).log()
+        value = _number(square).sqrt() * (1 + _number(up) * log) / (1 + _number(down) * log)
+        return np.array([[value]], dtype=object)
+
+    def turns(self, speed: Frequencies, count: int) -> tuple[Array, Array]:
+        """cos and sin of m times each frequency, enclosed."""
+        planes = speed.planes
         cos, sin = np.empty((2, planes, count), dtype=object)
         for j in range(planes):
-            frequency = arb(base) ** (arb(-j) / planes)
+            frequency = arb(speed.base) ** (arb(-j) / planes)
+            if speed.blend:
+                a, b = map(_number, speed.blend[j])
+                frequency *= a + b * frequency / arb.pi()
+            if speed.stretch != 1:
+                frequency *= _number(speed.stretch) ** (arb(-j) / (planes - 1))
             for m in range(count):
                 sin[j, m], cos[j, m] = (m * frequency).sin_cos()
         return cos, sin
@@ -150,6 +169,10 @@ class Ball(Operators):
             if np.isfinite(inverse).all() and _near_one(exact * arb_mat(inverse.tolist())):
                 return True
             return not exact.det().contains(0)
+
+
+def _number(value: Fraction) -> arb:
+    return arb(value.numerator) / arb(value.denominator)
 
 
 def _near_one(product: arb_mat) -> bool:

@@ -14,6 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from segre.fields.circle import Frequencies
 from segre.fields.interface import Array, ArrayField
 
 
@@ -81,9 +82,19 @@ class Dual:
         """A constant: no tangent."""
         return DualArray(self.base.surd(n, over_pi))
 
-    def turns(self, base: int, planes: int, count: int) -> tuple[DualArray, DualArray]:
+    def absorbed(
+        self,
+        square: Fraction,
+        up: Fraction = Fraction(0),
+        down: Fraction = Fraction(0),
+        of: Fraction = Fraction(1),
+    ) -> DualArray:
+        """A constant: no tangent."""
+        return DualArray(self.base.absorbed(square, up, down, of))
+
+    def turns(self, speed: Frequencies, count: int) -> tuple[DualArray, DualArray]:
         """Rotations are constants: no tangent."""
-        cos, sin = self.base.turns(base, planes, count)
+        cos, sin = self.base.turns(speed, count)
         return DualArray(cos), DualArray(sin)
 
     def exp(self, x: DualArray, used: Array | None = None) -> DualArray:

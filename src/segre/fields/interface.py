@@ -12,6 +12,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy.typing as npt
 
+from segre.fields.circle import Frequencies
+
 Array = npt.NDArray[Any]
 E = TypeVar("E")
 
@@ -90,8 +92,21 @@ class Analytic(Field[E], Protocol[E]):
         """Ones at the `count` largest entries along axis -3, zeros elsewhere."""
         ...
 
-    def turns(self, base: int, planes: int, count: int) -> tuple[E, E]:
-        """cos and sin of m base^(-j / planes), for planes j and positions m: (planes, count)."""
+    def absorbed(
+        self,
+        square: Fraction,
+        up: Fraction = Fraction(0),
+        down: Fraction = Fraction(0),
+        of: Fraction = Fraction(1),
+    ) -> E:
+        """A factor that weights can absorb: sqrt(square) (1 + up ln(of)) / (1 + down ln(of)).
+
+        What is proved does not depend on it, so that fields without logarithms say 1.
+        """
+        ...
+
+    def turns(self, speed: Frequencies, count: int) -> tuple[E, E]:
+        """cos and sin of m times the frequency of plane j, at positions m: (planes, count)."""
         ...
 
 

@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from segre.errors import UnluckyError
-from segre.fields.circle import commensurable
+from segre.fields.circle import Frequencies
 from segre.fields.draw import Stream, words
 from segre.fields.interface import Array
 from segre.fields.operators import largest_entries
@@ -179,10 +179,20 @@ class Prime:
         drawn = self.drawn(Stream.REGIONS, self.residues(x)) >> np.uint64(12)
         return largest_entries(drawn.astype(np.float64), count).astype(np.float64)
 
-    def turns(self, base: int, planes: int, count: int) -> tuple[Array, Array]:
+    def absorbed(
+        self,
+        square: Fraction,  # noqa: ARG002
+        up: Fraction = Fraction(0),  # noqa: ARG002
+        down: Fraction = Fraction(0),  # noqa: ARG002
+        of: Fraction = Fraction(1),  # noqa: ARG002
+    ) -> Array:
+        """1: weights are other coordinates here, in which the factor is absorbed."""
+        return np.ones((1, 1))
+
+    def turns(self, speed: Frequencies, count: int) -> tuple[Array, Array]:
         """Powers of random points of the circle: one for each class of commensurable angles."""
-        cos, sin = np.empty((2, planes, count))
-        for j, (number, multiple) in enumerate(commensurable(base, planes)):
+        cos, sin = np.empty((2, speed.planes, count))
+        for j, (number, multiple) in enumerate(speed.multiples()):
             s = (
                 int(words(self.seed, Stream.CIRCLE, np.array([number], dtype=np.uint64))[0])
                 % self.p

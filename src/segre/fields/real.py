@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from segre.fields.circle import Frequencies
 from segre.fields.interface import Array
 from segre.fields.operators import Operators, largest_entries
 
@@ -70,9 +71,21 @@ class Real(Operators):
         """Ones at the largest entries along axis -3."""
         return largest_entries(x, count)
 
-    def turns(self, base: int, planes: int, count: int) -> tuple[Array, Array]:
-        """cos and sin of m base^(-j / planes)."""
-        angles = float(base) ** (-np.arange(planes) / planes)[:, None] * np.arange(count)
+    def absorbed(
+        self,
+        square: Fraction,
+        up: Fraction = Fraction(0),
+        down: Fraction = Fraction(0),
+        of: Fraction = Fraction(1),
+    ) -> Array:
+        """A factor, rounded."""
+        log = math.log(of)
+        value = math.sqrt(square) * (1 + float(up) * log) / (1 + float(down) * log)
+        return self.constant(np.array([[value]]))
+
+    def turns(self, speed: Frequencies, count: int) -> tuple[Array, Array]:
+        """cos and sin of m times each frequency."""
+        angles = speed.floats()[:, None] * np.arange(count)
         return self.constant(np.cos(angles)), self.constant(np.sin(angles))
 
     def reciprocal(self, x: Array) -> Array:

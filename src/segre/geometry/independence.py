@@ -29,6 +29,7 @@ from segre.geometry.reach import reached
 from segre.geometry.settle import Roots, Salts, settle
 from segre.network import forward, named_tensors, stages, with_head_axes
 from segre.spec import Architecture, Network
+from segre.transformer.rotary import frequencies
 from segre.transformer.spec import PIECEWISE, Transformer
 
 _SPARE_POINTS = 8
@@ -66,6 +67,8 @@ def only_in_balls(spec: Architecture) -> str | None:
         return "the choice of experts is piecewise"
     if spec.mlp in ("gelu-tanh", "geglu-tanh") and spec.turned:
         return "pi and rotary angles are not known to be independent"
+    if spec.turned and not frequencies(spec).commensurable:
+        return f"the angles of rescale={spec.rescale} are not known to be independent"
     return None
 
 

@@ -60,5 +60,7 @@ def with_entries(known: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(default: Any) -> bool:
-    """Whether a key of transformers holds a number, a flag or a word (fractions are left out)."""
+    """Whether a key of transformers holds a number, a flag or a word (no fraction, no list)."""
+    if isinstance(default, tuple):
+        return False
     return isinstance(default, bool | int | str) or not hasattr(default, "numerator")

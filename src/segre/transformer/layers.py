@@ -6,7 +6,7 @@ are for key-value heads and for the query heads of each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -14,9 +14,12 @@ import numpy as np
 
 from segre.fields.interface import Analytic, Array, E
 from segre.scores import softmax
+from segre.transformer.rotary import frequencies
 from segre.transformer.spec import Transformer
 
 Weights = Mapping[str, Any]
+
+QUICK = Fraction(1702, 1000)  # of the sigmoid that stands for the normal distribution function
 
 
 def linear(field: Analytic[E], w: Weights, name: str, x: E) -> E:
@@ -69,6 +72,8 @@ def activate(field: Analytic[E], kind: str, x: E) -> E:
             grown = tanh(field, field.mul(inner, field.surd(2, over_pi=True)))
             half = field.mul(x, field.fraction(Fraction(1, 2)))
             return field.add(half, field.mul(half, grown))
+        case "gelu-quick" | "geglu-quick":
+            return field.mul(x, field.sigmoid(field.mul(x, field.fraction(QUICK))))
         case "silu" | "swiglu":
             return field.mul(x, field.sigmoid(x))
         case "relu" | "reglu":
@@ -90,7 +95,11 @@ def rotate(field: Analytic[E], spec: Transformer, x: E, dims: int, t: int) -> E:
     swap[first, second] = swap[second, first] = 1
     still = np.zeros((dims, t), dtype=np.int64)
     still[spec.rotary :] = 1
-    cos, sin = field.turns(spec.base, planes, t)
+    cos, sin = field.turns(frequencies(spec), t)
+    if spec.rescaling is not None and spec.rescaling.grows:
+        a, u, v = spec.rescaling.amplitude
+        grown = field.absorbed(a**2, u, v, spec.rescaling.factor)
+        cos, sin = field.mul(cos, grown), field.mul(sin, grown)
     along = field.add(field.matmul(field.constant(place[0]), cos), field.constant(still))
     across = field.matmul(field.constant(place[1]), sin)
     turned = field.mul(field.matmul(field.constant(swap), x), across)
@@ -105,17 +114,19 @@ def plane_dimensions(spec: Transformer) -> tuple[Array, Array]:
     return planes, planes + spec.rotary // 2
 
 
-def attention(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
-    """What the heads write for tokens x (after any norm before)."""
+def attention(field: Analytic[E], spec: Transformer, w: Weights, x: E, layer: int) -> E:
+    """What the heads of a layer (from 1) write for tokens x (after any norm before)."""
     scores, values = (_latent if spec.latent else _plain)(field, spec, w, x)
+    for factor in _factors(field, spec, layer):
+        scores = field.mul(scores, factor)
     if spec.attn == "lightning":
         pattern = scores
         if spec.causal:
-            pattern = field.mul(pattern, field.constant(_seen(spec)))
+            pattern = field.mul(pattern, field.constant(_seen(spec, layer)))
     else:
         if spec.cap:
             scores = capped(field, scores, spec.cap)
-        seen = _seen(spec) if spec.causal else None
+        seen = _seen(spec, layer) if spec.causal else None
         pattern = softmax(field, scores, None if seen is None else field.constant(seen), seen)
     written = field.matmul(w["W_O"], field.matmul(values, pattern))
     for axis, size in ((-3, spec.group), (-4, spec.kv)):
@@ -123,9 +134,19 @@ def attention(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
     return field.add(written, w["b_O"]) if "b_O" in w else written
 
 
-def _seen(spec: Transformer) -> Array:
-    """Which keys (rows) a query (column) sees."""
-    return np.triu(np.ones((spec.t, spec.t), dtype=np.int64))
+def _seen(spec: Transformer, layer: int) -> Array:
+    """Which keys (rows) a query (column) sees: those before it, as far as the window goes."""
+    before = np.triu(np.ones((spec.t, spec.t), dtype=np.int64))
+    return before - np.triu(before, spec.sees(layer))
+
+
+def _factors(field: Analytic[E], spec: Transformer, layer: int) -> Iterator[E]:
+    """What scores are multiplied by, beyond what is part of the query weights."""
+    if spec.sharpness(layer) != 1:
+        yield field.absorbed(spec.sharpness(layer))
+    if spec.latent and spec.rescaling is not None and spec.rescaling.all:
+        by = spec.rescaling.all / 10  # twice, as DeepSeek does
+        yield from [field.absorbed(Fraction(1), by, Fraction(0), spec.rescaling.factor)] * 2
 
 
 def _plain(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> tuple[E, E]:

@@ -20,18 +20,21 @@ from typing import Any, Literal, get_args
 
 from segre.errors import SpecError
 from segre.spec import DEEPEST, Score
+from segre.transformer.rescale import Rescale, rescale
 from segre.values import choice, flag, quote, read_inline, show, whole
 
 MlpKind = Literal[
     "none",
     "gelu",
     "gelu-tanh",
+    "gelu-quick",
     "silu",
     "relu",
     "relu2",
     "swiglu",
     "geglu",
     "geglu-tanh",
+    "geglu-quick",
     "reglu",
     "bilinear",
 ]
@@ -41,10 +44,11 @@ Position = Literal["none", "rope", "learned"]
 Layout = Literal["half", "interleaved"]
 Bias = Literal["none", "qkv", "all"]
 Output = Literal["hidden", "logits", "softmax"]
+Windows = tuple[int, ...]
 
 VERSION = 1
 PIECEWISE = ("relu", "relu2", "reglu")
-GATED = ("swiglu", "geglu", "geglu-tanh", "reglu", "bilinear")
+GATED = ("swiglu", "geglu", "geglu-tanh", "geglu-quick", "reglu", "bilinear")
 
 
 @dataclass(frozen=True)
@@ -72,14 +76,18 @@ class Transformer:
     base: int = 10_000  # rotary frequencies are base^(-2j/rotary)
     rotary: int = 0  # how many dimensions of a head turn; 0 is all of them
     layout: Layout = "half"
+    rescale: str = ""  # rescaled rotary frequencies; empty is none
     bias: Bias = "none"
     causal: bool = False
+    window: Windows = ()  # how many tokens a token sees, itself included; again and again by layer
     residual: bool = True
     qknorm: bool = False
     vocab: int = 0
     tied: bool = False
     final: bool = False  # a norm after the last layer
     attn: Score = "softmax"
+    scale: Fraction = Fraction(0)  # scores are divided by its root; 0 is the dimensions of a head
+    bylayer: bool = False  # and, in layer i, by i
     cap: Fraction = Fraction(0)  # soft cap of the scores; 0 is none
     logitcap: Fraction = Fraction(0)  # soft cap of the logits; 0 is none
     qrank: int = 0  # latent attention: rank of the query latent; 0 is a plain query map
@@ -101,7 +109,33 @@ class Transformer:
     output: Output = "hidden"
     t: int = 3
 
+    def __post_init__(self) -> None:
+        """What says the same is the same: shortest windows, scales that are standard left out."""
+        object.__setattr__(self, "window", _shortest(self.window, self.layers))
+        if self.scale == self.standard:
+            object.__setattr__(self, "scale", Fraction(0))
+
     # --- what follows from the fields -----------------------------------------------------
+
+    @property
+    def standard(self) -> int:
+        """The dimensions in which queries meet keys: scores are divided by its root."""
+        return self.head + (self.rotary if self.latent else 0)
+
+    def sharpness(self, layer: int) -> Fraction:
+        """The square of the factor of a layer's scores that is not part of its query weights."""
+        square = self.standard / self.scale if self.scale else Fraction(1)
+        return square / layer**2 if self.bylayer else square
+
+    def sees(self, layer: int) -> int:
+        """How many tokens a token of a layer sees at most, itself included."""
+        window = self.window[(layer - 1) % len(self.window)] if self.window else 0
+        return min(window or self.t, self.t)
+
+    @property
+    def rescaling(self) -> Rescale | None:
+        """How rotary frequencies are rescaled, if they are."""
+        return rescale(self.rescale) if self.rescale else None
 
     @property
     def group(self) -> int:
@@ -169,7 +203,7 @@ class Transformer:
 
     def __str__(self) -> str:
         """The shortest inline string that reads back as this architecture."""
-        parts = [f"{key}={show(value)}" for key, value in self._given().items()]
+        parts = [f"{key}={_shown(value)}" for key, value in self._given().items()]
         return "/".join(["transformer", *parts])
 
     def _given(self) -> dict[str, Any]:
@@ -243,12 +277,51 @@ def _count(key: str, value: Any) -> int:
     return whole(key, value, smallest=0)
 
 
+def _windows(key: str, value: Any) -> Windows:
+    """One window for all layers, or one for each."""
+    given = list(value) if isinstance(value, list | tuple) else [value]
+    if len(given) > DEEPEST:
+        raise SpecError(f"{key}: {len(given)} windows; allowed: at most one for each layer")
+    for window in given:
+        if whole(key, window, smallest=0) == 1:
+            raise SpecError(
+                f"{key}: 1 is not allowed, a token would see only itself; allowed: 0, which is "
+                "no window, or whole numbers from 2"
+            )
+    return tuple(given)
+
+
+def _shortest(window: Windows, layers: int) -> Windows:
+    """The shortest list of windows that is the same for all layers when it is repeated.
+
+    >>> _shortest((8, 0, 8), 3), _shortest((8, 0, 8), 4), _shortest((8, 8), 2), _shortest((0,), 2)
+    ((8, 0), (8, 0, 8), (8,), ())
+    """
+    if not any(window):
+        return ()
+    every = tuple(window[i % len(window)] for i in range(max(1, layers)))
+    length = next(n for n in range(1, len(every) + 1) if every[n:] == every[: len(every) - n])
+    return every[:length] if any(every) else ()
+
+
+def _rescale(key: str, value: Any) -> str:
+    """The shortest text that says the same; nothing if it changes nothing."""
+    if value in ("", "none"):
+        return ""
+    if not isinstance(value, str):
+        raise SpecError(f"{key}: {quote(str(value))} is not allowed; allowed: as in linear:4")
+    found = rescale(value)
+    return "" if found.idle else str(found)
+
+
 def _reader(annotation: str) -> Callable[[str, Any], Any]:
     plain: dict[str, Callable[[str, Any], Any]] = {
         "int": _count,
         "bool": flag,
         "Fraction": fraction,
         "Bias": _bias,
+        "Windows": _windows,
+        "str": _rescale,
     }
     choices = {
         "MlpKind": MlpKind,
@@ -282,6 +355,8 @@ def _build(given: Mapping[str, Any]) -> Transformer:
     if "d" not in values:
         raise SpecError("d is missing; give the width, for example d=8")
     spec = Transformer(**_completed(values))
+    if len(values.get("window", ())) > spec.layers:
+        raise SpecError(f"window: more windows than layers={spec.layers}; allowed: as many")
     _require(spec)
     return spec
 
@@ -327,8 +402,13 @@ def _require(spec: Transformer) -> None:
         raise SpecError(f"rotary: {spec.rotary} is more than head={spec.head}")
     if spec.pos == "rope" and spec.base < 2:
         raise SpecError(f"base: {spec.base} is not allowed; allowed: whole numbers from 2")
-    if spec.pos != "rope" and spec.rotary:
-        raise SpecError("rotary needs pos=rope")
+    if spec.pos != "rope" and (spec.rotary or spec.rescale):
+        raise SpecError(f"{'rescale' if spec.rescale else 'rotary'} needs pos=rope")
+    if spec.rescaling is not None and spec.rescaling.kind == "dynamic" and spec.rotary < 4:
+        raise SpecError("rescale=dynamic needs rotary=4 or more")
+    if spec.window and not spec.causal:
+        raise SpecError("window needs causal=true")
+    _require_absorbed(spec)
     if spec.pos == "learned" and spec.positions < spec.t:
         raise SpecError(f"positions: {spec.positions} is less than t={spec.t}")
     if spec.pos != "learned" and spec.positions:
@@ -387,8 +467,24 @@ def _require(spec: Transformer) -> None:
         raise SpecError("active, shared, eff and dense need experts")
 
 
+def _require_absorbed(spec: Transformer) -> None:
+    """Factors of the scores must be such as weights can absorb: proofs rest on it."""
+    grows = spec.rescaling is not None and spec.rescaling.grows
+    if spec.qknorm and not spec.gain and (spec.scale or spec.bylayer or grows):
+        key = "scale" if spec.scale else "bylayer" if spec.bylayer else f"rescale={spec.rescale}"
+        raise SpecError(f"{key} needs gain=true where queries and keys have norms (qknorm)")
+    if spec.bylayer and spec.share:
+        raise SpecError("bylayer=true does not go with share=true")
+
+
+def _shown(value: Any) -> str:
+    return ",".join(map(show, value)) if isinstance(value, list) else show(value)
+
+
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; fractions as decimals where they are."""
+    """A value as JSON has it; fractions as decimals where they are, a list of one as its item."""
+    if isinstance(value, tuple):
+        return value[0] if len(value) == 1 else list(value)
     if not isinstance(value, Fraction):
         return value
     if value.denominator == 1:

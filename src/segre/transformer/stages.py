@@ -48,7 +48,7 @@ def stages(spec: Transformer) -> tuple[Stage, ...]:
             Stage(
                 f"attention {i}",
                 mine(lambda name: not _of_mlp(name)),
-                partial(_sublayer, spec=spec, inner=attention, number=1),
+                partial(_sublayer, spec=spec, inner=partial(attention, layer=i), number=1),
                 axes=AXES,
             )
         )

@@ -20,6 +20,7 @@ SCALES: dict[str, tuple[tuple[str, int], ...]] = {
     "swiglu": (("up", 1),),
     "geglu": (("up", 1),),
     "geglu-tanh": (("up", 1),),
+    "geglu-quick": (("up", 1),),
     "reglu": (("up", 1), ("gate", 1)),
     "bilinear": (("up", 1), ("gate", 1)),
 }

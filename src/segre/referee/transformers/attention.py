@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from fractions import Fraction
 from functools import reduce
 
 from segre.referee.meter import charge
-from segre.referee.transformers.numbers import Matrix
+from segre.referee.transformers.numbers import Matrix, Scalar
 from segre.referee.transformers.run import Run
+from segre.referee.transformers.stages import Stage, seen
 from segre.referee.transformers.weights import turning
 
 
-def attention(run: Run, x: int, part: int) -> int:
+def attention(run: Run, x: int, stage: Stage) -> int:
     """What attention writes to the stream."""
-    spec, tape = run.spec, run.tape
+    spec, tape, part = run.spec, run.tape, stage.part
     scores, values = _latent(run, x, part) if spec.kvrank else _plain(run, x, part)
-    patterns = _patterns(run, scores)
+    for factor in _factors(run, stage.layer):
+        scores = [tape.scaled(Z, factor) for Z in scores]
+    patterns = _patterns(run, scores, stage.layer)
     group = spec.heads // spec.kv
     written = [
         tape.product(run.leaves[part, "W_O", h], tape.product(values[h // group], pattern))
@@ -70,12 +75,27 @@ def _latent(run: Run, x: int, part: int) -> tuple[list[int], list[int]]:
     return scores, [tape.product(weight("W_V", h), c) for h in heads]
 
 
-def _patterns(run: Run, scores: list[int]) -> list[int]:
+def _factors(run: Run, layer: int) -> Iterator[Scalar]:
+    """By what scores are multiplied: their scale, and a factor of rescaled latent attention."""
+    spec, none = run.spec, Fraction(0)
+    square = Fraction(1)
+    if spec.scale:
+        square *= (spec.head + (turning(spec) if spec.kvrank else 0)) / spec.scale
+    if spec.bylayer:
+        square /= layer * layer
+    if square != 1:
+        yield run.numbers.grown(square, none, none, Fraction(1))
+    if (how := spec.rescaling) is not None and spec.kvrank and how.all:
+        for _ in range(2):
+            yield run.numbers.grown(Fraction(1), how.all / 10, none, how.factor)
+
+
+def _patterns(run: Run, scores: list[int], layer: int) -> list[int]:
     """How much each query (a column) takes from each key (a row), for every head."""
     spec, tape, t = run.spec, run.tape, run.spec.t
     # The mask, and the scores that are noted for every head.
     charge((3 + 3 * len(scores)) * t * t * run.numbers.rates.entry)
-    past = [[int(key <= query or not spec.causal) for query in range(t)] for key in range(t)]
+    past = [[int(seen(spec, layer, key, query)) for query in range(t)] for key in range(t)]
     mask = tape.constant(run.numbers.matrix(t, t, [entry for row in past for entry in row]))
     if spec.attn == "lightning":
         return [tape.times(Z, mask) if spec.causal else Z for Z in scores]
@@ -113,22 +133,35 @@ def _rotated(run: Run, x: int) -> int:
     return tape.sum(tape.times(C, x), tape.times(D, tape.product(P, x)))
 
 
+def _amplitude(run: Run) -> Scalar:
+    """By what yarn multiplies turned queries and keys."""
+    how, none = run.spec.rescaling, Fraction(0)
+    if how is None or how.kind != "yarn":
+        return 1
+    if how.attention:
+        return run.numbers.grown(how.attention**2, none, none, Fraction(1))
+    if how.mscale and how.all:
+        return run.numbers.grown(Fraction(1), how.mscale / 10, how.all / 10, how.factor)
+    return run.numbers.grown(Fraction(1), Fraction(1, 10), none, how.factor)
+
+
 def _rotation(run: Run, width: int) -> tuple[Matrix, Matrix, Matrix]:
     spec, numbers = run.spec, run.numbers
     turned = turning(spec)
-    key = (width, spec.t, turned, spec.layout, spec.base)
+    key = (width, spec)
     if key in numbers.rotations:
         return numbers.rotations[key]
     charge(
         width * (spec.t + width) * numbers.rates.entry + turned * spec.t * numbers.rates.function
     )
+    amplitude = _amplitude(run)
     C = numbers.ones(width, spec.t) * 1
     D = numbers.ones(width, spec.t) * 0
     P = numbers.ones(width, width) * 0
     for i, (a, b) in enumerate(planes(turned, spec.layout)):
         P[a, b], P[b, a] = -1, 1
         for position in range(spec.t):
-            cos, sin = numbers.turn(i, turned // 2, spec.base, position)
+            cos, sin = (x * amplitude for x in numbers.turn(spec, i, position))
             C[a, position] = C[b, position] = cos
             D[a, position] = D[b, position] = sin
     numbers.rotations[key] = C, D, P

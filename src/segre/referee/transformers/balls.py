@@ -12,6 +12,7 @@ from flint import arb, arb_mat, ctx, fmpq
 
 from segre.referee.meter import balls as rates_of_balls
 from segre.referee.residues import INPUTS, WEIGHTS, Stream
+from segre.referee.transformers.angles import angle
 from segre.referee.transformers.numbers import Numbers, Radicand, Salts, Scalar
 from segre.referee.transformers.weights import Layout
 from segre.transformer.spec import Transformer
@@ -82,10 +83,16 @@ class Balls(Numbers):
         """The square root of the width."""
         return arb(width).sqrt()
 
-    def turn(self, plane: int, planes: int, base: int, position: int) -> tuple[arb, arb]:
-        """cos and sin of position * base^(-plane / planes)."""
-        angle = position * arb(base) ** arb(fmpq(-plane, planes))
-        return angle.cos(), angle.sin()
+    def grown(self, square: Fraction, up: Fraction, down: Fraction, of: Fraction) -> arb:
+        """The factor."""
+        log = self._number(of).log()
+        quotient = (1 + self._number(up) * log) / (1 + self._number(down) * log)
+        return self._number(square).sqrt() * quotient
+
+    def turn(self, spec: Transformer, plane: int, position: int) -> tuple[arb, arb]:
+        """cos and sin of the angle of a plane at a position."""
+        turned = position * angle(spec, plane)
+        return turned.cos(), turned.sin()
 
     def _each(self, A: arb_mat, function: Callable[[arb], arb]) -> arb_mat:
         self.handle(A, functions=1)

@@ -68,7 +68,7 @@ def _evaluate(run: Run, inputs: Matrix) -> int:
             y = x
             if normed and spec.place != "post":
                 y = run.norm(x, stage.part, f"norm{index}")
-            y = function(run, y, stage.part)
+            y = function(run, y, stage)
             if normed and spec.place == "sandwich":
                 y = run.norm(y, stage.part, f"post{index}")
             x = tape.sum(x, y) if spec.residual else y

@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import reduce
 
 from segre.referee.transformers.run import Run
+from segre.referee.transformers.stages import Stage
 from segre.referee.transformers.weights import routed
 
 
-def mlp(run: Run, x: int, part: int) -> int:
+def mlp(run: Run, x: int, stage: Stage) -> int:
     """What the MLP writes to the stream."""
+    part = stage.part
     if routed(run.spec, part):
         return _routed(run, x, part)
     up = run.linear(x, part, "up")

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cache
-from math import gcd
 
 from flint import nmod_mat
 
 from segre.referee.meter import RESIDUES, charge
 from segre.referee.rejection import RejectionError
 from segre.referee.residues import INPUTS, WEIGHTS, WITNESS_INPUTS, WITNESS_WEIGHTS, Stream
+from segre.referee.transformers.angles import multiples
 from segre.referee.transformers.numbers import Numbers, Radicand, Salts, Scalar
+from segre.transformer.spec import Transformer
 
 EXPONENTIALS, NORMALS, DENSITIES, CIRCLES, CONSTANTS, STEPS = 2, 6, 7, 8, 9, 10
 MOST_SALTS = 1 << 20
@@ -146,13 +147,20 @@ class Modular(Numbers):
         """A random residue: only its being the same everywhere matters."""
         return self._streams[CONSTANTS](2 * width) % self.prime
 
-    def turn(self, plane: int, planes: int, base: int, position: int) -> tuple[int, int]:
+    def grown(
+        self,
+        square: Fraction,  # noqa: ARG002
+        up: Fraction,  # noqa: ARG002
+        down: Fraction,  # noqa: ARG002
+        of: Fraction,  # noqa: ARG002
+    ) -> int:
+        """1, section 4: the weights that absorb the factor stand for their products with it."""
+        return 1
+
+    def turn(self, spec: Transformer, plane: int, position: int) -> tuple[int, int]:
         """A power of a point of the circle, the same for angles that are rational multiples."""
-        root, degree = _power(base)
-        shared = gcd(planes, degree)
-        period = planes // shared
-        power = (root ** (degree // shared)) ** ((planes - 1 - plane) // period)
-        return self._circle(plane % period, power * position)
+        number, power = multiples(spec)[plane]
+        return self._circle(number, power * position)
 
     def _point_of_circle(self, number: int, power: int) -> tuple[int, int]:
         p = self.prime
@@ -179,14 +187,3 @@ class Modular(Numbers):
                 z = int(entry)
                 entries.append(value(z, u(z + salt)))
         return self.matrix(A.nrows(), A.ncols(), entries)
-
-
-@cache
-def _power(base: int) -> tuple[int, int]:
-    """(b, g) with base = b^g and g as large as possible."""
-    for degree in range(base.bit_length(), 1, -1):
-        root = round(base ** (1 / degree))
-        for candidate in (root - 1, root, root + 1):
-            if candidate > 1 and candidate**degree == base:
-                return candidate, degree
-    return base, 1

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from segre.referee.meter import Rates, charge
+from segre.transformer.spec import Transformer
 
 Matrix = Any
 Scalar = Any
@@ -82,8 +83,12 @@ class Numbers(ABC):
         """The square root by which embeddings are scaled."""
 
     @abstractmethod
-    def turn(self, plane: int, planes: int, base: int, position: int) -> tuple[Scalar, Scalar]:
-        """cos and sin of position * base^(-plane / planes)."""
+    def grown(self, square: Fraction, up: Fraction, down: Fraction, of: Fraction) -> Scalar:
+        """The factor sqrt(square) (1 + up ln(of)) / (1 + down ln(of)), which weights absorb."""
+
+    @abstractmethod
+    def turn(self, spec: Transformer, plane: int, position: int) -> tuple[Scalar, Scalar]:
+        """cos and sin of the angle of a plane at a position."""
 
     # What follows from these.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from segre.referee.transformers.numbers import Matrix, Numbers, Radicand, Salts, Scalar
-from segre.referee.transformers.stages import NORMAL, RELU, SIGMOID, TANH
+from segre.referee.transformers.stages import NORMAL, QUICK, RELU, SIGMOID, TANH
 from segre.referee.transformers.tape import Tape
 from segre.referee.transformers.weights import Key
 from segre.transformer.spec import Transformer
@@ -98,7 +98,7 @@ class Run:
         """The nonlinear function of the MLP; its arguments are noted."""
         tape, kind = self.tape, self.spec.mlp
         if kind in SIGMOID:
-            argument = tape.scaled_by(x, -1)
+            argument = tape.scaled_by(x, Fraction(-1702, 1000) if kind in QUICK else -1)
             self.note(tape.values[argument])
             return tape.times(x, self.sigmoid_of_minus(argument))
         if kind in TANH:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from segre.referee.transformers.angles import rational
 from segre.referee.transformers.weights import EMBED, HEAD, turning
 from segre.transformer.spec import Transformer
 
-SIGMOID = ("silu", "swiglu")
+SIGMOID = ("silu", "swiglu", "gelu-quick", "geglu-quick")
+QUICK = ("gelu-quick", "geglu-quick")
 TANH = ("gelu-tanh", "geglu-tanh")
 NORMAL = ("gelu", "geglu")
 RELU = ("relu", "relu2", "reglu")
@@ -22,6 +24,7 @@ class Stage:
 
     kind: str
     part: int
+    layer: int = 0  # from 1; 0 for the ends
 
 
 def stages(spec: Transformer) -> list[Stage]:
@@ -31,9 +34,9 @@ def stages(spec: Transformer) -> list[Stage]:
         result.append(Stage("embedding", EMBED))
     for layer in range(1, spec.layers + 1):
         part = 1 if spec.share else layer
-        result.append(Stage("attention", part))
+        result.append(Stage("attention", part, layer))
         if spec.mlp != "none":
-            result.append(Stage("mlp", part))
+            result.append(Stage("mlp", part, layer))
     if spec.final or spec.output != "hidden" or spec.pooler:
         result.append(Stage("head", HEAD))
     return result
@@ -65,15 +68,37 @@ def root_counts(spec: Transformer) -> list[list[int]]:
     return [roots(spec, stage.kind) for stage in stages(spec)]
 
 
+def _window(spec: Transformer, layer: int) -> int:
+    """The window of a layer that is numbered from 1; 0 is none."""
+    return spec.window[(layer - 1) % len(spec.window)] if spec.window else 0
+
+
+def seen(spec: Transformer, layer: int, key: int, query: int) -> bool:
+    """Whether a query of a layer sees a key."""
+    window = _window(spec, layer)
+    if window and key <= query - window:
+        return False
+    return key <= query or not spec.causal
+
+
+def _pairs(spec: Transformer, layer: int) -> int:
+    """How many pairs (key, query) are seen; no loop, since t may be any number here."""
+    t = spec.t
+    if not spec.causal:
+        return t * t
+    window = min(_window(spec, layer) or t, t)
+    return window * (window + 1) // 2 + (t - window) * window
+
+
 def argument_count(spec: Transformer) -> int:
     """How many arguments there are, without a vocabulary, experts or relu."""
-    t, per_layer = spec.t, 0
-    if spec.attn == "softmax":
-        pairs = t * (t + 1) // 2 if spec.causal else t * t
-        per_layer += spec.heads * (pairs + (t * t if spec.cap else 0))
-    if spec.mlp in SIGMOID + TANH + NORMAL:
-        per_layer += spec.ff * t
-    return spec.layers * per_layer
+    t, total = spec.t, 0
+    for layer in range(1, spec.layers + 1):
+        if spec.attn == "softmax":
+            total += spec.heads * (_pairs(spec, layer) + (t * t if spec.cap else 0))
+        if spec.mlp in SIGMOID + TANH + NORMAL:
+            total += spec.ff * t
+    return total
 
 
 def minor_mod_p(spec: Transformer) -> bool:
@@ -84,6 +109,7 @@ def minor_mod_p(spec: Transformer) -> bool:
         and spec.experts == 0
         and spec.mlp not in RELU
         and not (turned and spec.mlp in TANH)
+        and rational(spec)
     )
 
 

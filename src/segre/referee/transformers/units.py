@@ -13,6 +13,7 @@ _DEGREE = {
     "swiglu": 1,
     "geglu": 1,
     "geglu-tanh": 1,
+    "geglu-quick": 1,
     "reglu": 1,
     "bilinear": 1,
     "relu2": 2,

@@ -1,0 +1,137 @@
+"""What do the configs of two checkpoints say of their functions, before any weight is compared?
+
+A checkpoint is its tensors and everything in its config that changes what is computed. Two
+checkpoints are looked at on inputs as long as the longer one of the two allows: a window, or a
+rescaling of frequencies, that begins to matter only beyond that is none. The scale of the scores
+belongs to the queries, and is compared with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from segre.checkpoint.model import Model
+from segre.checkpoint.outputs import query_factors
+from segre.errors import CheckpointError
+from segre.families.relevance import unknown_differences
+from segre.fields.real import Real
+from segre.transformer.rotary import frequencies
+from segre.transformer.spec import KEYS, Transformer
+from segre.values import show
+
+_ALIKE = 1e-12  # frequencies are computed in floating point
+_NONE = {"scale": "standard", "window": "none", "rescale": "none"}
+
+
+def judged(one: Model, two: Model) -> tuple[Literal["different", "undecided"], str] | None:
+    """The verdict that follows from the configs alone, and its reason; None if weights decide."""
+    keys = differing_keys(one.spec, two.spec)
+    if keys == ["tied"]:
+        return "undecided", (
+            "one has a table for input and output, the other two tables; whether these are equal "
+            "is not compared"
+        )
+    if keys:
+        return "different", f"the architectures differ: {in_words(one.spec, two.spec, keys)}"
+    unknown = _unknown(one, two)
+    return ("undecided", unknown) if unknown else None
+
+
+def _unknown(one: Model, two: Model) -> str:
+    """What in the configs differs and is not understood, in words; empty if nothing does."""
+    keys = unknown_differences(one.store.config, two.store.config)
+    said = f"config.json differs in {', '.join(keys)}, and segre does not know what that does"
+    return said if keys else ""
+
+
+def require_known(one: Model, two: Model) -> None:
+    """Refuse two checkpoints whose configs differ in a way that is not understood."""
+    if said := _unknown(one, two):
+        raise CheckpointError(f"{str(one.directory)!r} and {str(two.directory)!r}: {said}")
+
+
+def differing_keys(one: Transformer, two: Transformer) -> list[str]:
+    """The keys of specs in which two functions differ, scales of scores aside."""
+    length = max(one.t, two.t)
+    a, b = (replace(spec, t=length) for spec in (one, two))
+    keys = [key for key in KEYS if getattr(_plain(one), key) != getattr(_plain(two), key)]
+    layers = range(1, one.layers + 1)
+    if "layers" not in keys and [a.sees(i) for i in layers] != [b.sees(i) for i in layers]:
+        keys.append("window")
+    if one.turned and one.turned == two.turned:
+        ours, theirs = (frequencies(spec).floats() for spec in (a, b))
+        if not np.allclose(ours, theirs, rtol=_ALIKE, atol=0):
+            keys += [key for key in ("base", "rescale") if getattr(one, key) != getattr(two, key)]
+    return keys
+
+
+def _plain(spec: Transformer) -> Transformer:
+    """The architecture without what is compared in other ways."""
+    t = spec.t if spec.pos == "learned" else 2
+    none = Fraction(0)
+    return replace(spec, window=(), rescale="", base=2, scale=none, bylayer=False, t=t)
+
+
+def in_words(one: Transformer, two: Transformer, keys: list[str]) -> str:
+    """Differences in words: window is none and 4."""
+    return ", ".join(
+        f"{key} is {_said(key, getattr(one, key))} and {_said(key, getattr(two, key))}"
+        for key in keys
+    )
+
+
+def _said(key: str, value: Any) -> str:
+    if key in _NONE and not value:
+        return _NONE[key]
+    return ",".join(map(str, value)) if isinstance(value, tuple) else show(value)
+
+
+def scales_apart(one: Model, two: Model) -> str:
+    """How the scales of the scores differ, in words; empty if they do not."""
+    if not _ratios(one.spec, two.spec):
+        return ""
+    keys = [key for key in ("scale", "bylayer", "rescale") if _get(one, key) != _get(two, key)]
+    return in_words(one.spec, two.spec, keys)
+
+
+def _get(model: Model, key: str) -> Any:
+    return getattr(model.spec, key)
+
+
+def restated(two: Model, one: Model) -> Model:
+    """The second checkpoint, with scores scaled as in the first: its queries make up for it."""
+    names = query_factors(two.spec)
+    found = _ratios(one.spec, two.spec)
+    return replace(two, factors={part: dict.fromkeys(names, x) for part, x in found.items()})
+
+
+def require_same_scale(one: Model, two: Model) -> None:
+    """Refuse two checkpoints whose query weights mean different things."""
+    if said := scales_apart(one, two):
+        raise CheckpointError(
+            f"{str(one.directory)!r} and {str(two.directory)!r} scale their scores differently: "
+            f"{said}; allowed: the same scale"
+        )
+
+
+def _ratios(one: Transformer, two: Transformer) -> dict[str, float]:
+    """By layer, how much larger the second's factor of the scores is, where it is not the same."""
+    every = zip(_factors(one), _factors(two), strict=True)
+    ratios = {str(i): float(b / a) for i, (a, b) in enumerate(every, 1)}
+    return {part: x for part, x in ratios.items() if abs(x - 1) > _ALIKE}
+
+
+def _factors(spec: Transformer) -> Iterator[float]:
+    """The factor of the scores of every layer, beyond the standard one."""
+    how = spec.rescaling
+    grown = 1.0
+    if how is not None and how.grows:
+        a, u, v = how.amplitude
+        grown = Real().absorbed(a**2, u, v, how.factor).item() ** 2  # of queries, and of keys
+    for layer in range(1, spec.layers + 1):
+        yield Real().absorbed(spec.sharpness(layer)).item() * grown

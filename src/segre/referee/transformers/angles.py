@@ -1,0 +1,139 @@
+"""By which angle does a plane turn from one token to the next? Section 3.
+
+With f = base^(-2i/r) the angle of plane i is f times a factor. Mod p only rational factors can be
+used; in balls all of them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from fractions import Fraction
+from functools import cache
+from math import gcd, lcm
+
+from flint import arb, ctx, fmpq
+
+from segre.referee.transformers.weights import turning
+from segre.transformer.spec import Transformer
+
+_BITS = 512  # enough to tell apart what is never equal: pi is transcendental
+
+
+@cache
+def factors(spec: Transformer) -> tuple[Fraction | None, ...]:
+    """The factor of every plane; None where it is not rational, or not known to be."""
+    before = ctx.prec
+    ctx.prec = _BITS
+    try:
+        return tuple(_factor(spec, plane) for plane in range(turning(spec) // 2))
+    finally:
+        ctx.prec = before
+
+
+def rational(spec: Transformer) -> bool:
+    """Whether all factors are rational; no loop over planes, which may be any number here."""
+    how, planes = spec.rescaling, turning(spec) // 2
+    if how is None or how.kind in ("linear", "yarn"):
+        return True
+    before = ctx.prec
+    ctx.prec = _BITS
+    try:
+        # turns become fewer from plane to plane: the first plane with at most `high` of them
+        first = bisect_left(range(planes), True, key=lambda i: _few(spec, i))
+        return first == planes or _factor(spec, first) is not None
+    finally:
+        ctx.prec = before
+
+
+def _few(spec: Transformer, plane: int) -> bool:
+    how = spec.rescaling
+    assert how is not None
+    return how.kind == "dynamic" or not _turns(spec, plane) > _number(how.high)
+
+
+@cache
+def multiples(spec: Transformer) -> tuple[tuple[int, int], ...]:
+    """C_i and N_i of section 4, for every plane i."""
+    known = [factor for factor in factors(spec) if factor is not None]
+    planes = turning(spec) // 2
+    if len(known) < planes:
+        return tuple((plane, 1) for plane in range(planes))
+    root, degree = _power(spec.base)
+    shared = gcd(planes, degree)
+    period, step = planes // shared, root ** (degree // shared)
+    sizes = [known[i] * step ** ((planes - 1 - i) // period) for i in range(planes)]
+    result = []
+    for i in range(planes):
+        alike = [sizes[j] for j in range(planes) if j % period == i % period]
+        below = lcm(*(size.denominator for size in alike))
+        above = gcd(*(int(size * below) for size in alike))
+        result.append((i % period, int(sizes[i] * below) // above))
+    return tuple(result)
+
+
+def angle(spec: Transformer, plane: int) -> arb:
+    """The angle of a plane, enclosed at the precision of flint's context."""
+    planes, how = turning(spec) // 2, spec.rescaling
+    f = arb(spec.base) ** arb(fmpq(-plane, planes))
+    factor = factors(spec)[plane]
+    if factor is not None:
+        return f * _number(factor)
+    assert how is not None
+    if how.kind == "dynamic":
+        longer = how.factor * spec.t / how.length - how.factor + 1
+        return f / _number(longer) ** arb(fmpq(plane, planes - 1))
+    share = (_turns(spec, plane) - _number(how.low)) / _number(how.high - how.low)
+    return f * (share + (1 - share) / _number(how.factor))
+
+
+def _factor(spec: Transformer, plane: int) -> Fraction | None:
+    how = spec.rescaling
+    if how is None:
+        return Fraction(1)
+    if how.kind == "linear":
+        return 1 / how.factor
+    if how.kind == "dynamic":
+        return Fraction(1) if spec.t <= how.length else None
+    if how.kind == "llama3":
+        turns = _turns(spec, plane)
+        if turns > _number(how.high):
+            return Fraction(1)
+        return 1 / how.factor if turns < _number(how.low) else None
+    low, high = _edge(spec, how.fast, "floor"), _edge(spec, how.slow, "ceil")
+    first, last = Fraction(max(low, 0)), Fraction(min(high, turning(spec) - 1))
+    last += Fraction(1, 1000) if first == last else 0
+    ramp = (plane - first) / (last - first)
+    ramp = Fraction(0) if ramp < 0 else Fraction(1) if ramp > 1 else ramp
+    return 1 - ramp + ramp / how.factor
+
+
+def _turns(spec: Transformer, plane: int) -> arb:
+    """How often a plane turns within the length, before it is slowed down."""
+    assert spec.rescaling is not None
+    f = arb(spec.base) ** arb(fmpq(-2 * plane, turning(spec)))
+    return _number(spec.rescaling.length) * f / (2 * arb.pi())
+
+
+def _edge(spec: Transformer, turns: Fraction, rounding: str) -> int:
+    """The number of the plane that turns so often within the length, rounded."""
+    assert spec.rescaling is not None
+    quotient = _number(spec.rescaling.length) / (_number(turns) * 2 * arb.pi())
+    place = turning(spec) * quotient.log() / (2 * arb(spec.base).log())
+    whole = (place.floor() if rounding == "floor" else place.ceil()).unique_fmpz()
+    assert whole is not None
+    return int(whole)
+
+
+def _number(value: Fraction) -> arb:
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+@cache
+def _power(base: int) -> tuple[int, int]:
+    """(b, g) with base = b^g and g as large as possible."""
+    for degree in range(base.bit_length(), 1, -1):
+        root = round(base ** (1 / degree))
+        for candidate in (root - 1, root, root + 1):
+            if candidate > 1 and candidate**degree == base:
+                return candidate, degree
+    return base, 1

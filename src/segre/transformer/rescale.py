@@ -1,0 +1,156 @@
+"""Rescaled rotary frequencies as data: `linear:4`, `llama3:8:1:4:8192`, `yarn:4:4096:fast=16`.
+
+| text | what follows the kind |
+|---|---|
+| `linear:F` | the factor by which all frequencies are divided |
+| `dynamic:F:L` | the factor, and the length from which on the base grows with the input |
+| `llama3:F:low:high:L` | the factor, two numbers of turns, and the length of the context before |
+| `yarn:F:L` | the factor and that length; then, if they are not 32, 1 and what follows from F, |
+| | `fast=` and `slow=` (numbers of turns), `attention=`, or `mscale=` and `all=` |
+
+What the numbers do to the frequencies is in `rotary`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Literal
+
+from segre.errors import SpecError
+from segre.values import choice, quote
+
+RescaleKind = Literal["linear", "dynamic", "llama3", "yarn"]
+PLACES: dict[RescaleKind, tuple[str, ...]] = {
+    "linear": ("factor",),
+    "dynamic": ("factor", "length"),
+    "llama3": ("factor", "low", "high", "length"),
+    "yarn": ("factor", "length"),
+}
+OPTIONS = {"fast": Fraction(32), "slow": Fraction(1)} | dict.fromkeys(
+    ("attention", "mscale", "all"), Fraction(0)
+)
+_LONGEST = 200
+_NUMBER = re.compile(r"[0-9]{1,30}(\.[0-9]{0,30})?(e[+-]?[0-9]{1,2})?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Rescale:
+    """One way to rescale rotary frequencies, with exact numbers; those not used are 0."""
+
+    kind: RescaleKind
+    factor: Fraction
+    length: Fraction = Fraction(0)  # of the context before
+    low: Fraction = Fraction(0)  # llama3: planes that turn less often than this are slowed down
+    high: Fraction = Fraction(0)  # llama3: and those that turn more often stay
+    fast: Fraction = OPTIONS["fast"]  # yarn: the same two numbers of turns
+    slow: Fraction = OPTIONS["slow"]
+    attention: Fraction = Fraction(0)  # yarn: what queries and keys are multiplied by; 0: computed
+    mscale: Fraction = Fraction(0)
+    all: Fraction = Fraction(0)
+
+    def __str__(self) -> str:
+        """The text that reads back as this."""
+        numbers = [decimal(getattr(self, name)) for name in PLACES[self.kind]]
+        if self.kind == "yarn":
+            given = {name: getattr(self, name) for name in OPTIONS}
+            numbers += [f"{k}={decimal(v)}" for k, v in given.items() if v != OPTIONS[k]]
+        return ":".join([self.kind, *numbers])
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is rescaled at all."""
+        if self.kind == "yarn" and self.attention not in (0, 1):
+            return False
+        return self.factor == 1 and self.kind != "dynamic"
+
+    @property
+    def amplitude(self) -> tuple[Fraction, Fraction, Fraction]:
+        """(a, u, v): turned queries and keys are multiplied by a (1 + u ln F) / (1 + v ln F)."""
+        if self.kind != "yarn":
+            return Fraction(1), Fraction(0), Fraction(0)
+        if self.attention:
+            return self.attention, Fraction(0), Fraction(0)
+        if self.mscale and self.all:
+            return Fraction(1), self.mscale / 10, self.all / 10
+        return Fraction(1), Fraction(1, 10), Fraction(0)
+
+    @property
+    def grows(self) -> bool:
+        """Whether turned queries and keys are multiplied by anything but 1."""
+        a, u, v = self.amplitude
+        return a != 1 or (u != v and self.factor != 1)
+
+
+@lru_cache(maxsize=256)
+def rescale(text: str) -> Rescale:
+    """Read a rescaling; refused if it cannot be one.
+
+    >>> str(rescale("yarn:4.0:4096:slow=1:fast=16")), rescale("linear:2").idle
+    ('yarn:4:4096:fast=16', False)
+    """
+    kind, *numbers = text[: _LONGEST + 1].split(":")
+    choice("rescale", kind, tuple(PLACES))
+    names = PLACES[kind]  # type: ignore[index]
+    plain = [item for item in numbers if "=" not in item]
+    options = dict(item.split("=", 1) for item in numbers if "=" in item)
+    wanted = ":".join([kind, *names])
+    if len(text) > _LONGEST or len(plain) != len(names) or numbers[: len(plain)] != plain:
+        raise SpecError(f"rescale: {quote(text)} is not allowed; allowed: {wanted}")
+    for key in options:
+        if kind != "yarn" or key not in OPTIONS or numbers.count(f"{key}={options[key]}") > 1:
+            allowed = f"{wanted}, with {', '.join(OPTIONS)}" if kind == "yarn" else wanted
+            raise SpecError(f"rescale: {quote(key)} is not allowed; allowed: {allowed}")
+    return rescaled({"kind": kind, **dict(zip(names, plain, strict=True)), **options})
+
+
+def rescaled(given: Mapping[str, Any]) -> Rescale:
+    """A rescaling from its numbers by name; refused if they do not go together."""
+    values = {key: number(key, value) for key, value in given.items() if key != "kind"}
+    out = Rescale(given["kind"], **values)
+    if out.factor < 1:
+        raise SpecError(f"rescale factor: {decimal(out.factor)}; allowed: numbers from 1")
+    if "length" in values and out.length < 1:
+        raise SpecError(f"rescale length: {decimal(out.length)}; allowed: numbers from 1")
+    if out.kind == "llama3" and not 0 < out.low < out.high:
+        raise SpecError(
+            f"rescale low and high: {decimal(out.low)} and {decimal(out.high)}; "
+            "allowed: numbers above 0, low below high"
+        )
+    if not out.fast or not out.slow:
+        raise SpecError("rescale fast and slow: allowed: numbers above 0")
+    return out
+
+
+def number(key: str, value: Any) -> Fraction:
+    """A decimal number from 0, exactly."""
+    try:
+        text = repr(value) if isinstance(value, float) else str(value)
+        # no large exponents: 1e999999999 is a number too, of a gigabyte
+        if isinstance(value, bool) or not _NUMBER.fullmatch(text):
+            raise ValueError
+        found = Fraction(text)
+        if not found < 10**12 or found.denominator > 10**30:
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise SpecError(
+            f"rescale {key}: {quote(str(value))} is not allowed; allowed: decimal numbers from 0"
+        ) from None
+    return found
+
+
+def decimal(value: Fraction) -> str:
+    """A fraction that is a decimal number, written as one."""
+    if value.denominator == 1:
+        return str(value.numerator)
+    short = repr(float(value))
+    if "e" not in short and Fraction(short) == value:
+        return short
+    places = 1
+    while (value * 10**places).denominator != 1:
+        places += 1
+    digits = str((value * 10**places).numerator).rjust(places + 1, "0")
+    return f"{digits[:-places]}.{digits[-places:]}"
