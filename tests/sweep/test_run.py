@@ -15,7 +15,7 @@ from small_sweeps import SEGRE, TOML, segre, small, table
 
 from segre.errors import SweepError
 from segre.geometry.dimension import dimension
-from segre.sweep.local import blas_threads, cores
+from segre.sweep.local import Worker, blas_threads, cores
 from segre.sweep.plan import Plan
 from segre.sweep.run import run
 from segre.sweep.store import Store
@@ -245,6 +245,38 @@ def test_threads_and_workers_together_are_no_more_than_the_cores() -> None:
     for workers in range(1, 10):
         assert blas_threads(workers) >= 1
         assert workers * blas_threads(workers) <= max(cores(), workers)
+
+
+REPORTS_ITS_THREADS = """
+import json, os
+
+def leave(code, leave=os._exit):
+    from threadpoolctl import threadpool_info
+    with open({file!r}, "w") as file:
+        json.dump([p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"], file)
+    leave(code)
+
+os._exit = leave
+"""
+
+
+@pytest.mark.parametrize("threads", range(1, min(3, cores()) + 1))
+def test_workers_have_the_threads_they_are_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    report = tmp_path / "threads.json"
+    (tmp_path / "sitecustomize.py").write_text(REPORTS_ITS_THREADS.format(file=str(report)))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    worker = Worker(threads)
+    try:
+        assert worker.hear() == []  # it is ready
+        assert worker.process.stdin is not None
+        worker.process.stdin.close()
+        assert worker.process.wait() == 0
+    finally:
+        worker.stop()
+    found = json.loads(report.read_text())
+    assert found == [threads] * len(found) != []
 
 
 def test_the_command_line_lists_counterexamples_first(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from segre.sweep.task import Result, Task, failed
 _AHEAD = 3  # tasks that a worker has at a time, so that it never waits for the next
 DEATHS = 5  # workers that one task may take with it
 _STILLBORN = 10  # workers in a row that never got as far as a task
-THREADS = ("OPENBLAS_NUMTHREADS", "OMP_NUMTHREADS", "MKL_NUMTHREADS")
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def cores() -> int:
