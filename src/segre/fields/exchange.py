@@ -135,9 +135,7 @@ def _exchange_and_carry(
 ) -> tuple[list[int], list[int]]:
     """Exchange rows in a window of columns; then do the same to their other columns, and rows."""
     small = T[span(rows)][:, span(window)].copy()
-    local_rows, local_columns = _exchange_window(
-        field, small, range(len(rows)), range(len(window))
-    )
+    local_rows, local_columns = _exchange_window(field, small, range(len(rows)), range(len(window)))
     new_rows = [rows[i] for i in local_rows]
     new_columns = [window[j] for j in local_columns]
     inverse = small[:, span(local_columns)][span(local_rows)]

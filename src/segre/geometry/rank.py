@@ -188,9 +188,7 @@ def symmetry_rank(point: Point, progress: Progress = quiet) -> SymmetryRank:
     return SymmetryRank(counted, check is not None)
 
 
-def _gains(
-    point: Point, check: Array | None, progress: Progress
-) -> Iterator[tuple[_Family, int]]:
+def _gains(point: Point, check: Array | None, progress: Progress) -> Iterator[tuple[_Family, int]]:
     """The families, and what each adds to the rank of those before it."""
     space = Echelon(point.spec.parameters, point.field)
     for family in _families(point):
