@@ -30,6 +30,7 @@ COMPUTE = ("closed-form", "exact", "symmetries")
 SPECS = 1_000_000  # to enumerate or to draw
 RANGE = 10_000  # values of one field
 LAYERS = 100
+LAYERS_IN_ALL = 5_000_000  # of all architectures to enumerate or to draw
 _KEYS = (
     "name about kind fields where draw seed exhaustive compute claim".split()  # noqa: SIM905
 )
@@ -81,11 +82,23 @@ class Plan:
         """How many architectures there are before constraints; past the limit, only that many."""
         total = 0
         for depth in self.choices["layers"].values if "layers" in self.choices else [1]:
-            sizes = [len(c.values) ** places(k, c, depth) for k, c in self.free]
-            total += len(self.kinds) * prod(sizes)
+            total += self._of_depth(depth)
             if total > SPECS:
                 break
         return total
+
+    @cached_property
+    def layers_in_all(self) -> int:
+        """Layers of all architectures before constraints; of drawn ones, about as many."""
+        depths: Sequence[int] = self.choices["layers"].values
+        if self.draw is not None:
+            return self.draw * sum(depths) // len(depths)
+        return sum(depth * self._of_depth(depth) for depth in depths)
+
+    def _of_depth(self, depth: int) -> int:
+        """How many architectures there are of a depth, before constraints."""
+        sizes: list[int] = [len(c.values) ** places(k, c, depth) for k, c in self.free]
+        return len(self.kinds) * prod(sizes)
 
     @cached_property
     def free(self) -> list[tuple[str, Choice]]:
@@ -149,6 +162,12 @@ def _build(given: Mapping[str, Any]) -> Plan:
         raise SweepError(
             f"exhaustive = true would enumerate more than {SPECS:,} architectures; "
             "make the ranges smaller, or give draw = N"
+        )
+    number = plan.candidates if plan.draw is None else plan.draw
+    if plan.stacks and plan.layers_in_all > LAYERS_IN_ALL:
+        raise SweepError(
+            f"{number:,} architectures with {plan.layers_in_all:,} layers in all; allowed: "
+            f"{LAYERS_IN_ALL:,} layers; make the ranges smaller, or give a smaller draw = N"
         )
     return plan
 

@@ -99,8 +99,13 @@ def drive(
 ) -> Ran:
     """The same, with whatever solves tasks that need no more than a share of memory."""
     rehearse(plan)
+    drawn: list[Drawn] = []
+    for one in architectures(plan):
+        drawn.append(one)
+        if len(drawn) % 1000 == 0:
+            progress("drawing", len(drawn), plan.draw or plan.candidates)
     with Store.create(path, plan) as store:
-        return _drive(plan, store, solver, limit, share, progress)
+        return _drive(plan, drawn, store, solver, limit, share, progress)
 
 
 def rehearse(plan: Plan) -> None:
@@ -128,22 +133,25 @@ def _physical() -> int:
 
 
 def _drive(
-    plan: Plan, store: Store, solver: Solver, limit: int | None, share: int, progress: Progress
+    plan: Plan,
+    drawn: list[Drawn],
+    store: Store,
+    solver: Solver,
+    limit: int | None,
+    share: int,
+    progress: Progress,
 ) -> Ran:
     store.forget(share)
     done, retried = store.digests(), store.digests(retried=True)
-    total = finished = timed_out = 0
+    total, finished, timed_out = len(drawn), 0, 0
     began = monotonic()
     waiting: list[tuple[int, Drawn]] = []
     last: list[tuple[int, Drawn]] = []  # slow ones must not keep the others waiting again
-    for place, drawn in enumerate(architectures(plan)):
-        total += 1
-        if total % 1000 == 0:
-            progress("drawing", total, plan.draw or plan.candidates)
-        if drawn.spec.digest in retried:
-            last.append((place, drawn))
-        elif drawn.spec.digest not in done:
-            waiting.append((place, drawn))
+    for place, one in enumerate(drawn):
+        if one.spec.digest in retried:
+            last.append((place, one))
+        elif one.spec.digest not in done:
+            waiting.append((place, one))
     waiting += last
     before = total - len(waiting)  # the store may hold more, of a longer draw
     progress("sweeping", before, total)
