@@ -47,6 +47,8 @@ def print_standing(found: Standing) -> None:
     if found.claim is not None:
         console.print(f"claim       {_counts(found.verdicts)}")
     console.print(f"dimensions  {_counts(found.statuses)}")
+    if not found.checked:
+        console.print("checksums   none: the store is of an older segre; the next run adds them")
     if found.undecided:
         number = found.verdicts["undecided"]
         console.print(f"undecided, {min(number, len(found.undecided)):,} of {number:,}:")

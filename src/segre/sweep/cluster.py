@@ -70,16 +70,21 @@ class _Cluster:
                 continue
             if future.status == "cancelled":  # nobody does that but a client without a scheduler
                 raise self._lost()
-            task = self._given.pop(future)
+            result = self._result(future, self._given.pop(future))
             self._fill(tasks)
+            yield result
+
+    def _result(self, future: Any, task: Task) -> Result:
+        try:
             problem = future.exception()
-            if problem is None:
-                yield future.result()
-            else:
-                reason = f"on the cluster: {type(problem).__name__}: {problem}"
-                yield {"digest": task["digest"], **failed(reason, "died")}
-            with suppress(Exception):
-                future.release()
+            found: Result = {} if problem is not None else future.result()
+            future.release()
+        except Exception:  # it was found, and cannot be fetched any more
+            raise self._lost() from None
+        if problem is None:
+            return found
+        reason = f"on the cluster: {type(problem).__name__}: {problem}"
+        return {"digest": task["digest"], **failed(reason, "died")}
 
     def _fill(self, tasks: Iterator[Task]) -> None:
         self._look()

@@ -96,10 +96,13 @@ def is_damage(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _ELSEWHERE
 
 
-def examine(db: sqlite3.Connection) -> Examined:
-    """Look at all of a store; errors that are no damage are raised."""
+def examine(db: sqlite3.Connection, *, to_write: bool = False) -> Examined:
+    """Look at all of a store; errors that are no damage are raised.
+
+    Who writes needs the index as well, in which reading looks for nothing.
+    """
     try:
-        return _examine(db)
+        return _examine(db, "integrity_check" if to_write else "quick_check")
     except sqlite3.Error as error:
         if not is_damage(error):
             raise
@@ -108,14 +111,14 @@ def examine(db: sqlite3.Connection) -> Examined:
         return Examined("its plan cannot be read")
 
 
-def _examine(db: sqlite3.Connection) -> Examined:
+def _examine(db: sqlite3.Connection, check: str) -> Examined:
     tables = _tables_of(db)
     if not tables:
         return Examined()
     version = next((v for v in _TABLES if tables == _tables(v)), None)
     if version is None:
         return Examined("its tables are not those of a store")
-    (said,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    (said,) = db.execute(f"PRAGMA {check}(1)").fetchone()
     if said != "ok":
         return Examined(" ".join(str(said).split()))
     known = {key: json.loads(value) for key, value in db.execute("SELECT key, value FROM sweep")}
@@ -140,8 +143,11 @@ def _examine_rows(db: sqlite3.Connection, known: dict[str, Any]) -> Examined:
             count, total = count + 1, (total + int(found[-1], 16)) % _MODULUS
     if bad:
         return Examined(_of_rows(bad), VERSION, known)
-    if known["rows"] != [count, f"{total:032x}"]:
-        return Examined(f"{known['rows'][0]} rows were written, and others are there")
+    written, expected = known["rows"]
+    if written != count:
+        return Examined(f"{written} rows were written, {count} are there")
+    if expected != f"{total:032x}":
+        return Examined("its rows are not those that were written")
     return Examined(None, VERSION, known, count, total)
 
 

@@ -198,7 +198,7 @@ def _examined(real: Path, named: Path) -> Examined:
         return Examined("its header is not that of a database")
     try:
         with connected(real, "rw") as db:
-            return examine(db)
+            return examine(db, to_write=True)
     except sqlite3.Error as error:
         if not is_damage(error):
             raise
