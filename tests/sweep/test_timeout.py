@@ -1,44 +1,25 @@
 """Tasks that never end: they are ended, recorded as such, and keep nobody waiting."""
 
-import os
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 import pytest
-from small_sweeps import small
+from small_sweeps import never_ending, small, tasks_of
 
 from segre.errors import SweepError
-from segre.sweep.draw import architectures
 from segre.sweep.local import solve_locally
 from segre.sweep.plan import Plan
 from segre.sweep.run import run
 from segre.sweep.store import Store
-from segre.sweep.task import Task
 
-NEVER_ENDS = """
-import os, time
-import segre.sweep.task as task
-
-def solve(given, solve=task.solve):
-    while given["digest"] in os.environ["NEVER_ENDS"].split():
-        time.sleep(1)
-    return solve(given)
-
-task.solve = solve
-"""
 LIMIT = 5.0  # seconds; tasks that end take a hundredth
 
 
 @pytest.fixture
 def digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What `small(draw=12)` draws; in workers, those named in NEVER_ENDS never end."""
-    folder = tmp_path / "site"
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(NEVER_ENDS)
-    monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
-    monkeypatch.setenv("NEVER_ENDS", "")
-    return [x.spec.digest for x in architectures(Plan.from_mapping(small(draw=12)))]
+    never_ending(tmp_path / "site", monkeypatch)
+    return [task["digest"] for task in tasks_of(12)]
 
 
 def statuses(path: Path) -> dict[str, str]:
@@ -76,19 +57,7 @@ def test_what_never_ends_keeps_nobody_waiting(
 ) -> None:
     """Without a limit too: tasks that wait behind it are done by other workers."""
     monkeypatch.setenv("NEVER_ENDS", digests[0])
-    plan = Plan.from_mapping(small(draw=12))
-
-    def tasks() -> Iterator[Task]:
-        for drawn in architectures(plan):
-            yield {
-                "digest": drawn.spec.digest,
-                "document": {**drawn.spec.document()},
-                "compute": ["exact"],
-                "seed": 0,
-                "memory": 1 << 30,
-            }
-
-    results = solve_locally(tasks(), 2)
+    results = solve_locally(tasks_of(12), 2)
     found = [result["digest"] for result in islice(results, 11)]
     results.close()  # type: ignore[attr-defined]
     assert sorted(found) == sorted(digests[1:])

@@ -35,7 +35,7 @@ def solve_on_cluster(
         raise SweepError(
             "--dask needs dask.distributed, which is not installed; pip install 'segre[cluster]'"
         ) from None
-    for name in ("distributed", "distributed.client"):  # what dies is done again: nothing to say
+    for name in ("distributed", "distributed.client", "asyncio"):  # what dies is done again
         logging.getLogger(name).setLevel(logging.CRITICAL)
     _require_listener(address)
     try:
@@ -70,17 +70,25 @@ class _Cluster:
                 continue
             if future.status == "cancelled":  # nobody does that but a client without a scheduler
                 raise self._lost()
-            result = self._result(future, self._given.pop(future))
-            self._fill(tasks)
-            yield result
+            result = self._fetched(future)
+            if result is not None:
+                self._fill(tasks)
+                yield result
 
-    def _result(self, future: Any, task: Task) -> Result:
+    def _fetched(self, future: Any) -> Result | None:
+        """A result; None if its worker died with it, so that another worker finds it again."""
         try:
-            problem = future.exception()
-            found: Result = {} if problem is not None else future.result()
-            future.release()
-        except Exception:  # it was found, and cannot be fetched any more
+            problem = future.exception(timeout=_OFTEN)
+            found: Result = {} if problem is not None else future.result(timeout=_OFTEN)
+        except TimeoutError:
+            self._done.put(future)
+            self._look()
+            return None
+        except Exception:  # whatever it is that a connection ends with
             raise self._lost() from None
+        task = self._given.pop(future)
+        with suppress(Exception):
+            future.release()
         if problem is None:
             return found
         reason = f"on the cluster: {type(problem).__name__}: {problem}"

@@ -19,6 +19,7 @@ from segre.sweep.names import fields_of, with_entries
 from segre.sweep.plan import SPECS, Plan, places
 from segre.transformer.spec import Transformer
 
+_LAYERS_IN_ALL = 5_000_000  # of all architectures together: minutes
 _MISSES = 20_000  # draws in a row that bring nothing new
 _WASTED = 150_000  # what it may cost to build them, in layers: a second or two
 _STACK, _TRANSFORMER = 10, 100  # what building one costs, beside its layers
@@ -30,6 +31,21 @@ class Drawn:
 
     spec: Network | Transformer
     fields: dict[str, Any]
+
+
+def require_possible(plan: Plan) -> None:
+    """Refuse, before anything is built, to draw more than there is, or more than can be drawn."""
+    if plan.draw is not None and plan.candidates < plan.draw:
+        raise SweepError(
+            f"sweep: draw = {plan.draw:,}, but the fields have only {plan.candidates:,} "
+            "combinations; make draw smaller, or use exhaustive = true"
+        )
+    if plan.stacks and plan.layers_in_all > _LAYERS_IN_ALL:
+        number = plan.candidates if plan.draw is None else plan.draw
+        raise SweepError(
+            f"sweep: {number:,} architectures with {plan.layers_in_all:,} layers in all; allowed: "
+            f"{_LAYERS_IN_ALL:,} layers; make the ranges smaller, or give a smaller draw = N"
+        )
 
 
 def architectures(plan: Plan) -> Iterator[Drawn]:
@@ -65,13 +81,7 @@ def _random(plan: Plan, seen: Collection[bytes]) -> Iterator[tuple[str, dict[str
     A family of few candidates is known to have no more once all were tried. In a large one, that
     is assumed after many in a row that are not new.
     """
-    assert plan.draw is not None
     countable = plan.candidates <= SPECS
-    if countable and plan.candidates < plan.draw:
-        raise SweepError(
-            f"sweep: draw = {plan.draw:,}, but the fields have only {plan.candidates:,} "
-            "combinations; make draw smaller, or use exhaustive = true"
-        )
     tried: set[int] = set()
     misses = wasted = before = 0
     for number, kind, given in _candidates(plan):
@@ -83,19 +93,16 @@ def _random(plan: Plan, seen: Collection[bytes]) -> Iterator[tuple[str, dict[str
             yield kind, given
         if len(seen) > before:
             misses, wasted, before = 0, 0, len(seen)
-        if before == plan.draw or (not before and len(tried) == plan.candidates):
+        if before == plan.draw:
             return
-        if len(tried) == plan.candidates:
-            raise SweepError(
-                f"sweep: draw = {plan.draw:,}, but the family has only {before:,} "
-                "architectures; make draw smaller, or use exhaustive = true"
-            )
-        if misses >= _MISSES or wasted >= _WASTED:
+        if len(tried) == plan.candidates or misses >= _MISSES or wasted >= _WASTED:
             break
     if before:
+        but = f"{misses:,} draws in a row brought no architecture beyond the first {before:,}"
+        if len(tried) == plan.candidates:
+            but = f"the family has only {before:,} architectures"
         raise SweepError(
-            f"sweep: draw = {plan.draw:,}, but {misses:,} draws in a row brought no architecture "
-            f"beyond the first {before:,}; make draw smaller, or use exhaustive = true"
+            f"sweep: draw = {plan.draw:,}, but {but}; make draw smaller, or use exhaustive = true"
         )
 
 

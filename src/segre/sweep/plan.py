@@ -30,7 +30,6 @@ COMPUTE = ("closed-form", "exact", "symmetries")
 SPECS = 1_000_000  # to enumerate or to draw
 RANGE = 10_000  # values of one field
 LAYERS = 100
-LAYERS_IN_ALL = 5_000_000  # of all architectures to enumerate or to draw
 _KEYS = (
     "name about kind fields where draw seed exhaustive compute claim".split()  # noqa: SIM905
 )
@@ -162,12 +161,6 @@ def _build(given: Mapping[str, Any]) -> Plan:
         raise SweepError(
             f"exhaustive = true would enumerate more than {SPECS:,} architectures; "
             "make the ranges smaller, or give draw = N"
-        )
-    number = plan.candidates if plan.draw is None else plan.draw
-    if plan.stacks and plan.layers_in_all > LAYERS_IN_ALL:
-        raise SweepError(
-            f"{number:,} architectures with {plan.layers_in_all:,} layers in all; allowed: "
-            f"{LAYERS_IN_ALL:,} layers; make the ranges smaller, or give a smaller draw = N"
         )
     return plan
 

@@ -16,7 +16,7 @@ from typing import Any
 from segre.errors import SweepError
 from segre.geometry.progress import Progress, quiet
 from segre.sweep.claim import judge
-from segre.sweep.draw import Drawn, architectures
+from segre.sweep.draw import Drawn, architectures, require_possible
 from segre.sweep.local import cores, solve_locally
 from segre.sweep.names import RESULTS, with_entries
 from segre.sweep.plan import Plan
@@ -110,6 +110,7 @@ def drive(
 
 def rehearse(plan: Plan) -> None:
     """Refuse, before there is a store, a family of nothing and a claim that is not one."""
+    require_possible(plan)
     some = list(islice(architectures(plan), min(3, plan.draw or 3)))
     if plan.claim is None:
         return
