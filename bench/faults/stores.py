@@ -176,6 +176,11 @@ def one_byte(rng: Random, data: bytearray) -> None:
     data[rng.choice(used)] = rng.randrange(256)
 
 
+def byte_of_the_tables(rng: Random, data: bytearray) -> None:
+    """Put a byte that is no text into what says which tables there are."""
+    data[rng.choice([at for at in range(100, PAGE) if data[at]])] = rng.randrange(128, 256)
+
+
 def eight_bytes(rng: Random, data: bytearray) -> None:
     """Invert eight bytes in different places."""
     for at in rng.sample(range(len(data)), 8):
@@ -210,6 +215,7 @@ FLIPS: dict[str, tuple[Callable[[Random, bytearray], None], int]] = {
     "one bit of the file's header": (bit_of_the_header, 100),
     "one bit of a page's header": (bit_of_a_page_header, 100),
     "one byte that is used": (one_byte, 200),
+    "one byte of the tables' names": (byte_of_the_tables, 100),
     "one digit": (a_digit, 100),
     "eight bytes": (eight_bytes, 50),
     "cut short": (cut_short, 20),

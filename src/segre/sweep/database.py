@@ -43,6 +43,8 @@ def connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
     try:
         db.text_factory = _text
         yield db
+    except UnicodeDecodeError:  # of a damaged schema that SQLite wanted to complain about
+        raise sqlite3.DatabaseError("its tables have no names") from None
     finally:
         db.close()
 

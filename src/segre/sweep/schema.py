@@ -107,7 +107,7 @@ def examine(db: sqlite3.Connection, *, to_write: bool = False) -> Examined:
         if not is_damage(error):
             raise
         return Examined(str(error))
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return Examined("its plan cannot be read")
 
 
