@@ -145,6 +145,19 @@ def test_a_store_of_an_older_segre_is_read_and_gets_checksums(tmp_path: Path) ->
     assert sorted(file.name for file in tmp_path.iterdir()) == ["new.db", "old.db"]
 
 
+def test_a_damaged_store_of_another_sweep_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    make(path)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE results SET lower = -100 WHERE rowid = 2")
+    held = path.read_bytes()
+    other = Plan.from_mapping(small(draw=20, seed=99))
+    with pytest.raises(SweepError, match="another sweep"):
+        drive(other, path, lambda tasks: map(solve, tasks))
+    assert path.read_bytes() == held
+    assert [file.name for file in tmp_path.iterdir()] == ["s.db"]
+
+
 def test_a_damaged_store_is_mended_with_the_claim_of_today(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     make(path)

@@ -65,8 +65,11 @@ def _text(data: bytes) -> str:
 
 def ours(path: Path) -> bool:
     """Whether a file is a store, perhaps one that SQLite cannot open any more."""
-    with path.open("rb") as file:
-        start = file.read(1 << 16)
+    try:
+        with path.open("rb") as file:
+            start = file.read(1 << 16)
+    except OSError as error:
+        raise SweepError(f"store {quote(str(path))}: {error.strerror}") from None
     return start[_MARK_AT] == MARK.to_bytes(4) or _SCHEMA_TEXT in start
 
 

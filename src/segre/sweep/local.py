@@ -138,6 +138,9 @@ class Team:
                 else:
                     self._fill(worker)
             yield from self._end_overdue()
+            for worker in self._workers:  # what others left behind, or will not come to soon
+                if not worker.tasks:
+                    self._fill(worker)
 
     def _patience(self) -> float | None:
         """How long the first worker may still take."""

@@ -5,6 +5,7 @@ The damaged file is kept beside it. A store of an older segre is written anew wi
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -34,8 +35,7 @@ def rewrite(path: Path, plan: Plan, version: int, *, keep: bool) -> tuple[int, P
 
     Returns how many there are, and where the old file is kept, if it is to be kept.
     """
-    new = path.with_name(path.name + ".new")
-    remove(new)
+    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with closing(sqlite3.connect(new)) as db, db:
             mark(db)

@@ -62,8 +62,7 @@ class Store:
             found = Examined() if new else _examined(real, named)
             mended = None
             if found.problem is not None or found.version != VERSION:
-                if found.problem is None:
-                    _require_same(named, found, plan)
+                _require_same(named, found, plan)
                 mended = _mended(real, named, plan, found)
                 found = _examined(real, named)
             begun = not new
@@ -99,8 +98,6 @@ class Store:
             if is_damage(error):
                 _require_whole(path, Examined(str(error)))
             raise SweepError(f"store {quote(str(path))}: cannot be read: {error}") from None
-        except OSError as error:
-            raise SweepError(f"store {quote(str(path))}: {error.strerror or error}") from None
 
     def _begin(self, plan: Plan) -> None:
         if not self._known:
