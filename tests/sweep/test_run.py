@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.faults.kills import Killed
 from small_sweeps import TOML, segre, small, table
 
-from bench.faults.kills import Killed
 from segre.errors import SweepError
 from segre.geometry.dimension import dimension
 from segre.sweep.local import Worker, blas_threads, cores
