@@ -28,7 +28,8 @@ from segre.sweep.ready import plan_of
 from segre.sweep.run import run as run_sweep
 from segre.sweep.store import Store
 
-TARGET = 200  # architectures per second on two workers
+TARGET = 200  # architectures per second on one worker
+SCALING = 1.8  # of two workers
 CHUNK = 10
 
 
@@ -164,9 +165,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     scaling = two_rate / one_rate
     report.remark("scaling", scaling, f"two workers are {scaling:.2f} times as fast as one")
-    scaling = both_rate / alone_rate
+    stored_scaling = both_rate / alone_rate
     report.remark(
-        "sweep scaling", scaling, f"segre sweep run: two workers are {scaling:.2f} times as fast"
+        "sweep scaling",
+        stored_scaling,
+        f"segre sweep run: two workers are {stored_scaling:.2f} times as fast",
     )
     mismatches = wrong([*two, *both])
     report.remark(
@@ -175,11 +178,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         f"mismatches of exact and closed form: {len(mismatches)} of {len(two) + len(both)}"
         + "".join(f"\n  {spec}" for spec in mismatches[:10]),
     )
-    verdict = "met" if two_rate >= TARGET else "missed"
+    verdict = "met" if one_rate >= TARGET and scaling >= SCALING else "missed"
     report.remark(
         "target",
         TARGET,
-        f"target: {TARGET} per second on two workers: {verdict} ({two_rate:.0f})",
+        f"target: {TARGET} per second on one worker, {SCALING} times as many on two: {verdict} "
+        f"({one_rate:.0f}, {scaling:.2f} times)",
     )
     report.finish()
 

@@ -41,6 +41,12 @@ class SweepError(SegreError):
     """A sweep file, expression or store that cannot be used as asked."""
 
 
+class StoppedRunError(SweepError):
+    """A run that cannot go on now, for no fault of what was asked: a full disk, no workers."""
+
+    exit_code = 70
+
+
 class InterruptedRunError(SegreError):
     """Work stopped by its user that can be gone on with; the message says what is kept."""
 

@@ -17,6 +17,7 @@ import pytest
 from terminal import environment, run
 
 import segre
+from segre.doctor.machine import machine
 from segre.doctor.packages import NEEDED_FOR
 
 SOURCE = Path(segre.__file__).parents[1]
@@ -257,3 +258,9 @@ def test_words() -> None:
     assert "has dimension 25, and the referee accepts the proof" in shown
     assert "segre uses one thread for matrices up to 1500 columns" in shown
     assert "not needed: a GPU, a display, a browser, a network" in shown
+
+
+def test_the_number_of_threads_that_was_set_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, name in enumerate(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")):
+        monkeypatch.setenv(name, str(number))
+        assert machine()["threads"][name] == str(number)

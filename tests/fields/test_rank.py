@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segre.fields import Echelon, Prime, rank
+from segre.fields.profile import new_rows
 
 F = Prime()
 
@@ -49,6 +50,23 @@ def test_echelon_agrees_with_flint(m: int, n: int, part: float, density: float, 
     assert not F.matmul(F.constant(matrix), kernel.T).any()
     assert rank(kernel, F) == n - expected
     assert not space.residual(F.constant(matrix)).any()
+
+
+@given(
+    st.integers(0, 40),
+    st.integers(1, 40),
+    st.floats(0, 1),
+    st.sampled_from([0.05, 0.3, 1.0]),
+    st.integers(0, 2**32),
+)
+def test_new_rows_are_those_that_raise_the_rank(
+    m: int, n: int, part: float, density: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    matrix = random_matrix(rng, m, n, round(part * min(m, n)), density)
+    space = Echelon(n, F)
+    expected = [i for i in range(m) if space.add(F.constant(matrix[i : i + 1]))]
+    assert new_rows(F.constant(matrix), F) == expected
 
 
 @pytest.mark.parametrize("kind", ["blocks", "hankel", "permutation", "one row", "identity"])

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import segre.geometry.point as geometry_point
+import segre.geometry.rank as geometry_rank
 from architectures import networks
 from segre.errors import UnluckyError
 from segre.fields import Echelon, Real
@@ -95,6 +97,22 @@ def test_every_generator_is_in_the_kernel_at_fresh_inputs(net: Network) -> None:
         assert piece.generators.shape[1] == net.parameters
         assert piece.generators.any(axis=1).all(), piece.kind
         assert not point.field.matmul(piece.generators, J.T).any(), piece.kind
+
+
+@given(networks())
+def test_small_and_large_networks_are_computed_alike(net: Network) -> None:
+    """All at once or one after the other: the same symmetries, the same rows, the same minor."""
+    found = []
+    for few in (0, 10**9):
+        with pytest.MonkeyPatch.context() as patch:
+            for module in (geometry_point, geometry_rank):
+                patch.setattr(module, "FEW_PARAMETERS", few)
+            try:
+                proof = prove(net, seed=5, formula=False)
+            except UnluckyError:
+                return
+            found.append((proof.symmetry, proof.minor, proof.lower, proof.upper))
+    assert found[0] == found[1]
 
 
 def test_a_broken_symmetry_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,10 +5,16 @@ import csv
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from segre.sweep.draw import architectures
+from segre.sweep.plan import Plan
 from segre.sweep.store import Store
+from segre.sweep.task import Task
 
 SEGRE = Path(sys.executable).parent / "segre"
 SMALL: dict[str, Any] = {
@@ -41,6 +47,35 @@ t = "1..3"
 def small(**changes: Any) -> dict[str, Any]:
     """A small sweep, changed."""
     return {**copy.deepcopy(SMALL), **changes}
+
+
+NEVER_ENDS = """
+import os, time
+import segre.sweep.task as task
+
+def solve(given, solve=task.solve):
+    while given["digest"] in os.environ["NEVER_ENDS"].split():
+        time.sleep(1)
+    return solve(given)
+
+task.solve = solve
+"""
+
+
+def never_ending(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """In processes that start from now on, tasks whose digests are in NEVER_ENDS never end."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(NEVER_ENDS)
+    patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+    patch.setenv("NEVER_ENDS", "")
+
+
+def tasks_of(draw: int) -> Iterator[Task]:
+    """The tasks of a small sweep."""
+    for drawn in architectures(Plan.from_mapping(small(draw=draw))):
+        document = {**drawn.spec.document()}
+        known = {"compute": ["exact"], "seed": 0, "memory": 1 << 30}
+        yield {"digest": drawn.spec.digest, "document": document, **known}
 
 
 def table(path: Path) -> list[tuple[Any, ...]]:

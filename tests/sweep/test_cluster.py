@@ -10,17 +10,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from small_sweeps import SEGRE, TOML, segre, small, table
+from small_sweeps import SEGRE, TOML, never_ending, segre, small, table, tasks_of
 
+import segre.sweep.cluster as segre_cluster
+from segre.errors import StoppedRunError
+from segre.sweep.cluster import solve_on_cluster
 from segre.sweep.plan import Plan
 from segre.sweep.run import run
+from segre.sweep.store import Store
+from segre.sweep.task import Task
 
 DRAW = 150
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[tuple[str, list["subprocess.Popen[bytes]"]]]:
-    """A scheduler and two workers, without what would restart them."""
+def cluster(
+    folder: Path,
+) -> Iterator[tuple[str, list["subprocess.Popen[bytes]"], "subprocess.Popen[bytes]"]]:
+    """The address, two workers, and the scheduler, without what would restart them."""
     file = folder / "scheduler.json"
     environment = {**os.environ, "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "critical"}
 
@@ -45,7 +52,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, list["subprocess.Popen[bytes]"]
         workers = [start("worker", *options) for _ in range(2)]
         code = f"import distributed; distributed.Client({address!r}).wait_for_workers(2, 60)"
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-        yield address, workers
+        yield address, workers, scheduler
     finally:
         for process in (*workers, scheduler):
             process.kill()
@@ -56,7 +63,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, list["subprocess.Popen[bytes]"]
 def test_the_table_is_the_same_with_a_worker_killed(tmp_path: Path) -> None:
     run(Plan.from_mapping(small(draw=DRAW)), tmp_path / "local.db", workers=1)
     (tmp_path / "s.toml").write_text(TOML.format(draw=DRAW))
-    with cluster(tmp_path) as (address, workers):
+    with cluster(tmp_path) as (address, workers, _):
         command = [SEGRE, "sweep", "run", "s.toml", "-o", "s.db", "--dask", address]
         driver = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE)
         while driver.poll() is None:
@@ -72,6 +79,36 @@ def test_the_table_is_the_same_with_a_worker_killed(tmp_path: Path) -> None:
         assert workers[0].wait() < 0
         assert workers[1].poll() is None
     assert table(tmp_path / "s.db") == table(tmp_path / "local.db")
+
+
+@pytest.mark.slow
+def test_limits_lost_workers_and_a_lost_scheduler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never_ending(tmp_path / "site", monkeypatch)
+    slow = [task["digest"] for task in tasks_of(12)][3]
+    monkeypatch.setenv("NEVER_ENDS", slow)
+    with cluster(tmp_path) as (address, workers, scheduler):
+        plan = Plan.from_mapping(small(draw=12))
+        ran = run(plan, tmp_path / "s.db", dask=address, timeout=5.0)
+        assert (ran.done, ran.timed_out) == (12, 1)
+        with Store.open(tmp_path / "s.db") as store:
+            assert [row.digest for row in store.rows() if row.status != "proved"] == [slow]
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+        monkeypatch.setattr(segre_cluster, "LONELY", 1)
+        with pytest.raises(StoppedRunError, match="no workers for 1 s"):
+            list(solve_on_cluster(tasks_of(3), address))
+        monkeypatch.setattr(segre_cluster, "LONELY", 10**6)
+
+        def tasks() -> Iterator[Task]:
+            for task in tasks_of(3):
+                yield task
+                scheduler.kill()
+
+        with pytest.raises(StoppedRunError, match="scheduler is lost"):
+            list(solve_on_cluster(tasks(), address))
 
 
 def test_no_scheduler_is_an_error_in_a_line(tmp_path: Path) -> None:

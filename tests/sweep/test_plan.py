@@ -12,11 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_sweeps import segre, small
 
+import segre.sweep.draw as sweep_draw
 from segre.errors import SweepError
+from segre.families import architecture
 from segre.spec import Network
 from segre.sweep.draw import architectures
 from segre.sweep.plan import SPECS, Plan
 from segre.sweep.ready import plan_of, ready_names
+from segre.sweep.run import rehearse
 
 FIELDS: dict[str, Any] = small()["fields"]
 
@@ -140,17 +143,74 @@ def test_exhaustive_is_all_and_constraints_hold() -> None:
     assert len(specs) == len(every)
 
 
-def test_a_family_smaller_than_the_draw_says_so() -> None:
-    plan = Plan.from_mapping(small(fields={"d": 2, "a": "1..2", "t": 2}, draw=50))
-    with pytest.raises(SweepError, match="first 4"):
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """All candidates that are built from now on."""
+    every: list[Any] = []
+
+    def build(given: Any) -> Any:
+        every.append(given)
+        return architecture(given)
+
+    monkeypatch.setattr(sweep_draw, "architecture", build)
+    return every
+
+
+def test_a_draw_of_more_than_all_combinations_builds_nothing(built: list[Any]) -> None:
+    plan = Plan.from_mapping(small(fields={"d": 2, "a": "1..2", "t": 2}, draw=5))  # two kinds
+    with pytest.raises(SweepError, match="only 4 combinations"):
+        rehearse(plan)
+    assert built == []
+    assert len(list(architectures(Plan.from_mapping({**plan.given, "draw": 4})))) == 4
+
+
+@pytest.mark.parametrize("width", [3, 9, 20])
+def test_a_draw_of_more_than_a_family_has_builds_every_candidate_once(
+    width: int, built: list[Any]
+) -> None:
+    fields = {"layers": "1..2", "d": f"1..{width}", "a": f"1..{width}", "t": "1..2"}
+    plan = small(fields=fields, where="a <= d", draw=2 * 2 * 2 * width * (width + 1) // 2)
+    assert len(list(architectures(Plan.from_mapping(plan)))) == plan["draw"]
+    built.clear()
+    plan["draw"] += 1
+    with pytest.raises(SweepError, match=f"family has only {plan['draw'] - 1:,} arch"):
+        list(architectures(Plan.from_mapping(plan)))
+    assert len(built) == Plan.from_mapping(plan).candidates == 8 * width**2
+
+
+@pytest.mark.parametrize(
+    ("given", "cost"),
+    [
+        ({"kind": "softmax", "fields": {"layers": 100, "d": {"each": "1..9"}, "a": 1}}, 110),
+        ({"kind": "softmax", "fields": {"layers": 2, "d": {"each": "1..999"}, "a": 1}}, 12),
+        ({"kind": "gpt2", "fields": {"d": "4..9999", "ff": "4..9999"}}, 100),
+    ],
+)
+def test_a_family_that_is_too_large_to_try_is_given_up_after_bounded_work(
+    given: dict[str, Any], cost: int, built: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep_draw, "_WASTED", 20_000)
+    fields = {**given["fields"], "t": 2}
+    plan = Plan.from_mapping({**given, "fields": fields, "draw": 2, "where": "t == 1"})
+    assert plan.candidates > SPECS
+    with pytest.raises(SweepError, match="constraints"):
         list(architectures(plan))
+    assert len(built) == -(-20_000 // cost)
+
+
+def test_many_candidates_of_many_layers_are_refused_before_one_is_built(built: list[Any]) -> None:
+    fields = {"layers": 100, "d": "1..1000", "a": "1..900", "t": 2}
+    for number in ({"exhaustive": True}, {"draw": 900_000}):
+        with pytest.raises(SweepError, match="90,000,000 layers"):
+            rehearse(Plan.from_mapping({"kind": "softmax", "fields": fields, **number}))
+    assert built == []
 
 
 def test_a_family_of_nothing_says_why() -> None:
     plan = Plan.from_mapping(small(where="a1 > 5"))
     with pytest.raises(SweepError, match="constraints"):
         list(architectures(plan))
-    wrong = {"kind": "llama", "draw": 3, "fields": {"d": 4, "mlp": "evil"}}
+    wrong = {"kind": "llama", "draw": 1, "fields": {"d": 4, "mlp": "evil"}}
     with pytest.raises(SweepError, match="evil"):
         list(architectures(Plan.from_mapping(wrong)))
 

@@ -1,21 +1,22 @@
-"""The driver and its store: whatever is killed, the table is that of an undisturbed run."""
+"""The driver and its store: however a sweep is done, the table is the same.
+
+What is killed, and what is damaged, is in bench/faults; tests/bench tries a little of it.
+"""
 
 import json
-import os
 import random
 import signal
 import sqlite3
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_sweeps import SEGRE, TOML, segre, small, table
+from bench.faults.kills import Killed
+from small_sweeps import TOML, segre, small, table
 
 from segre.errors import SweepError
 from segre.geometry.dimension import dimension
-from segre.sweep.local import blas_threads, cores
+from segre.sweep.local import Worker, blas_threads, cores
 from segre.sweep.plan import Plan
 from segre.sweep.run import run
 from segre.sweep.store import Store
@@ -34,101 +35,18 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Any, ...
     return rows
 
 
-def start(folder: Path, workers: int = 2) -> "subprocess.Popen[bytes]":
-    file = folder / "s.toml"
-    file.write_text(TOML.format(draw=MANY))
-    command = [SEGRE, "sweep", "run", file, "-o", folder / "s.db", "--workers", str(workers)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-
-
-def children(pid: int) -> list[int]:
-    try:
-        return [int(x) for x in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-
-
-def finish(folder: Path) -> None:
-    process = start(folder)
-    _, error = process.communicate()
-    assert process.returncode == 0, error
-
-
-@pytest.mark.slow
-def test_kill_the_driver(tmp_path: Path, undisturbed: list[tuple[Any, ...]]) -> None:
-    rng = random.Random()
-    known: set[tuple[Any, ...]] = set()
-    killed = 0
-    while killed < 10:
-        process = start(tmp_path)
-        time.sleep(rng.uniform(0.3, 1.0))
-        workers = children(process.pid)
-        if process.poll() is None:
-            killed += 1
-            process.send_signal(signal.SIGKILL)
-        process.communicate()
-        for _ in range(500):  # workers do not outlive their driver
-            if not any(Path(f"/proc/{pid}").exists() for pid in workers):
-                break
-            time.sleep(0.01)
-        else:
-            pytest.fail("a worker outlived its driver")
-        if (tmp_path / "s.db").exists() and (rows := readable(tmp_path / "s.db")):
-            assert len(set(rows)) == len(rows)
-            assert known <= set(rows)  # nothing that was finished is lost
-            assert set(rows) <= set(undisturbed)
-            known = set(rows)
-        if process.returncode == 0:  # done: kill another
-            assert table(tmp_path / "s.db") == undisturbed
-            (tmp_path / "s.db").unlink()
-            known = set()
-    finish(tmp_path)
-    assert table(tmp_path / "s.db") == undisturbed
-
-
-def readable(path: Path) -> list[tuple[Any, ...]]:
-    with sqlite3.connect(path) as db:
-        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        begun = db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0] == 3
-    db.close()
-    try:
-        return table(path) if begun else []
-    except SweepError:  # killed before the plan was written
-        return []
-
-
-def test_kill_workers(tmp_path: Path, undisturbed: list[tuple[Any, ...]]) -> None:
-    rng = random.Random()
-    killed = 0
-    while killed < 10:
-        for file in tmp_path.glob("s.db*"):
-            file.unlink()
-        process = start(tmp_path)
-        while process.poll() is None:
-            time.sleep(rng.uniform(0.05, 0.3))
-            team = children(process.pid)
-            if team and killed < 10:
-                os.kill(rng.choice(team), signal.SIGKILL)
-                killed += 1
-        process.communicate()
-        assert process.returncode == 0
-        finish(tmp_path)  # what five workers died of, by bad luck, is tried again
-        assert table(tmp_path / "s.db") == undisturbed
-
-
-def test_interrupted_runs_go_on(tmp_path: Path, undisturbed: list[tuple[Any, ...]]) -> None:
-    process = start(tmp_path)
-    while process.poll() is None and not (tmp_path / "s.db-wal").exists():
-        time.sleep(0.01)
-    time.sleep(0.7)
+def test_interrupted_runs_go_on(tmp_path: Path) -> None:
+    sweep = Killed(tmp_path, random.Random(1))
+    process = sweep.start()
+    sweep.wait_for_some(process)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate()
     if process.returncode:  # else it was done before
         assert process.returncode == 130
         assert error.decode().count("\n") == 1
-        assert b"the same command goes on" in error
-    finish(tmp_path)
-    assert table(tmp_path / "s.db") == undisturbed
+        assert b"the same command goes on" in error or b"nothing was written" in error
+    sweep.end(sweep.start())
+    assert sweep.problems == []
 
 
 def test_limits_workers_and_longer_draws_change_nothing(
@@ -245,6 +163,38 @@ def test_threads_and_workers_together_are_no_more_than_the_cores() -> None:
     for workers in range(1, 10):
         assert blas_threads(workers) >= 1
         assert workers * blas_threads(workers) <= max(cores(), workers)
+
+
+REPORTS_ITS_THREADS = """
+import json, os
+
+def leave(code, leave=os._exit):
+    from threadpoolctl import threadpool_info
+    with open({file!r}, "w") as file:
+        json.dump([p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"], file)
+    leave(code)
+
+os._exit = leave
+"""
+
+
+@pytest.mark.parametrize("threads", range(1, min(3, cores()) + 1))
+def test_workers_have_the_threads_they_are_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    report = tmp_path / "threads.json"
+    (tmp_path / "sitecustomize.py").write_text(REPORTS_ITS_THREADS.format(file=str(report)))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    worker = Worker(threads)
+    try:
+        assert worker.hear() == []  # it is ready
+        assert worker.process.stdin is not None
+        worker.process.stdin.close()
+        assert worker.process.wait() == 0
+    finally:
+        worker.stop()
+    found = json.loads(report.read_text())
+    assert found == [threads] * len(found) != []
 
 
 def test_the_command_line_lists_counterexamples_first(tmp_path: Path) -> None:

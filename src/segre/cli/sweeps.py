@@ -39,6 +39,13 @@ def run(
     memory: Annotated[
         str, typer.Option(help="Memory for one architecture; larger ones are not started.")
     ] = "2G",
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Time for one architecture; slower ones are tried again later, last.",
+        ),
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -63,6 +70,7 @@ def run(
             dask=dask,
             limit=limit,
             memory=limit_bytes,
+            timeout=timeout,
             progress=progress,
         )
         found = standing(output)
@@ -205,6 +213,7 @@ GROUPS = (
                 """Examples:
     segre sweep run deep-softmax -o softmax.db
     segre sweep run my.toml -o my.db --workers 2 --limit 1000
+    segre sweep run my.toml -o my.db --timeout 60
     segre sweep run my.toml -o my.db --dask tcp://scheduler:8786
 
 Exit code 1: there is a counterexample.""",

@@ -144,8 +144,9 @@ class Dual:
             return y if x is None else x
         if x.shape[-1] == y.shape[-1]:
             return self.base.add(x, y)
-        short, long = sorted((x, y), key=lambda tangent: tangent.shape[-1])
+        short, long = (x, y) if x.shape[-1] < y.shape[-1] else (y, x)
         common = self.base.add(short, long[..., : short.shape[-1]])
-        rest = long[..., short.shape[-1] :]
-        rest = np.broadcast_to(rest, (*common.shape[:-1], rest.shape[-1]))
-        return np.concatenate([common, rest], axis=-1)
+        out = np.empty((*common.shape[:-1], long.shape[-1]), dtype=common.dtype)
+        out[..., : short.shape[-1]] = common
+        out[..., short.shape[-1] :] = long[..., short.shape[-1] :]
+        return out

@@ -9,6 +9,7 @@ recursively, so that nearly all arithmetic is matrix products.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,7 +18,9 @@ from segre.fields.prime import Prime
 
 _LEAF = 32
 _SLACK = 8
+_NARROW = 64
 _TILE = (512, 1024)
+FEW = 4096  # entries of a matrix for which looking for zeros takes longer than computing with them
 Index = list[int] | slice
 
 
@@ -36,6 +39,11 @@ def subtract_product(field: Prime, C: Array, X: Array, Y: Array, out: Array | No
     if not C.size:
         return
     inner = field.inner - 1  # room for C itself
+    if C.size <= FEW and X.shape[1] <= inner:
+        difference = np.matmul(X, Y)
+        np.subtract(C, difference, out=difference)
+        out[...] = field.reduce(difference)
+        return
     tall, wide = min(_TILE[0], m), min(_TILE[1], n)
     product, scratch = _tiles(tall * wide)
     for j in range(0, n, wide):
@@ -57,7 +65,7 @@ _thread = threading.local()
 
 def _tiles(size: int) -> tuple[Array, Array]:
     """Two tiles of working memory, kept by each thread: fresh pages would cost more than sums."""
-    if size < 4096:
+    if size <= FEW:
         return np.empty(size), np.empty(size)
     if not hasattr(_thread, "tiles"):
         _thread.tiles = np.empty((2, _TILE[0] * _TILE[1]))
@@ -96,7 +104,11 @@ def _eliminate(field: Prime, T: Array, rows: Array, R: list[int], J: list[int]) 
 def _exchange_few(
     field: Prime, T: Array, start: int, stop: int, free: Array
 ) -> tuple[list[int], list[int]]:
-    """The same for a few rows: exchange in a narrow window of columns, then carry over."""
+    """The same for a few rows: exchange in a narrow window of columns, then carry over.
+
+    A small tableau that has no other rows is exchanged as a whole: carrying over takes longer.
+    """
+    whole = stop - start == len(T) and T.shape[1] <= _NARROW
     R: list[int] = []
     J: list[int] = []
     rows = list(range(start, stop))
@@ -106,60 +118,73 @@ def _exchange_few(
         window = np.flatnonzero(live)[: len(rows) + _SLACK].tolist()
         if not window:
             break
-        small = T[span(rows)][:, span(window)].copy()
-        local_rows, local_columns = _exchange_window(field, small)
-        new_rows = [rows[i] for i in local_rows]
-        new_columns = [window[j] for j in local_columns]
-        inverse = small[:, span(local_columns)][span(local_rows)]
-        pivots = field.matmul(inverse, T[span(new_rows)])
-        pivots[:, span(new_columns)] = inverse
-        T[span(new_rows)] = pivots
-        taken = set(new_rows)
-        others = [i for i in range(start, stop) if i not in taken]
-        if others:
-            rest = T[others]
-            _eliminate(field, T, rest, new_rows, new_columns)
-            T[others] = rest
+        if whole:
+            new_rows, new_columns = _exchange_window(field, T, rows, window)
+        else:
+            new_rows, new_columns = _exchange_and_carry(field, T, start, stop, rows, window)
         free[new_columns] = False
         R += new_rows
         J += new_columns
+        taken = set(new_rows)
         rows = [i for i in rows if i not in taken]
     return R, J
 
 
-def _exchange_window(field: Prime, M: Array) -> tuple[list[int], list[int]]:
+def _exchange_and_carry(
+    field: Prime, T: Array, start: int, stop: int, rows: list[int], window: list[int]
+) -> tuple[list[int], list[int]]:
+    """Exchange rows in a window of columns; then do the same to their other columns, and rows."""
+    small = T[span(rows)][:, span(window)].copy()
+    local_rows, local_columns = _exchange_window(field, small, range(len(rows)), range(len(window)))
+    new_rows = [rows[i] for i in local_rows]
+    new_columns = [window[j] for j in local_columns]
+    inverse = small[:, span(local_columns)][span(local_rows)]
+    pivots = field.matmul(inverse, T[span(new_rows)])
+    pivots[:, span(new_columns)] = inverse
+    T[span(new_rows)] = pivots
+    taken = set(new_rows)
+    others = [i for i in range(start, stop) if i not in taken]
+    if others:
+        rest = T[others]
+        _eliminate(field, T, rest, new_rows, new_columns)
+        T[others] = rest
+    return new_rows, new_columns
+
+
+def _exchange_window(
+    field: Prime, M: Array, rows: Sequence[int], window: Sequence[int]
+) -> tuple[list[int], list[int]]:
     """Exchange one pivot at a time, in place, fraction-free: M is kept times the pivots' product.
 
-    Scaling by the last pivot instead of dividing by it saves one inverse and one reduction
-    per pivot; a single division at the end restores the tableau.
+    Pivots are taken in the given rows and columns. Scaling by the last pivot instead of dividing
+    by it saves one inverse and one reduction per pivot; a single division at the end restores
+    the tableau.
     """
     p, half = field.p, field.p // 2
-    rows, columns = M.shape
     R: list[int] = []
     J: list[int] = []
-    free = [True] * columns
+    free = [True] * len(window)
     scratch = np.empty_like(M)
     scale, guess = 1, 0
-    for i in range(rows):
-        j = guess
-        if j >= columns or not free[j] or M.item(i, j) == 0:
+    for i in rows:
+        k = guess
+        if k >= len(window) or not free[k] or M.item(i, window[k]) == 0:
             entries = M[i].tolist()
-            j = next((k for k in range(columns) if free[k] and entries[k]), -1)
-            if j < 0:
+            k = next((k for k, j in enumerate(window) if free[k] and entries[j]), -1)
+            if k < 0:
                 continue
+        j = window[k]
         pivot = M.item(i, j)
         row, column = M[i].copy(), M[:, j].copy()
+        M[i], M[:, j], row[j], column[i] = 0, 0, scale, -scale  # the rest is one formula for all
         np.multiply(M, pivot, out=M)
         np.multiply(column[:, None], row, out=scratch)
         np.subtract(M, scratch, out=M)
-        np.multiply(row, scale, out=M[i])
-        np.multiply(column, -scale, out=M[:, j])
-        M[i, j] = scale * scale
         field.reduce_with(M, scratch)
-        free[j] = False
+        free[k] = False
         R.append(i)
         J.append(j)
-        guess = j + 1
+        guess = k + 1
         scale = scale * int(pivot) % p
         scale -= p if scale > half else 0
     if R:

@@ -21,6 +21,7 @@ from segre.fields.operators import largest_entries
 # The largest primes = 3 mod 4 below 2^23; the first is the default, the others for retries.
 PRIMES = (8388587, 8388571, 8388547, 8388539)
 _CHUNK = 1 << 15
+_FEW = 128  # entries that are inverted one by one in less time than all together
 
 
 class Prime:
@@ -98,6 +99,8 @@ class Prime:
 
     def matmul(self, x: Array, y: Array) -> Array:
         """Matrix product, the inner dimension cut into exact pieces."""
+        if x.shape[-1] <= self.inner:
+            return self.reduce(np.matmul(x, y))
         total = self.reduce(np.matmul(x[..., : self.inner], y[..., : self.inner, :]))
         for k in range(self.inner, x.shape[-1], self.inner):
             piece = np.matmul(x[..., k : k + self.inner], y[..., k : k + self.inner, :])
@@ -218,18 +221,19 @@ class Prime:
     def reciprocal(self, x: Array) -> Array:
         """Entrywise inverse; raises UnluckyError at zero.
 
-        One inverse of the product of all entries, and a tree of products back to each of them.
+        Of many entries: one inverse of their product, and a tree of products back to each of them.
         """
         if not x.all():
             raise UnluckyError("division by zero at this point; another seed gives another point")
+        if x.size <= _FEW:
+            inverses = [pow(int(entry), -1, self.p) for entry in x.reshape(-1).tolist()]
+            return self.constant(np.array(inverses)).reshape(x.shape)
         levels = [x.reshape(-1)]
         while len(levels[-1]) > 1:
             below = levels[-1]
             if len(below) % 2:
                 below = levels[-1] = np.append(below, 1.0)
             levels.append(self.mul(below[0::2], below[1::2]))
-        if not x.size:
-            return x
         inverse = self.constant(np.array([pow(int(levels.pop()[0]), -1, self.p)]))
         for level in reversed(levels):
             swapped = level.reshape(-1, 2)[:, ::-1]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from segre.fields.draw import Stream
-from segre.fields.exchange import exchange, span, subtract_product
+from segre.fields.exchange import FEW, exchange, span, subtract_product
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 
@@ -65,8 +65,7 @@ class Echelon:
             pivot = rows[:, self.order[:r]]
             np.take(rows, self.order[r:], axis=1, out=free, mode="clip")
         if r:
-            used = pivot.any(axis=0)
-            if _mostly(used):
+            if self._B.size <= FEW or _mostly(used := pivot.any(axis=0)):
                 subtract_product(self.field, free, pivot, self._B)
             elif used.any():
                 subtract_product(self.field, free, pivot[:, used], self._B[used])
@@ -134,6 +133,9 @@ class Echelon:
         """
         s = len(new)
         coefficients, rest = self._B[:, :s], self._B[:, s:]
+        if rest.size <= FEW:
+            subtract_product(self.field, rest, coefficients, new, out)
+            return
         rows, columns = coefficients.any(axis=1), new.any(axis=0)
         if _mostly(rows) and _mostly(columns):
             subtract_product(self.field, rest, coefficients, new, out)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
 
+from segre.errors import UnluckyError
 from segre.fields.draw import Stream, words
 from segre.fields.formal import Formal
 from segre.fields.interface import Array
@@ -18,6 +20,8 @@ from segre.network import jacobian
 from segre.spec import Architecture
 from segre.transformer.spec import Transformer
 
+FEW_PARAMETERS = 256  # a network with no more is small: most of its time is calls of NumPy
+_AHEAD = 3
 _COLUMN_SALT = np.uint64(1 << 40)
 
 
@@ -62,7 +66,28 @@ class Point:
     @cached_property
     def first_rows(self) -> Array:
         """All rows of the Jacobian at the first inputs."""
-        return self.jacobian_rows(self.batch(0, self.first_inputs))
+        return self.rows_at(0, self.first_inputs)
+
+    def rows_at(self, start: int, count: int, outputs: Array | slice = slice(None)) -> Array:
+        """Rows of the Jacobian at the inputs start, ..., start + count - 1."""
+        early = self._early
+        if start + count > len(early):
+            return self.jacobian_rows(self.batch(start, count), outputs)
+        return early[start : start + count, outputs].reshape(-1, self.spec.parameters)
+
+    @cached_property
+    def _early(self) -> Array:
+        """The Jacobian of a small stack at the inputs that are asked for first, and those next.
+
+        For a small one most of the time is calls, and more inputs cost next to nothing.
+        """
+        spec = self.spec
+        if not isinstance(spec, Transformer) and spec.parameters <= FEW_PARAMETERS:
+            count = min(_AHEAD * self.first_inputs, inputs_at_once(spec))
+            with suppress(UnluckyError):  # perhaps at an input that is not needed
+                rows = self.jacobian_rows(self.batch(0, count))
+                return rows.reshape(count, -1, spec.parameters)
+        return np.empty((0, 0, spec.parameters))
 
     @cached_property
     def roots(self) -> Roots:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import gcd, prod
 
 import numpy as np
 
 from segre.errors import UnluckyError
 from segre.fields.interface import Array
+from segre.fields.profile import new_rows
 from segre.fields.rank import Echelon
 from segre.finding import Bound, Evidence, Symmetry
 from segre.geometry.gauge.all import pieces
 from segre.geometry.gauge.piece import Weights
 from segre.geometry.memory import inputs_at_once
-from segre.geometry.point import Point
+from segre.geometry.point import FEW_PARAMETERS, Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.symmetry import Generators
 from segre.spec import Network
@@ -61,9 +63,8 @@ def jacobian_rank(point: Point, at_most: int, progress: Progress = quiet) -> Jac
     while idle < (1 if space.rank == at_most else _PATIENCE):
         count = min(wanted, limit) if seen else point.first_inputs
         chosen = _spread(asked, outputs)
-        batch = point.batch(seen, count)
-        rows = point.jacobian_rows(batch, chosen) if seen else point.first_rows
-        fed += [(n, int(o)) for n in batch.numbers for o in chosen]
+        rows = point.rows_at(seen, count, chosen) if seen else point.first_rows
+        fed += product(range(seen, seen + count), chosen.tolist())
         last = (count - 1) * asked
         for start in range(0, last, _ROWS_AT_ONCE):
             space.add(rows[start : min(start + _ROWS_AT_ONCE, last)])
@@ -171,8 +172,6 @@ def _families(point: Point) -> Iterator[_Family]:
 
 def symmetry_rank(point: Point, progress: Progress = quiet) -> SymmetryRank:
     """The rank of all symmetry generators, each checked to be in the kernel of the Jacobian."""
-    P = point.spec.parameters
-    space = Echelon(P, point.field)
     check: Array | None
     try:
         check = point.first_rows.T
@@ -180,22 +179,59 @@ def symmetry_rank(point: Point, progress: Progress = quiet) -> SymmetryRank:
         if not isinstance(point.spec, Transformer):
             raise
         check = None
-    counted: list[CountedPiece] = []
+    count = _gains_at_once if point.spec.parameters <= FEW_PARAMETERS else _gains
+    counted = tuple(
+        CountedPiece(own.kind, own.layer, own.head, replace(own.symmetry, dimension=gained))
+        for own, gained in count(point, check, progress)
+        if gained
+    )
+    return SymmetryRank(counted, check is not None)
+
+
+def _gains(point: Point, check: Array | None, progress: Progress) -> Iterator[tuple[_Family, int]]:
+    """The families, and what each adds to the rank of those before it."""
+    space = Echelon(point.spec.parameters, point.field)
     for family in _families(point):
-        if check is not None and point.field.matmul(family.generators, check).any():
-            raise AssertionError(
-                f"{point.spec}: {family.symmetry.name}, {family.symmetry.where}, changes the "
-                "function; this is a bug in segre, please report it"
-            )
+        _require_in_kernel(point, [family], family.generators, check)
         gained = sum(
             space.add(family.generators[start : start + _ROWS_AT_ONCE])
             for start in range(0, len(family.generators), _ROWS_AT_ONCE)
         )
-        if gained:
-            symmetry = replace(family.symmetry, dimension=gained)
-            counted.append(CountedPiece(family.kind, family.layer, family.head, symmetry))
-        progress("rank of symmetries", space.rank, P)
-    return SymmetryRank(tuple(counted), check is not None)
+        yield family, gained
+        progress("rank of symmetries", space.rank, point.spec.parameters)
+
+
+def _gains_at_once(
+    point: Point, check: Array | None, progress: Progress
+) -> Iterator[tuple[_Family, int]]:
+    """The same in one elimination, for small networks: most of their time would be calls."""
+    families = list(_families(point))
+    if not families:
+        return
+    generators = np.concatenate([family.generators for family in families])
+    _require_in_kernel(point, families, generators, check)
+    ends = np.cumsum([len(family.generators) for family in families])
+    new = new_rows(generators, point.field)
+    gained = np.diff(np.searchsorted(new, ends), prepend=0).tolist()
+    yield from zip(families, gained, strict=True)
+    progress("rank of symmetries", len(new), point.spec.parameters)
+
+
+def _require_in_kernel(
+    point: Point, families: Sequence[_Family], generators: Array, check: Array | None
+) -> None:
+    """Stop if a generator, of the families one after the other, changes the function."""
+    if check is None:
+        return
+    changes = point.field.matmul(generators, check).any(axis=1)
+    if not changes.any():
+        return
+    ends = np.cumsum([len(family.generators) for family in families])
+    symmetry = families[int(np.searchsorted(ends, changes.argmax(), side="right"))].symmetry
+    raise AssertionError(
+        f"{point.spec}: {symmetry.name}, {symmetry.where}, changes the function; this is a bug in "
+        "segre, please report it"
+    )
 
 
 def place(spec: Network, kind: str, layer: int, head: int | None) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from segre.errors import UnluckyError
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
+from segre.fields.profile import SMALL, new_rows
 from segre.fields.rank import Echelon
 from segre.network import LayerWeights
 from segre.spec import Layer, Network
@@ -94,14 +95,14 @@ class Passage:
         for dimension, value in zip(reached(spec)[1:], values, strict=True):
             columns = field.matmul(value, images[-1])
             rows = columns.transpose(0, 2, 1).reshape(-1, columns.shape[1])
-            images.append(rows[_generic_span(field, rows, dimension).pivot_rows].T)
-        forms = [np.eye(spec.widths[-1])]
+            images.append(rows[_generic_rows(field, rows, dimension)].T)
+        forms, dimensions = [np.eye(spec.widths[-1])], read(spec)
         for i in reversed(range(spec.depth)):
             w = weights[i]
             through = field.matmul(forms[-1], values[i])
             parts = [through] if silent(spec) else [w.W_K, w.W_Q, through]
             rows = np.concatenate([part.reshape(-1, part.shape[-1]) for part in parts])
-            forms.append(rows[_generic_span(field, rows, read(spec)[i]).pivot_rows])
+            forms.append(rows[_generic_rows(field, rows, dimensions[i])])
         return cls(images, forms[::-1])
 
 
@@ -123,12 +124,25 @@ def annihilator(field: Prime, rows: Array) -> Array:
     return field.reduce(space.kernel())
 
 
+def _generic_rows(field: Prime, rows: Array, dimension: int) -> list[int]:
+    """Rows that are a basis of all of them."""
+    if rows.size > SMALL:
+        return _generic_span(field, rows, dimension).pivot_rows
+    found = new_rows(rows, field)
+    _require_generic(len(found), dimension)
+    return found
+
+
 def _generic_span(field: Prime, rows: Array, dimension: int) -> Echelon:
     space = Echelon(rows.shape[1], field, capacity=dimension)
     space.add(rows)
-    if space.rank != dimension:
+    _require_generic(space.rank, dimension)
+    return space
+
+
+def _require_generic(rank: int, dimension: int) -> None:
+    if rank != dimension:
         raise UnluckyError(
-            f"at this point {space.rank} dimensions are spanned where {dimension} are generic; "
+            f"at this point {rank} dimensions are spanned where {dimension} are generic; "
             "another seed gives another point"
         )
-    return space

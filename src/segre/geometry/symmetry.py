@@ -111,10 +111,9 @@ class Generators:
         w, a = self._weights[i], self.spec.layers[i].attention.a
         canvas = self._canvas(a * a)
         dK, dQ = canvas(i, "W_K"), canvas(i, "W_Q")
-        for j in range(a):
-            for k in range(a):
-                dQ[j * a + k, h, j] = w.W_Q[h, k]
-                dK[j * a + k, h, k] = -w.W_K[h, j]
+        j, k = np.divmod(np.arange(a * a), a)
+        dQ[range(a * a), h, j] = w.W_Q[h, k]
+        dK[range(a * a), h, k] = -w.W_K[h, j]
         return Piece("query-key", f"query-key basis GL({a})", i + 1, h + 1, canvas.rows)
 
     def _skew_scores(self, i: int, h: int) -> Piece:
@@ -158,11 +157,10 @@ class Generators:
         canvas = self._canvas(d * d)
         written = canvas(i, last)
         reading = [(canvas(i + 1, n), getattr(after, n)) for n in ("W_K", "W_Q", "W_V")]
-        for j in range(d):
-            for k in range(d):
-                written[j * d + k, :, j] = getattr(w, last)[:, k]
-                for tangent, value in reading:
-                    tangent[j * d + k, :, :, k] = -value[:, :, j]
+        j, k = np.divmod(np.arange(d * d), d)
+        written[range(d * d), :, j] = getattr(w, last)[:, k].swapaxes(0, 1)
+        for tangent, value in reading:
+            tangent[range(d * d), :, :, k] = -np.moveaxis(value[:, :, j], -1, 0)
         return Piece("between", f"token basis GL({d})", i + 1, None, canvas.rows)
 
     def _unreached(self, i: int, image: Array) -> Piece:
@@ -175,9 +173,10 @@ class Generators:
             blind["W_O"] = self._annihilators(arriving)
         canvas = self._canvas(sum(getattr(w, n).shape[1] * len(f) for n, f in blind.items()))
         start = 0
-        for name, forms in blind.items():
-            for row in range(getattr(w, name).shape[1]):
-                canvas(i, name)[start : start + len(forms), :, row] = forms
+        for name, forms in blind.items() if len(canvas.rows) else ():
+            tensor = canvas(i, name)
+            for row in range(tensor.shape[2]):
+                tensor[start : start + len(forms), :, row] = forms
                 start += len(forms)
         return Piece("unreached", "directions no token reaches", i + 1, None, canvas.rows)
 
@@ -192,9 +191,10 @@ class Generators:
             )
         canvas = self._canvas(sum(getattr(w, n).shape[2] * len(v) for n, v in unread.items()))
         start = 0
-        for name, vectors in unread.items():
-            for column in range(getattr(w, name).shape[2]):
-                canvas(i, name)[start : start + len(vectors), :, :, column] = vectors
+        for name, vectors in unread.items() if len(canvas.rows) else ():
+            tensor = canvas(i, name)
+            for column in range(tensor.shape[3]):
+                tensor[start : start + len(vectors), :, :, column] = vectors
                 start += len(vectors)
         return Piece("unread", "directions no layer reads", i + 1, None, canvas.rows)
 

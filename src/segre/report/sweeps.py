@@ -21,8 +21,11 @@ _FEW = 5
 def print_ran(ran: Ran) -> None:
     """What one run did."""
     rate = f", {ran.done / ran.seconds:.0f} a second" if ran.done and ran.seconds else ""
-    left = ran.total - ran.before - ran.done
-    rest = f"; {left:,} left, the same command goes on" if left else ""
+    rest = f"; {ran.left:,} left, the same command goes on" if ran.left else ""
+    if ran.timed_out:
+        rest = f"; {ran.timed_out:,} timed out{rest}"
+    if ran.mended is not None:
+        _console().print(ran.mended, style="yellow")
     _console().print(
         f"{ran.done:,} architectures in {ran.seconds:.1f} s{rate}; "
         f"{ran.before:,} were done before{rest}"
@@ -44,6 +47,8 @@ def print_standing(found: Standing) -> None:
     if found.claim is not None:
         console.print(f"claim       {_counts(found.verdicts)}")
     console.print(f"dimensions  {_counts(found.statuses)}")
+    if not found.checked:
+        console.print("checksums   none: the store is of an older segre; the next run adds them")
     if found.undecided:
         number = found.verdicts["undecided"]
         console.print(f"undecided, {min(number, len(found.undecided)):,} of {number:,}:")

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from segre.errors import SweepError
 from segre.sweep.expression import Expression
 from segre.sweep.names import with_entries
+from segre.sweep.task import UNFINISHED
 
 Verdict = Literal["holds", "fails", "undecided", "undefined"]
 _WIDEST = 2_000  # values to try
@@ -24,7 +25,7 @@ def judge(
     """What the bounds say about the claim; `undefined` if the claim has no value here."""
     if claim is None:
         return None
-    if results["status"] in {"too-large", "failed"}:
+    if results["status"] in UNFINISHED:
         return "undecided"
     names = {**with_entries(fields), **results}
     values: list[int | None] = [None]

@@ -7,7 +7,7 @@ plan with a larger `draw` begins with the same ones. The order is the order of r
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -16,10 +16,13 @@ from segre.errors import SpecError, SweepError
 from segre.families import architecture
 from segre.spec import Network
 from segre.sweep.names import fields_of, with_entries
-from segre.sweep.plan import Plan, places
+from segre.sweep.plan import SPECS, Plan, places
 from segre.transformer.spec import Transformer
 
+_LAYERS_IN_ALL = 5_000_000  # of all architectures together: minutes
 _MISSES = 20_000  # draws in a row that bring nothing new
+_WASTED = 150_000  # what it may cost to build them, in layers: a second or two
+_STACK, _TRANSFORMER = 10, 100  # what building one costs, beside its layers
 
 
 @dataclass(frozen=True)
@@ -30,15 +33,26 @@ class Drawn:
     fields: dict[str, Any]
 
 
+def require_possible(plan: Plan) -> None:
+    """Refuse, before anything is built, to draw more than there is, or more than can be drawn."""
+    if plan.draw is not None and plan.candidates < plan.draw:
+        raise SweepError(
+            f"sweep: draw = {plan.draw:,}, but the fields have only {plan.candidates:,} "
+            "combinations; make draw smaller, or use exhaustive = true"
+        )
+    if plan.stacks and plan.layers_in_all > _LAYERS_IN_ALL:
+        number = plan.candidates if plan.draw is None else plan.draw
+        raise SweepError(
+            f"sweep: {number:,} architectures with {plan.layers_in_all:,} layers in all; allowed: "
+            f"{_LAYERS_IN_ALL:,} layers; make the ranges smaller, or give a smaller draw = N"
+        )
+
+
 def architectures(plan: Plan) -> Iterator[Drawn]:
-    """Every architecture of the plan, once."""
+    """Every architecture of the plan, once; a plan that cannot be met is refused early."""
     seen: set[bytes] = set()
     reason: SpecError | None = None
-    misses = 0
-    for kind, given in _random(plan) if plan.draw is not None else _all(plan):
-        if plan.draw is not None and (len(seen) == plan.draw or misses == _MISSES):
-            break
-        misses += 1
+    for kind, given in _all(plan) if plan.draw is None else _random(plan, seen):
         try:
             spec = architecture({"kind": kind, **given})
         except SpecError as error:
@@ -46,19 +60,12 @@ def architectures(plan: Plan) -> Iterator[Drawn]:
             continue
         found = fields_of(spec, kind, plan.each)
         digest = bytes.fromhex(spec.digest)
-        if digest in seen or not _meets(plan, found, spec.parameters):
-            continue
-        seen.add(digest)
-        misses = 0
-        yield Drawn(spec, found)
+        if digest not in seen and _meets(plan, found, spec.parameters):
+            seen.add(digest)
+            yield Drawn(spec, found)
     if not seen:
         why = "none meets the constraints" if reason is None else str(reason)
         raise SweepError(f"sweep: no architecture of the family can be built: {why}")
-    if plan.draw is not None and len(seen) < plan.draw:
-        raise SweepError(
-            f"sweep: draw = {plan.draw}, but {_MISSES:,} draws in a row brought no architecture "
-            f"beyond the first {len(seen):,}; make draw smaller, or use exhaustive = true"
-        )
 
 
 def _meets(plan: Plan, known: dict[str, Any], parameters: int) -> bool:
@@ -68,22 +75,69 @@ def _meets(plan: Plan, known: dict[str, Any], parameters: int) -> bool:
     return all(constraint.holds(names) for constraint in plan.where)
 
 
-def _random(plan: Plan) -> Iterator[tuple[str, dict[str, Any]]]:
+def _random(plan: Plan, seen: Collection[bytes]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Candidates, none twice, until as many as the plan asks for have been `seen` to be new.
+
+    A family of few candidates is known to have no more once all were tried. In a large one, that
+    is assumed after many in a row that are not new.
+    """
+    countable = plan.candidates <= SPECS
+    tried: set[int] = set()
+    misses = wasted = before = 0
+    for number, kind, given in _candidates(plan):
+        misses += 1
+        if number not in tried:
+            if countable:
+                tried.add(number)
+            wasted += _cost(plan, given)
+            yield kind, given
+        if len(seen) > before:
+            misses, wasted, before = 0, 0, len(seen)
+        if before == plan.draw:
+            return
+        if len(tried) == plan.candidates or misses >= _MISSES or wasted >= _WASTED:
+            break
+    if before:
+        but = f"{misses:,} draws in a row brought no architecture beyond the first {before:,}"
+        if len(tried) == plan.candidates:
+            but = f"the family has only {before:,} architectures"
+        raise SweepError(
+            f"sweep: draw = {plan.draw:,}, but {but}; make draw smaller, or use exhaustive = true"
+        )
+
+
+def _cost(plan: Plan, given: Mapping[str, Any]) -> int:
+    """What it costs to build a candidate, about, in layers of a stack."""
+    if not plan.stacks:
+        return _TRANSFORMER
+    return _STACK + int(given.get("layers", 1))
+
+
+def _candidates(plan: Plan) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Random values of all fields, for ever; the same values have the same number."""
     rng = random.Random(plan.seed)
+    number = 0
 
     def pick(values: Any) -> Any:
-        return values[rng.randrange(len(values))]
+        nonlocal number
+        at = rng.randrange(len(values))
+        number = number * len(values) + at
+        return values[at]
 
     while True:
+        number = 0
         kind = pick(plan.kinds)
         given: dict[str, Any] = {}
-        depth = 1
+        depth = depths = 1
         if "layers" in plan.choices:
-            given["layers"] = depth = pick(plan.choices["layers"].values)
+            values = plan.choices["layers"].values
+            given["layers"] = depth = pick(values)
+            depths = len(values)
+        first, number = number, 0
         for key, choice in plan.free:
             drawn = [pick(choice.values) for _ in range(places(key, choice, depth))]
             given[key] = drawn if choice.each else drawn[0]
-        yield kind, given
+        yield number * len(plan.kinds) * depths + first, kind, given
 
 
 def _all(plan: Plan) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -11,15 +11,16 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 
 import segre
-from segre.errors import SweepError
-from segre.sweep.task import Result, Task, failed
+from segre.errors import StoppedRunError
+from segre.sweep.task import Result, Task, failed, timed_out
 
 _AHEAD = 3  # tasks that a worker has at a time, so that it never waits for the next
 DEATHS = 5  # workers that one task may take with it
 _STILLBORN = 10  # workers in a row that never got as far as a task
-THREADS = ("OPENBLAS_NUMTHREADS", "OMP_NUMTHREADS", "MKL_NUMTHREADS")
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def cores() -> int:
@@ -46,11 +47,20 @@ class Worker:
             process_group=0,  # Ctrl-C is for the driver
         )
         self.tasks: deque[Task] = deque()
+        self.lent: set[str] = set()  # digests of tasks that were given to another worker as well
         self.ready = False  # it has loaded what it needs
+        self.since = monotonic()  # when it began with the first of its tasks
         self._heard = b""
+
+    @property
+    def owed(self) -> list[Task]:
+        """The tasks that it alone has."""
+        return [task for task in self.tasks if task["digest"] not in self.lent]
 
     def give(self, task: Task) -> None:
         """Hand over a task; if the worker is dead, that is noticed when it is listened to."""
+        if not self.tasks:
+            self.since = monotonic()
         self.tasks.append(task)
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):
@@ -58,14 +68,24 @@ class Worker:
             self.process.stdin.flush()
 
     def hear(self) -> list[Result] | None:
-        """The results that have arrived; None if the worker is dead."""
+        """The results that have arrived, of tasks that it alone has; None if it is dead."""
         assert self.process.stdout is not None
         data = os.read(self.process.stdout.fileno(), 1 << 16)
         if not data:
             return None
         *lines, self._heard = (self._heard + data).split(b"\n")
-        self.ready = self.ready or bool(lines)
-        return [json.loads(line) for line in lines if line]
+        if lines:
+            self.ready, self.since = True, monotonic()
+        results = [json.loads(line) for line in lines if line]
+        for _ in results:
+            self.tasks.popleft()
+        own = [result for result in results if result["digest"] not in self.lent]
+        self.lent -= {result["digest"] for result in results}
+        return own
+
+    def seconds_left(self, timeout: float) -> float | None:
+        """How long its task may still take; None if it has none, or is not at work yet."""
+        return self.since + timeout - monotonic() if self.ready and self.tasks else None
 
     def stop(self) -> None:
         """End the process, whatever it is doing."""
@@ -77,64 +97,115 @@ class Worker:
                 pipe.close()
 
 
-def solve_locally(tasks: Iterator[Task], workers: int) -> Iterator[Result]:
+def solve_locally(
+    tasks: Iterator[Task], workers: int, timeout: float | None = None
+) -> Iterator[Result]:
     """The results of all tasks, in the order in which they are done."""
-    again: deque[Task] = deque()
-    deaths: Counter[str] = Counter()
-    threads = blas_threads(workers)
+    with Team(tasks, workers, timeout) as team:
+        yield from team.results()
 
-    def upcoming() -> Iterator[Task]:
-        while True:
-            if again:
-                yield again.popleft()
-            elif (task := next(tasks, None)) is not None:
-                yield task
-            else:
-                return
 
-    def fill(worker: Worker) -> None:
-        while len(worker.tasks) < _AHEAD and (task := next(upcoming(), None)) is not None:
+class Team:
+    """Workers, and the tasks that they have not been given yet."""
+
+    def __init__(self, tasks: Iterator[Task], workers: int, timeout: float | None) -> None:
+        self._tasks, self._size, self._timeout = tasks, workers, timeout
+        self._again: deque[Task] = deque()
+        self._deaths: Counter[str] = Counter()
+        self._stillborn = 0
+        self._workers: set[Worker] = set()
+        self._selector = selectors.DefaultSelector()
+
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._workers:
+            worker.stop()
+        self._selector.close()
+
+    def results(self) -> Iterator[Result]:
+        """What the workers find, until there is nothing left to find."""
+        for _ in range(self._size):
+            self._hire()
+        while any(worker.owed for worker in self._workers):
+            for key, _ in self._selector.select(self._patience()):
+                worker = key.data
+                found = worker.hear()
+                yield from found or ()
+                if found is None:
+                    yield from self._bury(worker)
+                else:
+                    self._fill(worker)
+            yield from self._end_overdue()
+            for worker in self._workers:  # what others left behind, or will not come to soon
+                if not worker.tasks:
+                    self._fill(worker)
+
+    def _patience(self) -> float | None:
+        """How long the first worker may still take."""
+        if self._timeout is None:
+            return None
+        left = [worker.seconds_left(self._timeout) for worker in self._workers]
+        return max(0.0, min((x for x in left if x is not None), default=1.0))
+
+    def _hire(self) -> None:
+        worker = Worker(blas_threads(self._size))
+        self._workers.add(worker)
+        assert worker.process.stdout is not None
+        self._selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
+        self._fill(worker)
+
+    def _replace(self, worker: Worker) -> None:
+        """End a worker; what it was to do is done by others."""
+        assert worker.process.stdout is not None
+        self._selector.unregister(worker.process.stdout)
+        self._workers.remove(worker)
+        worker.stop()
+        self._again.extend(worker.owed)
+        self._hire()
+
+    def _fill(self, worker: Worker) -> None:
+        while len(worker.tasks) < _AHEAD and (task := self._next(worker)) is not None:
             worker.give(task)
 
-    team: set[Worker] = set()
-    stillborn = 0
-    with selectors.DefaultSelector() as selector:
+    def _next(self, worker: Worker) -> Task | None:
+        """A task for a worker; one that waits behind another worker's, if there is no other."""
+        if self._again:
+            return self._again.popleft()
+        task = next(self._tasks, None)
+        if task is not None or worker.tasks:
+            return task
+        for other in self._workers - {worker}:
+            if waiting := [x for x in list(other.tasks)[1:] if x["digest"] not in other.lent]:
+                other.lent.add(waiting[-1]["digest"])
+                return waiting[-1]
+        return None
 
-        def hire() -> None:
-            worker = Worker(threads)
-            team.add(worker)
-            assert worker.process.stdout is not None
-            selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
-            fill(worker)
+    def _bury(self, worker: Worker) -> Iterator[Result]:
+        """A worker died. What it died of is tried again, but not forever."""
+        self._stillborn = 0 if worker.ready else self._stillborn + 1
+        if self._stillborn == _STILLBORN:
+            raise StoppedRunError(
+                "sweep: worker processes die before their first task; segre doctor may say why"
+            )
+        if worker.ready and worker.tasks and worker.tasks[0] in worker.owed:
+            digest = worker.tasks[0]["digest"]
+            self._deaths[digest] += 1
+            if self._deaths[digest] == DEATHS:
+                worker.tasks.popleft()
+                reason = f"{DEATHS} worker processes died of it"
+                yield {"digest": digest, **failed(reason, "died")}
+        self._replace(worker)
 
-        try:
-            for _ in range(workers):
-                hire()
-            while any(worker.tasks for worker in team):
-                for key, _ in selector.select():
-                    worker = key.data
-                    results = worker.hear()
-                    for result in results or ():
-                        worker.tasks.popleft()
-                        yield result
-                    if results is not None:
-                        fill(worker)
-                        continue
-                    selector.unregister(key.fileobj)
-                    team.remove(worker)
-                    worker.stop()
-                    stillborn = 0 if worker.ready else stillborn + 1
-                    if stillborn == _STILLBORN:
-                        raise SweepError("sweep: worker processes die before their first task")
-                    if worker.ready and worker.tasks:
-                        digest = worker.tasks[0]["digest"]
-                        deaths[digest] += 1
-                        if deaths[digest] == DEATHS:
-                            worker.tasks.popleft()
-                            reason = f"{DEATHS} worker processes died of it"
-                            yield {"digest": digest, **failed(reason, "died")}
-                    again.extend(worker.tasks)
-                    hire()
-        finally:
-            for worker in team:
-                worker.stop()
+    def _end_overdue(self) -> Iterator[Result]:
+        """Tasks that take too long end with their workers."""
+        for worker in list(self._workers) if self._timeout is not None else ():
+            left = worker.seconds_left(self._timeout or 0)
+            if left is None or left > 0:
+                continue
+            own = worker.owed
+            late = worker.tasks.popleft()
+            if late in own:
+                yield {"digest": late["digest"], **timed_out(self._timeout or 0)}
+            self._replace(worker)

@@ -82,11 +82,23 @@ class Plan:
         """How many architectures there are before constraints; past the limit, only that many."""
         total = 0
         for depth in self.choices["layers"].values if "layers" in self.choices else [1]:
-            sizes = [len(c.values) ** places(k, c, depth) for k, c in self.free]
-            total += len(self.kinds) * prod(sizes)
+            total += self._of_depth(depth)
             if total > SPECS:
                 break
         return total
+
+    @cached_property
+    def layers_in_all(self) -> int:
+        """Layers of all architectures before constraints; of drawn ones, about as many."""
+        depths: Sequence[int] = self.choices["layers"].values
+        if self.draw is not None:
+            return self.draw * sum(depths) // len(depths)
+        return sum(depth * self._of_depth(depth) for depth in depths)
+
+    def _of_depth(self, depth: int) -> int:
+        """How many architectures there are of a depth, before constraints."""
+        sizes: list[int] = [len(c.values) ** places(k, c, depth) for k, c in self.free]
+        return len(self.kinds) * prod(sizes)
 
     @cached_property
     def free(self) -> list[tuple[str, Choice]]:

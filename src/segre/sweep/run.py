@@ -16,11 +16,11 @@ from typing import Any
 from segre.errors import SweepError
 from segre.geometry.progress import Progress, quiet
 from segre.sweep.claim import judge
-from segre.sweep.draw import Drawn, architectures
+from segre.sweep.draw import Drawn, architectures, require_possible
 from segre.sweep.local import cores, solve_locally
 from segre.sweep.names import RESULTS, with_entries
 from segre.sweep.plan import Plan
-from segre.sweep.store import Row, Store
+from segre.sweep.store import RETRIED, Row, Store
 from segre.sweep.task import Result, Task, bytes_needed, failed
 
 Solver = Callable[[Iterator[Task]], Iterator[Result]]
@@ -35,6 +35,13 @@ class Ran:
     before: int  # by earlier runs
     total: int  # of the plan
     seconds: float
+    timed_out: int = 0  # of those done now; a later run tries them again
+    mended: str | None = None  # what was wrong with the store, and what became of it
+
+    @property
+    def left(self) -> int:
+        """How many have no result yet."""
+        return self.total - self.before - self.done + self.timed_out
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -50,13 +57,18 @@ def run(
     dask: str | None = None,
     limit: int | None = None,
     memory: int = MEMORY,
+    timeout: float | None = None,
     progress: Progress = quiet,
 ) -> Ran:
     """Do what is not yet done of a plan, at most `limit` architectures now.
 
     `memory` is for one task; on this machine no more than a worker's share of what there is.
-    `dask` is the address of the scheduler of a Dask cluster, which does the work then.
+    `timeout` is how many seconds one task may take; what takes longer is tried again by a later
+    run, after all others. `dask` is the address of the scheduler of a Dask cluster, which does the
+    work then.
     """
+    if timeout is not None and not 0 < timeout < float("inf"):
+        raise SweepError(f"timeout {timeout} is not allowed; allowed: seconds, more than 0")
     if workers is not None and workers < 1:
         raise SweepError(f"workers {workers} is not allowed; allowed: 1 or more")
     count = workers or cores()
@@ -64,22 +76,41 @@ def run(
         share = min(memory, _physical() // count)
 
         def solver(tasks: Iterator[Task]) -> Iterator[Result]:
-            return solve_locally(tasks, count)
+            return solve_locally(tasks, count, timeout)
     else:
         from segre.sweep.cluster import solve_on_cluster
 
         share, address = memory, dask
 
         def solver(tasks: Iterator[Task]) -> Iterator[Result]:
-            return solve_on_cluster(tasks, address)
+            return solve_on_cluster(tasks, address, timeout)
 
+    return drive(plan, path, solver, limit=limit, share=share, progress=progress)
+
+
+def drive(
+    plan: Plan,
+    path: str | Path,
+    solver: Solver,
+    *,
+    limit: int | None = None,
+    share: int = MEMORY,
+    progress: Progress = quiet,
+) -> Ran:
+    """The same, with whatever solves tasks that need no more than a share of memory."""
     rehearse(plan)
+    drawn: list[Drawn] = []
+    for one in architectures(plan):
+        drawn.append(one)
+        if len(drawn) % 1000 == 0:
+            progress("drawing", len(drawn), plan.draw or plan.candidates)
     with Store.create(path, plan) as store:
-        return _drive(plan, store, solver, limit, share, progress)
+        return _drive(plan, drawn, store, solver, limit, share, progress)
 
 
 def rehearse(plan: Plan) -> None:
     """Refuse, before there is a store, a family of nothing and a claim that is not one."""
+    require_possible(plan)
     some = list(islice(architectures(plan), min(3, plan.draw or 3)))
     if plan.claim is None:
         return
@@ -103,26 +134,34 @@ def _physical() -> int:
 
 
 def _drive(
-    plan: Plan, store: Store, solver: Solver, limit: int | None, share: int, progress: Progress
+    plan: Plan,
+    drawn: list[Drawn],
+    store: Store,
+    solver: Solver,
+    limit: int | None,
+    share: int,
+    progress: Progress,
 ) -> Ran:
     store.forget(share)
-    done = store.digests()
-    total = finished = 0
+    done, retried = store.digests(), store.digests(retried=True)
+    total, finished, timed_out = len(drawn), 0, 0
     began = monotonic()
     waiting: list[tuple[int, Drawn]] = []
-    for place, drawn in enumerate(architectures(plan)):
-        total += 1
-        if total % 1000 == 0:
-            progress("drawing", total, plan.draw or plan.candidates)
-        if drawn.spec.digest not in done:
-            waiting.append((place, drawn))
+    last: list[tuple[int, Drawn]] = []  # slow ones must not keep the others waiting again
+    for place, one in enumerate(drawn):
+        if one.spec.digest in retried:
+            last.append((place, one))
+        elif one.spec.digest not in done:
+            waiting.append((place, one))
+    waiting += last
     before = total - len(waiting)  # the store may hold more, of a longer draw
     progress("sweeping", before, total)
     for row in _rows(plan, waiting[:limit], solver, share):
         store.add([row])
         finished += 1
+        timed_out += row.status == RETRIED
         progress("sweeping", before + finished, total)
-    return Ran(finished, before, total, monotonic() - began)
+    return Ran(finished, before, total, monotonic() - began, timed_out, store.mended)
 
 
 def _rows(

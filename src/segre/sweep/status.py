@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from segre.sweep.store import Row, Store
+from segre.sweep.row import Row
+from segre.sweep.schema import UNCHECKED
+from segre.sweep.store import Store
 
 SHOWN = 20
 
@@ -23,6 +25,7 @@ class Standing:
     statuses: dict[str, int]
     planned: int | None  # None: as many as there are
     seconds: float
+    checked: bool  # whether the rows have checksums; those of an older segre have none
 
     @property
     def done(self) -> int:
@@ -47,6 +50,7 @@ class Standing:
             "done": self.done,
             "planned": self.planned,
             "seconds": self.seconds,
+            "checked": self.checked,
         }
 
 
@@ -63,4 +67,5 @@ def standing(path: str | Path) -> Standing:
             statuses=store.count("status"),
             planned=plan.draw,
             seconds=store.seconds(),
+            checked=store.version != UNCHECKED,
         )

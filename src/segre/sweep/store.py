@@ -2,129 +2,80 @@
 
 Only a driver writes, one at a time, and a row is written in one transaction: whatever is killed,
 the rows that were written are there, and no architecture has two. Anyone may read meanwhile.
+What is not as it was written is never shown: a reader says so, and a driver computes it again.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from segre.errors import SweepError
 from segre.sweep.claim import judge
+from segre.sweep.database import connected, driving, only_driver, ours, require_file
+from segre.sweep.mend import remove, rewrite
 from segre.sweep.plan import Plan
+from segre.sweep.row import COLUMNS
+from segre.sweep.row import Row as Row
+from segre.sweep.schema import (
+    UNCHECKED,
+    VERSION,
+    Examined,
+    examine,
+    is_damage,
+    make_tables,
+    mark,
+    rows,
+    write_plan,
+    write_total,
+)
 from segre.values import quote
 
-VERSION = 1
-_SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS sweep (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    """CREATE TABLE IF NOT EXISTS results (
-    digest TEXT PRIMARY KEY,
-    place INTEGER NOT NULL,
-    spec TEXT NOT NULL,
-    fields TEXT NOT NULL,
-    parameters INTEGER NOT NULL,
-    lower INTEGER,
-    upper INTEGER,
-    closed_form INTEGER,
-    status TEXT NOT NULL,
-    claim TEXT,
-    evidence TEXT NOT NULL,
-    seed INTEGER NOT NULL,
-    bytes INTEGER NOT NULL,
-    seconds REAL NOT NULL
-)""",
-)
-_COLUMNS = (
-    "digest, place, spec, fields, parameters, lower, upper, closed_form, status, claim, evidence, "
-    "seed, bytes, seconds"
-)
-
-
-@dataclass(frozen=True)
-class Row:
-    """One architecture and what was found."""
-
-    digest: str
-    place: int  # in the plan's order
-    spec: str
-    fields: Mapping[str, Any]
-    parameters: int
-    lower: int | None
-    upper: int | None
-    closed_form: int | None
-    status: str
-    claim: str | None
-    evidence: Mapping[str, Any]
-    seed: int
-    bytes: int
-    seconds: float
-
-    @property
-    def dimension(self) -> int | None:
-        """The dimension, where it is proved."""
-        return self.lower if self.status == "proved" else None
-
-    def results(self) -> dict[str, Any]:
-        """What expressions may say about results."""
-        dimension = self.dimension
-        return {
-            "parameters": self.parameters,
-            "lower": self.lower,
-            "upper": self.upper,
-            "closed_form": self.closed_form,
-            "status": self.status,
-            "dimension": dimension,
-            "redundancy": None if dimension is None else self.parameters - dimension,
-        }
-
-    def document(self) -> dict[str, Any]:
-        """The row as plain data, for JSON."""
-        return {
-            "digest": self.digest,
-            "spec": self.spec,
-            "fields": dict(self.fields),
-            **self.results(),
-            "claim": self.claim,
-            "evidence": dict(self.evidence),
-            "seed": self.seed,
-            "seconds": self.seconds,
-        }
+RETRIED = "timed-out"  # the status of rows that a later run tries again, after all others
 
 
 class Store:
     """An open store."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, found: Examined) -> None:
         self._db = connection
         self.path = path
+        self.version = found.version
+        self.mended: str | None = None  # what was wrong with it, and what became of it
+        self._known = found.known or {}
+        self._count, self._total = found.count, found.total
 
     @classmethod
     @contextmanager
     def create(cls, path: str | Path, plan: Plan) -> Iterator[Store]:
-        """The store of a plan, new or continued, for the one driver that writes it."""
-        path = Path(path)
-        if path.exists() and path.stat().st_size:  # nobody else's database is written to
-            with _opened(path, new=False) as db:
-                tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
-            if tables and not tables >= {"sweep", "results"}:
-                raise SweepError(f"store {quote(str(path))}: not the store of a sweep")
-        with _only_driver(path):
-            begun = path.exists()
+        """The store of a plan, new or continued, for the one driver that writes it.
+
+        A damaged one is mended: what is whole is kept, and so is the damaged file.
+        """
+        require_file(Path(path))
+        named, real = Path(path), Path(path).resolve()
+        with only_driver(real), driving(named):
+            new = not real.exists() or not real.stat().st_size
+            found = Examined() if new else _examined(real, named)
+            mended = None
+            if found.problem is not None or found.version != VERSION:
+                _require_same(named, found, plan)
+                mended = _mended(real, named, plan, found)
+                found = _examined(real, named)
+            begun = not new
             try:
-                with _opened(path, new=True) as db:
-                    store = cls(db, path)
+                with connected(real, "rwc") as db:
+                    store = cls(db, named, found)
+                    store.mended = mended
                     store._begin(plan)
                     begun = True
                     yield store
             except BaseException:
-                if not begun:  # a file without a plan would be refused the next time
-                    path.unlink(missing_ok=True)
+                if not begun:
+                    remove(real)
                 raise
 
     @classmethod
@@ -132,99 +83,94 @@ class Store:
     def open(cls, path: str | Path) -> Iterator[Store]:
         """A store to read."""
         path = Path(path)
-        if not path.is_file():
+        require_file(path)
+        if not path.exists():
             raise SweepError(
                 f"store {quote(str(path))}: no such file; make it with segre sweep run"
             )
-        with _opened(path, new=False) as db:
-            store = cls(db, path)
-            db.execute("BEGIN")  # what is read is of one moment
-            store.plan()
-            yield store
+        try:
+            with connected(path.resolve(), "ro") as db:
+                db.execute("BEGIN")  # what is read is of one moment
+                found = examine(db)
+                _require_whole(path, found)
+                yield cls(db, path, found)
+        except sqlite3.Error as error:
+            if is_damage(error):
+                _require_whole(path, Examined(str(error)))
+            raise SweepError(f"store {quote(str(path))}: cannot be read: {error}") from None
 
     def _begin(self, plan: Plan) -> None:
+        if not self._known:
+            mark(self._db)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = NORMAL")
         with self._db:
             self._db.execute("BEGIN IMMEDIATE")
-            for statement in _SCHEMA:
-                self._db.execute(statement)
-            known = self._known()
-            if known and known.get("digest") != plan.digest:
-                raise SweepError(
-                    f"store {quote(str(self.path))}: holds another sweep (other kinds, fields, "
-                    "constraints, seed or computations); give another file with -o"
-                )
-            before = self.plan().claim if known else plan.claim
-            values = {"version": VERSION, "digest": plan.digest, "plan": dict(plan.given)}
-            self._db.executemany(
-                "INSERT OR REPLACE INTO sweep VALUES (?, ?)",
-                [(key, json.dumps(value, default=str)) for key, value in values.items()],
-            )
+            if not self._known:
+                for name in ("sweep", "results"):
+                    self._db.execute(f"DROP TABLE IF EXISTS {name}")
+                make_tables(self._db)
+                write_total(self._db, 0, 0)
+            else:
+                _require_same(self.path, Examined(known=self._known), plan)
+            before = self.plan().claim if self._known else plan.claim
+            write_plan(self._db, plan)
+            self._known = {"digest": plan.digest, "plan": dict(plan.given)}
             if before != plan.claim:
-                self._db.executemany(
-                    "UPDATE results SET claim = ? WHERE digest = ?",
-                    [(judge(plan.claim, r.fields, r.results()), r.digest) for r in self.rows()],
-                )
-
-    def _known(self) -> dict[str, Any]:
-        try:
-            found = self._db.execute("SELECT key, value FROM sweep").fetchall()
-            known = {key: json.loads(value) for key, value in found}
-        except (sqlite3.Error, ValueError):
-            raise SweepError(f"store {quote(str(self.path))}: not the store of a sweep") from None
-        if known and known.get("version") != VERSION:
-            raise SweepError(
-                f"store {quote(str(self.path))}: version {known.get('version')}; allowed: {VERSION}"
-            )
-        return known
+                for row in list(self.rows()):
+                    verdict = judge(plan.claim, row.fields, row.results())
+                    self._put(replace(row, claim=verdict))
+                write_total(self._db, self._count, self._total)
 
     def plan(self) -> Plan:
         """The plan whose results these are."""
-        given = self._known().get("plan")
-        if not isinstance(given, dict):
-            raise SweepError(f"store {quote(str(self.path))}: not the store of a sweep")
-        return Plan.from_mapping(given, str(self.path))
+        return Plan.from_mapping(self._known["plan"], str(self.path))
 
     def forget(self, memory: int) -> None:
         """Remove rows to be tried again: workers died of them, or they fit into memory now."""
-        with self._db:
-            self._db.execute(
-                "DELETE FROM results WHERE status = 'died' "
+        with driving(self.path), self._db:
+            found = self._db.execute(
+                "SELECT digest FROM results WHERE status = 'died' "
                 "OR (status = 'too-large' AND bytes <= ?)",
                 (memory,),
             )
+            for (digest,) in found.fetchall():
+                self._take(digest)
+            write_total(self._db, self._count, self._total)
 
-    def digests(self) -> set[str]:
-        """The architectures that are done."""
-        return {digest for (digest,) in self._db.execute("SELECT digest FROM results")}
+    def digests(self, *, retried: bool = False) -> set[str]:
+        """The architectures that are done; or those to be tried again after all others."""
+        query = f"SELECT digest FROM results WHERE (status = '{RETRIED}') = ?"
+        return {digest for (digest,) in self._db.execute(query, (retried,))}
 
-    def add(self, rows: Iterable[Row]) -> None:
-        """Write rows, all or none of them; an architecture that has a row keeps it."""
-        with self._db:
-            self._db.executemany(
-                f"INSERT OR IGNORE INTO results ({_COLUMNS}) VALUES ({'?, ' * 13}?)",
-                [
-                    (
-                        *(r.digest, r.place, r.spec, json.dumps(r.fields), r.parameters),
-                        *(r.lower, r.upper, r.closed_form, r.status, r.claim),
-                        *(json.dumps(r.evidence, sort_keys=True), r.seed, r.bytes, r.seconds),
-                    )
-                    for r in rows
-                ],
-            )
+    def add(self, found: Iterable[Row]) -> None:
+        """Write rows, all or none of them; each takes the place of the one before it."""
+        with driving(self.path), self._db:
+            for row in found:
+                self._put(row)
+            write_total(self._db, self._count, self._total)
+
+    def _put(self, row: Row) -> None:
+        self._take(row.digest)
+        values = row.stored(self._known["digest"])
+        marks = ", ".join("?" * (len(COLUMNS) + 1))
+        self._db.execute(f"INSERT INTO results VALUES ({marks})", values)
+        self._count, self._total = self._count + 1, self._total + int(values[-1], 16)
+
+    def _take(self, digest: str) -> None:
+        query = "DELETE FROM results WHERE digest = ? RETURNING checksum"
+        for (checksum,) in self._db.execute(query, (digest,)).fetchall():
+            self._count, self._total = self._count - 1, self._total - int(checksum, 16)
 
     def rows(self, claim: str | None = None, limit: int = -1) -> Iterator[Row]:
         """The rows in the plan's order; only those with a verdict, if it is given."""
-        query = (
-            f"SELECT {_COLUMNS} FROM results WHERE ? IS NULL OR claim = ? ORDER BY place LIMIT ?"
-        )
-        try:
-            for found in self._db.execute(query, (claim, claim, limit)):
-                row = dict(zip(_COLUMNS.split(", "), found, strict=True))
-                for key in ("fields", "evidence"):
-                    row[key] = json.loads(row[key])
-                yield Row(**row)
-        except (sqlite3.Error, ValueError) as error:
-            raise SweepError(f"store {quote(str(self.path))}: cannot be read ({error})") from None
+        plan = None if self.version == UNCHECKED else self._known["digest"]
+        rest = "WHERE ? IS NULL OR claim = ? ORDER BY place LIMIT ?"
+        for row in rows(self._db, self.version, plan, rest, claim, claim, limit):
+            if row is None:  # it was whole when the store was opened
+                _require_whole(self.path, Examined("a row is not what was written"))
+                raise AssertionError
+            yield row
 
     def count(self, column: str) -> dict[str, int]:
         """How many rows have each value of `status` or `claim`."""
@@ -238,49 +184,58 @@ class Store:
         return float(total)
 
 
-@contextmanager
-def _opened(path: Path, new: bool) -> Iterator[sqlite3.Connection]:
+def _examined(real: Path, named: Path) -> Examined:
+    if not ours(real):  # nobody else's database is written to
+        raise SweepError(
+            f"store {quote(str(named))}: not the store of a sweep; give another file with -o"
+        )
+    with real.open("rb") as file:
+        header = file.read(20)
+    if not {*header[18:20]} <= {1, 2}:  # SQLite would read it, and never write it again
+        return Examined("its header is not that of a database")
     try:
-        mode = "rwc" if new else "rw" if os.access(path, os.W_OK) else "ro"
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=60)
+        with connected(real, "rw") as db:
+            return examine(db, to_write=True)
     except sqlite3.Error as error:
-        raise SweepError(f"store {quote(str(path))}: {error}") from None
+        if not is_damage(error):
+            raise
+        return Examined(str(error))
+
+
+def _require_same(path: Path, found: Examined, plan: Plan) -> None:
+    if found.known and found.known.get("digest") != plan.digest:
+        raise SweepError(
+            f"store {quote(str(path))}: holds another sweep (other kinds, fields, "
+            "constraints, seed or computations); give another file with -o"
+        )
+
+
+def _require_whole(path: Path, found: Examined) -> None:
+    if found.problem is not None and not ours(path):
+        raise SweepError(f"store {quote(str(path))}: not the store of a sweep ({found.problem})")
+    if found.problem is not None:
+        raise SweepError(
+            f"store {quote(str(path))}: damaged ({found.problem}), so nothing of it is shown; "
+            f"segre sweep run SWEEP -o {path.name} keeps what is whole and computes the rest again"
+        )
+    if not found.known:
+        raise SweepError(
+            f"store {quote(str(path))}: nothing was begun in it; segre sweep run begins"
+        )
+
+
+def _mended(real: Path, named: Path, plan: Plan, found: Examined) -> str | None:
+    """Write the store anew; what is to be said about it."""
+    damaged = found.problem is not None
+    # rows without checksums are taken on trust, but not from a damaged store
+    version = VERSION if damaged else found.version
     try:
-        try:
-            if new:
-                db.execute("PRAGMA journal_mode = WAL")
-                db.execute("PRAGMA synchronous = NORMAL")
-            db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
-        except sqlite3.Error as error:
-            raise SweepError(f"store {quote(str(path))}: {error}") from None
-        yield db
-    finally:
-        db.close()
-
-
-@contextmanager
-def _only_driver(path: Path) -> Iterator[None]:
-    """Holds a lock file beside the store; the system lets go of it when the process dies."""
-    import fcntl
-
-    lock = path.with_name(path.name + "-lock")
-    while True:
-        try:
-            handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise SweepError(f"store {quote(str(path))}: {error.strerror}") from None
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(handle)
-            raise SweepError(
-                f"store {quote(str(path))}: another run is writing it; wait for it, or stop it"
-            ) from None
-        if lock.exists() and lock.stat().st_ino == os.fstat(handle).st_ino:
-            break
-        os.close(handle)  # removed by the run that just ended
-    try:
-        yield
-    finally:
-        lock.unlink(missing_ok=True)
-        os.close(handle)
+        count, kept = rewrite(real, plan, version, keep=damaged)
+    except OSError as error:
+        raise SweepError(f"store {quote(str(named))}: {error.strerror or error}") from None
+    if not damaged:
+        return None
+    return (
+        f"{named.name} was damaged ({found.problem}): {count:,} rows were whole, the others are "
+        f"computed again; the damaged file is {kept.name}"
+    )

@@ -17,6 +17,7 @@ from segre.transformer.spec import Transformer
 
 Task = dict[str, Any]  # digest, document, compute, seed, memory
 Result = dict[str, Any]
+UNFINISHED = ("too-large", "failed", "died", "timed-out")  # statuses without any bounds
 
 
 def bytes_needed(spec: Network | Transformer, compute: list[str] | tuple[str, ...]) -> int:
@@ -44,6 +45,12 @@ def failed(reason: str, status: str = "failed") -> Result:
     """The result of a task that found no bounds, and why."""
     nothing = dict.fromkeys(("lower", "upper", "closed_form"))
     return {**nothing, "status": status, "evidence": {"problem": reason[:1000]}, "seconds": 0.0}
+
+
+def timed_out(limit: float) -> Result:
+    """The result of a task that was given so many seconds, and no more."""
+    found = failed(f"no result within {limit:g} s", "timed-out")
+    return {**found, "evidence": {**found["evidence"], "limit": limit}, "seconds": limit}
 
 
 def _compute(spec: Network | Transformer, task: Task) -> Result:

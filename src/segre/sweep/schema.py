@@ -1,0 +1,182 @@
+"""What does a whole store look like? Its tables, its plan, its rows, and what is wrong with one.
+
+Every row has a checksum (`row`), the plan has one, and the sum of the rows' checksums is kept
+beside the plan, written with every row: nothing can be changed, lost or added unseen.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from segre.sweep.database import MARK
+from segre.sweep.plan import Plan
+from segre.sweep.row import COLUMNS, Row, checksum
+
+VERSION = 2
+UNCHECKED = 1  # the version before there were checksums
+_SWEEP = "CREATE TABLE sweep (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
+_RESULTS = """CREATE TABLE results (
+    digest TEXT PRIMARY KEY,
+    place INTEGER NOT NULL,
+    spec TEXT NOT NULL,
+    fields TEXT NOT NULL,
+    parameters INTEGER NOT NULL,
+    lower INTEGER,
+    upper INTEGER,
+    closed_form INTEGER,
+    status TEXT NOT NULL,
+    claim TEXT,
+    evidence TEXT NOT NULL,
+    seed INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    seconds REAL NOT NULL{checksum}
+)"""
+_TABLES = {
+    UNCHECKED: (_SWEEP, _RESULTS.format(checksum="")),
+    VERSION: (_SWEEP, _RESULTS.format(checksum=",\n    checksum TEXT NOT NULL")),
+}
+_MODULUS = 1 << 128
+# errors of the machine, or of somebody else who uses the file: they say nothing about the store
+_ELSEWHERE = {
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL),
+    *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_NOMEM),
+    *(sqlite3.SQLITE_AUTH, sqlite3.SQLITE_PROTOCOL),
+}
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What was found in a file: the plan's entries (none: nothing was begun), or what is wrong."""
+
+    problem: str | None = None
+    version: int = VERSION
+    known: dict[str, Any] | None = None
+    count: int = 0
+    total: int = 0  # of the rows' checksums
+
+
+def make_tables(db: sqlite3.Connection) -> None:
+    """The tables of a new store."""
+    for statement in _TABLES[VERSION]:
+        db.execute(statement)
+
+
+def columns(version: int) -> str:
+    """What is selected of a row."""
+    return ", ".join(COLUMNS if version == UNCHECKED else (*COLUMNS, "checksum"))
+
+
+def write_plan(db: sqlite3.Connection, plan: Plan) -> None:
+    """Put the plan's entries into a store."""
+    given = json.loads(json.dumps(dict(plan.given), default=str))
+    entries = [VERSION, plan.digest, given]
+    _write(db, version=VERSION, digest=plan.digest, plan=given, checksum=checksum("plan", entries))
+
+
+def write_total(db: sqlite3.Connection, count: int, total: int) -> None:
+    """Put down how many rows there are, and the sum of their checksums."""
+    _write(db, rows=[count, f"{total % _MODULUS:032x}"])
+
+
+def _write(db: sqlite3.Connection, **entries: Any) -> None:
+    db.executemany(
+        "INSERT OR REPLACE INTO sweep VALUES (?, ?)",
+        [(key, json.dumps(value)) for key, value in entries.items()],
+    )
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether an error says something about the store, rather than about the machine."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _ELSEWHERE
+
+
+def examine(db: sqlite3.Connection, *, to_write: bool = False) -> Examined:
+    """Look at all of a store; errors that are no damage are raised.
+
+    Who writes needs the index as well, in which reading looks for nothing.
+    """
+    try:
+        return _examine(db, "integrity_check" if to_write else "quick_check")
+    except sqlite3.Error as error:
+        if not is_damage(error):
+            raise
+        return Examined(str(error))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return Examined("its plan cannot be read")
+
+
+def _examine(db: sqlite3.Connection, check: str) -> Examined:
+    tables = _tables_of(db)
+    if not tables:
+        return Examined()
+    version = next((v for v in _TABLES if tables == _tables(v)), None)
+    if version is None:
+        return Examined("its tables are not those of a store")
+    (said,) = db.execute(f"PRAGMA {check}(1)").fetchone()
+    if said != "ok":
+        return Examined(" ".join(str(said).split()))
+    known = {key: json.loads(value) for key, value in db.execute("SELECT key, value FROM sweep")}
+    if not known:
+        return Examined()
+    if known["version"] != version:
+        return Examined("its version is not that of its tables")
+    if version == UNCHECKED:
+        bad = sum(row is None for row in rows(db, version, None))
+        return Examined(_of_rows(bad), version, known)
+    if known["checksum"] != checksum("plan", [version, known["digest"], known["plan"]]):
+        return Examined("its plan is not what was written")
+    return _examine_rows(db, known)
+
+
+def _examine_rows(db: sqlite3.Connection, known: dict[str, Any]) -> Examined:
+    count = total = bad = 0
+    for found in db.execute(f"SELECT {columns(VERSION)} FROM results"):
+        if Row.read(found, known["digest"]) is None:
+            bad += 1
+        else:
+            count, total = count + 1, (total + int(found[-1], 16)) % _MODULUS
+    if bad:
+        return Examined(_of_rows(bad), VERSION, known)
+    written, expected = known["rows"]
+    if written != count:
+        return Examined(f"{written} rows were written, {count} are there")
+    if expected != f"{total:032x}":
+        return Examined("its rows are not those that were written")
+    return Examined(None, VERSION, known, count, total)
+
+
+def _of_rows(bad: int) -> str | None:
+    what = "row is not what was written" if bad == 1 else "rows are not what was written"
+    return f"{bad:,} {what}" if bad else None
+
+
+def rows(
+    db: sqlite3.Connection, version: int, plan: str | None, rest: str = "", *values: Any
+) -> Iterator[Row | None]:
+    """The rows that a query selects; None for those that are not what was written."""
+    for found in db.execute(f"SELECT {columns(version)} FROM results {rest}", values):
+        yield Row.read(found, plan)
+
+
+def _tables_of(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    return sorted(db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"), key=str)
+
+
+@cache
+def _tables(version: int) -> list[tuple[Any, ...]]:
+    """What SQLite says of the tables that are made in this way."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        for statement in _TABLES[version]:
+            db.execute(statement)
+        return _tables_of(db)
+
+
+def mark(db: sqlite3.Connection) -> None:
+    """Write into the header whose file this is: before anything else, so that it is in the file."""
+    db.execute(f"PRAGMA application_id = {MARK}")
