@@ -56,10 +56,6 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
         raise UnluckyError(
             f"spec {str(net)!r}: {proof.lower.evidence.statement}; nothing to certify"
         )
-    if proof.symmetry is not None and not proof.symmetry.checked:
-        raise UnluckyError(
-            f"spec {str(net)!r}: square roots do not exist mod p; nothing to certify"
-        )
     document = {
         "format": FORMAT,
         "version": VERSION if isinstance(net, Network) else TRANSFORMER_VERSION,
@@ -133,6 +129,15 @@ def _salts(proof: Proof, inputs: list[int]) -> dict[str, list[list[int]]]:
     return found
 
 
+def _watched(proof: Proof) -> dict[str, Any]:
+    """The salts of the inputs that the symmetries are checked at, and whether roots are drawn."""
+    assert proof.symmetry is not None
+    if proof.symmetry.rooted:
+        return {"salts": _salts(proof, [0, 1])}
+    salts = proof.point.inputs_with_free_roots.salts
+    return {"roots": "drawn", "salts": {str(n): salts[:, n].tolist() for n in (0, 1)}}
+
+
 def _independence(proof: Proof) -> dict[str, Any] | None:
     found = proof.independence
     if found is None:
@@ -163,7 +168,7 @@ def _upper(proof: Proof) -> dict[str, Any]:
     if kind != "symmetries" or proof.symmetry is None:
         return {"kind": kind}
     if isinstance(proof.spec, Transformer):
-        return {"kind": kind, "rank": proof.symmetry.rank, "salts": _salts(proof, [0, 1])}
+        return {"kind": kind, "rank": proof.symmetry.rank, **_watched(proof)}
     return {
         "kind": kind,
         "pieces": [

@@ -17,7 +17,7 @@ from segre.referee.transformers.balls import Balls, UncertainError, real_input, 
 from segre.referee.transformers.forward import record
 from segre.referee.transformers.jacobian import jacobian
 from segre.referee.transformers.modular import Modular, NoRootError
-from segre.referee.transformers.numbers import Radicand
+from segre.referee.transformers.numbers import Radicand, Salts
 from segre.referee.transformers.regular import prove_regular
 from segre.referee.transformers.stages import argument_count, root_counts, sources
 from segre.referee.transformers.symmetries import families, symmetry_rank
@@ -153,11 +153,11 @@ def test_roots_name_their_places() -> None:
     field = Modular(P, 0)
     squares = field.matrix(1, 3, [4, 9, P - 1])
     with pytest.raises(NoRootError) as error:
-        field.roots(squares, Radicand(2, 1, 6))
+        field.roots(squares, Radicand(2, 1, 6), (0, 0, 0))
     assert error.value.place == Radicand(2, 1, 8)
     assert error.value.value == P - 1
     with pytest.raises(NoRootError, match="zero"):
-        field.roots(field.matrix(1, 1, [0]), Radicand(0, 0, 0))
+        field.roots(field.matrix(1, 1, [0]), Radicand(0, 0, 0), (0,))
 
 
 def test_divisions_by_zero_are_refused() -> None:
@@ -179,10 +179,10 @@ class Noting(Modular):
         super().__init__(prime, seed)
         self.noted: list[Radicand] = []
 
-    def roots(self, A: nmod_mat, first: Radicand) -> nmod_mat:
+    def roots(self, A: nmod_mat, first: Radicand, salts: Salts) -> nmod_mat:
         size = len(A.entries())
         self.noted += [Radicand(first.stage, first.root, first.entry + i) for i in range(size)]
-        return super().roots(A, first)
+        return super().roots(A, first, salts)
 
 
 def test_counts_of_roots_and_arguments() -> None:

@@ -20,6 +20,7 @@ from segre.fields.ball import Ball
 from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.finding import Bound, Evidence
+from segre.geometry.alive import points_to_try
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.real_point import RealPoint
@@ -28,7 +29,10 @@ from segre.spec import Architecture
 from segre.transformer.spec import Transformer
 
 _BITS = (128, 256, 512, 1024)
-_CUT = 1e-11
+_CUTS = (1e-11, 1e-9, 1e-7, 1e-5)  # where the rank ends: a smaller minor may be proved regular
+_POINTS = 4
+_MOST_TRIALS = 5
+_ROUNDING = 1e-13  # derivatives as small as this are zeros
 _EPS = Fraction(1, 16)
 _MOST_ROWS = 6
 
@@ -46,6 +50,8 @@ class BallMinor:
     def bound(self) -> Bound:
         """What it proves."""
         n = len(self.columns)
+        if not n:
+            return Bound(0, Evidence("trivial", "no minor of the Jacobian was proved regular"))
         statement = (
             f"a {n} x {n} minor of the real Jacobian is not zero at a dyadic point "
             f"(seed {self.seed}), by ball arithmetic at {self.bits} bits"
@@ -73,10 +79,10 @@ def ball_minor(
     seed: int = 0,
     progress: Progress = quiet,
     candidate: Minor | None = None,
-) -> BallMinor | None:
-    """A certified minor: the candidate, or as large a one as floating point finds.
+) -> BallMinor:
+    """A certified minor: the candidate, or as large a one as floating point finds at a few points.
 
-    None if none is certified.
+    It is empty if none is certified.
 
     >>> from segre.spec import Network
     >>> len(ball_minor(Network.parse("softmax/d=2,2/a=1/t=2"), 7).columns)
@@ -86,8 +92,19 @@ def ball_minor(
         found = _certified(RealPoint(spec, seed), candidate.rows, candidate.columns, progress)
         if found is not None:
             return found
-    rows, columns = _choose(RealPoint(_well_conditioned(spec), seed), at_most, progress)
-    return _certified(RealPoint(spec, seed), rows, columns, progress)
+    tried: list[_Pivots] = []
+    for own in points_to_try(spec, seed, _POINTS):
+        tried.append(_pivots(RealPoint(_well_conditioned(spec), own), at_most, progress))
+        if tried[-1].rank(_CUTS[0]) == at_most:
+            break
+    tried.sort(key=lambda pivots: -pivots.rank(_CUTS[0]))
+    sizes = {(p.rank(cut), n) for n, p in enumerate(tried) for cut in _CUTS}
+    for size, n in sorted(sizes, key=lambda one: (-one[0], one[1]))[:_MOST_TRIALS]:
+        rows, columns = tried[n].minor(size)
+        found = _certified(RealPoint(spec, tried[n].seed), rows, columns, progress)
+        if found is not None:
+            return found
+    return BallMinor([], [], _BITS[0], seed)
 
 
 def _certified(
@@ -110,10 +127,35 @@ def _well_conditioned(spec: Architecture) -> Architecture:
     return spec
 
 
-def _choose(
-    point: RealPoint, at_most: int, progress: Progress
-) -> tuple[list[tuple[int, int]], list[int]]:
-    """Well-conditioned rows and columns of the floating-point Jacobian, by pivoted QR."""
+@dataclass(frozen=True)
+class _Pivots:
+    """The floating-point Jacobian at a point, its columns in the order of a pivoted QR."""
+
+    seed: int
+    outputs: int
+    rows: Array
+    columns: Array
+    diagonal: Array
+    at_most: int
+
+    def rank(self, cut: float) -> int:
+        """Its rank, if what is smaller than the cut is rounding."""
+        return min(self.at_most, int((self.diagonal > cut * self.diagonal[0]).sum()))
+
+    def minor(self, size: int) -> tuple[list[tuple[int, int]], list[int]]:
+        """Rows and columns of a well-conditioned minor."""
+        from scipy.linalg import qr
+
+        chosen = np.sort(self.columns[:size])
+        if not size:
+            return [], []
+        _, rows = qr(self.rows[:, chosen].T, mode="r", pivoting=True)
+        picked = np.sort(rows[:size])
+        return [(int(r) // self.outputs, int(r) % self.outputs) for r in picked], chosen.tolist()
+
+
+def _pivots(point: RealPoint, at_most: int, progress: Progress) -> _Pivots:
+    """Enough rows of the floating-point Jacobian, and a pivoted QR of them."""
     from scipy.linalg import qr
 
     spec, outputs = point.spec, prod(point.spec.output_shape)
@@ -122,25 +164,21 @@ def _choose(
     while True:
         more = np.arange(count, count + max(2, min(inputs_at_once(spec), enough // outputs)))
         with np.errstate(all="ignore"):  # dead units before a norm with eps = 0 give 0 / 0
-            found = jacobian(Real(), spec, point.weights, point.inputs(more))
-        usable = np.isfinite(found).all(axis=(1, 2), keepdims=True)
-        J = np.concatenate([J, np.where(usable, found, 0).reshape(-1, spec.parameters)])
+            own = jacobian(Real(), spec, point.weights, point.inputs(more))
+        usable = np.isfinite(own).all(axis=(1, 2), keepdims=True)
+        J = np.concatenate([J, np.where(usable, own, 0).reshape(-1, spec.parameters)])
         count += len(more)
         progress("floating-point Jacobian", min(len(J), enough), enough)
         if len(J) < enough:
             continue
         size = np.sqrt((J * J).sum(axis=1, keepdims=True))
-        scaled = J / np.where(size > 0, size, 1)
+        scaled = np.where(size > _ROUNDING, J / np.where(size > 0, size, 1), 0)
         R, columns = qr(scaled, mode="r", pivoting=True)
         diagonal = np.abs(np.diag(R))
-        rank = min(at_most, int((diagonal > _CUT * diagonal[0]).sum()))
-        if rank == at_most or len(J) >= _MOST_ROWS * spec.parameters:
-            break
+        found = _Pivots(point.seed, outputs, scaled, columns, diagonal, at_most)
+        if found.rank(_CUTS[0]) == at_most or len(J) >= _MOST_ROWS * spec.parameters:
+            return found
         enough = min(2 * enough, _MOST_ROWS * spec.parameters)
-    chosen = np.sort(columns[:rank])
-    _, rows = qr(scaled[:, chosen].T, mode="r", pivoting=True)
-    picked = np.sort(rows[:rank])
-    return [(int(r) // outputs, int(r) % outputs) for r in picked], chosen.tolist()
 
 
 def _minor(
@@ -163,4 +201,4 @@ def _minor(
             J = jacobian(field, point.spec, weights, X, np.array(outputs))
             parts.append(J[0][:, columns])
             progress("Jacobian in ball arithmetic", done + 1, len(wanted))
-    return np.concatenate(parts)
+    return np.concatenate(parts) if parts else np.empty((0, 0), dtype=object)

@@ -14,6 +14,7 @@ from segre.fields.rank import Echelon
 from segre.finding import Bound, Evidence, Symmetry
 from segre.geometry.gauge.all import pieces
 from segre.geometry.gauge.piece import Weights
+from segre.geometry.independence import only_in_balls
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
@@ -113,12 +114,12 @@ class CountedPiece:
 class SymmetryRank:
     """How many independent symmetries there are at a point, piece by piece.
 
-    `checked`: whether they were seen to lie in the kernel of the Jacobian at some inputs. That is a
-    guard, not part of the proof; it needs inputs at which all square roots exist mod p.
+    Each was seen to lie in the kernel of the Jacobian at some inputs. That is a guard, not part of
+    the proof. `rooted`: all square roots exist mod p at these inputs, and were not drawn.
     """
 
     pieces: tuple[CountedPiece, ...]
-    checked: bool = True
+    rooted: bool = True
 
     @property
     def rank(self) -> int:
@@ -135,10 +136,8 @@ class SymmetryRank:
         """The upper bound on the dimension that they give."""
         one = self.rank == 1
         statement = f"{self.rank} {'symmetry' if one else 'independent symmetries'} of "
-        statement += f"{parameters} parameters"
-        if self.checked:
-            which = "checked" if one else "each checked"
-            statement += f", {which} to lie in the kernel of the Jacobian"
+        statement += f"{parameters} parameters, {'checked' if one else 'each checked'} to lie in "
+        statement += "the kernel of the Jacobian"
         return Bound(parameters - self.rank, Evidence("symmetries", statement))
 
 
@@ -173,16 +172,10 @@ def symmetry_rank(point: Point, progress: Progress = quiet) -> SymmetryRank:
     """The rank of all symmetry generators, each checked to be in the kernel of the Jacobian."""
     P = point.spec.parameters
     space = Echelon(P, point.field)
-    check: Array | None
-    try:
-        check = point.first_rows.T
-    except UnluckyError:
-        if not isinstance(point.spec, Transformer):
-            raise
-        check = None
+    check, rooted = _kernel_check(point)
     counted: list[CountedPiece] = []
     for family in _families(point):
-        if check is not None and point.field.matmul(family.generators, check).any():
+        if point.field.matmul(family.generators, check).any():
             raise AssertionError(
                 f"{point.spec}: {family.symmetry.name}, {family.symmetry.where}, changes the "
                 "function; this is a bug in segre, please report it"
@@ -195,7 +188,21 @@ def symmetry_rank(point: Point, progress: Progress = quiet) -> SymmetryRank:
             symmetry = replace(family.symmetry, dimension=gained)
             counted.append(CountedPiece(family.kind, family.layer, family.head, symmetry))
         progress("rank of symmetries", space.rank, P)
-    return SymmetryRank(tuple(counted), check is not None)
+    return SymmetryRank(tuple(counted), rooted)
+
+
+def _kernel_check(point: Point) -> tuple[Array, bool]:
+    """Columns that symmetries are orthogonal to, and whether all roots exist mod p there.
+
+    Roots that nothing else needs, or that do not exist, are drawn.
+    """
+    if only_in_balls(point.spec) is None:
+        try:
+            return point.first_rows.T, True
+        except UnluckyError:
+            if not isinstance(point.spec, Transformer):
+                raise
+    return point.jacobian_rows(point.inputs_with_free_roots).T, False
 
 
 def place(spec: Network, kind: str, layer: int, head: int | None) -> str:
