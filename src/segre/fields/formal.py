@@ -25,7 +25,7 @@ class Formal(Prime):
     """The field for one stage and one batch of inputs; `salt` has shape (inputs, tokens).
 
     With `probe` nothing is drawn: `Drawn` is raised instead, when all roots before are known.
-    With `free_roots` roots are drawn too, as functions of what stands under them: they are no roots,
+    With `free_roots` roots are drawn too, as functions of what stands under them: no true roots,
     but have their derivative, which is all that symmetries ask of them.
     """
 

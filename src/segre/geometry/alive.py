@@ -1,9 +1,9 @@
 """At which real points is no unit dead? Where relu or a choice of experts is piecewise, it matters.
 
-A unit that is off for every token has no derivatives, and one that is on for every token is a linear
-map: the rank of the Jacobian falls. So points are tried until every unit is on for some tokens and
-off for others, and every expert is chosen by some and not by others. What is found is only where
-to look: that the rank there is what it is said to be is proved at the point.
+A unit that is off for every token has no derivatives, and one that is on for every token is linear:
+the rank of the Jacobian falls. So points are tried until every unit is on for some tokens and off
+for others, and every expert is chosen by some and not by others. What is found is only where to
+look: that the rank there is what it is said to be is proved at the point.
 """
 
 from __future__ import annotations
@@ -50,12 +50,17 @@ class _Listening(Real):
         self.rarest.append(np.minimum(counts, tokens - counts))
 
 
+def can_die(spec: Architecture) -> bool:
+    """Whether there are units, or experts, that may be off for every token."""
+    return isinstance(spec, Transformer) and (spec.mlp in PIECEWISE or spec.experts > 0)
+
+
 def points_to_try(spec: Architecture, seed: int, count: int) -> list[int]:
     """Seeds of at most so many real points, those with the most lively units first.
 
     Without units that can die, the points are as good as any other.
     """
-    if not (isinstance(spec, Transformer) and (spec.mlp in PIECEWISE or spec.experts)):
+    if not can_die(spec):
         return [_seed(seed, n) for n in range(count)]
     batch = max(1, min(64, _AT_ONCE // (_INPUTS * spec.parameters)))
     scores: list[float] = []
@@ -72,13 +77,17 @@ def _seed(seed: int, n: int) -> int:
 
 
 def _scores(spec: Architecture, seeds: list[int]) -> Array:
-    """How lively the units of each point are: 1 if all are on often enough, and off as well."""
+    """How lively the units of each point are: 1 if all are on often enough, and off as well.
+
+    Inputs at which all units before a norm are off have no value, and count against a point.
+    """
     points = [RealPoint(spec, seed) for seed in seeds]
     weights = np.repeat(np.stack([point.weights for point in points]), _INPUTS, axis=0)
     X = np.concatenate([point.inputs(np.arange(_INPUTS)) for point in points])
     field = _Listening(len(seeds))
     with np.errstate(all="ignore"):  # dead units before a norm with eps = 0 give 0 / 0
-        forward(field, spec, weights, X)
+        out = forward(field, spec, weights, X)
+    usable = np.isfinite(out).reshape(len(seeds), _INPUTS, -1).all(axis=2).mean(axis=1)
     rarest = np.concatenate(field.rarest, axis=1)
-    found: Array = np.minimum(rarest, _OFTEN).mean(axis=1) / _OFTEN
+    found: Array = usable * np.minimum(rarest, _OFTEN).mean(axis=1) / _OFTEN
     return found

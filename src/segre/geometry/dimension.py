@@ -181,8 +181,9 @@ def prove(
             continue
         if best is None or found.lower.value > best.lower.value:
             best = found
-        shortfalls += 1
-        if best.lower.value == best.upper.value or shortfalls == _SHORTFALLS:
+        # in balls several points have been tried already
+        shortfalls += _SHORTFALLS if balls or only_in_balls(spec) else 1
+        if best.lower.value == best.upper.value or shortfalls >= _SHORTFALLS:
             return best
     if best is None:
         raise UnluckyError(f"spec {str(spec)!r}: no usable point in {_POINTS}; try another --seed")

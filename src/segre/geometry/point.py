@@ -66,7 +66,7 @@ class Point:
 
     @cached_property
     def inputs_with_free_roots(self) -> Batch:
-        """Two inputs of a transformer whose roots are drawn, not computed: such inputs always exist.
+        """Two inputs of a transformer whose roots are drawn, not computed: they always exist.
 
         Symmetries do not change the outputs there either: of a root they ask only that it have the
         derivative of a root (docs/soundness.md).

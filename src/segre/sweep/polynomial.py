@@ -90,6 +90,25 @@ def interpolate(
     return found if agree else None
 
 
+def times(one: Polynomial, two: Polynomial) -> Polynomial:
+    """The product, which is told apart as well as both are."""
+    terms: dict[Monomial, Fraction] = {}
+    for m, c in one.terms.items():
+        for n, e in two.terms.items():
+            both = tuple(sorted((*m, *n)))
+            terms[both] = terms.get(both, Fraction(0)) + c * e
+    return Polynomial({m: c for m, c in terms.items() if c}, one.rank * two.rank)
+
+
+def plus(one: Polynomial, two: Polynomial) -> Polynomial:
+    """The sum, which is told apart as well as both are."""
+    terms = {
+        m: one.terms.get(m, Fraction(0)) + two.terms.get(m, Fraction(0))
+        for m in dict.fromkeys((*one.terms, *two.terms))
+    }
+    return Polynomial({m: c for m, c in terms.items() if c}, one.rank + two.rank)
+
+
 class Equations:
     """Values at many points: is there a polynomial on some of them? Where not, the no is quick.
 

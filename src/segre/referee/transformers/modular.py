@@ -173,7 +173,7 @@ class Modular(Numbers):
 
 
 class FreeRoots(Modular):
-    """The same with roots that are drawn: no roots, but with the derivative of roots (section 9)."""
+    """The same with drawn roots: no true roots, but with the derivative of roots (section 9)."""
 
     def roots(self, A: nmod_mat, first: Radicand, salts: Salts) -> nmod_mat:  # noqa: ARG002
         """A random function without zeros."""
