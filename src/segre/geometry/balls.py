@@ -9,7 +9,6 @@ floating point, or mod p; that it is regular is proved.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -25,7 +24,6 @@ from segre.network import jacobian
 from segre.spec import Architecture
 
 _BITS = (128, 256, 512, 1024)
-_MOST_TRIALS = 5
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ def ball_minor(
         found = _certified(RealPoint(spec, seed), candidate.rows, candidate.columns, progress)
         if found is not None:
             return found
-    for point, rows, columns in islice(likely_minors(spec, at_most, seed, progress), _MOST_TRIALS):
+    for point, rows, columns in likely_minors(spec, at_most, seed, progress):
         found = _certified(point, rows, columns, progress)
         if found is not None:
             return found

@@ -28,7 +28,8 @@ _MOST_ROWS = 6  # for each parameter
 _ROUNDING = 1e-13  # derivatives as small as this are zeros
 _POINTS = 3
 _LIVELY_POINTS = 48  # where units may die: regions have ranks of their own
-_WORK = 3e8  # multiplications, after which no other point is tried
+_WORK = 1e8  # multiplications, after which no other point is tried
+_LARGEST, _SURE = 2, 2  # minors to try to certify
 _DRAWS = 12  # of each token sequence: then nearly all have been drawn
 
 Rows = list[tuple[int, int]]
@@ -44,6 +45,7 @@ class Pivots:
     columns: Array
     diagonal: Array
     at_most: int
+    true: bool  # of the network itself, not of one with another eps
 
     def rank(self, cut: float = _CUTS[0]) -> int:
         """Its rank, if what is smaller than the cut is rounding."""
@@ -66,16 +68,19 @@ def likely_minors(
     """Minors at the best of several points, large ones first."""
     tried: list[Pivots] = []
     work = 0.0
-    for own in points_to_try(spec, seed, _LIVELY_POINTS if can_die(spec) else _POINTS):
+    for number in points_to_try(spec, seed, _LIVELY_POINTS if can_die(spec) else _POINTS):
         for chosen in _conditioned(spec):
-            tried.append(_pivots(RealPoint(chosen, own), at_most, progress))
+            tried.append(_pivots(RealPoint(chosen, number), at_most, chosen is spec, progress))
             work += tried[-1].rows.size * spec.parameters
         if max(pivots.rank() for pivots in tried[-2:]) == at_most:
             break
         if work > _WORK and len(tried) >= _POINTS:
             break
     sizes = {(-pivots.rank(cut), n) for n, pivots in enumerate(tried) for cut in _CUTS}
-    for size, n in sorted(sizes):
+    # the largest, and then some that are surely regular: chosen at the point itself, with a margin
+    own = [n for n, pivots in enumerate(tried) if pivots.true] or range(len(tried))
+    sure = {(-tried[n].rank(cut), n) for n in own for cut in _CUTS[2:]}
+    for size, n in (*sorted(sizes)[:_LARGEST], *sorted(sure)[:_SURE]):
         point = RealPoint(spec, tried[n].seed)
         rows, columns = tried[n].minor(-size)
         if not _visibly_singular(point, rows, columns):
@@ -85,7 +90,7 @@ def likely_minors(
 def _conditioned(spec: Architecture) -> list[Architecture]:
     """A tiny eps nearly has the symmetries of eps = 0: minors are better chosen with a larger one.
 
-    But with another eps other units may die.
+    But with another eps other units may die: then both are tried.
     """
     if not (isinstance(spec, Transformer) and 0 < spec.eps < _EPS):
         return [spec]
@@ -105,7 +110,7 @@ def _visibly_singular(point: RealPoint, rows: Rows, columns: list[int]) -> bool:
     return not (np.isfinite(minor).all() and minor.any(axis=0).all() and minor.any(axis=1).all())
 
 
-def _pivots(point: RealPoint, at_most: int, progress: Progress) -> Pivots:
+def _pivots(point: RealPoint, at_most: int, true: bool, progress: Progress) -> Pivots:
     """Enough rows of the floating-point Jacobian, and a pivoted QR of them."""
     from scipy.linalg import qr
 
@@ -135,7 +140,7 @@ def _pivots(point: RealPoint, at_most: int, progress: Progress) -> Pivots:
         size = np.sqrt((J * J).sum(axis=1, keepdims=True))
         scaled = np.where(size > _ROUNDING, J / np.where(size > 0, size, 1), 0)
         R, columns = qr(scaled, mode="r", pivoting=True)
-        found = Pivots(point.seed, scaled, places, columns, np.abs(np.diag(R)), at_most)
+        found = Pivots(point.seed, scaled, places, columns, np.abs(np.diag(R)), at_most, true)
         if found.rank() == at_most or len(J) >= most or all_seen:
             return found
         enough = min(2 * enough, most)

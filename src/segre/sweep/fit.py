@@ -35,7 +35,7 @@ _COEFFICIENTS = 250  # of a guess
 _FEWEST = 8  # rows of a region
 _WRONG = 12  # guesses that fresh architectures may refute before the search is given up
 _REGIONS = 4_000  # to look at
-_DEFECTIVE = 40  # regions, the largest ones, on which a max(0, .) term is looked for
+_DEFECTIVE = 12  # regions, the largest ones, on which a max(0, .) term is looked for
 _DEFECTS = 4  # such terms to try on one region
 
 
