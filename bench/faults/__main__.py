@@ -1,8 +1,8 @@
 """Try to make segre answer wrongly, and count what gets through.
 
-    python -m bench.faults                  everything; takes about half an hour
-    python -m bench.faults hostile_files    one kind of fault
-    python -m bench.faults --quick          a few of each, as in the tests
+python -m bench.faults                  everything; takes about half an hour
+python -m bench.faults hostile_files    one kind of fault
+python -m bench.faults --quick          a few of each, as in the tests
 """
 
 from __future__ import annotations

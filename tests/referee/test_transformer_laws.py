@@ -7,8 +7,9 @@ import random
 from typing import Any
 
 import pytest
+from bench.random_specs import random_transformer
 from flint import arb, arb_mat, ctx, nmod_mat
-from random_transformers import random_transformer, rooted
+from rooted_inputs import rooted
 from scalar_transformer import Dual, Reals, Residues, Scalar
 
 from segre.referee.rejection import RejectionError

@@ -8,6 +8,7 @@ floating point, or mod p; that it is regular is proved.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -78,7 +79,8 @@ def ball_minor(
     7
     """
     if candidate is not None:
-        found = _certified(RealPoint(spec, seed), candidate.rows, candidate.columns, progress)
+        point = RealPoint(spec, seed)
+        found = _certified(point, candidate.rows, candidate.columns, progress, _BITS[:2])
         if found is not None:
             return found
     for point, rows, columns in likely_minors(spec, at_most, seed, progress):
@@ -89,10 +91,14 @@ def ball_minor(
 
 
 def _certified(
-    point: RealPoint, rows: list[tuple[int, int]], columns: list[int], progress: Progress
+    point: RealPoint,
+    rows: list[tuple[int, int]],
+    columns: list[int],
+    progress: Progress,
+    precisions: Sequence[int] = _BITS,
 ) -> BallMinor | None:
     """The minor, if some precision proves it regular."""
-    for bits in _BITS:
+    for bits in precisions:
         try:
             if Ball(bits).regular(_minor(point, rows, columns, bits, progress)):
                 return BallMinor(rows, columns, bits, point.seed)

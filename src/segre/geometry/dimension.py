@@ -182,7 +182,7 @@ def prove(
         if best is None or found.lower.value > best.lower.value:
             best = found
         # in balls several points have been tried already
-        shortfalls += _SHORTFALLS if balls or only_in_balls(spec) else 1
+        shortfalls += _SHORTFALLS if isinstance(found.minor, BallMinor) else 1
         if best.lower.value == best.upper.value or shortfalls >= _SHORTFALLS:
             return best
     if best is None:

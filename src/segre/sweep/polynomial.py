@@ -147,7 +147,7 @@ class Equations:
         width = len(self._basis) + 1
         return all(  # where there is none, few points mostly tell
             self._consistent([members[i] for i in _spread(len(members), most)], width)
-            for most in (width // 2 + 10, width + 10, 2 * width + 20)
+            for most in (width + 10, 2 * width + 20)
             if most == 2 * width + 20 or most < len(members)
         )
 
