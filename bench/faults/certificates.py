@@ -1,8 +1,9 @@
 """Certificates that were altered, and mended so that only the mathematics can tell.
 
 Every place of a certificate is altered, in several ways. Then all that can be recomputed without
-proving anything is put right again: parameters, digests, counts, the claim that follows from a rank,
-the checksum. What the referee accepts after that has to be true: bounds that hold for the dimension.
+proving anything is put right again: parameters, digests, counts, the claim that follows from a
+rank, the checksum. What the referee accepts after that has to be true: bounds that hold for the
+dimension.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ class Truth:
             self._known[digest] = found.lower or 0, found.upper or found.parameters
         low, high = self._known[digest]
         claim = document["claim"]
-        return claim["lower"] <= high and low <= claim["upper"]
+        return bool(claim["lower"] <= high and low <= claim["upper"])
 
 
 def tally(quick: bool) -> list[Tally]:

@@ -87,7 +87,9 @@ def _scores(spec: Architecture, seeds: list[int]) -> Array:
     field = _Listening(len(seeds))
     with np.errstate(all="ignore"):  # dead units before a norm with eps = 0 give 0 / 0
         out = forward(field, spec, weights, X)
-    usable = np.isfinite(out).reshape(len(seeds), _INPUTS, -1).all(axis=2).mean(axis=1)
+    usable: Array = np.isfinite(out).reshape(len(seeds), _INPUTS, -1).all(axis=2).mean(axis=1)
+    if not field.rarest:  # all layers are dense: no expert is ever chosen
+        return usable
     rarest = np.concatenate(field.rarest, axis=1)
     found: Array = usable * np.minimum(rarest, _OFTEN).mean(axis=1) / _OFTEN
     return found

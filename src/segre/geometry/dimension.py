@@ -57,7 +57,7 @@ class Proof:
 
     spec: Architecture
     point: Point
-    minor: JacobianRank | BallMinor | None
+    minor: JacobianRank | BallMinor
     independence: Independence | None
     symmetry: SymmetryRank | None
     lower: Bound
@@ -117,7 +117,7 @@ def dimension(
 def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
     """What a proof says: its bounds, the symmetries, and why they do not meet if they do not."""
     notes = []
-    if balls and proof.minor is None:
+    if balls and not proof.lower.value and proof.upper.value:
         notes.append("ball arithmetic does not separate the minor from zero; try another --seed")
     elif proof.lower.value < proof.upper.value:
         notes.append(
@@ -126,7 +126,7 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
         )
     return Finding.from_bounds(
         proof.spec,
-        proof.lower if proof.minor is not None else None,
+        proof.lower,
         proof.upper,
         symmetries=() if proof.symmetry is None else proof.symmetry.symmetries,
         notes=tuple(notes),
