@@ -99,7 +99,7 @@ def compare(tried: Tried, spec: Network, seed: int) -> None:
 
 def tally(quick: bool) -> list[Tally]:
     """Try them."""
-    stacks, pairs, transformers = (12, 60, 8) if quick else (400, 3000, 250)
+    stacks, pairs, transformers = (8, 50, 6) if quick else (400, 3000, 250)
     of_stacks, of_pairs, of_transformers = Tried(), Tried(), Tried()
     for seed in range(stacks):
         spec = random_stack(seed)
