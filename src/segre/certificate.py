@@ -134,8 +134,11 @@ def _watched(proof: Proof) -> dict[str, Any]:
     assert proof.symmetry is not None
     if proof.symmetry.rooted:
         return {"salts": _salts(proof, [0, 1])}
-    salts = proof.point.inputs_with_free_roots.salts
-    return {"roots": "drawn", "salts": {str(n): salts[:, n].tolist() for n in (0, 1)}}
+    batch = proof.point.inputs_with_free_roots
+    salts = {str(n): batch.salts[:, n].tolist() for n in (0, 1)}
+    assert not isinstance(batch.fields, Prime)
+    drawn = {"roots": "drawn"} if any(field.took_roots for field in batch.fields) else {}
+    return {**drawn, "salts": salts}
 
 
 def _independence(proof: Proof) -> dict[str, Any] | None:

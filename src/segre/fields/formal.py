@@ -40,6 +40,7 @@ class Formal(Prime):
         self.salt = salt
         self.probe = probe
         self.free_roots = free_roots
+        self.took_roots = False
         self.heard: list[tuple[Array, Array | None]] = []  # arguments, and which are used
         self.rootless: list[tuple[Array, bool]] = []  # where roots are missing; after draws?
         self.divided: list[Array] = []  # where something to be inverted is zero
@@ -68,6 +69,7 @@ class Formal(Prime):
 
     def sqrt(self, x: Array) -> Array:
         """A root where there is one; where there is none, that is noted."""
+        self.took_roots = True
         if self.free_roots:
             if not x.all():
                 self.divided.append(x == 0)

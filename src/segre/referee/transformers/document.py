@@ -195,6 +195,8 @@ class _Reader:
         keys(value, ("kind", "rank", "salts", *["roots"] * free_roots), "upper")
         if free_roots and value["roots"] != "drawn":
             raise RejectionError(f"upper.roots: {quote(value['roots'])} is not 'drawn'")
+        if free_roots and not any(map(sum, root_counts(self.spec))):
+            raise RejectionError("upper.roots: this architecture has no roots")
         if value["kind"] != "symmetries":
             raise RejectionError(f"upper.kind: {quote(value['kind'])} is not 'symmetries'")
         rank = whole(value["rank"], "upper.rank", 0, self.claim.parameters)
