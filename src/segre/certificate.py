@@ -52,13 +52,10 @@ def certify(
 def certificate_of(proof: Proof) -> dict[str, Any]:
     """A proof as a certificate."""
     net = proof.spec
-    if proof.minor is None or (isinstance(proof.minor, BallMinor) and isinstance(net, Network)):
+    if isinstance(proof.minor, BallMinor) and isinstance(net, Network):
         raise UnluckyError(
-            f"spec {str(net)!r}: {proof.lower.evidence.statement}; nothing to certify"
-        )
-    if proof.symmetry is not None and not proof.symmetry.checked:
-        raise UnluckyError(
-            f"spec {str(net)!r}: square roots do not exist mod p; nothing to certify"
+            f"spec {str(net)!r}: certificates of stacks have minors mod p, and none was proved "
+            "independent there; nothing to certify, try another --seed"
         )
     document = {
         "format": FORMAT,
@@ -97,7 +94,6 @@ def write_certificate(document: Mapping[str, Any], path: str | Path) -> None:
 
 def _minor(proof: Proof) -> dict[str, Any]:
     point, minor = proof.point, proof.minor
-    assert minor is not None
     rows = [list(row) for row in minor.rows]
     if isinstance(minor, BallMinor):
         return {
@@ -133,6 +129,18 @@ def _salts(proof: Proof, inputs: list[int]) -> dict[str, list[list[int]]]:
     return found
 
 
+def _watched(proof: Proof) -> dict[str, Any]:
+    """The salts of the inputs that the symmetries are checked at, and whether roots are drawn."""
+    assert proof.symmetry is not None
+    if proof.symmetry.rooted:
+        return {"salts": _salts(proof, [0, 1])}
+    batch = proof.point.inputs_with_free_roots
+    salts = {str(n): batch.salts[:, n].tolist() for n in (0, 1)}
+    assert not isinstance(batch.fields, Prime)
+    drawn = {"roots": "drawn"} if any(field.took_roots for field in batch.fields) else {}
+    return {**drawn, "salts": salts}
+
+
 def _independence(proof: Proof) -> dict[str, Any] | None:
     found = proof.independence
     if found is None:
@@ -163,7 +171,7 @@ def _upper(proof: Proof) -> dict[str, Any]:
     if kind != "symmetries" or proof.symmetry is None:
         return {"kind": kind}
     if isinstance(proof.spec, Transformer):
-        return {"kind": kind, "rank": proof.symmetry.rank, "salts": _salts(proof, [0, 1])}
+        return {"kind": kind, "rank": proof.symmetry.rank, **_watched(proof)}
     return {
         "kind": kind,
         "pieces": [

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from bench.random_specs import random_transformer
 from flint import arb, arb_mat, ctx, nmod_mat
-from random_transformers import random_transformer, rooted
+from rooted_inputs import rooted
 from scalar_transformer import Dual, Reals, Residues, Scalar
 
 from segre.referee.rejection import RejectionError
@@ -19,7 +20,7 @@ from segre.referee.transformers.balls import Balls, UncertainError, real_input, 
 from segre.referee.transformers.forward import record
 from segre.referee.transformers.jacobian import jacobian
 from segre.referee.transformers.modular import Modular, NoRootError
-from segre.referee.transformers.numbers import Radicand
+from segre.referee.transformers.numbers import Radicand, Salts
 from segre.referee.transformers.regular import prove_regular
 from segre.referee.transformers.stages import argument_count, root_counts, seen, sources
 from segre.referee.transformers.symmetries import families, symmetry_rank
@@ -169,11 +170,11 @@ def test_roots_name_their_places() -> None:
     field = Modular(P, 0)
     squares = field.matrix(1, 3, [4, 9, P - 1])
     with pytest.raises(NoRootError) as error:
-        field.roots(squares, Radicand(2, 1, 6))
+        field.roots(squares, Radicand(2, 1, 6), (0, 0, 0))
     assert error.value.place == Radicand(2, 1, 8)
     assert error.value.value == P - 1
     with pytest.raises(NoRootError, match="zero"):
-        field.roots(field.matrix(1, 1, [0]), Radicand(0, 0, 0))
+        field.roots(field.matrix(1, 1, [0]), Radicand(0, 0, 0), (0,))
 
 
 def test_divisions_by_zero_are_refused() -> None:
@@ -195,10 +196,10 @@ class Noting(Modular):
         super().__init__(prime, seed)
         self.noted: list[Radicand] = []
 
-    def roots(self, A: nmod_mat, first: Radicand) -> nmod_mat:
+    def roots(self, A: nmod_mat, first: Radicand, salts: Salts) -> nmod_mat:
         size = len(A.entries())
         self.noted += [Radicand(first.stage, first.root, first.entry + i) for i in range(size)]
-        return super().roots(A, first)
+        return super().roots(A, first, salts)
 
 
 def test_counts_of_roots_and_arguments() -> None:

@@ -10,11 +10,15 @@ from hypothesis import strategies as st
 from small_sweeps import segre
 
 from segre.errors import SweepError
+from segre.sweep.defect import Defect, Excess, terms_of
 from segre.sweep.expression import Expression
 from segre.sweep.fit import fit
+from segre.sweep.known import Known
+from segre.sweep.names import with_entries
 from segre.sweep.plan import Plan
 from segre.sweep.polynomial import Polynomial, interpolate, monomials
 from segre.sweep.run import run
+from segre.sweep.store import Store
 
 NAMES = ("x", "y", "z")
 GRID = [{"x": x, "y": y, "z": z} for x in range(1, 5) for y in range(1, 5) for z in range(1, 5)]
@@ -102,8 +106,8 @@ def test_fractions_are_refused_unless_asked_for(tmp_path: Path) -> None:
     fields = {"d": {"each": "1..6"}, "a": "1..6", "heads": "1..5", "t": 2}
     path = swept(tmp_path, "lightning", fields, where=["a == d0", "d1 == 1", "heads <= d0"])
     with pytest.raises(SweepError, match="rational"):
-        fit(path, ranks=True)
-    (piece,) = fit(path, ranks=True, rational=True).pieces
+        fit(path)
+    (piece,) = fit(path, rational=True).pieces
     points = [{"d0": p["x"], "heads": p["y"]} for p in GRID]
     wanted = "heads*(d0 - heads) + d0*(heads*d0 - heads*(heads - 1)//2)"
     assert same(str(piece.polynomial), wanted, points)
@@ -120,3 +124,87 @@ def test_what_cannot_be_fitted_is_refused_in_a_line(tmp_path: Path) -> None:
     ):
         with pytest.raises(SweepError):
             fit(path, **options)  # type: ignore[arg-type]
+
+
+def test_a_law_explains_the_exceptions_as_well(tmp_path: Path) -> None:
+    """Three heads of rank 2 on three dimensions have 45, and not 48: no upper bound proves it."""
+    fields = {"layers": 1, "d": "2..5", "a": "1..4", "heads": "1..4", "t": 2}
+    path = swept(tmp_path, "lightning", fields)
+    found = fit(path)
+    first = found.pieces[0]
+    law = "heads*(2*d*a + d*d - a*a - 1 - max(0, heads - 1 - (d - a)**2))"
+    points = [
+        {"d": d, "a": a, "heads": h} for d in range(1, 9) for a in range(1, 9) for h in (1, 5, 9)
+    ]
+    assert same(str(first.law), law, points)
+    assert first.law.value({"d": 3, "a": 2, "heads": 3}) == 45
+    assert first.place == "a <= d and heads <= d"
+    assert (first.proved, first.ranked, first.allowed) == (40, 5, 0)
+    assert first.tested.proved
+    assert found.unproved == 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("lightning", {"d": "1..3", "a": "1..3", "heads": "1..4", "t": "1..2"}),
+        ("softmax", {"layers": "1..2", "d": "1..3", "a": "1..2", "heads": "1..2", "t": "1..2"}),
+    ],
+)
+def test_no_row_contradicts_what_is_proposed(
+    tmp_path: Path, kind: str, fields: dict[str, Any]
+) -> None:
+    """Whether its bounds meet or not: and every row is explained, or said not to be."""
+    path = swept(tmp_path, kind, fields)
+    found = fit(path, fresh=5)
+    with Store.open(path) as store:
+        rows = list(store.rows())
+    left, counted = set(found.left), 0
+    for row in rows:
+        known = Known.of(row.lower, row.upper, row.evidence)
+        assert known is not None
+        point = {name: with_entries(row.fields)[name] for name in found.fields}
+        piece = next((p for p in found.pieces if p.region.holds(point)), None)
+        assert (piece is None) is (row.spec in left)
+        if piece is not None:
+            assert known.allows(piece.law.value(point)), row.spec
+            counted += 1
+    assert counted == sum(piece.rows for piece in found.pieces)
+    assert found.rows == len(rows) == counted + len(left)
+
+
+def test_what_rows_say() -> None:
+    modular, balls = {"lower": {"kind": "minor-mod-p"}}, {"lower": {"kind": "ball-minor"}}
+    assert Known.of(None, None, {}) is None
+    proved = Known.of(5, 5, balls)
+    assert proved is not None
+    assert proved.proved
+    assert [proved.allows(n) for n in (4, 5, 6)] == [False, True, False]
+    ranked = Known.of(5, 7, modular)
+    assert ranked is not None
+    assert not ranked.proved
+    assert [ranked.allows(n) for n in (4, 5, 6)] == [False, True, False]
+    between = Known.of(5, 7, balls)
+    assert between is not None
+    assert [between.allows(n) for n in (4, 5, 7, 8)] == [False, True, True, False]
+    assert Known.of(5, 7, balls, balls=True) == ranked
+    above = Known.of(None, 7, {})
+    assert above is not None
+    assert [above.allows(n) for n in (0, 7, 8)] == [True, True, False]
+
+
+@given(
+    st.sampled_from([None, "x", "y"]),
+    st.lists(st.integers(-3, 3).filter(bool), min_size=1, max_size=3),
+    st.randoms(use_true_random=False),
+)
+def test_planted_defects_are_found(factor: Any, coefficients: list[int], chance: Any) -> None:
+    terms = chance.sample(terms_of(NAMES), len(coefficients))
+    planted = Defect(factor, tuple(zip(coefficients, terms, strict=True)))
+    over = [planted.value(point) for point in GRID]
+    found = next(iter(Excess(NAMES, GRID, over).defects()), None)
+    if found is None:
+        assert sum(x > 0 for x in over) < 20  # too few to tell
+        return
+    assert [found.value(point) for point in GRID] == over
+    assert all(Expression(str(found)).value(p) == x for p, x in zip(GRID, over, strict=True))

@@ -159,14 +159,15 @@ def fit(
     degree: Annotated[int, typer.Option(help="The largest degree.", min=0, max=6)] = 4,
     rational: Annotated[bool, typer.Option(help="Allow fractions as coefficients.")] = False,
     ranks: Annotated[
-        bool, typer.Option(help="Where bounds do not meet, take the exact rank as the dimension.")
+        bool,
+        typer.Option(help="Take a rank found in balls as the dimension, as exact ranks mod p are."),
     ] = False,
     fresh: Annotated[int, typer.Option(help="Fresh architectures per formula.", min=1)] = 20,
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Propose integer polynomials for the dimensions, and test them on fresh architectures."""
+    """Propose formulas for the dimensions, and test them on fresh architectures."""
     from segre.cli.progress import waiting
     from segre.report.sweeps import print_fit
     from segre.sweep.fit import fit as search

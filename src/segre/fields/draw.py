@@ -37,6 +37,7 @@ class Stream(IntEnum):
     CIRCLE = 8
     CONSTANTS = 9
     REGIONS = 10
+    ROOTS = 11
 
 
 def words(seed: int, stream: Stream, index: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

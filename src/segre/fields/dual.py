@@ -117,9 +117,10 @@ class Dual:
         return self._along(x, self.base.cdf(x.value), lambda: self.base.pdf(x.value))
 
     def sqrt(self, x: DualArray) -> DualArray:
-        """Root r, with derivative 1/(2r)."""
-        value = self.base.sqrt(x.value)
-        return self._along(x, value, lambda: self.base.reciprocal(self.base.add(value, value)))
+        """Root r of x, with derivative r/(2x): so a drawn root is homogeneous like a true one."""
+        base, value = self.base, self.base.sqrt(x.value)
+        twice = base.add(x.value, x.value)
+        return self._along(x, value, lambda: base.mul(value, base.reciprocal(twice)))
 
     def relu(self, x: DualArray) -> DualArray:
         """x where it is positive."""

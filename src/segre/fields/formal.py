@@ -25,12 +25,22 @@ class Formal(Prime):
     """The field for one stage and one batch of inputs; `salt` has shape (inputs, tokens).
 
     With `probe` nothing is drawn: `Drawn` is raised instead, when all roots before are known.
+    With `free_roots` roots are drawn too, as functions of what stands under them: no true roots,
+    but have their derivative, which is all that symmetries ask of them.
     """
 
-    def __init__(self, field: Prime, salt: Array | None = None, probe: bool = False) -> None:
+    def __init__(
+        self,
+        field: Prime,
+        salt: Array | None = None,
+        probe: bool = False,
+        free_roots: bool = False,
+    ) -> None:
         super().__init__(field.p, field.seed)
         self.salt = salt
         self.probe = probe
+        self.free_roots = free_roots
+        self.took_roots = False
         self.heard: list[tuple[Array, Array | None]] = []  # arguments, and which are used
         self.rootless: list[tuple[Array, bool]] = []  # where roots are missing; after draws?
         self.divided: list[Array] = []  # where something to be inverted is zero
@@ -59,6 +69,12 @@ class Formal(Prime):
 
     def sqrt(self, x: Array) -> Array:
         """A root where there is one; where there is none, that is noted."""
+        self.took_roots = True
+        if self.free_roots:
+            if not x.all():
+                self.divided.append(x == 0)
+            drawn = self.drawn(Stream.ROOTS, self.residues(x)) % np.uint64(self.p - 1)
+            return self.reduce(drawn.astype(np.float64) + 1)
         root, found = self.roots(x)
         self.rootless.append((~found, self.drew))
         return np.where(found, root, 1.0)

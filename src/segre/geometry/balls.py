@@ -8,9 +8,8 @@ floating point, or mod p; that it is regular is proved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from math import prod
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -18,19 +17,14 @@ import numpy as np
 from segre.errors import UnluckyError
 from segre.fields.ball import Ball
 from segre.fields.interface import Array
-from segre.fields.real import Real
 from segre.finding import Bound, Evidence
-from segre.geometry.memory import inputs_at_once
+from segre.geometry.pivots import likely_minors
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.real_point import RealPoint
 from segre.network import jacobian
 from segre.spec import Architecture
-from segre.transformer.spec import Transformer
 
 _BITS = (128, 256, 512, 1024)
-_CUT = 1e-11
-_EPS = Fraction(1, 16)
-_MOST_ROWS = 6
 
 
 @dataclass(frozen=True)
@@ -46,6 +40,8 @@ class BallMinor:
     def bound(self) -> Bound:
         """What it proves."""
         n = len(self.columns)
+        if not n:
+            return Bound(0, Evidence("trivial", "no minor of the Jacobian is known to be regular"))
         statement = (
             f"a {n} x {n} minor of the real Jacobian is not zero at a dyadic point "
             f"(seed {self.seed}), by ball arithmetic at {self.bits} bits"
@@ -73,74 +69,42 @@ def ball_minor(
     seed: int = 0,
     progress: Progress = quiet,
     candidate: Minor | None = None,
-) -> BallMinor | None:
-    """A certified minor: the candidate, or as large a one as floating point finds.
+) -> BallMinor:
+    """A certified minor: the candidate, or as large a one as floating point finds at a few points.
 
-    None if none is certified.
+    It is empty if none is certified.
 
     >>> from segre.spec import Network
     >>> len(ball_minor(Network.parse("softmax/d=2,2/a=1/t=2"), 7).columns)
     7
     """
     if candidate is not None:
-        found = _certified(RealPoint(spec, seed), candidate.rows, candidate.columns, progress)
+        point = RealPoint(spec, seed)
+        found = _certified(point, candidate.rows, candidate.columns, progress, _BITS[:2])
         if found is not None:
             return found
-    rows, columns = _choose(RealPoint(_well_conditioned(spec), seed), at_most, progress)
-    return _certified(RealPoint(spec, seed), rows, columns, progress)
+    for point, rows, columns in likely_minors(spec, at_most, seed, progress):
+        found = _certified(point, rows, columns, progress)
+        if found is not None:
+            return found
+    return BallMinor([], [], _BITS[0], seed)
 
 
 def _certified(
-    point: RealPoint, rows: list[tuple[int, int]], columns: list[int], progress: Progress
+    point: RealPoint,
+    rows: list[tuple[int, int]],
+    columns: list[int],
+    progress: Progress,
+    precisions: Sequence[int] = _BITS,
 ) -> BallMinor | None:
     """The minor, if some precision proves it regular."""
-    for bits in _BITS:
+    for bits in precisions:
         try:
             if Ball(bits).regular(_minor(point, rows, columns, bits, progress)):
                 return BallMinor(rows, columns, bits, point.seed)
         except UnluckyError:
             continue
     return None
-
-
-def _well_conditioned(spec: Architecture) -> Architecture:
-    """A tiny eps nearly has the symmetries of eps = 0: the minor is chosen with a larger one."""
-    if isinstance(spec, Transformer) and 0 < spec.eps < _EPS:
-        return replace(spec, eps=_EPS)
-    return spec
-
-
-def _choose(
-    point: RealPoint, at_most: int, progress: Progress
-) -> tuple[list[tuple[int, int]], list[int]]:
-    """Well-conditioned rows and columns of the floating-point Jacobian, by pivoted QR."""
-    from scipy.linalg import qr
-
-    spec, outputs = point.spec, prod(point.spec.output_shape)
-    enough = min(_MOST_ROWS * spec.parameters, 3 * at_most + 8 * outputs)
-    count, J = 0, np.zeros((0, spec.parameters))
-    while True:
-        more = np.arange(count, count + max(2, min(inputs_at_once(spec), enough // outputs)))
-        with np.errstate(all="ignore"):  # dead units before a norm with eps = 0 give 0 / 0
-            found = jacobian(Real(), spec, point.weights, point.inputs(more))
-        usable = np.isfinite(found).all(axis=(1, 2), keepdims=True)
-        J = np.concatenate([J, np.where(usable, found, 0).reshape(-1, spec.parameters)])
-        count += len(more)
-        progress("floating-point Jacobian", min(len(J), enough), enough)
-        if len(J) < enough:
-            continue
-        size = np.sqrt((J * J).sum(axis=1, keepdims=True))
-        scaled = J / np.where(size > 0, size, 1)
-        R, columns = qr(scaled, mode="r", pivoting=True)
-        diagonal = np.abs(np.diag(R))
-        rank = min(at_most, int((diagonal > _CUT * diagonal[0]).sum()))
-        if rank == at_most or len(J) >= _MOST_ROWS * spec.parameters:
-            break
-        enough = min(2 * enough, _MOST_ROWS * spec.parameters)
-    chosen = np.sort(columns[:rank])
-    _, rows = qr(scaled[:, chosen].T, mode="r", pivoting=True)
-    picked = np.sort(rows[:rank])
-    return [(int(r) // outputs, int(r) % outputs) for r in picked], chosen.tolist()
 
 
 def _minor(
@@ -163,4 +127,4 @@ def _minor(
             J = jacobian(field, point.spec, weights, X, np.array(outputs))
             parts.append(J[0][:, columns])
             progress("Jacobian in ball arithmetic", done + 1, len(wanted))
-    return np.concatenate(parts)
+    return np.concatenate(parts) if parts else np.empty((0, 0), dtype=object)

@@ -32,7 +32,7 @@ def scale_place(A: Array) -> int:
     """The entry of A (row-major) that fixing the scale of a lightning head makes 1.
 
     In fractions the first that is not zero; in floats the first of the largest, with some slack so
-    that rounding does not choose between entries of equal size.
+    that rounding does not choose between entries of equal size. A must have entries.
     """
     flat = A.reshape(-1)
     if A.dtype == object:

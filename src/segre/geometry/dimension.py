@@ -48,6 +48,7 @@ _SHORTFALLS = 2
 _MOST_ROOT_INPUTS = 1 << 10
 _LARGEST_AUTO = 6_000
 _LONGEST_AUTO = 16
+_NO_ROOTS = "square roots do not exist mod p"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Proof:
 
     spec: Architecture
     point: Point
-    minor: JacobianRank | BallMinor | None
+    minor: JacobianRank | BallMinor
     independence: Independence | None
     symmetry: SymmetryRank | None
     lower: Bound
@@ -116,7 +117,7 @@ def dimension(
 def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
     """What a proof says: its bounds, the symmetries, and why they do not meet if they do not."""
     notes = []
-    if balls and proof.minor is None:
+    if balls and not proof.lower.value and proof.upper.value:
         notes.append("ball arithmetic does not separate the minor from zero; try another --seed")
     elif proof.lower.value < proof.upper.value:
         notes.append(
@@ -125,7 +126,7 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
         )
     return Finding.from_bounds(
         proof.spec,
-        proof.lower if proof.minor is not None else None,
+        proof.lower,
         proof.upper,
         symmetries=() if proof.symmetry is None else proof.symmetry.symmetries,
         notes=tuple(notes),
@@ -180,8 +181,9 @@ def prove(
             continue
         if best is None or found.lower.value > best.lower.value:
             best = found
-        shortfalls += 1
-        if best.lower.value == best.upper.value or shortfalls == _SHORTFALLS:
+        # in balls several points have been tried already
+        shortfalls += _SHORTFALLS if isinstance(found.minor, BallMinor) else 1
+        if best.lower.value == best.upper.value or shortfalls >= _SHORTFALLS:
             return best
     if best is None:
         raise UnluckyError(f"spec {str(spec)!r}: no usable point in {_POINTS}; try another --seed")
@@ -195,33 +197,49 @@ def _prove_at(
     symmetry = symmetry_rank(point, progress) if symmetries else None
     upper = _upper_bound(spec, symmetry, formula)
     require_memory(spec, bytes_for_rank(spec, upper.value), memory)
-    reason = "asked for" if balls else only_in_balls(spec)
-    if reason is None and not _has_inputs(symmetry):
-        reason = "square roots do not exist mod p"
-    independence = minor = None
-    if reason is None:
+    found = _Modular(None, None, only_in_balls(spec) or "asked for")
+    if only_in_balls(spec) is None and (symmetry is None or symmetry.rooted):
+        found = _modular(point, upper.value, progress)
+    elif only_in_balls(spec) is None:
+        found = _Modular(None, None, _NO_ROOTS)
+    if found.problem is None and not balls:
+        assert found.minor is not None
+        lower = _lower_bound(point, found.minor, found.independence)
+        return Proof(spec, point, found.minor, found.independence, symmetry, lower, upper)
+    certified = ball_minor(spec, upper.value, point.field.seed, progress, found.minor)
+    return Proof(spec, point, certified, None, symmetry, certified.bound, upper)
+
+
+@dataclass(frozen=True)
+class _Modular:
+    """What was found mod p, and why it is no proof, if it is none."""
+
+    minor: JacobianRank | None
+    independence: Independence | None
+    problem: str | None = None
+
+
+def _modular(point: Point, at_most: int, progress: Progress) -> _Modular:
+    """The rank mod p, and what makes it a lower bound."""
+    spec = point.spec
+    problem = independence = minor = None
+    try:
         independence = witness(spec, point.field) if has_exponentials(spec) else None
         if independence is not None and not independence.established:
-            reason = "the exponentials were not shown to be independent mod p"
-    if reason is None:
-        minor = jacobian_rank(point, upper.value, progress)
-        if not _roots_seen(point):
-            reason = "the square roots were not shown to be independent mod p"
-    if reason is not None:
-        if minor is None and only_in_balls(spec) is None and _has_inputs(symmetry):
-            minor = jacobian_rank(point, upper.value, progress)
-        found = ball_minor(spec, upper.value, point.field.seed, progress, minor)
-        nothing = Bound(0, Evidence("trivial", f"no minor was certified in balls ({reason})"))
-        lower = nothing if found is None else found.bound
-        return Proof(spec, point, found, None, symmetry, lower, upper)
-    assert minor is not None
-    lower = _lower_bound(point, minor, independence)
-    return Proof(spec, point, minor, independence, symmetry, lower, upper)
-
-
-def _has_inputs(symmetry: SymmetryRank | None) -> bool:
-    """Whether there are inputs mod p at all."""
-    return symmetry is None or symmetry.checked
+            problem = "the exponentials were not shown to be independent mod p"
+    except UnluckyError:
+        if not isinstance(spec, Transformer):
+            raise
+        problem = _NO_ROOTS
+    try:
+        minor = jacobian_rank(point, at_most, progress)
+        if problem is None and not _roots_seen(point):
+            problem = "the square roots were not shown to be independent mod p"
+    except UnluckyError:
+        if not isinstance(spec, Transformer):
+            raise
+        problem = _NO_ROOTS
+    return _Modular(minor, independence, problem)
 
 
 def _roots_seen(point: Point) -> bool:

@@ -144,7 +144,8 @@ def _canonical_heads(weights: Weights, i: int, A: list[Array], V: list[Array]) -
     full = width <= (2 * head.a if parallel else head.a)
     if spec.depth == 1 or (len(A) > 1 and full):
         return EffectiveLayer((), (), _merge(spec, A, V, parallel), (), ())
-    scales = [form.reshape(-1)[scale_place(form)] or 1 for form in A]
+    # where no token arrives (all values before are zero) there is no scale either
+    scales = [(form.reshape(-1)[scale_place(form)] if form.size else 0) or 1 for form in A]
     A = [form / c for form, c in zip(A, scales, strict=True)]
     V = [value * c for value, c in zip(V, scales, strict=True)]
     order = _order(A)

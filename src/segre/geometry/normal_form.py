@@ -93,9 +93,13 @@ def difference(one: Canonical, two: Canonical, tolerance: float = TOLERANCE) -> 
 
 
 def largest_residual(one: Canonical, two: Canonical) -> float:
-    """The largest relative difference of two normal forms of the same shape."""
+    """The largest relative difference of two normal forms of the same shape.
+
+    Zero functions have no invariants, and then there is no difference.
+    """
     pairs = zip(one.invariants, two.invariants, strict=True)
-    return max(_relative(*common_kind([x, y.astype(float)])) for (_, x), (_, y) in pairs)
+    found = (_relative(*common_kind([x, y.astype(float)])) for (_, x), (_, y) in pairs)
+    return max(found, default=0.0)
 
 
 def _relative(x: Array, y: Array) -> float:

@@ -90,6 +90,16 @@ class Point:
         return np.empty((0, 0, spec.parameters))
 
     @cached_property
+    def inputs_with_free_roots(self) -> Batch:
+        """Two inputs of a transformer whose roots are drawn, not computed: they always exist.
+
+        Symmetries do not change the outputs there either: of a root they ask only that it have the
+        derivative of a root (docs/soundness.md).
+        """
+        found = self.settle(np.arange(2), free_roots=True)
+        return Batch([0, 1], found.X, found.fields(self.field), found.salts)
+
+    @cached_property
     def roots(self) -> Roots:
         """What has been seen of the square roots so far."""
         return Roots()
@@ -113,12 +123,13 @@ class Point:
         )
         return Batch(numbers.tolist(), found.X, found.fields(self.field), found.salts)
 
-    def settle(self, numbers: Array) -> Settled:
-        """The inputs of a transformer with salts for which its square roots exist."""
+    def settle(self, numbers: Array, *, free_roots: bool = False) -> Settled:
+        """The inputs of a transformer with salts for which its square roots exist, or are drawn."""
         spec = self.spec
         assert isinstance(spec, Transformer)
         draw = partial(drawn_inputs, self.field, spec)
-        return settle(self.field, spec, self.weights, numbers, draw, self.roots)
+        roots = Roots() if free_roots else self.roots
+        return settle(self.field, spec, self.weights, numbers, draw, roots, free_roots)
 
     def jacobian_rows(self, batch: Batch, outputs: Array | slice = slice(None)) -> Array:
         """Rows of the Jacobian: for each input, the chosen output entries, by the weights."""

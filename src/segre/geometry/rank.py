@@ -16,6 +16,7 @@ from segre.fields.rank import Echelon
 from segre.finding import Bound, Evidence, Symmetry
 from segre.geometry.gauge.all import pieces
 from segre.geometry.gauge.piece import Weights
+from segre.geometry.independence import only_in_balls
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.point import FEW_PARAMETERS, Point
 from segre.geometry.progress import Progress, quiet
@@ -114,12 +115,12 @@ class CountedPiece:
 class SymmetryRank:
     """How many independent symmetries there are at a point, piece by piece.
 
-    `checked`: whether they were seen to lie in the kernel of the Jacobian at some inputs. That is a
-    guard, not part of the proof; it needs inputs at which all square roots exist mod p.
+    Each was seen to lie in the kernel of the Jacobian at some inputs. That is a guard, not part of
+    the proof. `rooted`: all square roots exist mod p at these inputs, and were not drawn.
     """
 
     pieces: tuple[CountedPiece, ...]
-    checked: bool = True
+    rooted: bool = True
 
     @property
     def rank(self) -> int:
@@ -136,10 +137,8 @@ class SymmetryRank:
         """The upper bound on the dimension that they give."""
         one = self.rank == 1
         statement = f"{self.rank} {'symmetry' if one else 'independent symmetries'} of "
-        statement += f"{parameters} parameters"
-        if self.checked:
-            which = "checked" if one else "each checked"
-            statement += f", {which} to lie in the kernel of the Jacobian"
+        statement += f"{parameters} parameters, {'checked' if one else 'each checked'} to lie in "
+        statement += "the kernel of the Jacobian"
         return Bound(parameters - self.rank, Evidence("symmetries", statement))
 
 
@@ -172,23 +171,17 @@ def _families(point: Point) -> Iterator[_Family]:
 
 def symmetry_rank(point: Point, progress: Progress = quiet) -> SymmetryRank:
     """The rank of all symmetry generators, each checked to be in the kernel of the Jacobian."""
-    check: Array | None
-    try:
-        check = point.first_rows.T
-    except UnluckyError:
-        if not isinstance(point.spec, Transformer):
-            raise
-        check = None
+    check, rooted = _kernel_check(point)
     count = _gains_at_once if point.spec.parameters <= FEW_PARAMETERS else _gains
     counted = tuple(
         CountedPiece(own.kind, own.layer, own.head, replace(own.symmetry, dimension=gained))
         for own, gained in count(point, check, progress)
         if gained
     )
-    return SymmetryRank(counted, check is not None)
+    return SymmetryRank(counted, rooted)
 
 
-def _gains(point: Point, check: Array | None, progress: Progress) -> Iterator[tuple[_Family, int]]:
+def _gains(point: Point, check: Array, progress: Progress) -> Iterator[tuple[_Family, int]]:
     """The families, and what each adds to the rank of those before it."""
     space = Echelon(point.spec.parameters, point.field)
     for family in _families(point):
@@ -201,9 +194,7 @@ def _gains(point: Point, check: Array | None, progress: Progress) -> Iterator[tu
         progress("rank of symmetries", space.rank, point.spec.parameters)
 
 
-def _gains_at_once(
-    point: Point, check: Array | None, progress: Progress
-) -> Iterator[tuple[_Family, int]]:
+def _gains_at_once(point: Point, check: Array, progress: Progress) -> Iterator[tuple[_Family, int]]:
     """The same in one elimination, for small networks: most of their time would be calls."""
     families = list(_families(point))
     if not families:
@@ -218,11 +209,9 @@ def _gains_at_once(
 
 
 def _require_in_kernel(
-    point: Point, families: Sequence[_Family], generators: Array, check: Array | None
+    point: Point, families: Sequence[_Family], generators: Array, check: Array
 ) -> None:
     """Stop if a generator, of the families one after the other, changes the function."""
-    if check is None:
-        return
     changes = point.field.matmul(generators, check).any(axis=1)
     if not changes.any():
         return
@@ -232,6 +221,20 @@ def _require_in_kernel(
         f"{point.spec}: {symmetry.name}, {symmetry.where}, changes the function; this is a bug in "
         "segre, please report it"
     )
+
+
+def _kernel_check(point: Point) -> tuple[Array, bool]:
+    """Columns that symmetries are orthogonal to, and whether all roots exist mod p there.
+
+    Roots that nothing else needs, or that do not exist, are drawn.
+    """
+    if only_in_balls(point.spec) is None:
+        try:
+            return point.first_rows.T, True
+        except UnluckyError:
+            if not isinstance(point.spec, Transformer):
+                raise
+    return point.jacobian_rows(point.inputs_with_free_roots).T, False
 
 
 def place(spec: Network, kind: str, layer: int, head: int | None) -> str:

@@ -2,8 +2,9 @@
 
 The sources of randomness are the input's columns and then the stages that draw exponentials. A
 root that is missing after one source and before the next is repaired by the *salt* of its token
-at that source: the smallest number for which all such roots of the token exist. Where a source
-has no freedom (a token that sees only itself) all begins again with another first column.
+at that source: the smallest number for which all such roots of the token exist. Where that does not
+help (a token sees only itself, or tokens are mixed before the root) all begins again with other
+columns.
 
 A root that was missing is worth remembering: a number without a root mod p, at a point where
 all roots before it exist, proves that what stands under this root is not a square of anything
@@ -30,7 +31,9 @@ FEW_SALTS = 1 << 6
 MOST_STARTS = 1 << 12
 MOST_EXHAUSTED = 2
 _STARTS_AT_ONCE = 1 << 6
-_AT_ONCE = 1 << 10
+_BETWEEN_STARTS = 1 << 6  # salts of columns: so far apart do starts begin
+_AT_ONCE = 1 << 11
+_ENOUGH = 1 << 5  # a root that is missing so often in a row is missing for a reason
 
 Draw = Callable[[Array, Array], Array]  # (numbers, salts of columns) -> inputs
 Salts = list[list[int]]  # by source: the columns of X, then the stages; one for each token
@@ -57,16 +60,26 @@ class Settled:
     numbers: Array
     X: Array
     salts: Array  # (sources, inputs, tokens): the columns of X, then the stages
+    free_roots: bool = False
 
     def fields(self, base: Prime) -> list[Formal]:
         """The field of each stage."""
-        return [Formal(base, salt) for salt in self.salts[1:]]
+        return [Formal(base, salt, free_roots=self.free_roots) for salt in self.salts[1:]]
 
 
 def settle(
-    base: Prime, spec: Transformer, weights: Array, numbers: Array, draw: Draw, roots: Roots
+    base: Prime,
+    spec: Transformer,
+    weights: Array,
+    numbers: Array,
+    draw: Draw,
+    roots: Roots,
+    free_roots: bool = False,
 ) -> Settled:
-    """Salts for the inputs of the given numbers; `weights` is one vector or one for each."""
+    """Salts for the inputs of the given numbers; `weights` is one vector or one for each.
+
+    With `free_roots` roots are drawn: only divisions by zero are to be avoided.
+    """
     sources = len(stages(spec)) + 1
     salts = np.zeros((sources, len(numbers), spec.t), dtype=np.int64)
     left = np.arange(len(numbers))
@@ -75,9 +88,9 @@ def settle(
         copies = 1 if not starts else max(1, _STARTS_AT_ONCE // len(left))
         many = np.repeat(left, copies)
         own = weights if weights.ndim == 1 else weights[many]
-        columns = salts[0, many]
-        columns[:, 0] += np.tile(np.arange(copies), len(left))
-        run = _Run(base, spec, own, numbers[many], draw, roots, columns)
+        begin = _BETWEEN_STARTS * (starts + np.tile(np.arange(copies), len(left)))
+        columns = np.repeat(begin[:, None], spec.t, axis=1)
+        run = _Run(base, spec, own, numbers[many], draw, roots, columns, free_roots)
         source: int | None = 0
         while source is not None and run.alive.any():
             source = run.settle_source(source)
@@ -86,11 +99,10 @@ def settle(
         done = alive.any(axis=1)
         salts[:, left[done]] = run.salts[:, first[done]]
         left = left[~done]
-        salts[0, left, 0] += copies
         starts += copies
-        exhausted += run.exhausted
+        exhausted += run.exhausted and not run.alive.any()
     if not len(left):
-        return Settled(numbers, draw(numbers, salts[0]), salts)
+        return Settled(numbers, draw(numbers, salts[0]), salts, free_roots)
     raise UnluckyError("square roots that exist nowhere mod p; another seed may help")
 
 
@@ -106,8 +118,10 @@ class _Run:
         draw: Draw,
         roots: Roots,
         columns: Array,
+        free_roots: bool,
     ) -> None:
         self.base, self.spec, self.weights = base, spec, weights
+        self.free_roots = free_roots
         self.numbers, self.draw, self.roots = numbers, draw, roots
         self.stages = stages(spec)
         self.alive = np.ones(len(numbers), dtype=bool)
@@ -116,6 +130,9 @@ class _Run:
         self.before: Array | None = None  # tokens before the stage that is the source
         self._next: int | None = None
         self.exhausted = False  # whether salts were tried for long in vain
+        self._missed: list[Array] = []  # where roots were missing in the last trial, by radicand
+        self._always: list[Array] = []  # where they were in all trials of this source
+        self._noting = True  # whether some radicand has not been seen without a root yet
         self._mixed = False  # whether tokens are mixed between this source and the next
 
     def settle_source(self, source: int) -> int | None:
@@ -126,6 +143,7 @@ class _Run:
         """
         active = np.flatnonzero(self.alive)
         open_ = np.ones((len(active), self.spec.t), dtype=bool)
+        self._always = []
         tried, most = 0, MOST_SALTS
         if source and not self.stages[source - 1].mixes and self.spec.mlp in PIECEWISE:
             most = FEW_SALTS  # a region is all that is drawn, and there are few
@@ -141,9 +159,12 @@ class _Run:
             step = np.where(found, good.argmax(axis=1), tries)
             self.salts[source, active] += np.where(open_, step, 0)
             self.alive[active[hopeless]] = False
-            again = ~found.all(axis=1) & ~hopeless
-            active, open_ = active[again], ~found[again]
             tried += tries
+            never = self._never(active, tries) & (tried >= _ENOUGH) & ~hopeless
+            self.alive[active[never]] = False
+            self.exhausted |= bool(never.any())
+            again = ~found.all(axis=1) & ~hopeless & ~never
+            active, open_ = active[again], ~found[again]
         self.exhausted |= len(active) > 0 and most == MOST_SALTS
         self.alive[active] = False
         if self._mixed and self.alive.any():  # tokens saw each other: are all choices good at once?
@@ -151,6 +172,17 @@ class _Run:
             missing, _ = self._try(source, left, self.salts[source, left])
             self.alive[left[missing.any(axis=1)]] = False
         return self._advance(source)
+
+    def _never(self, active: Array, tries: int) -> Array:
+        """Which inputs lacked some root in all trials: it may depend on the weights alone, say."""
+        never = np.zeros(len(active), dtype=bool)
+        if not self._always:
+            everyone = len(self.numbers)
+            self._always = [np.ones((everyone, m.shape[1]), dtype=bool) for m in self._missed]
+        for always, missed in zip(self._always, self._missed, strict=True):
+            always[active] &= missed.reshape(len(active), tries, -1).all(axis=1)
+            never |= always[active].any(axis=1)
+        return never
 
     def _advance(self, source: int) -> int | None:
         """Move on to the next stage that draws, with the salts that were found."""
@@ -170,14 +202,14 @@ class _Run:
         return self._apply(source - 1, self.before[chosen], chosen, salts)[0]
 
     def _apply(self, k: int, tokens: Array, chosen: Array, salts: Array) -> tuple[Array, Formal]:
-        formal = Formal(self.base, salts)
+        formal = Formal(self.base, salts, free_roots=self.free_roots)
         own = self.weights if self.weights.ndim == 1 else self.weights[chosen]
         stage = self.stages[k]
         return stage.apply(formal, named_tensors(stage, own), tokens), formal
 
     def _probe(self, k: int, tokens: Array, chosen: Array) -> tuple[Array, Formal]:
         """A stage up to what it draws; its output only if it draws nothing."""
-        formal = Formal(self.base, probe=True)
+        formal = Formal(self.base, probe=True, free_roots=self.free_roots)
         own = self.weights if self.weights.ndim == 1 else self.weights[chosen]
         stage = self.stages[k]
         with suppress(Drawn):
@@ -186,6 +218,7 @@ class _Run:
 
     def _try(self, source: int, chosen: Array, salts: Array) -> tuple[Array, Array]:
         """Where roots are missing with these salts: (inputs, tokens), and which have no hope."""
+        self._missed, self._noting = [], not self.roots.established or not self.roots.sites
         missing = np.zeros((len(chosen), self.spec.t), dtype=bool)
         hopeless = np.zeros(len(chosen), dtype=bool)
         first: dict[int, Radicand] = {}
@@ -201,13 +234,17 @@ class _Run:
         self._next, self._mixed = None, False
         for k in range(source, len(self.stages)):
             tokens, formal = self._probe(k, tokens, chosen)
-            here = np.zeros_like(missing)
             sites = [(n, m) for n, (m, drew) in enumerate(formal.rootless) if not drew]
-            self._note(k, sites, here, first)
-            self._mixed |= self.stages[k].mixes and not formal.drew
-            if self._mixed:
-                hopeless |= here.any(axis=1)
-            missing |= here
+            mixes = self.stages[k].mixes and not formal.drew
+            last = mixes and self.spec.norm != "none" and self.spec.place != "pre"
+            split = len(sites) - int(last)  # roots before and after this stage mixes tokens
+            for some in (sites[:split], sites[split:]):
+                here = np.zeros_like(missing)
+                self._note(k, some, here, first)
+                if self._mixed:
+                    hopeless |= here.any(axis=1)
+                missing |= here
+                self._mixed |= mixes
             if formal.drew:
                 self._next = k + 1
                 break
@@ -236,7 +273,8 @@ class _Run:
         for site, mask in sites:
             flat = mask.reshape(len(mask), -1)
             self.roots.sites |= {(stage, site, entry) for entry in range(flat.shape[1])}
+            self._missed.append(flat)
             middle = tuple(range(1, mask.ndim - 1))
             missing[:, : mask.shape[-1]] |= mask.any(axis=middle)
-            for n in np.flatnonzero(flat.any(axis=1)):
+            for n in np.flatnonzero(flat.any(axis=1)) if self._noting else ():
                 first.setdefault(int(n), (stage, site, int(flat[n].argmax())))

@@ -90,21 +90,28 @@ def _console() -> Console:
     return plain_console(_WIDE)
 
 
+def _agree(proved: int, ranked: int, allowed: int) -> str:
+    """How rows agree with a formula, in words."""
+    said = {"proved": proved, "by exact rank": ranked, "between their bounds": allowed}
+    return ", ".join(f"{count:,} {how}" for how, count in said.items() if count)
+
+
 def print_fit(found: Fit) -> None:
     """Formulas, where they hold, and how they fared on fresh architectures."""
     console = _console()
-    out = f"; {found.unproved:,} rows without a proved dimension left out" if found.unproved else ""
-    console.print(f"{found.rows:,} rows in {', '.join(found.fields)}{out}")
+    meet = f"; of {found.unproved:,} the bounds do not meet" if found.unproved else ""
+    none = f"; {len(found.unknown):,} more have no bounds" if found.unknown else ""
+    console.print(f"{found.rows:,} rows in {', '.join(found.fields)}{meet}{none}")
     for piece in found.pieces:
-        console.print(f"dimension == {piece.polynomial}", style="bold")
+        console.print(f"dimension == {piece.law}", style="bold")
         console.print(f"  where       {piece.place}")
+        rows = _agree(piece.proved, piece.ranked, piece.allowed)
         console.print(
-            f"  agrees      with all {piece.rows:,} rows there, which tell "
-            f"{piece.polynomial.rank} monomials apart"
+            f"  rows        all {piece.rows:,} there agree: {rows} "
+            f"({piece.polynomial.rank} independent monomials)"
         )
-        open_ = f"; {len(piece.undecided)} undecided" if piece.undecided else ""
-        word = "exact rank" if found.ranks else "proved"
-        console.print(f"  fresh       {len(piece.fresh)} more architectures agree ({word}){open_}")
+        counts = [len(x) for x in (piece.tested.proved, piece.tested.ranked, piece.undecided)]
+        console.print(f"  fresh       {sum(counts)} more architectures agree: {_agree(*counts)}")
     console.print(f"not explained: {len(found.left):,} rows", style="yellow" if found.left else "")
     for spec in found.left[:_FEW]:
         console.print(f"  {spec}")

@@ -11,6 +11,7 @@ from typing import Any
 
 from segre.errors import SweepError
 from segre.sweep.draw import Drawn, architectures
+from segre.sweep.known import Known
 from segre.sweep.names import NUMBERED
 from segre.sweep.plan import SPECS, Plan
 from segre.sweep.task import bytes_needed, solve
@@ -21,7 +22,7 @@ _PARAMETERS = 1_500  # so that testing takes seconds
 _MEMORY = 2 << 30
 
 
-class Fresh:
+class Source:
     """Fresh architectures of a plan; each is drawn, and solved, once."""
 
     def __init__(
@@ -41,8 +42,8 @@ class Fresh:
             if not count:
                 return
 
-    def bounds(self, drawn: Drawn) -> tuple[int | None, int | None]:
-        """Lower and upper bound of its dimension."""
+    def known(self, drawn: Drawn, balls: bool) -> Known | None:
+        """What is known of its dimension; `balls`: whether ranks found in balls count."""
         digest = drawn.spec.digest
         if digest not in self._answers:
             task = {
@@ -53,7 +54,8 @@ class Fresh:
                 "memory": _MEMORY,
             }
             self._answers[digest] = solve(task)
-        return self._answers[digest]["lower"], self._answers[digest]["upper"]
+        found = self._answers[digest]
+        return Known.of(found["lower"], found["upper"], found["evidence"], balls)
 
     def _all(self) -> Iterator[Drawn]:
         yield from self._drawn

@@ -73,7 +73,7 @@ def interpolate(
     """
     basis = monomials(names, degree)
     some = _spread(len(points), 2 * len(basis) + 20)
-    lines = [[*(prod(points[i][n] for n in m) for m in basis), values[i]] for i in some]
+    lines = [[*_values(points[i], names, degree), values[i]] for i in some]
     solved, denominator, rank = fmpz_mat(lines).rref()
     terms: dict[Monomial, Fraction] = {}
     column = 0
@@ -90,6 +90,40 @@ def interpolate(
     return found if agree else None
 
 
+def _values(point: Mapping[str, int], names: Sequence[str], degree: int) -> list[int]:
+    """All monomials up to a degree at a point, in their order: each is a shorter one times a field.
+
+    >>> _values({"x": 2, "y": 3}, ["x", "y"], 2)
+    [1, 2, 3, 4, 6, 9]
+    """
+    numbers = [point[name] for name in names]
+    found, last = [1], [*([] for _ in numbers[1:]), [1]]
+    for _ in range(degree):
+        # those that begin with field k: it times all that begin with k or a later one
+        last = [[numbers[k] * x for part in last[k:] for x in part] for k in range(len(numbers))]
+        found += [x for part in last for x in part]
+    return found
+
+
+def times(one: Polynomial, two: Polynomial) -> Polynomial:
+    """The product, which is told apart as well as both are."""
+    terms: dict[Monomial, Fraction] = {}
+    for m, c in one.terms.items():
+        for n, e in two.terms.items():
+            both = tuple(sorted((*m, *n)))
+            terms[both] = terms.get(both, Fraction(0)) + c * e
+    return Polynomial({m: c for m, c in terms.items() if c}, one.rank * two.rank)
+
+
+def plus(one: Polynomial, two: Polynomial) -> Polynomial:
+    """The sum, which is told apart as well as both are."""
+    terms = {
+        m: one.terms.get(m, Fraction(0)) + two.terms.get(m, Fraction(0))
+        for m in dict.fromkeys((*one.terms, *two.terms))
+    }
+    return Polynomial({m: c for m, c in terms.items() if c}, one.rank + two.rank)
+
+
 class Equations:
     """Values at many points: is there a polynomial on some of them? Where not, the no is quick.
 
@@ -104,22 +138,28 @@ class Equations:
         values: Sequence[int],
     ) -> None:
         self._basis = monomials(names, degree)
+        self._names, self._degree = names, degree
         self._points, self._values = points, values
         self._lines: dict[int, list[int]] = {}
 
     def solvable(self, members: Sequence[int]) -> bool:
         """Whether a polynomial up to the degree has the values at these points."""
         width = len(self._basis) + 1
-        some = [members[i] for i in _spread(len(members), 2 * width + 20)]
+        return all(  # where there is none, few points mostly tell
+            self._consistent([members[i] for i in _spread(len(members), most)], width)
+            for most in (width + 10, 2 * width + 20)
+            if most == 2 * width + 20 or most < len(members)
+        )
+
+    def _consistent(self, some: Sequence[int], width: int) -> bool:
         entries = [x for i in some for x in self._line(i)]
         solved, rank = nmod_mat(len(some), width, entries, _PRIME).rref()
         return rank == 0 or any(int(solved[rank - 1, k]) for k in range(width - 1))
 
     def _line(self, i: int) -> list[int]:
         if i not in self._lines:
-            point = self._points[i]
-            line = [prod(point[n] for n in m) % _PRIME for m in self._basis]
-            self._lines[i] = [*line, self._values[i] % _PRIME]
+            line = _values(self._points[i], self._names, self._degree)
+            self._lines[i] = [x % _PRIME for x in (*line, self._values[i])]
         return self._lines[i]
 
 

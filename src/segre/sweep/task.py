@@ -66,7 +66,7 @@ def _compute(spec: Network | Transformer, task: Task) -> Result:
         formula = closed_form(spec).value
     if "exact" in compute:
         proof = prove(spec, seed, formula=False, memory=task["memory"])
-        lower = proof.lower if proof.minor is not None else None
+        lower = proof.lower
         upper = proof.upper
     elif "symmetries" in compute:
         upper = _symmetry_bound(spec, seed)

@@ -43,7 +43,7 @@ class Balls(Numbers):
         """1 / a for every entry, none of which may be zero."""
         return self._each(A, lambda a: 1 / _apart(a))
 
-    def roots(self, A: arb_mat, first: Radicand) -> arb_mat:  # noqa: ARG002
+    def roots(self, A: arb_mat, first: Radicand, salts: Salts) -> arb_mat:  # noqa: ARG002
         """The square root of every entry, all of which must be positive."""
         return self._each(A, lambda a: _positive(a).sqrt())
 

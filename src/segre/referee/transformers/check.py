@@ -6,7 +6,7 @@ from segre.referee.network import Progress
 from segre.referee.rejection import RejectionError
 from segre.referee.transformers.content import BallMinor, Certificate, ModularMinor, outputs
 from segre.referee.transformers.limits import check_size
-from segre.referee.transformers.modular import Modular
+from segre.referee.transformers.modular import FreeRoots, Modular
 from segre.referee.transformers.regular import check_ball_minor
 from segre.referee.transformers.symmetries import symmetry_rank
 from segre.referee.transformers.tangents import Point
@@ -72,6 +72,8 @@ def _check_upper(
     upper = certificate.upper
     rows, columns = outputs(certificate.spec)
     watched = [(n, o) for n in upper.salts for o in range(rows * columns)]
+    if upper.free_roots:
+        point = Point(certificate.layout, FreeRoots(certificate.prime, certificate.seed))
     jacobian = jacobian_mod_p(point, watched, upper.salts, progress)
     rank = symmetry_rank(point, jacobian, progress)
     if rank != upper.rank:

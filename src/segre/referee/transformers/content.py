@@ -58,6 +58,7 @@ class Upper:
 
     rank: int
     salts: dict[int, Salts]
+    free_roots: bool
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,12 @@ class _Reader:
         return tuple(roots)
 
     def upper(self, value: Any) -> Upper:
-        keys(value, ("kind", "rank", "salts"), "upper")
+        free_roots = isinstance(value, dict) and "roots" in value
+        keys(value, ("kind", "rank", "salts", *["roots"] * free_roots), "upper")
+        if free_roots and value["roots"] != "drawn":
+            raise RejectionError(f"upper.roots: {quote(value['roots'])} is not 'drawn'")
+        if free_roots and not any(map(sum, root_counts(self.spec))):
+            raise RejectionError("upper.roots: this architecture has no roots")
         if value["kind"] != "symmetries":
             raise RejectionError(f"upper.kind: {quote(value['kind'])} is not 'symmetries'")
         rank = whole(value["rank"], "upper.rank", 0, self.claim.parameters)
@@ -200,4 +205,5 @@ class _Reader:
                 f"claim.upper: {self.claim.upper}, but {self.claim.parameters} parameters and "
                 f"symmetries of rank {rank} give {self.claim.parameters - rank}"
             )
-        return Upper(rank, self.salts_of_inputs(value["salts"], "upper.salts", [0, 1]))
+        salts = self.salts_of_inputs(value["salts"], "upper.salts", [0, 1])
+        return Upper(rank, salts, free_roots)

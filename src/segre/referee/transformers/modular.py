@@ -15,7 +15,7 @@ from segre.referee.transformers.angles import multiples
 from segre.referee.transformers.numbers import Numbers, Radicand, Salts, Scalar
 from segre.transformer.spec import Transformer
 
-EXPONENTIALS, NORMALS, DENSITIES, CIRCLES, CONSTANTS, STEPS = 2, 6, 7, 8, 9, 10
+EXPONENTIALS, NORMALS, DENSITIES, CIRCLES, CONSTANTS, STEPS, ROOTS = 2, 6, 7, 8, 9, 10, 11
 MOST_SALTS = 1 << 20
 _INPUT_SALT, _VALUE_SALT = 40, 32
 
@@ -39,7 +39,7 @@ class Modular(Numbers):
         super().__init__()
         self.prime = prime
         self.rates = RESIDUES
-        self._streams = {number: Stream.of(seed, number) for number in range(11)}
+        self._streams = {number: Stream.of(seed, number) for number in range(12)}
         self._circle = cache(self._point_of_circle)
 
     # Points.
@@ -99,7 +99,7 @@ class Modular(Numbers):
             raise RejectionError("the point is unusable: a division by zero mod p")
         return self.matrix(A.nrows(), A.ncols(), [pow(a, -1, self.prime) for a in values])
 
-    def roots(self, A: nmod_mat, first: Radicand) -> nmod_mat:
+    def roots(self, A: nmod_mat, first: Radicand, salts: Salts) -> nmod_mat:  # noqa: ARG002
         """a^((p+1)/4) for every entry; all must be squares, and not zero."""
         p = self.prime
         self.handle(A, functions=3)
@@ -187,3 +187,11 @@ class Modular(Numbers):
                 z = int(entry)
                 entries.append(value(z, u(z + salt)))
         return self.matrix(A.nrows(), A.ncols(), entries)
+
+
+class FreeRoots(Modular):
+    """The same with drawn roots: no true roots, but with the derivative of roots (section 9)."""
+
+    def roots(self, A: nmod_mat, first: Radicand, salts: Salts) -> nmod_mat:  # noqa: ARG002
+        """A random function without zeros."""
+        return self._drawn(A, salts, ROOTS, lambda _, u: 1 + u % (self.prime - 1))

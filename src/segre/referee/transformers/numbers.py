@@ -55,7 +55,7 @@ class Numbers(ABC):
         """1 / a for every entry."""
 
     @abstractmethod
-    def roots(self, A: Matrix, first: Radicand) -> Matrix:
+    def roots(self, A: Matrix, first: Radicand, salts: Salts) -> Matrix:
         """The square root of every entry; `first` is the place of entry (0, 0)."""
 
     @abstractmethod

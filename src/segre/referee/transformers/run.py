@@ -74,7 +74,7 @@ class Run:
             x = tape.sum(x, tape.scaled_by(tape.product(spread, tape.product(mean, x)), -1))
         q = tape.shifted(tape.product(mean, tape.times(x, x)), self.spec.eps)
         first = Radicand(self.stage, root, number * self.spec.t)
-        y = tape.columns_times(x, tape.inverse_roots(q, first))
+        y = tape.columns_times(x, tape.inverse_roots(q, first, self.here))
         if (gain := self.weight(part, name + ".gain")) is not None:
             y = tape.rows_times(y, gain)
         bias = self.weight(part, name + ".bias")

@@ -142,12 +142,12 @@ class Tape:
         value = self.numbers.exp(self.values[a], salts)
         return self._function(a, value, lambda: value)
 
-    def inverse_roots(self, a: int, first: Radicand) -> int:
-        """Record 1 / sqrt(x) for every entry."""
-        times = self.numbers.times
-        value = self.numbers.inverses(self.numbers.roots(self.values[a], first))
-        half = self.numbers.number(Fraction(-1, 2))
-        return self._function(a, value, lambda: times(value, times(value, value)) * half)
+    def inverse_roots(self, a: int, first: Radicand, salts: Salts) -> int:
+        """Record y = 1 / sqrt(x) for every entry; its derivative is -y / (2 x)."""
+        numbers, x = self.numbers, self.values[a]
+        value = numbers.inverses(numbers.roots(x, first, salts))
+        inverse, half = numbers.inverses(x), numbers.number(Fraction(-1, 2))
+        return self._function(a, value, lambda: numbers.times(value, inverse) * half)
 
     def normal(self, a: int, salts: Salts) -> int:
         """Record Phi of every entry."""

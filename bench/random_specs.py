@@ -1,26 +1,22 @@
-"""Random transformers, and salts at which all their radicands have roots mod p."""
+"""Random small architectures and weights, by seed: any combination of features that specs allow."""
 
 from __future__ import annotations
 
 import random
 from typing import Any
 
-from flint import nmod_mat
+import numpy as np
 
 from segre.errors import SpecError
-from segre.referee.transformers.forward import Recording, record
-from segre.referee.transformers.modular import NoRootError
-from segre.referee.transformers.stages import roots, sources, stages
-from segre.referee.transformers.tangents import Point
-from segre.referee.transformers.witness import inputs_at
+from segre.network import LayerWeights
+from segre.spec import Network
 from segre.transformer.spec import Transformer
+from segre.weights import Weights
 
 MLPS = (
-    *"none gelu gelu-tanh gelu-quick silu relu relu2".split(),  # noqa: SIM905
-    *"swiglu geglu geglu-tanh geglu-quick reglu bilinear".split(),  # noqa: SIM905
+    *("none", "gelu", "gelu-tanh", "gelu-quick", "silu", "relu", "relu2"),
+    *("swiglu", "geglu", "geglu-tanh", "geglu-quick", "reglu", "bilinear"),
 )
-
-
 RESCALES = (
     "linear:2",
     "yarn:4:16",
@@ -28,6 +24,46 @@ RESCALES = (
     "llama3:8:1:4:64",
     "dynamic:2:2",
 )
+SPECIAL = ("generic", "zero", "zero values", "sparse", "ones")
+
+
+def random_stack(seed: int) -> Network:
+    """A stack of up to three layers with any number of heads and value dimensions."""
+    chance = random.Random(seed)
+    depth = chance.randint(1, 3)
+
+    def each(values: list[Any], count: int = depth) -> list[Any]:
+        return [chance.choice(values) for _ in range(count)]
+
+    return Network.parse(
+        {
+            "kind": chance.choice(["lightning", "softmax"]),
+            "d": each([1, 2, 3, 4], depth + 1),
+            "a": each([1, 2, 3]),
+            "heads": each([1, 1, 2, 3]),
+            "dv": each([None, None, 1, 2]),
+            "t": chance.randint(1, 3),
+        }
+    )
+
+
+def random_weights(spec: Network, seed: int) -> tuple[str, Weights]:
+    """Weights of a stack, of a kind on which normal forms may stumble; and the kind's name."""
+    chance = random.Random(seed)
+    kind = chance.choice(SPECIAL)
+    drawn = Weights.random(spec, seed=seed, exact=chance.random() < 0.5)
+    vector = drawn.vector
+    if kind == "zero":
+        vector = vector * 0
+    elif kind == "sparse":
+        kept = [x if chance.random() < 0.4 else x * 0 for x in vector]
+        vector = np.array(kept, dtype=vector.dtype)
+    elif kind == "ones":
+        vector = vector * 0 + 1
+    elif kind == "zero values":
+        layers = [LayerWeights(w.W_K, w.W_Q, w.W_V * 0, w.W_O) for w in drawn.layers]
+        return kind, Weights.of_layers(spec, layers)
+    return kind, Weights(spec, vector)
 
 
 def random_transformer(seed: int) -> Transformer:
@@ -90,34 +126,3 @@ def _features(pick: Any) -> dict[str, Any]:
     if pick([False, True]):
         given["final"] = pick([False, True])
     return given
-
-
-def rooted(
-    point: Point, number: int, tries: int = 200
-) -> tuple[Recording, nmod_mat, list[list[int]]] | None:
-    """An input at which the network has a value: salts are redrawn where a root is missing."""
-    spec, chance = point.spec, random.Random(number)
-    salts = [[0] * spec.t for _ in range(sources(spec))]
-    for _ in range(tries):
-        X = inputs_at(point, number, salts)
-        try:
-            return record(spec, point.field, point.matrices, X, salts), X, salts
-        except NoRootError as error:
-            stage, token = error.place.stage, error.place.entry % spec.t
-            kind = stages(spec)[stage].kind
-            last = error.place.root == len(roots(spec, kind)) - 1
-            after = last and spec.place != "pre" and kind in ("attention", "mlp")
-            source = stage + after
-            if chance.random() < 0.15:
-                source = chance.randrange(source + 1)
-            while source > 0 and not _drawn(spec, stages(spec)[source - 1].kind, token):
-                source -= 1
-            salts[source][token] = chance.randrange(1 << 20)
-    return None
-
-
-def _drawn(spec: Transformer, kind: str, token: int) -> bool:
-    """Whether the salt of a token changes what a stage of this kind writes."""
-    if kind == "attention":
-        return spec.attn == "softmax" and spec.t > 1 and not (spec.causal and token == 0)
-    return (kind == "mlp" and spec.mlp != "bilinear") or (kind == "head" and spec.transform)

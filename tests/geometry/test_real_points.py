@@ -1,0 +1,105 @@
+"""Lower bounds in balls: at several points, with lively units, as large for every seed."""
+
+import numpy as np
+import pytest
+from bench.random_specs import random_transformer
+
+from segre.certificate import certify
+from segre.families import architecture
+from segre.fields.formal import Formal
+from segre.geometry.alive import can_die, points_to_try
+from segre.geometry.dimension import dimension
+from segre.geometry.gauge.all import pieces
+from segre.geometry.gauge.piece import Weights
+from segre.geometry.independence import only_in_balls
+from segre.geometry.point import Point
+from segre.referee import verify
+
+RELU = [
+    f"transformer/d={d}/heads=2/head=1/mlp={mlp}/ff={ff}{rest}/t=2"
+    for d, ff in ((2, 2), (3, 4))
+    for mlp in ("relu", "relu2", "reglu")
+    for rest in ("/norm=rms", "/bias=all", "/norm=layer/bias=all/vocab=5/causal=true")
+]
+
+
+@pytest.mark.parametrize("spec", RELU)
+def test_the_rank_is_the_same_for_every_seed(spec: str) -> None:
+    """Dead units would make it smaller, by as many dimensions as they have weights."""
+    assert len({dimension(spec, seed=seed).lower for seed in range(3)}) == 1
+
+
+def test_units_are_on_for_some_tokens_and_off_for_others() -> None:
+    spec = architecture("transformer/d=2/norm=layer/bias=all/mlp=relu/ff=6/t=2")
+    plain = [_lively(spec, seed) for seed in range(12)]
+    chosen = [_lively(spec, points_to_try(spec, seed, 1)[0]) for seed in range(12)]
+    assert all(chosen)
+    assert not all(plain)
+
+
+def _lively(spec, seed: int) -> bool:
+    from segre.geometry.alive import _scores
+
+    return bool(_scores(spec, [seed])[0] == 1)
+
+
+def test_without_units_that_die_any_points_will_do() -> None:
+    spec = architecture("transformer/d=2/mlp=gelu/ff=2/t=2")
+    assert not can_die(spec)
+    assert points_to_try(spec, 5, 2)[0] == 5
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "transformer/d=2/norm=layer/place=sandwich/gain=false/attn=lightning/t=2",  # rank 0
+        "transformer/d=4/heads=4/head=1/norm=rms/place=post/pos=learned/causal=true/qknorm=true/t=2",
+        "transformer/d=3/norm=rms/attn=lightning/t=3",
+        "transformer/d=3/norm=rms/place=sandwich/attn=lightning/layers=2/t=2",
+        "transformer/d=2/layers=2/mlp=geglu/ff=1/norm=layer/place=sandwich/qknorm=true/t=2",
+    ],
+)
+def test_what_has_few_roots_mod_p_is_certified_all_the_same(spec: str) -> None:
+    found = dimension(spec)
+    document = certify(spec)
+    assert (document["claim"]["lower"], document["claim"]["upper"]) == (found.lower, found.upper)
+    assert verify(document).valid
+
+
+def test_symmetries_hold_with_drawn_roots() -> None:
+    """Of a root they ask for its derivative only: the check needs no root mod p."""
+    rooted = 0
+    for seed in range(60):
+        spec = random_transformer(seed)
+        point = Point.draw(spec, seed)
+        rows = point.jacobian_rows(point.inputs_with_free_roots).T
+        weights = Weights(point.field, spec, point.weights)
+        for piece in pieces(spec):
+            assert not point.field.matmul(point.field.reduce(piece.build(weights)), rows).any()
+        rooted += only_in_balls(spec) is None
+    assert 5 < rooted < 55
+
+
+def test_a_wrong_symmetry_is_noticed_with_drawn_roots() -> None:
+    """Scaling the argument of a norm with eps is no symmetry, and drawn roots see that."""
+    spec = architecture("transformer/d=3/norm=rms/place=sandwich/mlp=relu/ff=2/t=2")
+    other = architecture("transformer/d=3/norm=rms/place=sandwich/mlp=relu/ff=2/t=2/eps=1e-3")
+    point, instead = Point.draw(spec, 0), Point.draw(other, 0)
+    weights = Weights(point.field, spec, point.weights)
+    scale = next(piece for piece in pieces(spec) if piece.kind == "norm-scale")
+    generators = point.field.reduce(scale.build(weights))
+    for asked, holds in ((point, True), (instead, False)):
+        rows = asked.jacobian_rows(asked.inputs_with_free_roots).T
+        assert holds is not point.field.matmul(generators, rows).any()
+
+
+def test_drawn_roots_have_the_derivative_of_roots() -> None:
+    from segre.fields.dual import Dual, DualArray
+    from segre.fields.prime import PRIMES, Prime
+
+    field = Formal(Prime(PRIMES[0], 3), free_roots=True)
+    q = field.constant(np.array([[2.0, 5.0, 4.0]]))
+    found = Dual(field).sqrt(DualArray(q, np.ones((1, 3, 1))))
+    r, slope = found.value, found.tangent[..., 0]
+    assert (field.mul(field.mul(slope, q), field.constant(np.array([[2.0]]))) == r).all()
+    assert not (field.mul(r, r) == q).all()
