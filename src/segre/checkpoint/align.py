@@ -17,8 +17,9 @@ from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import best_stream, stream_products
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.nearest import nearest_choice
+from segre.checkpoint.pairs import Finder, turned_pairs
 from segre.checkpoint.reduce import Restore
-from segre.checkpoint.same import Finder, require_same_architecture, turned_pairs
+from segre.checkpoint.same import require_same_architecture
 from segre.checkpoint.sizes import apart, inner
 from segre.checkpoint.turn import StreamTurn, stream_freedom
 from segre.fields.interface import Array

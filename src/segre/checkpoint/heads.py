@@ -230,10 +230,11 @@ def _balance_gains(w: Tensors, slack: float) -> Array:
     return factor
 
 
-def free_planes(w: Tensors) -> Array:
+def free_planes(w: Tensors, near: float = 0.0) -> Array:
     """Under norms: planes with equal gains, whose queries and keys can turn together."""
     half = len(w["normq.gain"]) // 2
-    same = [g[:half, 0] == g[half:, 0] for g in (w["normq.gain"], w["normk.gain"])]
+    pairs = [(g[:half, 0], g[half:, 0]) for g in (w["normq.gain"], w["normk.gain"])]
+    same = [np.abs(x - y) <= near * np.maximum(np.abs(x), np.abs(y)) for x, y in pairs]
     return np.asarray(same[0] & same[1])
 
 

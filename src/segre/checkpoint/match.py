@@ -8,6 +8,8 @@ the best of its kind, given the steps before.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
@@ -64,25 +66,12 @@ def stream_products(one: Tensors, two: Tensors) -> Array:
     return out
 
 
-def stream_error(spec: Transformer, table: Array, roundoff: float) -> float:
-    """About how far rounding of the table turns the basis that it determines."""
-    if stream_freedom(spec) != "orthogonal":
-        return 0.0
-    inner = table @ table.T
-    if spec.norm == "layer":
-        basis = centred_basis(spec.d)
-        inner = basis.T @ inner @ basis
-    smallest = np.sqrt(max(np.linalg.eigvalsh(inner)[0], 0.0))
-    typical = np.linalg.norm(table) / np.sqrt(table.size)
-    return float(min(1.0, 2 * roundoff * typical * np.sqrt(spec.d) / max(smallest, 1e-300)))
-
-
 def match_transform(one: Tensors, two: Tensors) -> Array:
     """The order in which the units of an untied transform are nearest."""
     return assignment(one["W_T"] @ two["W_T"].T + one["W_U"].T @ two["W_U"])
 
 
-def match_layer(spec: Transformer, one: Tensors, two: Tensors) -> LayerTurn:
+def match_layer(spec: Transformer, one: Tensors, two: Tensors, near: float = 0.0) -> LayerTurn:
     """Order and bases of heads and units in which the layer `two` is nearest to `one`."""
     out = LayerTurn.identity(spec)
     likeness = _values(one, two) + _scores(spec, one, two)  # (kv, kv, group, group)
@@ -95,9 +84,24 @@ def match_layer(spec: Transformer, one: Tensors, two: Tensors) -> LayerTurn:
         one["W_V"][:, 0] @ two["W_V"][:, 0].swapaxes(-1, -2)
         + (one["W_O"].swapaxes(-1, -2) @ two["W_O"]).sum(axis=1)
     )
-    out.qk = _match_scores(spec, one, two)
+    free = free_planes(one, near) & free_planes(two, near) if spec.qknorm else None
+    out.qk = _match_scores(spec, one, two, free)
     if spec.ff:
         out.units, out.signs = _match_units(spec, one, two)
+    return out
+
+
+def rematched(
+    spec: Transformer, one: Tensors, two: Tensors, known: LayerTurn | None, near: float
+) -> LayerTurn:
+    """The turn of a layer whose orders are known; phases of rotary planes are matched again."""
+    out = LayerTurn.identity(spec)
+    if known is not None:
+        out = replace(out, heads=known.heads, queries=known.queries)
+        out = replace(out, units=known.units, signs=known.signs)
+    if spec.pos == "rope":
+        out.apply(two := dict(two))
+        out.qk = _match_scores(spec, one, two, free_planes(one, near) if spec.qknorm else None)
     return out
 
 
@@ -160,7 +164,7 @@ def _plane_sizes(q: Array, k: Array) -> Array:
     return np.asarray(np.sqrt(size.sum(axis=-1)))
 
 
-def _match_scores(spec: Transformer, one: Tensors, two: Tensors) -> Array:
+def _match_scores(spec: Transformer, one: Tensors, two: Tensors, free: Array | None) -> Array:
     if spec.pos != "rope":
         return nearest_orthogonal(
             one["W_K"][:, 0] @ two["W_K"][:, 0].swapaxes(-1, -2)
@@ -172,9 +176,9 @@ def _match_scores(spec: Transformer, one: Tensors, two: Tensors) -> Array:
     )
     size = np.abs(inner)
     phases = np.where(size > 0, inner / np.where(size > 0, size, 1), 1)
-    if spec.qknorm:
+    if free is not None:  # under norms, half turns only, unless the gains let planes turn
         half = np.where(inner.real < 0, -1.0, 1.0)
-        phases = np.where(free_planes(one) & free_planes(two), phases, half)
+        phases = np.where(free, phases, half)
     return np.asarray(phases, complex)
 
 

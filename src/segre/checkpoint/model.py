@@ -67,9 +67,13 @@ class Model:
         out: Tensors = {}
         for held in self.held[part]:
             if wanted is None or wanted & set(held.names):
-                found = held.unpack(self.store.read(held.file))
+                found = held.unpack(self.stored(part, held))
                 out |= {n: x for n, x in found.items() if wanted is None or n in wanted}
         return out
+
+    def stored(self, _part: str, held: Held) -> Array:
+        """A tensor as the file has it, in double precision."""
+        return self.store.read(held.file)
 
     def roundoff(self) -> float:
         """The largest relative rounding error of the types in which weights are stored."""

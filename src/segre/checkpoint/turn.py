@@ -37,6 +37,16 @@ class StreamTurn:
     matrix: Array | None = None
     transform: Array | None = None  # order of the units of an untied transform
 
+    @classmethod
+    def identity(cls, spec: Transformer) -> StreamTurn:
+        """The turn that changes nothing."""
+        freedom = stream_freedom(spec)
+        if freedom == "none":
+            return cls()
+        if freedom == "orthogonal":
+            return cls(matrix=np.eye(spec.d))
+        return cls(np.arange(spec.d), np.ones(spec.d))
+
     def write(self, W: Array) -> Array:
         """Act on what is written to the stream: (..., d, n)."""
         if self.matrix is not None:

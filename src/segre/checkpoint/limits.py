@@ -1,0 +1,36 @@
+"""When is a difference more than rounding? Limits, in multiples of the measured effect.
+
+Copies of which either was rewritten once, or both, differ by at most 1, and by chance a little
+more. In full precision there is room for many rewritings. In half precision there is not: a few
+steps of training do as much as rounding does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+HALF = 2.0**-12  # coarser types than this are half precision, or less
+CHANCE = 3.0  # by how much chance raises a ratio of two effects on n numbers, times sqrt(n)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many times the effect of rounding a block, or one member of it, may differ."""
+
+    together: float  # all members: more is doubtful
+    alone: float  # one member
+    certain: float  # this many times either limit is a difference
+
+    @classmethod
+    def of(cls, roundoff: float) -> Limits:
+        """The limits for a storage type."""
+        return cls(1.15, 2.5, 2.0) if roundoff > HALF else cls(16.0, 32.0, 4.0)
+
+    def whole(self, numbers: int) -> float:
+        """The limit for a block of so many numbers."""
+        return self.together * (1 + CHANCE / sqrt(numbers))
+
+    def member(self, numbers: int) -> float:
+        """The limit for one member of so many numbers."""
+        return self.alone * (1 + CHANCE / sqrt(numbers))
