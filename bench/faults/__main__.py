@@ -1,8 +1,8 @@
 """Try to make segre answer wrongly, and count what gets through.
 
-    python -m bench.faults                  everything; takes about half an hour
-    python -m bench.faults hostile_files    one kind of fault
-    python -m bench.faults --quick          a few of each, as in the tests
+python -m bench.faults                  everything; takes about half an hour
+python -m bench.faults hostile_files    one kind of fault
+python -m bench.faults --quick          a few of each, as in the tests
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COLUMNS = {
 def kinds() -> list[str]:
     """The modules of this package that try something."""
     found = (item.name for item in pkgutil.iter_modules(bench.faults.__path__))
-    return sorted(name for name in found if name not in ("__main__", "tally"))
+    return sorted(name for name in found if name not in ("__main__", "tally", "small_models"))
 
 
 def tallies(kind: str, quick: bool) -> Sequence[Tally]:

@@ -44,7 +44,7 @@ def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]
         seen |= {"W_Q", "W_K", "b_Q", "b_K"}
         for name in ("gate", "up", "down"):
             if f"W_{name}" in a:
-                yield _rows(a, b, f"W_{name}", f"MLP unit {{}}, W_{name}")
+                yield _rows(a[f"W_{name}"], b[f"W_{name}"], f"W_{name}", f"MLP unit {{}}, W_{name}")
                 seen.add(f"W_{name}")
         if "b_V" in a and "b_O" not in a:
             sums = [(w["W_O"] @ w["b_V"]).sum(axis=(0, 1)) for w in (a, b)]
@@ -54,9 +54,9 @@ def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]
             continue
         if name in ("tokens", "positions", "types", "W_U"):
             word = {"W_U": "token"}.get(name, name.removesuffix("s"))
-            yield _rows(a, b, name, f"{name}, {word} {{}}", first=0)
+            yield from _table(a[name], b[name], name, f"{name}, {word} {{0}}")
         elif a[name].shape[-1] > 1:
-            yield _rows(a, b, name, f"{name}, row {{}}")
+            yield _rows(a[name], b[name], name, f"{name}, row {{}}")
         else:
             yield _whole(name, a[name], b[name])
 
@@ -67,18 +67,25 @@ def _whole(name: str, one: Array, two: Array) -> Measure:
     return Measure(name, name, np.array([difference]), np.array([size]), one.size)
 
 
-def _rows(a: Tensors, b: Tensors, name: str, member: str, first: int = 1) -> Measure:
-    """Units, tokens, positions: each by itself, counted from `first`."""
+def _table(one: Array, two: Array, name: str, member: str) -> Iterator[Measure]:
+    """A table row by row, and what all rows share: rounding of gains shifts them together."""
+    axis = 1 if name in BY_COLUMN else 0
+    yield _whole(f"{name}, common shift", one.mean(axis=axis), two.mean(axis=axis))
+    shift = one.mean(axis=axis, keepdims=True) - two.mean(axis=axis, keepdims=True)
+    yield _rows(one, two, name, member, shift)
+
+
+def _rows(one: Array, two: Array, name: str, member: str, shift: Array | float = 0.0) -> Measure:
+    """Units, tokens, positions: each by itself, once a shift that all share is taken off."""
     axis = 0 if name in BY_COLUMN else 1
-    one, two = a[name], b[name]
     differences, sizes = np.empty((2, one.shape[1 - axis]))
     step = max(1, 2**22 // one.shape[axis])  # tables are large, and need no copies
     for start in range(0, len(sizes), step):
         some = np.s_[:, start : start + step] if axis == 0 else np.s_[start : start + step]
-        differences[start : start + step] = np.linalg.norm(one[some] - two[some], axis=axis)
+        apart = one[some] - two[some] - shift
+        differences[start : start + step] = np.linalg.norm(apart, axis=axis)
         sizes[start : start + step] = np.linalg.norm(one[some], axis=axis)
-    shown = member if first else member.replace("{}", "{0}")
-    return Measure(name, shown, differences, sizes, one.shape[axis])
+    return Measure(name, member, differences, sizes, one.shape[axis])
 
 
 # --- heads ------------------------------------------------------------------------------------

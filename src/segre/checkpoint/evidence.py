@@ -19,7 +19,7 @@ from segre.checkpoint.match import match_stream, rematched
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.pairs import turned_pairs
 from segre.checkpoint.reduce import Reduced, reduced
-from segre.checkpoint.rounding import Differences, Rerounded
+from segre.checkpoint.rounding import Differences, Rounded
 from segre.checkpoint.turn import StreamTurn
 from segre.checkpoint.witness import Witness
 from segre.fields.interface import Array
@@ -45,8 +45,13 @@ class Block:
     @property
     def excess(self) -> float:
         """How far the block, or one of its members, is beyond its limit: 1 is on it."""
-        whole = self.ratio / self.limits.whole(self.entries * len(self.sizes))
-        return max(whole, float(self.ratios.max()) / self.limits.member(self.entries))
+        worst = float(self.ratios.max()) / self.limits.limit(self.entries, many=False)
+        return max(self.ratio / self._limit, worst)
+
+    @property
+    def _limit(self) -> float:
+        """The limit of all members together."""
+        return self.limits.limit(self.entries * len(self.sizes), many=self.matrix)
 
     @property
     def agrees(self) -> bool:
@@ -61,7 +66,7 @@ class Block:
     @property
     def seen(self) -> float:
         """The smallest change of the whole block, relative, that does not pass for rounding."""
-        return self.limits.whole(self.entries * len(self.sizes)) * self.sensitivity
+        return self._limit * self.sensitivity
 
     @property
     def ratio(self) -> float:
@@ -108,7 +113,7 @@ class Block:
     @property
     def matrix(self) -> bool:
         """Whether these are matrices, not biases or gains."""
-        return self.kind in ("OV", "QK") or self.kind[0] in "Wtp"
+        return self.kind in ("OV", "QK", "tokens", "positions") or self.kind.startswith("W_")
 
     @property
     def place(self) -> str:
@@ -146,14 +151,14 @@ def compared_blocks(
     seed: int = 0,
 ) -> Iterator[tuple[Reduced, Reduced, list[Block]]]:
     """Part by part: both, reduced, in the basis of `turns`, and their blocks."""
-    spec = one.spec
-    unit = max(one.roundoff(), two.roundoff())
+    spec, unit = one.spec, max(one.roundoff(), two.roundoff())
     limits = Limits.of(unit)
     again = [
-        _Again(spec, Rerounded.of(model, found, seed), found.in_place, NEAR * unit)
+        _Again(spec, Rounded.of(model, found, seed), found.in_place, NEAR * unit)
         for model in (one, two)
     ]
-    for done, (a, b) in enumerate(turned_pairs(one, two, turns)):
+    pairs = turned_pairs(Rounded.of(one, found), Rounded.of(two, found), turns)
+    for done, (a, b) in enumerate(pairs):
         progress("comparing", done, len(one.parts))
         apart = list(measures(spec, a, b))
         effects = []
@@ -166,7 +171,7 @@ def compared_blocks(
 class _Again:
     """A checkpoint rounded again, part by part, in the basis in which it is compared."""
 
-    def __init__(self, spec: Transformer, model: Rerounded, in_place: bool, near: float) -> None:
+    def __init__(self, spec: Transformer, model: Rounded, in_place: bool, near: float) -> None:
         self.spec, self.parts, self.in_place = spec, reduced(model), in_place
         self.basis = StreamTurn()
         self.near = near

@@ -18,19 +18,15 @@ CHANCE = 3.0  # by how much chance raises a ratio of two effects on n numbers, t
 class Limits:
     """How many times the effect of rounding a block, or one member of it, may differ."""
 
-    together: float  # all members: more is doubtful
-    alone: float  # one member
+    together: float  # all members of a matrix or table: more is doubtful
+    alone: float  # one member, or a vector: few numbers, whose errors often go together
     certain: float  # this many times either limit is a difference
 
     @classmethod
     def of(cls, roundoff: float) -> Limits:
         """The limits for a storage type."""
-        return cls(1.15, 2.5, 2.0) if roundoff > HALF else cls(16.0, 32.0, 4.0)
+        return cls(1.15, 4.0, 2.0) if roundoff > HALF else cls(16.0, 32.0, 4.0)
 
-    def whole(self, numbers: int) -> float:
-        """The limit for a block of so many numbers."""
-        return self.together * (1 + CHANCE / sqrt(numbers))
-
-    def member(self, numbers: int) -> float:
-        """The limit for one member of so many numbers."""
-        return self.alone * (1 + CHANCE / sqrt(numbers))
+    def limit(self, numbers: int, *, many: bool) -> float:
+        """The limit for so many numbers; `many` if they are those of a whole matrix or table."""
+        return (self.together if many else self.alone) * (1 + CHANCE / sqrt(numbers))

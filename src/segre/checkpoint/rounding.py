@@ -23,7 +23,11 @@ from segre.checkpoint.model import Model, unit_roundoff
 from segre.fields.interface import Array
 
 IN_PLACE = 0.25  # rows that share at least this much, entry by entry, were not rewritten
+RARE = 0.05  # another way of rounding changes more of the entries than this
 ROWS = 4096  # of a table, at a time
+
+
+Where = tuple[str, tuple[str, ...]]  # a part, and the names of what a tensor of it holds
 
 
 def spacing(values: Array, dtype: DType) -> Array:
@@ -40,17 +44,14 @@ def spacing(values: Array, dtype: DType) -> Array:
 
 @dataclass(frozen=True)
 class Touched:
-    """What of a stored tensor was rewritten: whole rows, whole columns, or single entries."""
+    """What of a stored tensor was rewritten: whole rows and whole columns."""
 
     dtype: DType  # the coarser of the two types
     rows: Array
     columns: Array
-    entries: Array | None = None  # of a vector
 
     def mask(self, start: int, stop: int) -> Array:
         """Which entries of some rows rounding can have changed."""
-        if self.entries is not None:
-            return self.entries[start:stop, None]
         return self.rows[start:stop, None] | self.columns
 
 
@@ -58,11 +59,10 @@ class Touched:
 class Differences:
     """How two checkpoints differ, entry by entry in the same place."""
 
-    touched: dict[tuple[str, tuple[str, ...]], Touched]
+    touched: dict[Where, Touched]
     shared: float  # fraction of the entries that are equal, zeros apart
     differing: int
-    steps: float  # the largest difference of an entry that nobody rewrote, in spacings
-    one_way: bool  # such entries all became smaller, or all became larger
+    last_place: bool  # all that differ do so by one in the last place, and in one direction
 
     @property
     def in_place(self) -> bool:
@@ -72,26 +72,22 @@ class Differences:
     @property
     def another_rounding(self) -> bool:
         """Whether the same numbers, rounded in another way, would look like this."""
-        return self.in_place and self.steps <= 1 and self.one_way
+        return self.last_place and self.shared < 1 - RARE
 
 
 def differences(one: Model, two: Model) -> Differences:
     """Compare two checkpoints of one architecture entry by entry, in the coarser of their types."""
-    touched: dict[tuple[str, tuple[str, ...]], Touched] = {}
+    touched: dict[Where, Touched] = {}
     count = _Count()
     for part in one.parts:
         found = [
             _compared(one, two, ours, theirs, count)
             for ours, theirs in zip(one.held[part], two.held[part], strict=True)
         ]
-        rewritten = any(each.rows.any() or each.columns.any() for each in found)
-        for held, each in zip(one.held[part], found, strict=True):
-            if each.entries is not None and not rewritten:
-                each = Touched(each.dtype, each.rows, each.columns, np.zeros_like(each.entries))
-            touched[part, held.names] = each
-    steps, one_way = _largest_step(one, two, touched)
+        touched |= {(part, held.names): x for held, x in zip(one.held[part], found, strict=True)}
     shared = count.equal / count.there if count.there else 1.0
-    return Differences(touched, shared, count.differing, steps, one_way)
+    _touch_vectors(touched, shared)
+    return Differences(touched, shared, count.differing, shared > 0 and _last_place(one, two))
 
 
 @dataclass
@@ -125,69 +121,79 @@ def _compared(one: Model, two: Model, ours: Held, theirs: Held, count: _Count) -
     dtype = coarser(a.dtype, b.dtype)
     shape = (a.shape[0], int(np.prod(a.shape[1:])))
     there, equal = (np.zeros((2, max(shape)), np.int64) for _ in range(2))
-    entries = []
     for start, x, y in _chunks(one, two, ours, theirs, dtype):
         known = (x != 0) | (y != 0)
-        alike = known & (x == y)
-        for sums, what in ((there, known), (equal, alike)):
+        for sums, what in ((there, known), (equal, known & (x == y))):
             sums[0, start : start + len(x)] = what.sum(axis=1)
             sums[1, : shape[1]] += what.sum(axis=0)
-        if len(a.shape) == 1:
-            entries.append((known & ~alike)[:, 0])
     count.there += int(there[1].sum())
     count.equal += int(equal[1].sum())
     count.differing += int(there[1].sum() - equal[1].sum())
     moved = equal < IN_PLACE * there
-    if len(a.shape) == 1:  # a vector has no rows to go by: it was rewritten as a whole, or not
-        every = np.full(shape[0], bool(moved[1, 0]))
-        return Touched(dtype, every, np.zeros(1, bool), np.concatenate(entries) | every)
+    if len(a.shape) == 1:  # a vector was rewritten as a whole, or not
+        return Touched(dtype, np.full(shape[0], bool(moved[1, 0])), np.zeros(1, bool))
     return Touched(dtype, moved[0, : shape[0]], moved[1, : shape[1]])
 
 
-def _largest_step(
-    one: Model, two: Model, touched: dict[tuple[str, tuple[str, ...]], Touched]
-) -> tuple[float, bool]:
-    """The largest difference, in spacings, where nobody rewrote; and if all go one way."""
-    largest, up, down = 0.0, False, False
+def _touch_vectors(touched: dict[Where, Touched], shared: float) -> None:
+    """Vectors are short, and often equal by chance: they go with the matrices of their part."""
+    for part in {part for part, _ in touched}:
+        own = [found for (where, _), found in touched.items() if where == part]
+        if shared < IN_PLACE or any(x.rows.any() or x.columns.any() for x in own):
+            for found in own:
+                if len(found.columns) == 1:
+                    found.rows[:] = True
+
+
+def _last_place(one: Model, two: Model) -> bool:
+    """Whether every entry that differs does so by one spacing, and all go up or all go down."""
+    up = down = False
     for part in one.parts:
         for ours, theirs in zip(one.held[part], two.held[part], strict=True):
-            found = touched[part, ours.names]
-            for start, x, y in _chunks(one, two, ours, theirs, found.dtype):
-                changed = (x != y) & ~found.mask(start, start + len(x))
-                if not changed.any():
-                    continue
-                a, b = x[changed].astype(np.float64), y[changed].astype(np.float64)
-                step = spacing(np.maximum(np.abs(a), np.abs(b)), found.dtype)
-                largest = max(largest, float((np.abs(a - b) / step).max()))
-                up |= bool((np.abs(b) > np.abs(a)).any())
-                down |= bool((np.abs(b) < np.abs(a)).any())
-    return largest, not (up and down)
+            entries = (one.store.entries[ours.file], two.store.entries[theirs.file])
+            dtype = coarser(entries[0].dtype, entries[1].dtype)
+            for _, x, y in _chunks(one, two, ours, theirs, dtype):
+                a, b = (np.abs(z[x != y].astype(np.float64)) for z in (x, y))
+                up, down = up or bool((b > a).any()), down or bool((b < a).any())
+                if (up and down) or (np.abs(a - b) > spacing(np.maximum(a, b), dtype)).any():
+                    return False
+    return True
 
 
 @dataclass
-class Rerounded(Model):
-    """A checkpoint whose numbers are moved at random, as far as rounding could have moved them."""
+class Rounded(Model):
+    """A checkpoint as it is compared with another.
 
-    touched: dict[tuple[str, tuple[str, ...]], Touched] = field(default_factory=dict)
-    seed: int = 0
+    Rows that nobody rewrote are rounded to the coarser of the two types, in which they are equal.
+    With a seed, the others are moved at random, as far as rounding could have moved them.
+    """
+
+    touched: dict[Where, Touched] = field(default_factory=dict)
+    seed: int | None = None
 
     @classmethod
-    def of(cls, model: Model, found: Differences, seed: int) -> Rerounded:
-        """A model, rounded again where it differs from another."""
+    def of(cls, model: Model, found: Differences, seed: int | None = None) -> Rounded:
+        """A model, for a comparison."""
         own = {item.name: getattr(model, item.name) for item in fields(Model)}
         return cls(**own, touched=found.touched, seed=seed)
 
     def stored(self, part: str, held: Held) -> Array:
-        """A tensor of the file, moved."""
+        """A tensor of the file, rounded or moved."""
         out = super().stored(part, held)
         found = self.touched[part, held.names]
-        name = "/".join((part, *held.names))
-        rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
+        finer = self.store.entries[held.file].dtype != found.dtype
+        rng = None
+        if self.seed is not None:
+            name = "/".join((part, *held.names))
+            rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
         rows = out.reshape(len(out), -1)
         for start in range(0, len(rows), ROWS):
-            some = rows[start : start + ROWS]
-            noise = rng.uniform(-0.5, 0.5, some.shape)
-            noise *= spacing(some, found.dtype)
-            noise *= found.mask(start, start + len(some))
-            some += noise
+            some, mask = rows[start : start + ROWS], found.mask(start, start + ROWS)
+            if finer:
+                some[...] = np.where(mask, some, rounded(some, found.dtype).astype(np.float64))
+            if rng is not None:
+                noise = rng.uniform(-0.5, 0.5, some.shape)
+                noise *= spacing(some, found.dtype)
+                noise *= mask
+                some += noise
         return out

@@ -17,7 +17,7 @@ from segre.checkpoint.model import Model, Progress, bits, no_progress
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
 from segre.checkpoint.pairs import Finder
 from segre.checkpoint.reduce import Reduced
-from segre.checkpoint.rounding import Differences, Rerounded, differences
+from segre.checkpoint.rounding import Differences, Rounded, differences
 from segre.checkpoint.strata import special_points, special_stream
 from segre.checkpoint.witness import Witness
 from segre.errors import CheckpointError
@@ -174,7 +174,7 @@ def _outputs(
     X = random_tokens(one.spec, seed)
     ours, theirs = (outputs(model, X, progress) for model in (one, two))
     effects = [
-        furthest(exact, outputs(Rerounded.of(model, found, seed), X, progress))
+        furthest(exact, outputs(Rounded.of(model, found, seed), X, progress))
         for model, exact in ((one, ours), (two, theirs))
     ]
     return furthest(ours, theirs), OUTPUTS_MARGIN * max(*effects, ARITHMETIC)
