@@ -52,9 +52,9 @@ def test_copies_are_recognised_and_changes_are_found(model: Path, tmp_path: Path
     assert (found.verdict, found.first) == ("same function", None)
     assert found.outputs is not None
     assert found.outputs < 1e-6
-    # tolerances are not far from what rounding does
-    assert found.worst is not None
-    assert found.worst.difference > found.worst.tolerance / 300
+    # one rewriting of one of the two files: 1 / sqrt(2) of what rounding both does
+    ratios = [block.ratio for block in found.blocks if block.matrix]
+    assert 0.5 < np.median(ratios) < 0.9
 
     assert found.witness is not None
     found.witness.write(tmp_path / "witness.safetensors")
@@ -70,10 +70,11 @@ def test_copies_are_recognised_and_changes_are_found(model: Path, tmp_path: Path
         changed = rewritten(tmp_path / "moved", tmp_path / change.__name__, change)
         found = same(model, changed)
         assert found.verdict == "different", change
-        assert found.first is not None
-        assert found.first.title.startswith(place)
-        assert 1e-4 < found.first.difference < 3e-2
-        assert found.first.tolerance < 1e-4
+        assert found.worst is not None
+        assert found.worst.title.startswith(place)
+        difference, rounding = found.worst.most
+        assert 4e-4 < difference < 3e-2
+        assert rounding < 1e-5
 
 
 def test_scaled_queries(model: Path, tmp_path: Path) -> None:
@@ -83,7 +84,7 @@ def test_scaled_queries(model: Path, tmp_path: Path) -> None:
     found = same(model, changed)
     assert found.verdict == "different"
     assert found.first is not None
-    assert "QK" in found.first.name
+    assert found.first.kind in ("QK", "W_Q")
 
 
 def test_the_order_of_arguments_does_not_matter(tmp_path: Path) -> None:
@@ -110,7 +111,7 @@ def test_a_row_that_no_output_used_is_found(tmp_path: Path) -> None:
     assert found.outputs == 0
     assert found.verdict == "different"
     assert found.first is not None
-    assert found.first.title == "embed, tokens"
+    assert found.first.title == f"embed, tokens, token {unused}"
 
 
 def test_independent_models_and_other_architectures(tmp_path: Path) -> None:

@@ -70,9 +70,9 @@ def _whole(name: str, one: Array, two: Array) -> Measure:
 def _table(one: Array, two: Array, name: str, member: str) -> Iterator[Measure]:
     """A table row by row, and what all rows share: rounding of gains shifts them together."""
     axis = 1 if name in BY_COLUMN else 0
-    yield _whole(f"{name}, common shift", one.mean(axis=axis), two.mean(axis=axis))
-    shift = one.mean(axis=axis, keepdims=True) - two.mean(axis=axis, keepdims=True)
-    yield _rows(one, two, name, member, shift)
+    means = [table.mean(axis=axis, keepdims=True) for table in (one, two)]
+    yield _rows(one, two, name, member, means[0] - means[1])
+    yield _whole(f"{name}, common shift", *means)
 
 
 def _rows(one: Array, two: Array, name: str, member: str, shift: Array | float = 0.0) -> Measure:

@@ -96,9 +96,15 @@ class Block:
         """What rounding does, relative to the size."""
         return self._relative(self.rounding)
 
-    def _relative(self, values: Array) -> float:
-        size = float(max(np.linalg.norm(self.sizes), np.linalg.norm(self.rounding)))
-        return float(np.linalg.norm(values)) / max(size, 1e-300)
+    @property
+    def most(self) -> tuple[float, float]:
+        """Difference and effect of rounding of the worst member, relative to its own size."""
+        at = np.s_[self.worst : self.worst + 1]
+        return self._relative(self.differences, at), self._relative(self.rounding, at)
+
+    def _relative(self, values: Array, at: slice = np.s_[:]) -> float:
+        size = float(max(np.linalg.norm(self.sizes[at]), np.linalg.norm(self.rounding[at])))
+        return float(np.linalg.norm(values[at])) / max(size, 1e-300)
 
     @property
     def title(self) -> str:
@@ -163,7 +169,9 @@ def compared_blocks(
         apart = list(measures(spec, a, b))
         effects = []
         for exact, known, repeat in zip((a, b), (None, turns), again, strict=True):
-            effects.append(list(measures(spec, exact, repeat.part(a, exact, known))))
+            effects.append(list(measures(spec, exact, repeat.part(exact, known))))
+            if exact.part in ("embed", "head"):
+                exact.tensors.clear()  # tables are large, and not needed any more
         each = zip(apart, *effects, strict=True)
         yield a, b, [block(a.part, first, rest, limits) for first, *rest in each]
 
@@ -176,19 +184,19 @@ class _Again:
         self.basis = StreamTurn()
         self.near = near
 
-    def part(self, first: Reduced, exact: Reduced, known: Witness | None) -> Reduced:
-        """The next part; `known` has the orders of heads and units that were found."""
+    def part(self, exact: Reduced, known: Witness | None) -> Reduced:
+        """The next part, like `exact`; `known` has the orders of heads and units that it has."""
         out = next(self.parts)
         w = out.tensors
-        if first.part == "embed":
+        if exact.part == "embed":
             if self.in_place:
                 self.basis = StreamTurn.identity(self.spec)
             else:
-                self.basis = match_stream(self.spec, first.tensors, w)
-        if first.part == "head" and known is not None:
+                self.basis = match_stream(self.spec, exact.tensors, w)
+        if exact.part == "head" and known is not None:
             self.basis.transform = known.basis.transform
-        self.basis.apply(self.spec, first.part, w)
-        if first.part not in ("embed", "head"):
-            layer = None if known is None else known.layers[first.part]
+        self.basis.apply(self.spec, exact.part, w)
+        if exact.part not in ("embed", "head"):
+            layer = None if known is None else known.layers[exact.part]
             rematched(self.spec, exact.tensors, w, layer, self.near).apply(w)
         return out

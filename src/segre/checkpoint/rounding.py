@@ -4,8 +4,8 @@ A number in a file stands for all numbers that round to it. Moving each stored n
 within half a spacing of the storage type shows what a rewriting of the file costs, at any place
 where it is measured: in a product of a head, in an output.
 
-Rounding explains only what was rewritten. Where rows of a matrix are the same in both files, bit
-for bit but for a few entries, nobody rewrote them: those entries were changed.
+Rounding explains only what was rewritten. Where two files have the same numbers in the same
+places but for a few, those few were changed: rounding explains no more than their last digit.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from segre.checkpoint.model import Model, unit_roundoff
 from segre.fields.interface import Array
 
 IN_PLACE = 0.25  # rows that share at least this much, entry by entry, were not rewritten
-RARE = 0.05  # another way of rounding changes more of the entries than this
+FEW = 0.05  # other entries of a tensor that differ are few, if they are less than this
+EXPONENT = 0x7FF << 52  # the bits of a double that hold its exponent
 ROWS = 4096  # of a table, at a time
-
 
 Where = tuple[str, tuple[str, ...]]  # a part, and the names of what a tensor of it holds
 
@@ -37,22 +37,35 @@ def spacing(values: Array, dtype: DType) -> Array:
     [0.0009765625, 0.001953125, 0.0]
     """
     info = finfo(dtype)  # type: ignore[no-untyped-call]
-    exponent = np.frexp(values)[1] - 1
-    out = np.ldexp(1.0, np.maximum(exponent, int(info.minexp)) - int(info.nmant))
-    return np.where(values == 0, 0.0, out)
+    powers = (np.asarray(values, np.float64).view(np.int64) & EXPONENT).view(np.float64)
+    out = np.maximum(powers, 2.0 ** int(info.minexp)) * 2.0 ** -int(info.nmant)
+    out *= values != 0
+    return np.asarray(out)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Touched:
-    """What of a stored tensor was rewritten: whole rows and whole columns."""
+    """What of a stored tensor was rewritten: whole rows, whole columns, and single entries."""
 
     dtype: DType  # the coarser of the two types
     rows: Array
     columns: Array
+    entries: Array  # flat indices of entries elsewhere that differ
+    elsewhere: int  # how many entries there are in neither such rows nor such columns
+
+    @property
+    def loose(self) -> bool:
+        """Whether more than a few entries differ outside of what was rewritten."""
+        return len(self.entries) > FEW * self.elsewhere
 
     def mask(self, start: int, stop: int) -> Array:
         """Which entries of some rows rounding can have changed."""
-        return self.rows[start:stop, None] | self.columns
+        width = len(self.columns)
+        out = self.rows[start:stop, None] | self.columns | self.loose
+        if not self.loose and len(self.entries):
+            first, last = np.searchsorted(self.entries, (start * width, stop * width))
+            out.reshape(-1)[self.entries[first:last] - start * width] = True
+        return np.asarray(out)
 
 
 @dataclass(frozen=True)
@@ -62,7 +75,6 @@ class Differences:
     touched: dict[Where, Touched]
     shared: float  # fraction of the entries that are equal, zeros apart
     differing: int
-    last_place: bool  # all that differ do so by one in the last place, and in one direction
 
     @property
     def in_place(self) -> bool:
@@ -70,43 +82,32 @@ class Differences:
         return self.shared >= IN_PLACE
 
     @property
-    def another_rounding(self) -> bool:
-        """Whether the same numbers, rounded in another way, would look like this."""
-        return self.last_place and self.shared < 1 - RARE
+    def stray(self) -> int:
+        """Entries of matrices that differ among others that are equal."""
+        return sum(len(x.entries) for x in self.touched.values() if len(x.columns) > 1)
 
 
 def differences(one: Model, two: Model) -> Differences:
     """Compare two checkpoints of one architecture entry by entry, in the coarser of their types."""
     touched: dict[Where, Touched] = {}
-    count = _Count()
+    there = equal = 0
     for part in one.parts:
-        found = [
-            _compared(one, two, ours, theirs, count)
-            for ours, theirs in zip(one.held[part], two.held[part], strict=True)
-        ]
-        touched |= {(part, held.names): x for held, x in zip(one.held[part], found, strict=True)}
-    shared = count.equal / count.there if count.there else 1.0
+        for ours, theirs in zip(one.held[part], two.held[part], strict=True):
+            found, known, alike = _compared(one, two, ours, theirs)
+            touched[part, ours.names] = found
+            there, equal = there + known, equal + alike
+    shared = equal / there if there else 1.0
     _touch_vectors(touched, shared)
-    return Differences(touched, shared, count.differing, shared > 0 and _last_place(one, two))
-
-
-@dataclass
-class _Count:
-    """Entries that are not zero in both; equal and differing ones."""
-
-    there: int = 0
-    equal: int = 0
-    differing: int = 0
+    return Differences(touched, shared, there - equal)
 
 
 def _chunks(
     one: Model, two: Model, ours: Held, theirs: Held, dtype: DType
 ) -> Iterator[tuple[int, Array, Array]]:
     """Rows of a tensor of both files, in one type."""
-    a, b = one.store.raw(ours.file), two.store.raw(theirs.file)
-    a, b = (x.reshape(len(x), -1) for x in (a, b))
-    for start in range(0, len(a), ROWS):
-        x, y = (rounded(np.array(rows[start : start + ROWS]), dtype) for rows in (a, b))
+    files = ((one.store, ours.file), (two.store, theirs.file))
+    for start in range(0, one.store.entries[ours.file].shape[0], ROWS):
+        x, y = (rounded(store.rows(file, start, start + ROWS), dtype) for store, file in files)
         yield start, x, y
 
 
@@ -115,8 +116,8 @@ def coarser(one: DType, two: DType) -> DType:
     return max(one, two, key=unit_roundoff)
 
 
-def _compared(one: Model, two: Model, ours: Held, theirs: Held, count: _Count) -> Touched:
-    """Which rows and columns of a tensor were rewritten."""
+def _compared(one: Model, two: Model, ours: Held, theirs: Held) -> tuple[Touched, int, int]:
+    """What of a tensor was rewritten; how many entries are not zero, and how many agree."""
     a, b = one.store.entries[ours.file], two.store.entries[theirs.file]
     dtype = coarser(a.dtype, b.dtype)
     shape = (a.shape[0], int(np.prod(a.shape[1:])))
@@ -126,13 +127,18 @@ def _compared(one: Model, two: Model, ours: Held, theirs: Held, count: _Count) -
         for sums, what in ((there, known), (equal, known & (x == y))):
             sums[0, start : start + len(x)] = what.sum(axis=1)
             sums[1, : shape[1]] += what.sum(axis=0)
-    count.there += int(there[1].sum())
-    count.equal += int(equal[1].sum())
-    count.differing += int(there[1].sum() - equal[1].sum())
     moved = equal < IN_PLACE * there
-    if len(a.shape) == 1:  # a vector was rewritten as a whole, or not
-        return Touched(dtype, np.full(shape[0], bool(moved[1, 0])), np.zeros(1, bool))
-    return Touched(dtype, moved[0, : shape[0]], moved[1, : shape[1]])
+    rows, columns = moved[0, : shape[0]], moved[1, : shape[1]]
+    found = Touched(dtype, rows, columns, np.zeros(0, np.int64), 0)
+    found.elsewhere = int((~rows).sum() * (~columns).sum())
+    if found.elsewhere and there[1].sum() > equal[1].sum():
+        strays = [
+            np.flatnonzero((x != y) & ~rows[start : start + ROWS, None] & ~columns)
+            + start * shape[1]
+            for start, x, y in _chunks(one, two, ours, theirs, dtype)
+        ]
+        found.entries = np.concatenate(strays)
+    return found, int(there[1].sum()), int(equal[1].sum())
 
 
 def _touch_vectors(touched: dict[Where, Touched], shared: float) -> None:
@@ -143,21 +149,6 @@ def _touch_vectors(touched: dict[Where, Touched], shared: float) -> None:
             for found in own:
                 if len(found.columns) == 1:
                     found.rows[:] = True
-
-
-def _last_place(one: Model, two: Model) -> bool:
-    """Whether every entry that differs does so by one spacing, and all go up or all go down."""
-    up = down = False
-    for part in one.parts:
-        for ours, theirs in zip(one.held[part], two.held[part], strict=True):
-            entries = (one.store.entries[ours.file], two.store.entries[theirs.file])
-            dtype = coarser(entries[0].dtype, entries[1].dtype)
-            for _, x, y in _chunks(one, two, ours, theirs, dtype):
-                a, b = (np.abs(z[x != y].astype(np.float64)) for z in (x, y))
-                up, down = up or bool((b > a).any()), down or bool((b < a).any())
-                if (up and down) or (np.abs(a - b) > spacing(np.maximum(a, b), dtype)).any():
-                    return False
-    return True
 
 
 @dataclass
@@ -182,6 +173,8 @@ class Rounded(Model):
         out = super().stored(part, held)
         found = self.touched[part, held.names]
         finer = self.store.entries[held.file].dtype != found.dtype
+        if self.seed is None and not finer:
+            return out
         rng = None
         if self.seed is not None:
             name = "/".join((part, *held.names))
@@ -192,8 +185,8 @@ class Rounded(Model):
             if finer:
                 some[...] = np.where(mask, some, rounded(some, found.dtype).astype(np.float64))
             if rng is not None:
-                noise = rng.uniform(-0.5, 0.5, some.shape)
-                noise *= spacing(some, found.dtype)
+                noise = spacing(some, found.dtype)
+                noise *= rng.random(some.shape, np.float32) - np.float32(0.5)
                 noise *= mask
                 some += noise
         return out

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from segre.checkpoint.evidence import NEAR, Block, compared_blocks
+from segre.checkpoint.limits import HALF
 from segre.checkpoint.model import Model, Progress, bits, no_progress
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
 from segre.checkpoint.pairs import Finder
@@ -121,8 +122,15 @@ def compared(one: Model, two: Model, seed: int, progress: Progress) -> Compariso
     if found.differing == 0:
         return replace(out, reason="every tensor has the same numbers, rounded to the coarser type")
     if out.differing:
-        verdict, reason = _differing(out, found, special)
+        verdict, reason = _differing(out, special)
         return replace(out, verdict=verdict, reason=reason)
+    if found.stray and unit > HALF:
+        reason = (
+            f"of all numbers {found.shared:.0%} are equal bit for bit; the others differ by about "
+            "as much as rounding does, as after very little training or after a change of basis "
+            "that was undone"
+        )
+        return replace(out, verdict="undecided", reason=reason)
     if apart > near:
         reason = "all blocks agree to within rounding, but outputs do not"
         return replace(out, verdict="undecided", reason=reason)
@@ -137,27 +145,23 @@ def compared(one: Model, two: Model, seed: int, progress: Progress) -> Compariso
     return out
 
 
-def _differing(out: Comparison, found: Differences, special: list[str]) -> tuple[Verdict, str]:
+def _differing(out: Comparison, special: list[str]) -> tuple[Verdict, str]:
     """What follows if some blocks differ, and why."""
     assert out.outputs is not None
     assert out.outputs_tolerance is not None
-    assert out.worst is not None
-    first = next((block for block in out.differing if block.differs), out.differing[0])
+    worst = out.worst
+    assert worst is not None
     if special and out.outputs <= out.outputs_tolerance:
-        reason = f"{first.title} differs, but the weights are special there: {special[0]}"
+        reason = f"{worst.title} differs, but the weights are special there: {special[0]}"
         return "undecided", reason
-    if found.another_rounding:
-        return "undecided", (
-            f"{found.differing:,} entries differ by one unit in the last place, all in one "
-            "direction, as if the same numbers had been rounded in another way"
-        )
-    if first.differs:
+    if worst.differs:
+        difference, rounding = worst.most
+        explained = f"{rounding:.1g}" if rounding > 1e-11 else "nothing"
         return "different", (
-            f"{first.title} differs by {first.difference:.2g}, relative; "
-            f"rounding explains {first.sensitivity:.1g}"
+            f"{worst.title} differs by {difference:.2g}, relative; rounding explains {explained}"
         )
     return "undecided", (
-        f"{out.worst.title} differs by {out.worst.ratio:.2g} times what rounding explains: more "
+        f"{worst.title} differs by {worst.ratio:.2g} times what rounding explains: more "
         "than rewriting the file once does, less than is certain to be a change"
     )
 

@@ -54,6 +54,8 @@ class StreamTurn:
         if self.order is None:
             return W
         assert self.signs is not None
+        if self._still():
+            return W
         out = W[..., self.order, :]
         out *= self.signs[:, None]
         return out
@@ -65,9 +67,17 @@ class StreamTurn:
         if self.order is None:
             return W
         assert self.signs is not None
+        if self._still():
+            return W
         out = W[..., self.order]
         out *= self.signs
         return out
+
+    def _still(self) -> bool:
+        """Whether a signed permutation changes nothing: tables are large, and need no copies."""
+        assert self.order is not None
+        assert self.signs is not None
+        return bool((self.order == np.arange(len(self.order))).all() and (self.signs == 1).all())
 
     def gain(self, gain: Array) -> Array:
         """Act on gains along the stream."""

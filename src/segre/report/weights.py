@@ -52,7 +52,7 @@ def print_sameness(found: Comparison) -> None:
         return
     nearest = sorted(found.blocks, key=lambda block: -block.excess)
     differing = found.differing
-    console.print(block_table(nearest[:_SHOWN] if differing else nearest[:3]))
+    console.print(block_table(nearest[: min(_SHOWN, len(differing)) or 3]))
     if differing:
         console.print(
             f"{len(differing)} of {len(found.blocks)} blocks differ; the largest differences above"
