@@ -73,7 +73,9 @@ class Nearness:
 class Known(Finder):
     """Looks for heads and units in a basis of the stream that is given."""
 
-    def stream(self, _spec: Transformer, _one: Tensors, _two: Tensors) -> StreamTurn:
+    def stream(
+        self, _spec: Transformer, _one: Tensors, _two: Tensors, _unembedded: Array | None
+    ) -> StreamTurn:
         """The basis that is given."""
         return self.basis
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from segre.checkpoint.compare import Measure, measures
 from segre.checkpoint.limits import Limits
-from segre.checkpoint.match import match_stream, rematched
+from segre.checkpoint.match import match_stream, rematched, unembedding_products
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.pairs import turned_pairs
 from segre.checkpoint.reduce import Reduced, reduced
@@ -23,7 +23,6 @@ from segre.checkpoint.rounding import Differences, Rounded
 from segre.checkpoint.turn import StreamTurn
 from segre.checkpoint.witness import Witness
 from segre.fields.interface import Array
-from segre.transformer.spec import Transformer
 
 NEAR = 4.0  # rounding errors by which gains of rotary planes may differ and count as equal
 ARITHMETIC = 1e-12  # of the size of a member: what double precision does
@@ -159,10 +158,7 @@ def compared_blocks(
     """Part by part: both, reduced, in the basis of `turns`, and their blocks."""
     spec, unit = one.spec, max(one.roundoff(), two.roundoff())
     limits = Limits.of(unit)
-    again = [
-        _Again(spec, Rounded.of(model, found, seed), found.in_place, NEAR * unit)
-        for model in (one, two)
-    ]
+    again = [_Again(model, found, seed, NEAR * unit) for model in (one, two)]
     pairs = turned_pairs(Rounded.of(one, found), Rounded.of(two, found), turns)
     for done, (a, b) in enumerate(pairs):
         progress("comparing", done, len(one.parts))
@@ -179,20 +175,22 @@ def compared_blocks(
 class _Again:
     """A checkpoint rounded again, part by part, in the basis in which it is compared."""
 
-    def __init__(self, spec: Transformer, model: Rounded, in_place: bool, near: float) -> None:
-        self.spec, self.parts, self.in_place = spec, reduced(model), in_place
-        self.basis = StreamTurn()
-        self.near = near
+    def __init__(self, model: Model, found: Differences, seed: int, near: float) -> None:
+        moved = Rounded.of(model, found, seed)
+        self.spec, self.parts, self.near = model.spec, reduced(moved), near
+        self.basis = StreamTurn.identity(model.spec)
+        self.in_place = found.in_place
+        self.unembedded = unembedding_products(Rounded.of(model, found), moved)
 
     def part(self, exact: Reduced, known: Witness | None) -> Reduced:
-        """The next part, like `exact`; `known` has the orders of heads and units that it has."""
+        """The next part, like `exact`; `known` has the basis and the orders that it has."""
         out = next(self.parts)
         w = out.tensors
-        if exact.part == "embed":
-            if self.in_place:
-                self.basis = StreamTurn.identity(self.spec)
-            else:
-                self.basis = match_stream(self.spec, exact.tensors, w)
+        if exact.part == "embed" and not self.in_place:
+            unembedded = self.unembedded
+            if unembedded is not None and known is not None:
+                unembedded = known.basis.write(unembedded)
+            self.basis = match_stream(self.spec, exact.tensors, w, unembedded)
         if exact.part == "head" and known is not None:
             self.basis.transform = known.basis.transform
         self.basis.apply(self.spec, exact.part, w)

@@ -16,6 +16,7 @@ from scipy.optimize import linear_sum_assignment
 from segre.checkpoint.frame import centred_basis
 from segre.checkpoint.heads import free_planes, keys, planes, queries
 from segre.checkpoint.layout import Tensors
+from segre.checkpoint.model import Model
 from segre.checkpoint.turn import LayerTurn, StreamTurn, stream_freedom
 from segre.checkpoint.units import signed
 from segre.fields.interface import Array
@@ -23,11 +24,60 @@ from segre.fields.threads import threads_for
 from segre.transformer.spec import Transformer
 
 
-def match_stream(spec: Transformer, one: Tensors, two: Tensors) -> StreamTurn:
-    """The basis in which the table `two` is nearest to `one`."""
+OPEN = 1e-9  # singular values below this fraction of the largest determine nothing
+
+
+def match_stream(
+    spec: Transformer, one: Tensors, two: Tensors, unembedded: Array | None = None
+) -> StreamTurn:
+    """The basis in which the table `two` is nearest to `one`.
+
+    `unembedded` has the inner products of the columns of the unembeddings, which have names too.
+    """
     if stream_freedom(spec) == "none":
         return StreamTurn()
-    return best_stream(spec, one["tokens"] @ two["tokens"].T)
+    return best_stream(spec, _named_products(one, two, unembedded))
+
+
+def _named_products(one: Tensors, two: Tensors, unembedded: Array | None) -> Array:
+    """Inner products (d, d) over what has names: tokens, and positions where tokens are few."""
+    inner: Array = one["tokens"] @ two["tokens"].T
+    if unembedded is None:
+        return inner
+    more = [unembedded]
+    if "positions" in one:
+        more.append(one["positions"] @ two["positions"].T)
+    size = np.linalg.norm(inner)
+    for other in more:  # each table counts by its size
+        inner = inner + other * (size / max(float(np.linalg.norm(other)), 1e-300))
+    return inner
+
+
+def undetermined(spec: Transformer, one: Tensors, two: Tensors, unembedded: Array | None) -> bool:
+    """Whether tables leave a part of the basis of the stream open."""
+    if stream_freedom(spec) != "orthogonal":
+        return False
+    sigma = np.linalg.svd(_named_products(one, two, unembedded), compute_uv=False)
+    kept = sigma[:-1] if spec.norm == "layer" else sigma
+    return bool(kept[-1] < OPEN * kept[0])
+
+
+def unembedding_products(one: Model, two: Model) -> Array | None:
+    """Inner products (d, d) of what two unembeddings read, if a table of tokens is too short.
+
+    Twice as many tokens as coordinates determine a basis well; then this is None.
+    """
+    spec = one.spec
+    if stream_freedom(spec) != "orthogonal" or spec.vocab >= 2 * spec.d:
+        return None
+    return np.asarray(_unembedding(one).T @ _unembedding(two))
+
+
+def _unembedding(model: Model) -> Array:
+    """The unembedding with the gain before it, as far as a norm lets it see the stream."""
+    w = model.part("head", ["norm.gain", "W_U"])
+    out = w["W_U"] * w["norm.gain"].T
+    return out - out.mean(axis=1, keepdims=True) if model.spec.norm == "layer" else out
 
 
 def best_stream(spec: Transformer, inner: Array) -> StreamTurn:

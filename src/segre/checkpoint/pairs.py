@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.match import match_layer, match_stream, match_transform
+from segre.checkpoint.match import (
+    match_layer,
+    match_stream,
+    match_transform,
+    undetermined,
+    unembedding_products,
+)
 from segre.checkpoint.model import Model
 from segre.checkpoint.reduce import Reduced, reduced
 from segre.checkpoint.turn import LayerTurn, StreamTurn
@@ -20,14 +26,18 @@ class Finder(Witness):
     """Turns that are looked for, and kept as a witness."""
 
     in_place: bool = False  # the stream is in the same basis in both
+    undetermined: bool = False  # found: tables leave a part of that basis open
     near: float = 0.0  # gains of rotary planes this near, relative, count as equal
 
-    def stream(self, spec: Transformer, one: Tensors, two: Tensors) -> StreamTurn:
+    def stream(
+        self, spec: Transformer, one: Tensors, two: Tensors, unembedded: Array | None
+    ) -> StreamTurn:
         """The basis of the stream."""
         if self.in_place:
             self.basis = StreamTurn.identity(spec)
         else:
-            self.basis = match_stream(spec, one, two)
+            self.basis = match_stream(spec, one, two, unembedded)
+            self.undetermined = undetermined(spec, one, two, unembedded)
         return self.basis
 
     def transform(self, one: Tensors, two: Tensors) -> Array | None:
@@ -47,7 +57,7 @@ def turned_pairs(one: Model, two: Model, turns: Witness) -> Iterator[tuple[Reduc
     for a, b in zip(reduced(one), reduced(two), strict=True):
         w = b.tensors
         if a.part == "embed":
-            basis = turns.stream(spec, a.tensors, w)
+            basis = turns.stream(spec, a.tensors, w, unembedding_products(one, two))
         if a.part == "head" and spec.transform and not spec.tied:
             basis.transform = turns.transform(a.tensors, w | {"W_T": basis.read(w["W_T"])})
         basis.apply(spec, a.part, w)

@@ -106,6 +106,8 @@ def compared(one: Model, two: Model, seed: int, progress: Progress) -> Compariso
     for a, b, fresh in compared_blocks(one, two, found, finder, progress, seed):
         blocks += fresh
         special += _special(one.spec, a, b, [block for block in fresh if not block.agrees])
+    if finder.undetermined:
+        special.append("its tables do not determine the basis of the stream")
     if (equal := special_stream(one)) is not None:
         special.append(equal)
     apart, near = _outputs(one, two, found, seed, progress)
