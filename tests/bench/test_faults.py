@@ -1,7 +1,6 @@
 """A few of every kind of fault that docs/reliability.md counts: nothing gets through."""
 
 import pytest
-
 from bench.faults.__main__ import kinds, tallies
 
 

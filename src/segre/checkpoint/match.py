@@ -23,7 +23,6 @@ from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.transformer.spec import Transformer
 
-
 OPEN = 1e-9  # singular values below this fraction of the largest determine nothing
 
 
