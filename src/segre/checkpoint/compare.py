@@ -55,14 +55,12 @@ def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]
         if name in ("tokens", "positions", "types", "W_U"):
             word = {"W_U": "token"}.get(name, name.removesuffix("s"))
             yield from _table(a[name], b[name], name, f"{name}, {word} {{0}}")
-        elif a[name].shape[-1] > 1:
-            yield _rows(a[name], b[name], name, f"{name}, row {{}}")
         else:
             yield _whole(name, a[name], b[name])
 
 
 def _whole(name: str, one: Array, two: Array) -> Measure:
-    """A vector, as one member."""
+    """A vector, or the matrix of a pooler or transform, as one member."""
     difference, size = np.linalg.norm(one - two), np.linalg.norm(one)
     return Measure(name, name, np.array([difference]), np.array([size]), one.size)
 

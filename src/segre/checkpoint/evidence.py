@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from segre.checkpoint.compare import Measure, measures
-from segre.checkpoint.limits import Limits
+from segre.checkpoint.limits import HALF, SHARED, Limits
 from segre.checkpoint.match import match_stream, rematched, unembedding_products
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.pairs import turned_pairs
@@ -39,6 +39,7 @@ class Block:
     rounding: Array
     sizes: Array
     entries: int  # numbers in one member
+    width: int  # of the stream
     limits: Limits
 
     @property
@@ -50,7 +51,10 @@ class Block:
     @property
     def _limit(self) -> float:
         """The limit of all members together."""
-        return self.limits.limit(self.entries * len(self.sizes), many=self.matrix)
+        squares = self.rounding**2
+        members = float(squares.sum() ** 2 / (squares**2).sum()) if squares.any() else 1.0
+        numbers = min(self.entries * members, SHARED * self.width)
+        return self.limits.limit(numbers, many=self.matrix)
 
     @property
     def agrees(self) -> bool:
@@ -117,8 +121,8 @@ class Block:
 
     @property
     def matrix(self) -> bool:
-        """Whether these are matrices, not biases or gains."""
-        return self.kind in ("OV", "QK", "tokens", "positions") or self.kind.startswith("W_")
+        """Whether these are the members of matrices or tables, not single vectors."""
+        return len(self.sizes) > 1 and not self.kind.startswith("b_")
 
     @property
     def place(self) -> str:
@@ -139,12 +143,17 @@ class Block:
         }
 
 
-def block(part: str, apart: Measure, effects: list[Measure], limits: Limits) -> Block:
-    """A block from a difference and the effects of rounding, which add up as squares."""
+def block(
+    part: str, apart: Measure, effects: list[Measure], floor: float, width: int, limits: Limits
+) -> Block:
+    """A block from a difference and the effects of rounding, which add up as squares.
+
+    `floor`, relative to the size of a member, is what is put down to rounding in any case.
+    """
     squares = sum(effect.differences**2 for effect in effects)
-    rounding = np.sqrt(squares + (ARITHMETIC * apart.sizes) ** 2)
+    rounding = np.sqrt(squares + (floor * apart.sizes) ** 2)
     fields = (apart.differences, rounding, apart.sizes, apart.entries)
-    return Block(part, apart.kind, apart.member, *fields, limits)
+    return Block(part, apart.kind, apart.member, *fields, width, limits)
 
 
 def compared_blocks(
@@ -169,7 +178,8 @@ def compared_blocks(
             if exact.part in ("embed", "head"):
                 exact.tensors.clear()  # tables are large, and not needed any more
         each = zip(apart, *effects, strict=True)
-        yield a, b, [block(a.part, first, rest, limits) for first, *rest in each]
+        floor = ARITHMETIC if found.edited(a.part) or unit > HALF else max(ARITHMETIC, unit / 4)
+        yield a, b, [block(a.part, first, rest, floor, spec.d, limits) for first, *rest in each]
 
 
 class _Again:

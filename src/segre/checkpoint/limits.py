@@ -12,6 +12,7 @@ from math import sqrt
 
 HALF = 2.0**-12  # coarser types than this are half precision, or less
 CHANCE = 3.0  # by how much chance raises a ratio of two effects on n numbers, times sqrt(n)
+SHARED = 4  # a gain's rounding moves a whole column: this many numbers per column are independent
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,6 @@ class Limits:
         """The limits for a storage type."""
         return cls(1.15, 4.0, 2.0) if roundoff > HALF else cls(16.0, 32.0, 4.0)
 
-    def limit(self, numbers: int, *, many: bool) -> float:
+    def limit(self, numbers: float, *, many: bool) -> float:
         """The limit for so many numbers; `many` if they are those of a whole matrix or table."""
         return (self.together if many else self.alone) * (1 + CHANCE / sqrt(numbers))

@@ -1,8 +1,8 @@
 """What rounding can have done to a checkpoint: its numbers, rounded once more, at random.
 
-A number in a file stands for all numbers that round to it. Moving each stored number at random
-within half a spacing of the storage type shows what a rewriting of the file costs, at any place
-where it is measured: in a product of a head, in an output.
+A number in a file stands for all numbers that round to it. Moving each stored number up or down,
+by what rounding does on average, shows what a rewriting of the file costs, at any place where it
+is measured: in a product of a head, in an output.
 
 Rounding explains only what was rewritten. Where two files have the same numbers in the same
 places but for a few, those few were changed: rounding explains no more than their last digit.
@@ -25,6 +25,9 @@ from segre.fields.interface import Array
 IN_PLACE = 0.25  # rows that share at least this much, entry by entry, were not rewritten
 FEW = 0.05  # other entries of a tensor that differ are few, if they are less than this
 EXPONENT = 0x7FF << 52  # the bits of a double that hold its exponent
+SINGLE = 1e-4  # and single ones, if less than this
+SIGNS = np.array([-1, 1], np.int8)
+ROOT_MEAN_SQUARE = 12**-0.5  # of a number that is evenly distributed within half a spacing
 ROWS = 4096  # of a table, at a time
 
 Where = tuple[str, tuple[str, ...]]  # a part, and the names of what a tensor of it holds
@@ -80,6 +83,12 @@ class Differences:
     def in_place(self) -> bool:
         """Whether the two are in the same basis, as far as one can see."""
         return self.shared >= IN_PLACE
+
+    def edited(self, part: str) -> bool:
+        """Whether all that differs in a part are single entries, too few to have been rewritten."""
+        own = [found for (where, _), found in self.touched.items() if where == part]
+        kept = not any(found.rows.any() or found.columns.any() for found in own)
+        return kept and all(len(x.entries) <= max(1, SINGLE * x.elsewhere) for x in own)
 
     @property
     def stray(self) -> int:
@@ -186,7 +195,7 @@ class Rounded(Model):
                 some[...] = np.where(mask, some, rounded(some, found.dtype).astype(np.float64))
             if rng is not None:
                 noise = spacing(some, found.dtype)
-                noise *= rng.random(some.shape, np.float32) - np.float32(0.5)
+                noise *= ROOT_MEAN_SQUARE * rng.choice(SIGNS, some.shape)
                 noise *= mask
                 some += noise
         return out
