@@ -178,7 +178,7 @@ def compared_blocks(
             if exact.part in ("embed", "head"):
                 exact.tensors.clear()  # tables are large, and not needed any more
         each = zip(apart, *effects, strict=True)
-        floor = ARITHMETIC if found.edited(a.part) or unit > HALF else max(ARITHMETIC, unit / 4)
+        floor = ARITHMETIC if found.edited or unit > HALF else max(ARITHMETIC, unit / 4)
         yield a, b, [block(a.part, first, rest, floor, spec.d, limits) for first, *rest in each]
 
 

@@ -84,11 +84,13 @@ class Differences:
         """Whether the two are in the same basis, as far as one can see."""
         return self.shared >= IN_PLACE
 
-    def edited(self, part: str) -> bool:
-        """Whether all that differs in a part are single entries, too few to have been rewritten."""
-        own = [found for (where, _), found in self.touched.items() if where == part]
-        kept = not any(found.rows.any() or found.columns.any() for found in own)
-        return kept and all(len(x.entries) <= max(1, SINGLE * x.elsewhere) for x in own)
+    @property
+    def edited(self) -> bool:
+        """Whether the files are the same but for single entries, which nobody rounded."""
+        found = self.touched.values()
+        kept = not any(x.rows.any() or x.columns.any() for x in found)
+        few = max(1.0, SINGLE * sum(x.elsewhere for x in found))
+        return kept and sum(len(x.entries) for x in found) <= few
 
     @property
     def stray(self) -> int:
@@ -175,7 +177,7 @@ class Rounded(Model):
     def of(cls, model: Model, found: Differences, seed: int | None = None) -> Rounded:
         """A model, for a comparison."""
         own = {item.name: getattr(model, item.name) for item in fields(Model)}
-        return cls(**own, touched=found.touched, seed=seed)
+        return cls(**own, touched=found.touched, seed=None if found.edited else seed)
 
     def stored(self, part: str, held: Held) -> Array:
         """A tensor of the file, rounded or moved."""
