@@ -29,7 +29,7 @@ COLUMNS = {
 def kinds() -> list[str]:
     """The modules of this package that try something."""
     found = (item.name for item in pkgutil.iter_modules(bench.faults.__path__))
-    return sorted(name for name in found if name not in ("__main__", "tally"))
+    return sorted(name for name in found if name not in ("__main__", "tally", "small_models"))
 
 
 def tallies(kind: str, quick: bool) -> Sequence[Tally]:

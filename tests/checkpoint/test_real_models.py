@@ -2,13 +2,17 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from checkpoint.models import apart, furthest, minilm, packaged, rewritten, run, stored
 from segre.checkpoint.commands import align, canonical, convert, expand, move, same, shrink
@@ -45,6 +49,45 @@ def test_a_real_bert(tmp_path: Path) -> None:
     assert {path.name: path.stat().st_mtime_ns for path in model.iterdir()} == before
 
 
+def stored_as(model: Path, target: Path, dtype: str, change: Any = None) -> Path:
+    """A real checkpoint in another type, with a change of its tensors."""
+    shutil.copytree(model, target)
+    tensors = load_file(model / "model.safetensors")
+    if change is not None:
+        change(tensors)
+    floats = {n: x for n, x in tensors.items() if x.is_floating_point()}
+    tensors |= {n: x.to(getattr(torch, dtype)) for n, x in floats.items()}
+    save_file(tensors, target / "model.safetensors", {"format": "pt"})
+    return target
+
+
+def test_a_real_bert_in_half_precision(tmp_path: Path) -> None:
+    model = minilm()
+    words = "embeddings.word_embeddings.weight"
+
+    def rows(tensors: dict[str, torch.Tensor]) -> None:
+        generator = torch.Generator().manual_seed(0)
+        tensors[words][100:110] = torch.randn(10, 384, generator=generator) * tensors[words].std()
+
+    def entry(tensors: dict[str, torch.Tensor]) -> None:
+        tensors["encoder.layer.2.intermediate.dense.weight"][3, 5] *= 1.001
+
+    for dtype in ("float16", "bfloat16"):
+        half = stored_as(model, tmp_path / dtype, dtype)
+        assert same(model, half).verdict == "same function"
+        move(half, tmp_path / f"{dtype}-moved", seed=1, report=False)
+        assert same(half, tmp_path / f"{dtype}-moved").verdict == "same function"
+        assert same(model, tmp_path / f"{dtype}-moved").verdict == "same function"
+        other = stored_as(model, tmp_path / f"{dtype}-rows", dtype, rows)
+        assert same(half, other).verdict == "different"
+        assert same(model, other).verdict == "different"
+        assert same(tmp_path / f"{dtype}-moved", other).verdict == "different"
+    found = same(model, stored_as(model, tmp_path / "entry", "float32", entry))
+    assert found.verdict == "different"
+    assert found.worst is not None
+    assert found.worst.title.startswith("layer 3, MLP unit 4")
+
+
 MEASURED = """
 import re, sys
 from segre.checkpoint.commands import {command}
@@ -78,6 +121,9 @@ def test_a_real_llama(tmp_path: Path) -> None:
     for name in ("canonical", "moved", "aligned"):
         assert furthest(right, run(tmp_path / name)) < 1e-4
     assert same(tmp_path / "canonical", tmp_path / "moved").verdict == "same function"
+    half = stored_as(model, tmp_path / "half", "bfloat16")
+    move(half, tmp_path / "half-moved", seed=2, report=False)
+    assert same(half, tmp_path / "half-moved").verdict == "same function"
 
     def change(part: str, w: dict) -> None:  # type: ignore[type-arg]
         if part == "20":

@@ -18,8 +18,9 @@ from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import best_stream, stream_products
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.nearest import nearest_choice
+from segre.checkpoint.pairs import Finder, turned_pairs
 from segre.checkpoint.reduce import Restore
-from segre.checkpoint.same import Finder, require_same_architecture, turned_pairs
+from segre.checkpoint.same import require_same_architecture
 from segre.checkpoint.sizes import apart, inner
 from segre.checkpoint.turn import StreamTurn, stream_freedom
 from segre.fields.interface import Array
@@ -73,7 +74,9 @@ class Nearness:
 class Known(Finder):
     """Looks for heads and units in a basis of the stream that is given."""
 
-    def stream(self, _spec: Transformer, _one: Tensors, _two: Tensors) -> StreamTurn:
+    def stream(
+        self, _spec: Transformer, _one: Tensors, _two: Tensors, _unembedded: Array | None
+    ) -> StreamTurn:
         """The basis that is given."""
         return self.basis
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from segre.checkpoint.align import Alignment, FartherError, Nearness
 from segre.checkpoint.canonical import canonical_parts
-from segre.checkpoint.compare import Block
+from segre.checkpoint.evidence import Block
 from segre.checkpoint.gguf import convert
 from segre.checkpoint.info import Info, describe
 from segre.checkpoint.layout import Tensors
@@ -19,7 +19,7 @@ from segre.checkpoint.outputs import furthest, outputs, random_tokens
 from segre.checkpoint.overflow import within_float64
 from segre.checkpoint.same import (
     Comparison,
-    compared_blocks,
+    check_blocks,
     outputs_tolerance,
     same_checkpoint,
 )
@@ -132,7 +132,7 @@ def check(
 ) -> tuple[Block, ...]:
     """All blocks of two checkpoints, compared in the basis of a witness."""
     with Model.open(one) as a, Model.open(two) as b:
-        return tuple(compared_blocks(a, b, Witness.read(witness, a.spec), progress))
+        return check_blocks(a, b, Witness.read(witness, a.spec), progress)
 
 
 @within_float64(2)

@@ -8,7 +8,7 @@ matrices, so that only orthogonal matrices (phases, half turns) are left.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,38 +30,33 @@ class HeadGauge:
     gains: Array | None = None  # (planes,) factors of the keys' gains, under norms
     signs: tuple[Array, Array] | None = None  # of the gains of queries and keys
     bias: Array | None = None  # (kv, 1, v, 1): part of the value biases that writes nothing
-    sizes: dict[str, Array] = field(default_factory=dict)  # norms of stored factors, by head
 
 
 def balance(spec: Transformer, w: Tensors, slack: float = 0.0) -> HeadGauge:
     """Balance the heads of a layer in place; what is balanced to within `slack` stays."""
     V = w["W_V"][:, 0]
-    sizes = {"O": _norms(w["W_O"]), "V": _norms(w["W_V"])}
     left = np.concatenate(list(w["W_O"].swapaxes(0, 1)), axis=1)  # (kv, group * d, v)
     V, left, vo = balanced_pair(V, left, slack)
     bias = None
     w["W_V"] = V[:, None]
     w["W_O"] = np.stack(np.split(left, spec.group, axis=1), axis=1)
     if "b_V" in w:
-        sizes["b_V"] = _norms(w["b_V"])
         w["b_V"] = np.linalg.solve(vo, w["b_V"][:, 0])[:, None]
         if "b_O" not in w:
             bias = w["b_V"] - least_bias(w["W_O"], w["b_V"])
             if np.linalg.norm(bias) <= slack * np.linalg.norm(w["b_V"]):
                 bias = np.zeros_like(bias)
             w["b_V"] = w["b_V"] - bias
-    gauge = HeadGauge(vo, bias=bias, sizes=sizes)
+    gauge = HeadGauge(vo, bias=bias)
     if spec.qknorm:
         gauge.signs = _positive_gains(w)
         gauge.gains = _balance_gains(w, slack)
         return gauge
-    Q, K = queries(w), keys(w)
-    sizes |= {"Q": _norms(Q), "K": _norms(K)}
     if spec.pos == "rope":
         gauge.qk = _plane_scales(w, slack)
         turned(w, 1 / gauge.qk)
         return gauge
-    left = np.concatenate(list(Q.swapaxes(0, 1)), axis=2).swapaxes(1, 2)
+    left = np.concatenate(list(queries(w).swapaxes(0, 1)), axis=2).swapaxes(1, 2)
     K0, left, gauge.qk = balanced_pair(w["W_K"][:, 0], left, slack)
     Q = np.stack(np.split(left.swapaxes(1, 2), spec.group, axis=2), axis=1)
     w["W_K"] = K0[:, None]
@@ -230,13 +225,9 @@ def _balance_gains(w: Tensors, slack: float) -> Array:
     return factor
 
 
-def free_planes(w: Tensors) -> Array:
+def free_planes(w: Tensors, near: float = 0.0) -> Array:
     """Under norms: planes with equal gains, whose queries and keys can turn together."""
     half = len(w["normq.gain"]) // 2
-    same = [g[:half, 0] == g[half:, 0] for g in (w["normq.gain"], w["normk.gain"])]
+    pairs = [(g[:half, 0], g[half:, 0]) for g in (w["normq.gain"], w["normk.gain"])]
+    same = [np.abs(x - y) <= near * np.maximum(np.abs(x), np.abs(y)) for x, y in pairs]
     return np.asarray(same[0] & same[1])
-
-
-def _norms(factor: Array) -> Array:
-    """Norms by key-value head."""
-    return np.asarray(np.sqrt((factor**2).sum(axis=(1, 2, 3))))

@@ -34,6 +34,8 @@ PREFIX = {
 }
 # Constants that some versions of the library stored beside the weights.
 BUFFERS = (".position_ids", ".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq")
+# The bias that an untied masked-language model uses; it then ignores `cls.predictions.bias`.
+UNTIED_BIAS = "cls.predictions.decoder.bias"
 # Heads that a file may have and the class of its config does not use.
 UNUSED = ("pooler.", "cls.seq_relationship.")
 
@@ -109,6 +111,8 @@ def layout(spec: Transformer, family: str) -> dict[str, list[Held]]:
 def _part(spec: Transformer, family: str, part: str) -> Iterator[Held]:
     shapes = part_shapes(spec, part)
     names = {"gpt2": _gpt2, "bert": _bert}.get(family, _decoder)(part)
+    if family == "bert" and not spec.tied and "cls.predictions.bias" in names:
+        names[UNTIED_BIAS] = names.pop("cls.predictions.bias")
     left = set(shapes)
     for file, held in names.items():
         inside = tuple(name for name in held if name in shapes)

@@ -8,24 +8,75 @@ the best of its kind, given the steps before.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from segre.checkpoint.frame import centred_basis
 from segre.checkpoint.heads import free_planes, keys, planes, queries
 from segre.checkpoint.layout import Tensors
+from segre.checkpoint.model import Model
 from segre.checkpoint.turn import LayerTurn, StreamTurn, stream_freedom
 from segre.checkpoint.units import signed
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.transformer.spec import Transformer
 
+OPEN = 1e-9  # singular values below this fraction of the largest determine nothing
 
-def match_stream(spec: Transformer, one: Tensors, two: Tensors) -> StreamTurn:
-    """The basis in which the table `two` is nearest to `one`."""
+
+def match_stream(
+    spec: Transformer, one: Tensors, two: Tensors, unembedded: Array | None = None
+) -> StreamTurn:
+    """The basis in which the table `two` is nearest to `one`.
+
+    `unembedded` has the inner products of the columns of the unembeddings, which have names too.
+    """
     if stream_freedom(spec) == "none":
         return StreamTurn()
-    return best_stream(spec, one["tokens"] @ two["tokens"].T)
+    return best_stream(spec, _named_products(one, two, unembedded))
+
+
+def _named_products(one: Tensors, two: Tensors, unembedded: Array | None) -> Array:
+    """Inner products (d, d) over what has names: tokens, and positions where tokens are few."""
+    inner: Array = one["tokens"] @ two["tokens"].T
+    if unembedded is None:
+        return inner
+    more = [unembedded]
+    if "positions" in one:
+        more.append(one["positions"] @ two["positions"].T)
+    size = np.linalg.norm(inner)
+    for other in more:  # each table counts by its size
+        inner = inner + other * (size / max(float(np.linalg.norm(other)), 1e-300))
+    return inner
+
+
+def undetermined(spec: Transformer, one: Tensors, two: Tensors, unembedded: Array | None) -> bool:
+    """Whether tables leave a part of the basis of the stream open."""
+    if stream_freedom(spec) != "orthogonal":
+        return False
+    sigma = np.linalg.svd(_named_products(one, two, unembedded), compute_uv=False)
+    kept = sigma[:-1] if spec.norm == "layer" else sigma
+    return bool(kept[-1] < OPEN * kept[0])
+
+
+def unembedding_products(one: Model, two: Model) -> Array | None:
+    """Inner products (d, d) of what two unembeddings read, if a table of tokens is too short.
+
+    Twice as many tokens as coordinates determine a basis well; then this is None.
+    """
+    spec = one.spec
+    if stream_freedom(spec) != "orthogonal" or spec.vocab >= 2 * spec.d:
+        return None
+    return np.asarray(_unembedding(one).T @ _unembedding(two))
+
+
+def _unembedding(model: Model) -> Array:
+    """The unembedding with the gain before it, as far as a norm lets it see the stream."""
+    w = model.part("head", ["norm.gain", "W_U"])
+    out = w["W_U"] * w["norm.gain"].T
+    return out - out.mean(axis=1, keepdims=True) if model.spec.norm == "layer" else out
 
 
 def best_stream(spec: Transformer, inner: Array) -> StreamTurn:
@@ -64,25 +115,12 @@ def stream_products(one: Tensors, two: Tensors) -> Array:
     return out
 
 
-def stream_error(spec: Transformer, table: Array, roundoff: float) -> float:
-    """About how far rounding of the table turns the basis that it determines."""
-    if stream_freedom(spec) != "orthogonal":
-        return 0.0
-    inner = table @ table.T
-    if spec.norm == "layer":
-        basis = centred_basis(spec.d)
-        inner = basis.T @ inner @ basis
-    smallest = np.sqrt(max(np.linalg.eigvalsh(inner)[0], 0.0))
-    typical = np.linalg.norm(table) / np.sqrt(table.size)
-    return float(min(1.0, 2 * roundoff * typical * np.sqrt(spec.d) / max(smallest, 1e-300)))
-
-
 def match_transform(one: Tensors, two: Tensors) -> Array:
     """The order in which the units of an untied transform are nearest."""
     return assignment(one["W_T"] @ two["W_T"].T + one["W_U"].T @ two["W_U"])
 
 
-def match_layer(spec: Transformer, one: Tensors, two: Tensors) -> LayerTurn:
+def match_layer(spec: Transformer, one: Tensors, two: Tensors, near: float = 0.0) -> LayerTurn:
     """Order and bases of heads and units in which the layer `two` is nearest to `one`."""
     out = LayerTurn.identity(spec)
     likeness = _values(one, two) + _scores(spec, one, two)  # (kv, kv, group, group)
@@ -95,9 +133,24 @@ def match_layer(spec: Transformer, one: Tensors, two: Tensors) -> LayerTurn:
         one["W_V"][:, 0] @ two["W_V"][:, 0].swapaxes(-1, -2)
         + (one["W_O"].swapaxes(-1, -2) @ two["W_O"]).sum(axis=1)
     )
-    out.qk = _match_scores(spec, one, two)
+    free = free_planes(one, near) & free_planes(two, near) if spec.qknorm else None
+    out.qk = _match_scores(spec, one, two, free)
     if spec.ff:
         out.units, out.signs = _match_units(spec, one, two)
+    return out
+
+
+def rematched(
+    spec: Transformer, one: Tensors, two: Tensors, known: LayerTurn | None, near: float
+) -> LayerTurn:
+    """The turn of a layer whose orders are known; phases of rotary planes are matched again."""
+    out = LayerTurn.identity(spec)
+    if known is not None:
+        out = replace(out, heads=known.heads, queries=known.queries)
+        out = replace(out, units=known.units, signs=known.signs)
+    if spec.pos == "rope":
+        out.apply(two := dict(two))
+        out.qk = _match_scores(spec, one, two, free_planes(one, near) if spec.qknorm else None)
     return out
 
 
@@ -160,7 +213,7 @@ def _plane_sizes(q: Array, k: Array) -> Array:
     return np.asarray(np.sqrt(size.sum(axis=-1)))
 
 
-def _match_scores(spec: Transformer, one: Tensors, two: Tensors) -> Array:
+def _match_scores(spec: Transformer, one: Tensors, two: Tensors, free: Array | None) -> Array:
     if spec.pos != "rope":
         return nearest_orthogonal(
             one["W_K"][:, 0] @ two["W_K"][:, 0].swapaxes(-1, -2)
@@ -172,9 +225,9 @@ def _match_scores(spec: Transformer, one: Tensors, two: Tensors) -> Array:
     )
     size = np.abs(inner)
     phases = np.where(size > 0, inner / np.where(size > 0, size, 1), 1)
-    if spec.qknorm:
+    if free is not None:  # under norms, half turns only, unless the gains let planes turn
         half = np.where(inner.real < 0, -1.0, 1.0)
-        phases = np.where(free_planes(one) & free_planes(two), phases, half)
+        phases = np.where(free, phases, half)
     return np.asarray(phases, complex)
 
 

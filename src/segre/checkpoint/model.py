@@ -11,7 +11,7 @@ import numpy as np
 from ml_dtypes import finfo
 
 from segre.checkpoint.folder import carry_along, new_directory
-from segre.checkpoint.layout import BUFFERS, PREFIX, UNUSED, Held, Tensors, layout
+from segre.checkpoint.layout import BUFFERS, PREFIX, UNTIED_BIAS, UNUSED, Held, Tensors, layout
 from segre.checkpoint.store import Entry, Store
 from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
@@ -69,11 +69,15 @@ class Model:
         out: Tensors = {}
         for held in self.held[part]:
             if wanted is None or wanted & set(held.names):
-                found = held.unpack(self.store.read(held.file))
+                found = held.unpack(self.stored(part, held))
                 out |= {n: x for n, x in found.items() if wanted is None or n in wanted}
         for name in out.keys() & self.factors.get(part, {}).keys():
             out[name] = out[name] * self.factors[part][name]
         return out
+
+    def stored(self, _part: str, held: Held) -> Array:
+        """A tensor as the file has it, in double precision."""
+        return self.store.read(held.file)
 
     def roundoff(self) -> float:
         """The largest relative rounding error of the types in which weights are stored."""
@@ -107,7 +111,7 @@ def described(store: Store, *, compare: bool = True) -> Model:
     for part, every in model.held.items():
         model.held[part] = [_found(model, held, left, name) for held in every]
     model.copies = _copies(model, left, compare)
-    model.carried = _take(left, lambda key: key.endswith(BUFFERS))
+    model.carried = _take(left, lambda key: key.endswith(BUFFERS) or _ignored(spec, key))
     model.unused = _take(left, lambda key: key.removeprefix(PREFIX[family]).startswith(UNUSED))
     if left:
         raise CheckpointError(
@@ -115,6 +119,11 @@ def described(store: Store, *, compare: bool = True) -> Model:
             f"{_class(store)}; allowed: the tensors of that class"
         )
     return model
+
+
+def _ignored(spec: Transformer, key: str) -> bool:
+    """Whether the model of the library has a tensor, and does not use it."""
+    return key == "cls.predictions.bias" and not spec.tied
 
 
 def _take(left: dict[str, Entry], chosen: Callable[[str], bool]) -> tuple[str, ...]:
@@ -159,14 +168,17 @@ def _names(file: str, prefix: str) -> Iterator[str]:
         yield prefix + name
         yield name
     if bare == "cls.predictions.bias":
-        yield "cls.predictions.decoder.bias"
+        yield UNTIED_BIAS
+    if bare == UNTIED_BIAS:
+        yield "cls.predictions.bias"
 
 
 def _copies(model: Model, left: dict[str, Entry], compare: bool) -> dict[str, str]:
     """Tied tensors that are in the files twice; they must agree."""
     where = {n: held.file for every in model.held.values() for held in every for n in held.names}
-    pairs = {"cls.predictions.decoder.bias": "b_U"}
+    pairs: dict[str, str] = {}
     if model.spec.tied:
+        pairs = {UNTIED_BIAS: "b_U"}
         pairs |= dict.fromkeys(("lm_head.weight", "cls.predictions.decoder.weight"), "tokens")
     out = {}
     for file, original in pairs.items():

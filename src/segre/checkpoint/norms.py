@@ -79,7 +79,6 @@ def _sublayer_off(
     for name in readers:
         W = w[f"W_{name}"]
         if shift is not None:
-            worn.measure(f"b_{name}", w[f"b_{name}"], np.linalg.norm(W) * np.linalg.norm(shift))
             w[f"b_{name}"] = w[f"b_{name}"] + W @ shift
         if gain is not None:
             W = w[f"W_{name}"] = W * gain.T
@@ -87,12 +86,10 @@ def _sublayer_off(
         if unseen is not None:
             worn.reads[name] = worn.component(W, unseen)
             w[f"W_{name}"] = W - worn.reads[name] * unseen.T
-            worn.measure(f"W_{name} left", w[f"W_{name}"])
     if norm == "norm1":
         _attention_biases_off(spec, w, worn)
     if spec.place == "post" and stream.shift is not None:
         bias = f"b_{WRITERS[norm]}"
-        worn.measure(bias, w[bias], np.linalg.norm(stream.shift))
         w[bias] = w[bias] + stream.shift
     _writer_off(spec, w, worn, WRITERS[norm])
     if spec.place == "post":
@@ -158,8 +155,6 @@ def _attention_biases_off(spec: Transformer, w: Tensors, worn: Worn) -> None:
         w["b_K"] = np.zeros_like(w["b_K"])
     if "b_V" in w and "b_O" in w:
         worn.biases["b_V"] = w["b_V"]
-        carried = np.linalg.norm(w["W_O"]) * np.linalg.norm(w["b_V"])
-        worn.measure("b_O", w["b_O"], carried)
         w["b_O"] = w["b_O"] + (w["W_O"] @ w["b_V"]).sum(axis=(0, 1))
         w["b_V"] = np.zeros_like(w["b_V"])
 
@@ -180,7 +175,6 @@ def _writer_off(spec: Transformer, w: Tensors, worn: Worn, name: str) -> None:
             if spec.norm == "layer":
                 worn.writes[key] = worn.mean(w[key], -2)
                 w[key] = w[key] - worn.writes[key]
-                worn.measure(f"{key} left", w[key])
 
 
 def _writer_on(spec: Transformer, w: Tensors, worn: Worn, name: str) -> None:
@@ -209,8 +203,6 @@ def _head_off(spec: Transformer, w: Tensors, worn: Worn, stream: Stream) -> None
         if f"W_{name}" in w:
             assert stream.shift is not None
             worn.measure(f"W_{name}", w[f"W_{name}"])
-            carried = np.linalg.norm(w[f"W_{name}"]) * np.linalg.norm(stream.shift)
-            worn.measure(f"b_{name}", w[f"b_{name}"], carried)
             unseen = _unseen(spec, stream)
             if name == "T":
                 assert stream.scale is not None
@@ -227,8 +219,6 @@ def _head_off(spec: Transformer, w: Tensors, worn: Worn, stream: Stream) -> None
     norm = "normT" if spec.transform else "norm"
     if spec.transform:
         table = w["W_U"] if "W_U" in w else w["tokens"].T
-        carried = np.linalg.norm(table) * np.linalg.norm(w["normT.bias"])
-        worn.measure("b_U", w["b_U"], carried)
         w["b_U"] = w["b_U"] + table @ _off(w, worn, "normT")
     if spec.tied:
         return

@@ -1,18 +1,18 @@
 """Are two checkpoints the same function? Decided on weights, with a witness; never on outputs.
 
 Both are reduced, the second is turned into the basis of the first, and all invariants are
-compared. If they agree to within rounding, the turn is the witness: anyone can apply it again.
+compared, beside what rounding does to them. If they agree to within rounding, the turn is the
+witness: anyone can apply it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from segre.checkpoint.compare import Block, Rounding, compare_part
+from segre.checkpoint.evidence import NEAR, Block, compared_blocks
 from segre.checkpoint.function import (
     differing_keys,
     in_words,
@@ -21,39 +21,22 @@ from segre.checkpoint.function import (
     restated,
     scales_apart,
 )
-from segre.checkpoint.layout import Tensors
-from segre.checkpoint.match import match_layer, match_stream, match_transform, stream_error
+from segre.checkpoint.limits import HALF
 from segre.checkpoint.model import Model, Progress, bits, no_progress
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
-from segre.checkpoint.reduce import Reduced, reduced
-from segre.checkpoint.strata import special_points
-from segre.checkpoint.turn import LayerTurn, StreamTurn
+from segre.checkpoint.pairs import Finder
+from segre.checkpoint.reduce import Reduced
+from segre.checkpoint.rounding import Differences, Rounded, differences
+from segre.checkpoint.strata import special_points, special_stream
 from segre.checkpoint.witness import Witness
 from segre.errors import CheckpointError
-from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
 Verdict = Literal["identical", "same function", "different", "undecided"]
 OUTPUTS = 4096.0  # how many rounding errors outputs may be apart
-BLUNT = 0.5  # tolerances beyond this decide nothing
-
-
-class Finder(Witness):
-    """Turns that are looked for, and kept as a witness."""
-
-    def stream(self, spec: Transformer, one: Tensors, two: Tensors) -> StreamTurn:
-        """The basis of the stream."""
-        self.basis = match_stream(spec, one, two)
-        return self.basis
-
-    def transform(self, one: Tensors, two: Tensors) -> Array | None:
-        """The order of the units of a transform."""
-        return match_transform(one, two)
-
-    def layer(self, spec: Transformer, part: str, one: Tensors, two: Tensors) -> LayerTurn:
-        """Heads and units of a layer."""
-        self.layers[part] = match_layer(spec, one, two)
-        return self.layers[part]
+OUTPUTS_MARGIN = 16.0  # over the measured effect of rounding on them
+BLUNT = 0.5  # rounding that does this to a matrix hides too much
+ARITHMETIC = 1e-9  # what double precision does to outputs
 
 
 @dataclass(frozen=True)
@@ -67,34 +50,40 @@ class Comparison:
     outputs_tolerance: float | None = None
     roundoff: float | None = None
     witness: Witness | None = None
+    differing_entries: int | None = None  # that are not the same in both files
 
     @property
     def first(self) -> Block | None:
         """The first block that differs."""
-        return next((block for block in self.blocks if not block.agrees), None)
+        return next(iter(self.differing), None)
 
     @property
-    def coarsest(self) -> float:
-        """The largest tolerance of a head, unit or table: smaller changes may not be seen."""
-        tolerances = (b.tolerance for b in self.blocks if not b.name.startswith("b_"))
-        return max(tolerances, default=0.0)
+    def differing(self) -> tuple[Block, ...]:
+        """The blocks that differ by more than rounding explains."""
+        return tuple(block for block in self.blocks if not block.agrees)
+
+    @property
+    def sensitivity(self) -> tuple[float, float]:
+        """The relative change that would be seen, in a typical block and in the coarsest."""
+        seen = [block.seen for block in self.blocks if block.matrix]
+        return (float(np.median(seen)), float(np.max(seen))) if seen else (0.0, 0.0)
 
     @property
     def worst(self) -> Block | None:
-        """The block nearest to its tolerance, or furthest beyond it."""
-        return max(self.blocks, key=lambda b: b.difference / max(b.tolerance, 1e-300), default=None)
+        """The block that is nearest to its limit, or furthest beyond it."""
+        return max(self.blocks, key=lambda block: block.excess, default=None)
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        differing = [block for block in self.blocks if not block.agrees]
         return {
             "verdict": self.verdict,
             "reason": self.reason,
             "roundoff": self.roundoff,
             "outputs": {"difference": self.outputs, "tolerance": self.outputs_tolerance},
             "blocks": len(self.blocks),
-            "coarsest": self.coarsest,
-            "differing": [block.document() for block in differing],
+            "differing_entries": self.differing_entries,
+            "sensitivity": dict(zip(("typical", "coarsest"), self.sensitivity, strict=True)),
+            "differing": [block.document() for block in self.differing],
             "worst": None if self.worst is None else self.worst.document(),
         }
 
@@ -112,50 +101,81 @@ def same_checkpoint(
     scales = scales_apart(one, two)
     if not scales and _identical(one, two):
         return Comparison("identical", "every tensor has the same numbers")
-    out = _compared(one, two, seed, progress)
+    out = _compared(one, two, scales, seed, progress)
     if scales and out.verdict == "different":
         return replace(out, reason=f"{out.reason}; {scales}")
     return out
 
 
-def _compared(one: Model, two: Model, seed: int, progress: Progress) -> Comparison:
-    """Compare the weights of two checkpoints whose configs agree."""
+def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress) -> Comparison:
+    """Compare the weights of two checkpoints whose configs agree, but for scales of scores."""
+    found = differences(one, two)
     unit = max(one.roundoff(), two.roundoff())
-    finder, special = Finder(), list[str]()
-    blocks = list(compared_blocks(one, two, finder, progress, special))
-    X = random_tokens(one.spec, seed)
-    apart = furthest(outputs(one, X, progress), outputs(two, X, progress))
+    finder = Finder(in_place=found.in_place, near=NEAR * unit)
+    special, blocks = list[str](), list[Block]()
+    for a, b, fresh in compared_blocks(one, restated(two, one), found, finder, progress, seed):
+        blocks += fresh
+        special += _special(one.spec, a, b, [block for block in fresh if not block.agrees])
+    if finder.undetermined:
+        special.append("its tables do not determine the basis of the stream")
+    if (equal := special_stream(one)) is not None:
+        special.append(equal)
+    apart, near = _outputs(one, two, found, seed, progress)
     out = Comparison(
         "same function",
         f"{len(blocks)} blocks agree to within rounding in the basis of the witness",
         tuple(blocks),
         apart,
-        outputs_tolerance(unit),
+        near,
         unit,
         finder,
+        found.differing,
     )
-    assert out.outputs_tolerance is not None
-    agree = apart <= out.outputs_tolerance
-    first = out.first
-    if first is not None and special and agree:
-        reason = f"{first.title} differs, but the weights are special there: {special[0]}"
-        return replace(out, verdict="undecided", reason=reason)
-    if first is not None:
+    if found.differing == 0 and not scales:
+        return replace(out, reason="every tensor has the same numbers, rounded to the coarser type")
+    if out.differing:
+        verdict, reason = _differing(out, special)
+        return replace(out, verdict=verdict, reason=reason)
+    if found.stray and unit > HALF:
         reason = (
-            f"{first.title} differs by {first.difference:.2g}, relative; "
-            f"rounding explains {first.tolerance:.1g}"
+            f"of all numbers {found.shared:.0%} are equal bit for bit; the others differ by about "
+            "as much as rounding does, as after very little training or after a change of basis "
+            "that was undone"
         )
-        return replace(out, verdict="different", reason=reason)
-    if not agree:
+        return replace(out, verdict="undecided", reason=reason)
+    if apart > near:
         reason = "all blocks agree to within rounding, but outputs do not"
         return replace(out, verdict="undecided", reason=reason)
-    if out.coarsest > BLUNT:
+    blunt = next((b for b in blocks if b.matrix and b.sensitivity > BLUNT), None)
+    if blunt is not None:
         reason = (
-            f"all blocks agree, but rounding could hide differences of {out.coarsest:.1g}: the "
-            "storage type is too coarse, or the table of tokens does not determine the basis"
+            f"all blocks agree, but rounding could hide a change of {blunt.sensitivity:.0%} in "
+            f"{blunt.place}, {blunt.kind}: the storage type is too coarse, or the table of tokens "
+            "does not determine the basis"
         )
         return replace(out, verdict="undecided", reason=reason)
     return out
+
+
+def _differing(out: Comparison, special: list[str]) -> tuple[Verdict, str]:
+    """What follows if some blocks differ, and why."""
+    assert out.outputs is not None
+    assert out.outputs_tolerance is not None
+    worst = out.worst
+    assert worst is not None
+    if special and out.outputs <= out.outputs_tolerance:
+        reason = f"{worst.title} differs, but the weights are special there: {special[0]}"
+        return "undecided", reason
+    if worst.differs:
+        difference, rounding = worst.most
+        explained = f"{rounding:.1g}" if rounding > 1e-11 else "nothing"
+        return "different", (
+            f"{worst.title} differs by {difference:.2g}, relative; rounding explains {explained}"
+        )
+    return "undecided", (
+        f"{worst.title} differs by {worst.ratio:.2g} times what rounding explains: more "
+        "than rewriting the file once does, less than is certain to be a change"
+    )
 
 
 def outputs_tolerance(roundoff: float) -> float:
@@ -163,54 +183,33 @@ def outputs_tolerance(roundoff: float) -> float:
     return min(0.5, OUTPUTS * roundoff)
 
 
-def compared_blocks(
-    one: Model,
-    two: Model,
-    turns: Witness,
-    progress: Progress = no_progress,
-    special: list[str] | None = None,
-) -> Iterator[Block]:
-    """All blocks, compared in the basis of `turns`; reasons for doubt are added to `special`."""
+def _outputs(
+    one: Model, two: Model, found: Differences, seed: int, progress: Progress
+) -> tuple[float, float]:
+    """How far outputs are apart, and how far rounding takes them."""
+    X = random_tokens(one.spec, seed)
+    ours, theirs = (outputs(model, X, progress) for model in (one, two))
+    effects = [
+        furthest(exact, outputs(Rounded.of(model, found, seed), X, progress))
+        for model, exact in ((one, ours), (two, theirs))
+    ]
+    return furthest(ours, theirs), OUTPUTS_MARGIN * max(*effects, ARITHMETIC)
+
+
+def check_blocks(one: Model, two: Model, turns: Witness, progress: Progress) -> tuple[Block, ...]:
+    """All blocks of two checkpoints in the basis of a witness; nothing is searched for."""
     require_same_architecture(one, two)
     require_known(one, two)
-    two = restated(two, one)
-    unit = max(one.roundoff(), two.roundoff())
-    rounding = Rounding(unit)
-    for done, (a, b) in enumerate(turned_pairs(one, two, turns)):
-        progress("comparing", done, len(one.parts))
-        if a.part == "embed":
-            rounding = Rounding(unit, stream_error(one.spec, a.tensors["tokens"], unit))
-        fresh = list(compare_part(one.spec, a, b, rounding))
-        yield from fresh
-        if special is not None and not all(block.agrees for block in fresh):
-            special += _special(one.spec, a, b, fresh)
+    found = differences(one, two)
+    every = compared_blocks(one, restated(two, one), found, turns, progress)
+    return tuple(block for *_, blocks in every for block in blocks)
 
 
 def _special(spec: Transformer, a: Reduced, b: Reduced, blocks: list[Block]) -> list[str]:
     """Why blocks of a part may differ although the function does not."""
-    differ = [block.name.split()[0] for block in blocks if not block.agrees]
+    differ = [block.name.split()[0] for block in blocks]
     found = [*special_points(spec, a), *special_points(spec, b)]
     return [point.text for point in found if point.place in differ]
-
-
-def turned_pairs(one: Model, two: Model, turns: Witness) -> Iterator[tuple[Reduced, Reduced]]:
-    """Parts of both, reduced, the second in the basis of the first; one part at a time."""
-    spec = one.spec
-    basis = StreamTurn()
-    for a, b in zip(reduced(one), reduced(two), strict=True):
-        w = b.tensors
-        if a.part == "embed":
-            basis = turns.stream(spec, a.tensors, w)
-        if a.part == "head" and spec.transform and not spec.tied:
-            basis.transform = turns.transform(a.tensors, w)
-        basis.apply(spec, a.part, w)
-        if a.part not in ("embed", "head"):
-            turn = turns.layer(spec, a.part, a.tensors, w)
-            turn.apply(w)
-            assert b.choice.heads is not None
-            sizes = b.choice.heads.sizes
-            b.choice.heads.sizes = {name: size[turn.heads] for name, size in sizes.items()}
-        yield a, b
 
 
 def require_same_architecture(one: Model, two: Model) -> None:

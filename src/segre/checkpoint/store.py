@@ -115,6 +115,15 @@ class Store:
         mapped.forget(start, end)
         return values
 
+    def rows(self, name: str, start: int, stop: int) -> Array:
+        """Some rows of a tensor in its stored type, as a copy; a vector has rows of one number."""
+        stored = self.raw(name)
+        width = stored.nbytes // max(len(stored), 1)
+        out = np.array(stored[start:stop])
+        mapped, first, _ = self._places[name]
+        mapped.forget(first + start * width, first + min(stop, len(stored)) * width)
+        return out.reshape(len(out), -1)
+
     @property
     def nbytes(self) -> int:
         """How many bytes all tensors take."""

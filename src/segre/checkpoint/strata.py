@@ -13,12 +13,15 @@ import numpy as np
 
 from segre.checkpoint.heads import keys, planes, queries
 from segre.checkpoint.layout import Tensors
+from segre.checkpoint.model import Model
 from segre.checkpoint.reduce import Reduced
+from segre.checkpoint.turn import stream_freedom
 from segre.checkpoint.units import dead_units, scaled
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
 PARALLEL = 1e-6  # units and patterns are alike if their cosine is this near to 1
+EQUAL = 1e-3  # gains that differ by no more than this do not fix axes well
 PROBES = 32  # random directions along which units are compared
 SCORES = 4  # random inputs on either side, for which patterns are compared
 
@@ -36,6 +39,21 @@ def special_points(spec: Transformer, found: Reduced) -> list[Special]:
     if found.part in ("embed", "head"):
         return []
     return list(_special(spec, found.tensors))
+
+
+def special_stream(model: Model) -> str | None:
+    """Whether the gains that fix the axes of the stream are all equal, and so do not fix them."""
+    spec = model.spec
+    if stream_freedom(spec) not in ("order and signs", "order and sign"):
+        return None
+    if spec.place == "pre":
+        gains = [model.part("head", ["norm.gain"])["norm.gain"]]
+    else:
+        names = ("norm.gain", "post1.gain", "post2.gain")
+        gains = [gain for part in model.parts for gain in model.part(part, names).values()]
+    if all(np.ptp(gain) <= EQUAL * np.abs(gain).max() for gain in gains):
+        return "gains are all equal, so that any rotation of the stream is free"
+    return None
 
 
 def _special(spec: Transformer, w: Tensors) -> Iterator[Special]:

@@ -37,6 +37,16 @@ class StreamTurn:
     matrix: Array | None = None
     transform: Array | None = None  # order of the units of an untied transform
 
+    @classmethod
+    def identity(cls, spec: Transformer) -> StreamTurn:
+        """The turn that changes nothing."""
+        freedom = stream_freedom(spec)
+        if freedom == "none":
+            return cls()
+        if freedom == "orthogonal":
+            return cls(matrix=np.eye(spec.d))
+        return cls(np.arange(spec.d), np.ones(spec.d))
+
     def write(self, W: Array) -> Array:
         """Act on what is written to the stream: (..., d, n)."""
         if self.matrix is not None:
@@ -44,6 +54,8 @@ class StreamTurn:
         if self.order is None:
             return W
         assert self.signs is not None
+        if self._still():
+            return W
         out = W[..., self.order, :]
         out *= self.signs[:, None]
         return out
@@ -55,9 +67,17 @@ class StreamTurn:
         if self.order is None:
             return W
         assert self.signs is not None
+        if self._still():
+            return W
         out = W[..., self.order]
         out *= self.signs
         return out
+
+    def _still(self) -> bool:
+        """Whether a signed permutation changes nothing: tables are large, and need no copies."""
+        assert self.order is not None
+        assert self.signs is not None
+        return bool((self.order == np.arange(len(self.order))).all() and (self.signs == 1).all())
 
     def gain(self, gain: Array) -> Array:
         """Act on gains along the stream."""

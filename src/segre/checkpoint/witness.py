@@ -32,7 +32,9 @@ class Witness:
     basis: StreamTurn = field(default_factory=StreamTurn)
     layers: dict[str, LayerTurn] = field(default_factory=dict)
 
-    def stream(self, _spec: Transformer, _one: Tensors, _two: Tensors) -> StreamTurn:
+    def stream(
+        self, _spec: Transformer, _one: Tensors, _two: Tensors, _unembedded: Array | None
+    ) -> StreamTurn:
         """The basis of the stream."""
         return self.basis
 

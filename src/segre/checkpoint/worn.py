@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -33,13 +32,12 @@ class Worn:
     writes: Tensors = field(default_factory=dict)  # by writer, along what nobody sees
     biases: Tensors = field(default_factory=dict)  # b_K, b_V
     tables: Tensors = field(default_factory=dict)  # shifts between tables
-    sizes: dict[str, float] = field(default_factory=dict)  # of stored tensors, for rounding errors
+    sizes: dict[str, float] = field(default_factory=dict)  # of tensors, before
     slack: float = 0.0
 
-    def measure(self, name: str, tensor: Array, more: Any = 0.0) -> None:
-        """Record the size of a tensor, and of what is added to it: rounding acts on both."""
-        before = self.sizes.get(name, 0.0)
-        self.sizes[name] = max(before, float(np.linalg.norm(tensor)) + float(more))
+    def measure(self, name: str, tensor: Array) -> None:
+        """Record the size of a tensor before anything is taken off."""
+        self.sizes.setdefault(name, float(np.linalg.norm(tensor)))
 
     def mean(self, of: Array, axis: int) -> Array:
         """The mean along an axis; none where it is no more than rounding makes it."""

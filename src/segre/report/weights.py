@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from segre.checkpoint.commands import Written
-from segre.checkpoint.compare import Block
+from segre.checkpoint.evidence import Block
 from segre.checkpoint.same import Comparison
 from segre.checkpoint.shrunk import Shrinking
 from segre.report.console import plain_console
@@ -50,28 +50,38 @@ def print_sameness(found: Comparison) -> None:
     console.print(found.reason)
     if not found.blocks:
         return
-    differing = [block for block in found.blocks if not block.agrees]
-    nearest = sorted(found.blocks, key=lambda b: -b.difference / max(b.tolerance, 1e-300))
-    shown = differing[:_SHOWN] if differing else nearest[:3]
-    console.print(block_table(shown))
+    nearest = sorted(found.blocks, key=lambda block: -block.excess)
+    differing = found.differing
+    console.print(block_table(nearest[: min(_SHOWN, len(differing)) or 3]))
     if differing:
         console.print(
-            f"{len(differing)} of {len(found.blocks)} blocks differ, the first ones above"
+            f"{len(differing)} of {len(found.blocks)} blocks differ; the largest differences above"
         )
     else:
-        console.print(f"all {len(found.blocks)} blocks agree; the ones nearest to tolerance above")
-    console.print(f"outputs on random tokens differ by {found.outputs:.2g}, relative")
+        console.print(f"all {len(found.blocks)} blocks agree; the ones nearest to a limit above")
     console.print(
-        f"numbers are rounded to {found.roundoff:.1g}; a change of a head, unit or table by "
-        f"less than {found.coarsest:.1g} may look like rounding"
+        f"outputs on random tokens differ by {found.outputs:.2g}, relative; rounding explains "
+        f"{found.outputs_tolerance:.1g}"
+    )
+    typical, coarsest = found.sensitivity
+    console.print(
+        "measured by rounding both files again: a change of all of a block is seen from "
+        f"{typical:.1g} on, in the least sensitive one from {coarsest:.1g} on"
     )
 
 
 def block_table(blocks: list[Block]) -> Table:
-    """Differences beside their tolerances."""
-    table = _table("block", "difference", "tolerance")
+    """Differences beside what rounding does, and the member that differs most."""
+    table = _table("block", "difference", "rounding", "ratio", "most")
     for block in blocks:
-        table.add_row(block.title, f"{block.difference:.2g}", f"{block.tolerance:.1g}")
+        most = "" if len(block.sizes) == 1 else f"{block.name} ({block.ratios[block.worst]:.2g})"
+        table.add_row(
+            f"{block.place}, {block.kind}",
+            f"{block.difference:.2g}",
+            f"{block.sensitivity:.1g}",
+            f"{block.ratio:.2g}",
+            most,
+        )
     return table
 
 

@@ -1,0 +1,210 @@
+"""Two checkpoints, block by block: how far apart they are, beside what rounding does there.
+
+What rounding does is measured: each checkpoint is rounded again, at random, and compared with
+itself by the same code. Copies of one function, of which either was rewritten once, or both, are
+at most as far apart as the two effects together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from segre.checkpoint.compare import Measure, measures
+from segre.checkpoint.limits import HALF, SHARED, Limits
+from segre.checkpoint.match import match_stream, rematched, unembedding_products
+from segre.checkpoint.model import Model, Progress, no_progress
+from segre.checkpoint.pairs import turned_pairs
+from segre.checkpoint.reduce import Reduced, reduced
+from segre.checkpoint.rounding import Differences, Rounded
+from segre.checkpoint.turn import StreamTurn
+from segre.checkpoint.witness import Witness
+from segre.fields.interface import Array
+
+NEAR = 4.0  # rounding errors by which gains of rotary planes may differ and count as equal
+ARITHMETIC = 1e-12  # of the size of a member: what double precision does
+
+
+@dataclass(frozen=True)
+class Block:
+    """Invariants of one kind in one part, member by member: differences and rounding."""
+
+    part: str
+    kind: str
+    member: str
+    differences: Array
+    rounding: Array
+    sizes: Array
+    entries: int  # numbers in one member
+    width: int  # of the stream
+    limits: Limits
+
+    @property
+    def excess(self) -> float:
+        """How far the block, or one of its members, is beyond its limit: 1 is on it."""
+        worst = float(self.ratios.max()) / self.limits.limit(self.entries, many=False)
+        return max(self.ratio / self._limit, worst)
+
+    @property
+    def _limit(self) -> float:
+        """The limit of all members together."""
+        squares = self.rounding**2
+        members = float(squares.sum() ** 2 / (squares**2).sum()) if squares.any() else 1.0
+        numbers = min(self.entries * members, SHARED * self.width)
+        return self.limits.limit(numbers, many=self.matrix)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether rounding explains the difference."""
+        return self.excess <= 1
+
+    @property
+    def differs(self) -> bool:
+        """Whether rounding certainly does not explain it."""
+        return self.excess > self.limits.certain
+
+    @property
+    def seen(self) -> float:
+        """The smallest change of the whole block, relative, that does not pass for rounding."""
+        return self._limit * self.sensitivity
+
+    @property
+    def ratio(self) -> float:
+        """The difference over what rounding explains, all members together."""
+        top, bottom = np.linalg.norm(self.differences), np.linalg.norm(self.rounding)
+        return float(top / bottom) if bottom else (np.inf if top else 0.0)
+
+    @property
+    def ratios(self) -> Array:
+        """The same for every member."""
+        safe = np.where(self.rounding > 0, self.rounding, 1.0)
+        alone = np.where(self.differences > 0, np.inf, 0.0)
+        return np.where(self.rounding > 0, self.differences / safe, alone)
+
+    @property
+    def worst(self) -> int:
+        """The member that differs most against what rounding explains."""
+        return int(self.ratios.argmax())
+
+    @property
+    def difference(self) -> float:
+        """Of all members, relative to their size."""
+        return self._relative(self.differences)
+
+    @property
+    def sensitivity(self) -> float:
+        """What rounding does, relative to the size."""
+        return self._relative(self.rounding)
+
+    @property
+    def most(self) -> tuple[float, float]:
+        """Difference and effect of rounding of the worst member, relative to its own size."""
+        at = np.s_[self.worst : self.worst + 1]
+        return self._relative(self.differences, at), self._relative(self.rounding, at)
+
+    def _relative(self, values: Array, at: slice = np.s_[:]) -> float:
+        size = float(max(np.linalg.norm(self.sizes[at]), np.linalg.norm(self.rounding[at])))
+        return float(np.linalg.norm(values[at])) / max(size, 1e-300)
+
+    @property
+    def title(self) -> str:
+        """As in reports: layer 3, head 2, OV. The member that differs most."""
+        return f"{self.place}, {self.name}"
+
+    @property
+    def name(self) -> str:
+        """The member that differs most, within the part."""
+        return self.member.format(self.worst + ("{0}" not in self.member))
+
+    @property
+    def matrix(self) -> bool:
+        """Whether these are the members of matrices or tables, not single vectors."""
+        return len(self.sizes) > 1 and not self.kind.startswith("b_")
+
+    @property
+    def place(self) -> str:
+        """The part, as in reports: layer 3."""
+        return self.part if self.part in ("embed", "head") else f"layer {self.part}"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        worst = self.worst
+        return {
+            "part": self.part,
+            "kind": self.kind,
+            "difference": self.difference,
+            "rounding": self.sensitivity,
+            "ratio": self.ratio,
+            "members": len(self.sizes),
+            "worst": {"name": self.name, "ratio": float(self.ratios[worst])},
+        }
+
+
+def block(
+    part: str, apart: Measure, effects: list[Measure], floor: float, width: int, limits: Limits
+) -> Block:
+    """A block from a difference and the effects of rounding, which add up as squares.
+
+    `floor`, relative to the size of a member, is what is put down to rounding in any case.
+    """
+    squares = sum(effect.differences**2 for effect in effects)
+    rounding = np.sqrt(squares + (floor * apart.sizes) ** 2)
+    fields = (apart.differences, rounding, apart.sizes, apart.entries)
+    return Block(part, apart.kind, apart.member, *fields, width, limits)
+
+
+def compared_blocks(
+    one: Model,
+    two: Model,
+    found: Differences,
+    turns: Witness,
+    progress: Progress = no_progress,
+    seed: int = 0,
+) -> Iterator[tuple[Reduced, Reduced, list[Block]]]:
+    """Part by part: both, reduced, in the basis of `turns`, and their blocks."""
+    spec, unit = one.spec, max(one.roundoff(), two.roundoff())
+    limits = Limits.of(unit)
+    again = [_Again(model, found, seed, NEAR * unit) for model in (one, two)]
+    pairs = turned_pairs(Rounded.of(one, found), Rounded.of(two, found), turns)
+    for done, (a, b) in enumerate(pairs):
+        progress("comparing", done, len(one.parts))
+        apart = list(measures(spec, a, b))
+        effects = []
+        for exact, known, repeat in zip((a, b), (None, turns), again, strict=True):
+            effects.append(list(measures(spec, exact, repeat.part(exact, known))))
+            if exact.part in ("embed", "head"):
+                exact.tensors.clear()  # tables are large, and not needed any more
+        each = zip(apart, *effects, strict=True)
+        floor = ARITHMETIC if found.edited or unit > HALF else max(ARITHMETIC, unit / 4)
+        yield a, b, [block(a.part, first, rest, floor, spec.d, limits) for first, *rest in each]
+
+
+class _Again:
+    """A checkpoint rounded again, part by part, in the basis in which it is compared."""
+
+    def __init__(self, model: Model, found: Differences, seed: int, near: float) -> None:
+        moved = Rounded.of(model, found, seed)
+        self.spec, self.parts, self.near = model.spec, reduced(moved), near
+        self.basis = StreamTurn.identity(model.spec)
+        self.in_place = found.in_place
+        self.unembedded = unembedding_products(Rounded.of(model, found), moved)
+
+    def part(self, exact: Reduced, known: Witness | None) -> Reduced:
+        """The next part, like `exact`; `known` has the basis and the orders that it has."""
+        out = next(self.parts)
+        w = out.tensors
+        if exact.part == "embed" and not self.in_place:
+            unembedded = self.unembedded
+            if unembedded is not None and known is not None:
+                unembedded = known.basis.write(unembedded)
+            self.basis = match_stream(self.spec, exact.tensors, w, unembedded)
+        if exact.part == "head" and known is not None:
+            self.basis.transform = known.basis.transform
+        self.basis.apply(self.spec, exact.part, w)
+        if exact.part not in ("embed", "head"):
+            layer = None if known is None else known.layers[exact.part]
+            rematched(self.spec, exact.tensors, w, layer, self.near).apply(w)
+        return out

@@ -1,0 +1,33 @@
+"""When is a difference more than rounding? Limits, in multiples of the measured effect.
+
+Copies of which either was rewritten once, or both, differ by at most 1, and by chance a little
+more. In full precision there is room for many rewritings. In half precision there is not: a few
+steps of training do as much as rounding does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+HALF = 2.0**-12  # coarser types than this are half precision, or less
+CHANCE = 3.0  # by how much chance raises a ratio of two effects on n numbers, times sqrt(n)
+SHARED = 4  # a gain's rounding moves a whole column: this many numbers per column are independent
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many times the effect of rounding a block, or one member of it, may differ."""
+
+    together: float  # all members of a matrix or table: more is doubtful
+    alone: float  # one member, or a vector: few numbers, whose errors often go together
+    certain: float  # this many times either limit is a difference
+
+    @classmethod
+    def of(cls, roundoff: float) -> Limits:
+        """The limits for a storage type."""
+        return cls(1.15, 4.0, 2.0) if roundoff > HALF else cls(16.0, 32.0, 4.0)
+
+    def limit(self, numbers: float, *, many: bool) -> float:
+        """The limit for so many numbers; `many` if they are those of a whole matrix or table."""
+        return (self.together if many else self.alone) * (1 + CHANCE / sqrt(numbers))

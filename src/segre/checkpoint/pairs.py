@@ -1,0 +1,67 @@
+"""Two checkpoints of one architecture, part by part, in one basis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.match import (
+    match_layer,
+    match_stream,
+    match_transform,
+    undetermined,
+    unembedding_products,
+)
+from segre.checkpoint.model import Model
+from segre.checkpoint.reduce import Reduced, reduced
+from segre.checkpoint.turn import LayerTurn, StreamTurn
+from segre.checkpoint.witness import Witness
+from segre.fields.interface import Array
+from segre.transformer.spec import Transformer
+
+
+@dataclass
+class Finder(Witness):
+    """Turns that are looked for, and kept as a witness."""
+
+    in_place: bool = False  # the stream is in the same basis in both
+    undetermined: bool = False  # found: tables leave a part of that basis open
+    near: float = 0.0  # gains of rotary planes this near, relative, count as equal
+
+    def stream(
+        self, spec: Transformer, one: Tensors, two: Tensors, unembedded: Array | None
+    ) -> StreamTurn:
+        """The basis of the stream."""
+        if self.in_place:
+            self.basis = StreamTurn.identity(spec)
+        else:
+            self.basis = match_stream(spec, one, two, unembedded)
+            self.undetermined = undetermined(spec, one, two, unembedded)
+        return self.basis
+
+    def transform(self, one: Tensors, two: Tensors) -> Array | None:
+        """The order of the units of a transform."""
+        return match_transform(one, two)
+
+    def layer(self, spec: Transformer, part: str, one: Tensors, two: Tensors) -> LayerTurn:
+        """Heads and units of a layer."""
+        self.layers[part] = match_layer(spec, one, two, self.near)
+        return self.layers[part]
+
+
+def turned_pairs(one: Model, two: Model, turns: Witness) -> Iterator[tuple[Reduced, Reduced]]:
+    """Parts of both, reduced, the second in the basis of the first; one part at a time."""
+    spec = one.spec
+    basis = StreamTurn()
+    for a, b in zip(reduced(one), reduced(two), strict=True):
+        w = b.tensors
+        if a.part == "embed":
+            basis = turns.stream(spec, a.tensors, w, unembedding_products(one, two))
+        if a.part == "head" and spec.transform and not spec.tied:
+            basis.transform = turns.transform(a.tensors, w | {"W_T": basis.read(w["W_T"])})
+        basis.apply(spec, a.part, w)
+        if a.part not in ("embed", "head"):
+            turn = turns.layer(spec, a.part, a.tensors, w)
+            turn.apply(w)
+        yield a, b

@@ -1,0 +1,203 @@
+"""What rounding can have done to a checkpoint: its numbers, rounded once more, at random.
+
+A number in a file stands for all numbers that round to it. Moving each stored number up or down,
+by what rounding does on average, shows what a rewriting of the file costs, at any place where it
+is measured: in a product of a head, in an output.
+
+Rounding explains only what was rewritten. Where two files have the same numbers in the same
+places but for a few, those few were changed: rounding explains no more than their last digit.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+from ml_dtypes import finfo
+
+from segre.checkpoint.dtypes import DType, rounded
+from segre.checkpoint.layout import Held
+from segre.checkpoint.model import Model, unit_roundoff
+from segre.fields.interface import Array
+
+IN_PLACE = 0.25  # rows that share at least this much, entry by entry, were not rewritten
+FEW = 0.05  # other entries of a tensor that differ are few, if they are less than this
+EXPONENT = 0x7FF << 52  # the bits of a double that hold its exponent
+SINGLE = 1e-4  # and single ones, if less than this
+SIGNS = np.array([-1, 1], np.int8)
+ROOT_MEAN_SQUARE = 12**-0.5  # of a number that is evenly distributed within half a spacing
+ROWS = 4096  # of a table, at a time
+
+Where = tuple[str, tuple[str, ...]]  # a part, and the names of what a tensor of it holds
+
+
+def spacing(values: Array, dtype: DType) -> Array:
+    """The distance between neighbouring numbers of a type, at each value; 0 at 0.
+
+    >>> spacing(np.array([1.0, 3.0, 0.0]), np.dtype("float16")).tolist()
+    [0.0009765625, 0.001953125, 0.0]
+    """
+    info = finfo(dtype)  # type: ignore[no-untyped-call]
+    powers = (np.asarray(values, np.float64).view(np.int64) & EXPONENT).view(np.float64)
+    out = np.maximum(powers, 2.0 ** int(info.minexp)) * 2.0 ** -int(info.nmant)
+    out *= values != 0
+    return np.asarray(out)
+
+
+@dataclass
+class Touched:
+    """What of a stored tensor was rewritten: whole rows, whole columns, and single entries."""
+
+    dtype: DType  # the coarser of the two types
+    rows: Array
+    columns: Array
+    entries: Array  # flat indices of entries elsewhere that differ
+    elsewhere: int  # how many entries there are in neither such rows nor such columns
+
+    @property
+    def loose(self) -> bool:
+        """Whether more than a few entries differ outside of what was rewritten."""
+        return len(self.entries) > FEW * self.elsewhere
+
+    def mask(self, start: int, stop: int) -> Array:
+        """Which entries of some rows rounding can have changed."""
+        width = len(self.columns)
+        out = self.rows[start:stop, None] | self.columns | self.loose
+        if not self.loose and len(self.entries):
+            first, last = np.searchsorted(self.entries, (start * width, stop * width))
+            out.reshape(-1)[self.entries[first:last] - start * width] = True
+        return np.asarray(out)
+
+
+@dataclass(frozen=True)
+class Differences:
+    """How two checkpoints differ, entry by entry in the same place."""
+
+    touched: dict[Where, Touched]
+    shared: float  # fraction of the entries that are equal, zeros apart
+    differing: int
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the two are in the same basis, as far as one can see."""
+        return self.shared >= IN_PLACE
+
+    @property
+    def edited(self) -> bool:
+        """Whether the files are the same but for single entries, which nobody rounded."""
+        found = self.touched.values()
+        kept = not any(x.rows.any() or x.columns.any() for x in found)
+        few = max(1.0, SINGLE * sum(x.elsewhere for x in found))
+        return kept and sum(len(x.entries) for x in found) <= few
+
+    @property
+    def stray(self) -> int:
+        """Entries of matrices that differ among others that are equal."""
+        return sum(len(x.entries) for x in self.touched.values() if len(x.columns) > 1)
+
+
+def differences(one: Model, two: Model) -> Differences:
+    """Compare two checkpoints of one architecture entry by entry, in the coarser of their types."""
+    touched: dict[Where, Touched] = {}
+    there = equal = 0
+    for part in one.parts:
+        for ours, theirs in zip(one.held[part], two.held[part], strict=True):
+            found, known, alike = _compared(one, two, ours, theirs)
+            touched[part, ours.names] = found
+            there, equal = there + known, equal + alike
+    shared = equal / there if there else 1.0
+    _touch_vectors(touched, shared)
+    return Differences(touched, shared, there - equal)
+
+
+def _chunks(
+    one: Model, two: Model, ours: Held, theirs: Held, dtype: DType
+) -> Iterator[tuple[int, Array, Array]]:
+    """Rows of a tensor of both files, in one type."""
+    files = ((one.store, ours.file), (two.store, theirs.file))
+    for start in range(0, one.store.entries[ours.file].shape[0], ROWS):
+        x, y = (rounded(store.rows(file, start, start + ROWS), dtype) for store, file in files)
+        yield start, x, y
+
+
+def coarser(one: DType, two: DType) -> DType:
+    """The type with the larger rounding error."""
+    return max(one, two, key=unit_roundoff)
+
+
+def _compared(one: Model, two: Model, ours: Held, theirs: Held) -> tuple[Touched, int, int]:
+    """What of a tensor was rewritten; how many entries are not zero, and how many agree."""
+    a, b = one.store.entries[ours.file], two.store.entries[theirs.file]
+    dtype = coarser(a.dtype, b.dtype)
+    shape = (a.shape[0], int(np.prod(a.shape[1:])))
+    there, equal = (np.zeros((2, max(shape)), np.int64) for _ in range(2))
+    for start, x, y in _chunks(one, two, ours, theirs, dtype):
+        known = (x != 0) | (y != 0)
+        for sums, what in ((there, known), (equal, known & (x == y))):
+            sums[0, start : start + len(x)] = what.sum(axis=1)
+            sums[1, : shape[1]] += what.sum(axis=0)
+    moved = equal < IN_PLACE * there
+    rows, columns = moved[0, : shape[0]], moved[1, : shape[1]]
+    found = Touched(dtype, rows, columns, np.zeros(0, np.int64), 0)
+    found.elsewhere = int((~rows).sum() * (~columns).sum())
+    if found.elsewhere and there[1].sum() > equal[1].sum():
+        strays = [
+            np.flatnonzero((x != y) & ~rows[start : start + ROWS, None] & ~columns)
+            + start * shape[1]
+            for start, x, y in _chunks(one, two, ours, theirs, dtype)
+        ]
+        found.entries = np.concatenate(strays)
+    return found, int(there[1].sum()), int(equal[1].sum())
+
+
+def _touch_vectors(touched: dict[Where, Touched], shared: float) -> None:
+    """Vectors are short, and often equal by chance: they go with the matrices of their part."""
+    for part in {part for part, _ in touched}:
+        own = [found for (where, _), found in touched.items() if where == part]
+        if shared < IN_PLACE or any(x.rows.any() or x.columns.any() for x in own):
+            for found in own:
+                if len(found.columns) == 1:
+                    found.rows[:] = True
+
+
+@dataclass
+class Rounded(Model):
+    """A checkpoint as it is compared with another.
+
+    Rows that nobody rewrote are rounded to the coarser of the two types, in which they are equal.
+    With a seed, the others are moved at random, as far as rounding could have moved them.
+    """
+
+    touched: dict[Where, Touched] = field(default_factory=dict)
+    seed: int | None = None
+
+    @classmethod
+    def of(cls, model: Model, found: Differences, seed: int | None = None) -> Rounded:
+        """A model, for a comparison."""
+        own = {item.name: getattr(model, item.name) for item in fields(Model)}
+        return cls(**own, touched=found.touched, seed=None if found.edited else seed)
+
+    def stored(self, part: str, held: Held) -> Array:
+        """A tensor of the file, rounded or moved."""
+        out = super().stored(part, held)
+        found = self.touched[part, held.names]
+        finer = self.store.entries[held.file].dtype != found.dtype
+        if self.seed is None and not finer:
+            return out
+        rng = None
+        if self.seed is not None:
+            name = "/".join((part, *held.names))
+            rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
+        rows = out.reshape(len(out), -1)
+        for start in range(0, len(rows), ROWS):
+            some, mask = rows[start : start + ROWS], found.mask(start, start + ROWS)
+            if finer:
+                some[...] = np.where(mask, some, rounded(some, found.dtype).astype(np.float64))
+            if rng is not None:
+                noise = spacing(some, found.dtype)
+                noise *= ROOT_MEAN_SQUARE * rng.choice(SIGNS, some.shape)
+                noise *= mask
+                some += noise
+        return out
