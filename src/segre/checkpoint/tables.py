@@ -25,6 +25,9 @@ def shiftable(spec: Transformer, head: Tensors) -> Array | None:
 
 def tables_off(spec: Transformer, w: Tensors, worn: Worn, shifts: Array | None) -> None:
     """Take means and shifts off the tables, in place."""
+    for name in ("tokens", "positions", "types"):
+        if name in w:
+            worn.measure(name, w[name])
     for name in _centred(spec, w):
         worn.writes[name] = worn.mean(w[name], 0)
         w[name] = w[name] - worn.writes[name]

@@ -65,8 +65,8 @@ def print_sameness(found: Comparison) -> None:
     )
     typical, coarsest = found.sensitivity
     console.print(
-        "measured by rounding both files again: a change of all of a block is seen from "
-        f"{typical:.1g} on, in the least sensitive one from {coarsest:.1g} on"
+        "sensitivity, measured by rounding both files again: in a typical block a relative change "
+        f"of {typical:.1g} is seen, in the least sensitive one a change of {coarsest:.1g}"
     )
 
 
