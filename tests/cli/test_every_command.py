@@ -56,7 +56,7 @@ def examples(text: str) -> list[list[str]]:
     """The words of every command in a help text, without what the shell does with it."""
     lines = re.findall(r"(?:^|  )(segre .*)$", text.replace("\b", ""), re.MULTILINE)
     typed = [part for line in lines for part in line.split("&&")]
-    return [shlex.split(part.partition(" > ")[0])[1:] for part in typed]
+    return [shlex.split(re.split(" [<>] ", part)[0])[1:] for part in typed]
 
 
 def understand(words: list[str]) -> None:

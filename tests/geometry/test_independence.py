@@ -5,6 +5,7 @@ from architectures import networks
 from segre.fields import Prime
 from segre.geometry import dimension as dimension_module
 from segre.geometry import independence
+from segre.geometry.balls import BallMinor
 from segre.geometry.dimension import prove
 from segre.geometry.independence import witness
 from segre.spec import Network
@@ -28,7 +29,7 @@ def test_equal_scores_counted_twice_are_noticed(monkeypatch: pytest.MonkeyPatch)
     assert not witness(net, Prime()).established
     proof = prove(net)
     assert proof.lower.evidence.kind == "ball-minor"
-    monkeypatch.setattr(dimension_module, "ball_minor", lambda *_: None)
+    monkeypatch.setattr(dimension_module, "ball_minor", lambda *_: BallMinor([], [], 64, 0))
     proof = prove(net)
     assert (proof.lower.value, proof.lower.evidence.kind) == (0, "trivial")
 

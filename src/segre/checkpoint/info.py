@@ -204,7 +204,7 @@ def describe(model: Model, progress: Progress = quiet) -> Info:
         types[dtype_name(entry.dtype)] += entry.size
     redundancy, uncounted = _counted(model.spec)
     return Info(
-        name="/".join(model.directory.resolve().parts[-2:]),
+        name=model.directory.resolve().name,
         family=model.family,
         spec=model.spec,
         stored=store.parameters,

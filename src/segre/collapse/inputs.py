@@ -121,7 +121,8 @@ def _read(file: Path, letters: int) -> str:
             :letters
         ]
     except (OSError, ValueError) as error:
-        raise SpecError(f"text {quote(str(file))}: cannot be read ({reason(error)})") from None
+        said = getattr(error, "strerror", None) or reason(error)
+        raise SpecError(f"text {quote(str(file))}: cannot be read ({said})") from None
 
 
 def _tokenized(loaded: Loaded, text: str, length: int, *, whole: bool) -> list[list[int]]:
