@@ -43,6 +43,8 @@ bench: .venv/ready .venv/models
 	$(BIN)/python -m bench.collapse
 	$(BIN)/python -m bench.checkpoints
 	$(BIN)/python -m bench.analysis
+	$(BIN)/python -m bench.referee
+	$(BIN)/python -m bench.faults
 
 clean:
 	rm -rf .venv out site build dist .mypy_cache .ruff_cache .hypothesis
