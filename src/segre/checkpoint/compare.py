@@ -8,7 +8,7 @@ so that a large bias does not hide a matrix.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,6 +31,7 @@ class Measure:
     differences: Array
     sizes: Array
     entries: int  # numbers in one member
+    first: int = 1  # the number of the first member; tokens and positions count from 0
 
 
 def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]:
@@ -40,8 +41,7 @@ def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]
     if one.part not in ("embed", "head"):
         yield _values(spec, a, b)
         yield from _scores(spec, a, b)
-        seen = {"W_V", "W_O", "b_V"}
-        seen |= {"W_Q", "W_K", "b_Q", "b_K"}
+        seen = {"W_V", "W_O", "b_V", "W_Q", "W_K", "b_Q", "b_K"}
         for name in ("gate", "up", "down"):
             if f"W_{name}" in a:
                 yield _rows(a[f"W_{name}"], b[f"W_{name}"], f"W_{name}", f"MLP unit {{}}, W_{name}")
@@ -54,7 +54,7 @@ def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]
             continue
         if name in ("tokens", "positions", "types", "W_U"):
             word = {"W_U": "token"}.get(name, name.removesuffix("s"))
-            yield from _table(a[name], b[name], name, f"{name}, {word} {{0}}")
+            yield from _table(a[name], b[name], name, f"{name}, {word} {{}}")
         else:
             yield _whole(name, a[name], b[name])
 
@@ -69,7 +69,7 @@ def _table(one: Array, two: Array, name: str, member: str) -> Iterator[Measure]:
     """A table row by row, and what all rows share: rounding of gains shifts them together."""
     axis = 1 if name in BY_COLUMN else 0
     means = [table.mean(axis=axis, keepdims=True) for table in (one, two)]
-    yield _rows(one, two, name, member, means[0] - means[1])
+    yield replace(_rows(one, two, name, member, means[0] - means[1]), first=0)
     yield _whole(f"{name}, common shift", *means)
 
 

@@ -39,6 +39,7 @@ class Block:
     rounding: Array
     sizes: Array
     entries: int  # numbers in one member
+    first: int  # the number of the first member
     width: int  # of the stream
     limits: Limits
 
@@ -117,7 +118,7 @@ class Block:
     @property
     def name(self) -> str:
         """The member that differs most, within the part."""
-        return self.member.format(self.worst + ("{0}" not in self.member))
+        return self.member.format(self.first + self.worst)
 
     @property
     def matrix(self) -> bool:
@@ -152,7 +153,7 @@ def block(
     """
     squares = sum(effect.differences**2 for effect in effects)
     rounding = np.sqrt(squares + (floor * apart.sizes) ** 2)
-    fields = (apart.differences, rounding, apart.sizes, apart.entries)
+    fields = (apart.differences, rounding, apart.sizes, apart.entries, apart.first)
     return Block(part, apart.kind, apart.member, *fields, width, limits)
 
 
