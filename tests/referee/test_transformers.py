@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.faults.certificates import places
 
 from segre.certificate import certify, write_certificate
 from segre.errors import SpecError, TooLargeError
@@ -137,16 +138,6 @@ def reseal(document: dict[str, Any]) -> dict[str, Any]:
         return sealed(document)
     except (TypeError, ValueError):  # not JSON at all, and to be refused as such
         return document
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    yield path
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from places(inner, (*path, key))
-    if isinstance(value, list):
-        for i, inner in enumerate(value):
-            yield from places(inner, (*path, i))
 
 
 def at(document: Any, path: tuple[Any, ...]) -> Any:

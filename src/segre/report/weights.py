@@ -55,10 +55,13 @@ def print_sameness(found: Comparison) -> None:
     console.print(block_table(nearest[: min(_SHOWN, len(differing)) or 3]))
     if differing:
         console.print(
-            f"{len(differing)} of {len(found.blocks)} blocks differ; the largest differences above"
+            f"{len(differing)} of {len(found.blocks)} blocks differ; "
+            "the largest differences are above"
         )
     else:
-        console.print(f"all {len(found.blocks)} blocks agree; the ones nearest to a limit above")
+        console.print(
+            f"all {len(found.blocks)} blocks agree; those nearest to their limits are above"
+        )
     console.print(
         f"outputs on random tokens differ by {found.outputs:.2g}, relative; rounding explains "
         f"{found.outputs_tolerance:.1g}"
