@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segre.fields.interface import Array, E, Field
+from segre.fields.interface import E, Field
 from segre.spec import Score
 
 
@@ -13,12 +13,4 @@ def attention_pattern(field: Field[E], score: Score, keys: E, queries: E) -> E:
     softmax     exp(keys^T queries), each column divided by its sum
     """
     scores = field.matmul(field.transpose(keys), queries)
-    return scores if score == "lightning" else softmax(field, scores)
-
-
-def softmax(field: Field[E], scores: E, seen: E | None = None, used: Array | None = None) -> E:
-    """exp(scores), each column divided by its sum; with `seen` (zeros and ones), only there."""
-    grown = field.exp(field.anchor(scores, used), used)
-    if seen is not None:
-        grown = field.mul(grown, seen)
-    return field.mul(grown, field.reciprocal(field.sum(grown, axis=-2)))
+    return scores if score == "lightning" else field.softmax(scores)

@@ -9,11 +9,10 @@ from segre.analysis.part import Answer, Status
 from segre.analysis.workbench import Workbench
 from segre.collapse.curves import curves
 from segre.collapse.models import Loaded, load
-from segre.collapse.sources import source
 from segre.collapse.study import study, study_advice
-from segre.collapse.surgery import ALL, FULL
+from segre.collapse.variants import ALL, FULL
 from segre.collapse.verdict import advice
-from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
+from segre.errors import SpecError, UnsupportedError
 from segre.families import FAMILIES
 from segre.spec import Network
 from segre.transformer.spec import Transformer
@@ -84,26 +83,18 @@ def _runnable(bench: Workbench) -> tuple[str, Loaded, str, bool]:
                 "the spec has no vocabulary, and so no model to run; give it one"
             )
         worded = f"{target.text}/vocab={WORDS}"
-        source(worded)  # says what is wrong with specs that the library has no model for
         said = f"Run with a vocabulary of {WORDS:,} random tokens, as the spec has none. "
         return shlex.quote(worded), load(worded, bench.seed, memory=bench.memory), said, False
-    try:
-        return target.argument, bench.loaded, "", False
-    except TooLargeError as error:
-        narrow = narrow_model(spec, _family(bench))
-        try:
-            loaded = load(narrow, bench.seed, memory=bench.memory)
-        except SegreError:
-            raise error from None
-        said = (
-            f"Too large to run ({spec.parameters:,} parameters): instead, a model of the same "
-            f"design and depth with width {loaded.width} instead of {spec.d:,}. "
-        )
-        return narrow, loaded, said, True
-
-
-def _family(bench: Workbench) -> str:
-    return str(source(bench.target.text).config["model_type"])
+    loaded = bench.loaded
+    if loaded.seed is None or 4 * spec.parameters <= bench.memory:
+        return target.argument, loaded, "", False
+    narrow = narrow_model(spec, loaded.family.replace("_", "-"))
+    loaded = load(narrow, bench.seed, memory=bench.memory)
+    said = (
+        f"Random weights of {spec.parameters:,} parameters take too long to draw: instead, a model "
+        f"of the same design and depth with width {loaded.width} instead of {spec.d:,}. "
+    )
+    return narrow, loaded, said, True
 
 
 def narrow_model(spec: Transformer, family: str) -> str:

@@ -15,8 +15,8 @@ Model = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A model directory, a config.json or a name such as bert-base-uncased (random "
-        "weights), or a spec such as softmax/d=8,8,8,8/a=4/t=6.",
+        help="A model directory; with random weights a config.json, a name such as "
+        "bert-base-uncased, or a spec such as softmax/d=8,8,8,8/a=4/t=6.",
         autocompletion=completion.architecture,
     ),
 ]
@@ -89,7 +89,7 @@ def collapse(
 
 
 def _variants(text: str) -> Any:
-    from segre.collapse.surgery import ALL, PAPER, variant
+    from segre.collapse.variants import ALL, PAPER, variant
 
     if text in ("all", "paper"):
         return ALL if text == "all" else PAPER
@@ -97,8 +97,9 @@ def _variants(text: str) -> Any:
 
 
 def _is_stack(model: str) -> bool:
-    """Whether it is one of segre's own specs, which need no library of models."""
-    return "=" in model and model.partition("/")[0] in ("softmax", "lightning", "transformer")
+    """Whether it is a spec without a vocabulary, which is run on random tokens of its width."""
+    kinds = ("softmax", "lightning", "transformer")
+    return "=" in model and model.partition("/")[0] in kinds and "/vocab=" not in model
 
 
 def _study(
@@ -171,7 +172,7 @@ def paths(
     from segre.cli.progress import waiting
     from segre.collapse.paths import head_sums, path_sums
     from segre.collapse.study import random_pass
-    from segre.collapse.surgery import Variant
+    from segre.collapse.variants import Variant
     from segre.report.collapse import print_paths
     from segre.report.collapse_plots import plot_paths
 
@@ -220,7 +221,7 @@ def _pass(
     """A recorded forward pass, and what to call it."""
     from segre.collapse.inputs import random_tokens, read_text
     from segre.collapse.models import load
-    from segre.collapse.recorder import record
+    from segre.collapse.record import record
 
     loaded = load(model, seed, memory=memory)
     fits = length or min(32, loaded.longest or 32)

@@ -156,7 +156,7 @@ def rank_collapse(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="bert, albert or xlnet; repeatable. All if not given.",
+            help="bert or albert; repeatable. Both if not given.",
             autocompletion=completion.one_of(completion.base_models),
         ),
     ] = None,
@@ -170,7 +170,7 @@ def rank_collapse(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Rank by depth in BERT, ALBERT and XLNet: what collapses, what does not.
+    """Rank by depth in BERT and ALBERT: what collapses, what does not.
 
     Base models with random weights on random tokens, four variants each; nothing is downloaded.
     """
