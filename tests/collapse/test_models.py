@@ -197,11 +197,13 @@ def test_what_cannot_be_run_is_refused_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_sub_layers_that_do_not_fit_are_refused_before_they_are_allocated() -> None:
-    with pytest.raises(TooLargeError, match=r"its weights need .* over the limit of 1\.0 GiB"):
-        load("llama-3-70b", memory=1 << 30)
+def test_what_does_not_fit_is_refused_before_it_is_allocated(tmp_path: Path) -> None:
+    with pytest.raises(TooLargeError, match=r"69,503,033,344 parameters; .* are 258\.9 GiB, over"):
+        load("llama-3-70b")
     with pytest.raises(TooLargeError, match="over the limit"):
         load(CONFIGS["bert"], memory=1000)
+    with pytest.raises(TooLargeError, match="those of one sub-layer"):
+        load(saved("bert", tmp_path / "model"), memory=1000)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e300])

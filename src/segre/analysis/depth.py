@@ -8,11 +8,11 @@ from typing import Any
 from segre.analysis.part import Answer, Status
 from segre.analysis.workbench import Workbench
 from segre.collapse.curves import curves
-from segre.collapse.models import Loaded, load
+from segre.collapse.models import Loaded, family_of, load
 from segre.collapse.study import study, study_advice
 from segre.collapse.variants import ALL, FULL
 from segre.collapse.verdict import advice
-from segre.errors import SpecError, UnsupportedError
+from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
 from segre.families import FAMILIES
 from segre.spec import Network
 from segre.transformer.spec import Transformer
@@ -85,14 +85,17 @@ def _runnable(bench: Workbench) -> tuple[str, Loaded, str, bool]:
         worded = f"{target.text}/vocab={WORDS}"
         said = f"Run with a vocabulary of {WORDS:,} random tokens, as the spec has none. "
         return shlex.quote(worded), load(worded, bench.seed, memory=bench.memory), said, False
-    loaded = bench.loaded
-    if loaded.seed is None or 4 * spec.parameters <= bench.memory:
-        return target.argument, loaded, "", False
-    narrow = narrow_model(spec, loaded.family.replace("_", "-"))
-    loaded = load(narrow, bench.seed, memory=bench.memory)
+    try:
+        return target.argument, bench.loaded, "", False
+    except TooLargeError as error:
+        narrow = narrow_model(spec, family_of(target.text).replace("_", "-"))
+        try:
+            loaded = load(narrow, bench.seed, memory=bench.memory)
+        except SegreError:
+            raise error from None
     said = (
-        f"Random weights of {spec.parameters:,} parameters take too long to draw: instead, a model "
-        f"of the same design and depth with width {loaded.width} instead of {spec.d:,}. "
+        f"Too large to run ({spec.parameters:,} parameters): instead, a model of the same design "
+        f"and depth with width {loaded.width} instead of {spec.d:,}. "
     )
     return narrow, loaded, said, True
 

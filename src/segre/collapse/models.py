@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from segre.checkpoint.model import described
-from segre.checkpoint.store import Store, has_weights
+from segre.checkpoint.store import CONFIG, Store, has_weights
 from segre.errors import SpecError, TooLargeError, UnsupportedError
 from segre.families import KINDS, PRESETS, architecture
 from segre.files import shown
@@ -66,13 +66,13 @@ class Loaded:
         """How many weights it has, those of a head aside."""
         return self.spec.parameters
 
-    def require_memory(self, needed: int, limit: int) -> None:
+    def require_memory(self, what: str, needed: int, limit: int) -> None:
         """Stop, saying what would be needed, if so many bytes are over the limit."""
         if needed > limit:
             raise TooLargeError(
-                f"model {quote(self.name)}: its weights need {needed / 2**30:,.1f} GiB of memory "
-                f"for this, over the limit of {limit / 2**30:,.1f} GiB; raise it with --memory, or "
-                "take a smaller model"
+                f"model {quote(self.name)}: {self.parameters:,} parameters; {what} are "
+                f"{needed / 2**30:,.1f} GiB, over the limit of {limit / 2**30:,.1f} GiB; raise it "
+                "with --memory, or take a smaller model"
             )
 
     def document(self) -> dict[str, Any]:
@@ -103,13 +103,19 @@ def load(
         loaded = _trained(Path(given))
     else:
         loaded = _random(given, seed)
-    loaded.require_memory(2 * 4 * largest_stage(loaded.spec), memory)  # as stored, and as floats
+    largest = largest_stage(loaded.spec)
+    loaded.require_memory("those of one sub-layer, stored and as floats,", 8 * largest, memory)
+    if loaded.seed is not None:  # not all at once; but drawing them takes as long as running them
+        loaded.require_memory("the random weights", 4 * loaded.parameters, memory)
     return loaded
 
 
 def _is_checkpoint(given: str | Path) -> bool:
-    inline = isinstance(given, str) and "=" in given and given.partition("/")[0] in KINDS
-    return given not in PRESETS and not inline and has_weights(Path(given))
+    return given not in PRESETS and not _is_inline(given) and has_weights(Path(given))
+
+
+def _is_inline(given: str | Path) -> bool:
+    return isinstance(given, str) and "=" in given and given.partition("/")[0] in KINDS
 
 
 def _trained(folder: Path) -> Loaded:
@@ -120,25 +126,32 @@ def _trained(folder: Path) -> Loaded:
 
 
 def _random(given: str | Path | Mapping[str, Any], seed: int) -> Loaded:
-    name, family, folder = str(given), "", None
+    name, folder = str(given), None
     if isinstance(given, Mapping):
-        name, family = str(dict(given)), str(given.get("kind") or given.get("model_type"))
+        name = str(dict(given))
         _require_known(given, name)
-    elif name in PRESETS:
-        family = str(PRESETS[name]["model_type"])
-    elif "=" in name and name.partition("/")[0] in KINDS:
-        family = name.partition("/")[0]
     spec = architecture(given)
     if isinstance(spec, Network):
         raise UnsupportedError(f"spec {quote(name)}: a stack of attention layers takes no tokens")
     if not spec.discrete:
         raise SpecError(f"spec {quote(name)}: give a vocabulary, for example vocab=1000")
-    if not family:  # a file, or a directory with a config and no weights
-        path = Path(given)  # type: ignore[arg-type]
-        folder = path if path.is_dir() else path.parent
-        config = read_file(path / "config.json" if path.is_dir() else path)
-        family = str(config.get("kind") or config.get("model_type"))
-    return Loaded(name, family.replace("-", "_"), Drawn(spec.trunk(), seed), folder, seed)
+    if not isinstance(given, Mapping) and not _is_inline(given) and name not in PRESETS:
+        folder = Path(given) if Path(given).is_dir() else Path(given).parent
+    return Loaded(name, family_of(given), Drawn(spec.trunk(), seed), folder, seed)
+
+
+def family_of(given: str | Path | Mapping[str, Any]) -> str:
+    """What the family of an architecture is called: as configs say it, or as inline specs do."""
+    if isinstance(given, Mapping):
+        config = given
+    elif _is_inline(given):
+        config = {"kind": str(given).partition("/")[0]}
+    elif str(given) in PRESETS:
+        config = PRESETS[str(given)]
+    else:
+        path = Path(given)
+        config = read_file(path / CONFIG if path.is_dir() else path)
+    return str(config.get("kind") or config.get("model_type")).replace("-", "_")
 
 
 def _require_known(config: Mapping[str, Any], name: str) -> None:

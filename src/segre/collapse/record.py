@@ -65,7 +65,7 @@ def record(
 ) -> Pass:
     """A pass of a variant on tokens (n,), or on a batch of sequences (b, n), in float64."""
     _require_softmax(loaded)
-    loaded.require_memory(2 * 8 * loaded.parameters, memory)
+    loaded.require_memory("the matrices written down", 8 * loaded.parameters, memory)
     words = np.asarray(ids)
     if words.ndim not in (1, 2) or words.shape[-1] < 1:
         raise SpecError(f"tokens of shape {list(words.shape)}; allowed: (n,) or (b, n)")

@@ -22,7 +22,7 @@ import segre
 
 State = Literal["ok", "missing", "wrong version", "broken"]
 NEEDED_FOR = {
-    "models": "weights convert (GGUF), collapse --text (tokenizers), reproduce path-* and circle (training)",
+    "models": "weights convert (GGUF), texts (--text), training (reproduce)",
     "cluster": "sweep run --dask",
     "tables": "sweep export to .parquet",
     "docs": "building the documentation",

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from segre.fields.circle import Frequencies
 from segre.fields.interface import Array
+from segre.fields.normal import single_cdf
 from segre.fields.operators import Operators, largest_entries
 
 
@@ -53,6 +54,8 @@ class Real(Operators):
 
     def cdf(self, x: Array) -> Array:
         """Normal distribution function."""
+        if x.dtype == np.float32:
+            return single_cdf(x)
         from scipy.special import ndtr  # takes a while to import
 
         return np.asarray(ndtr(x))
@@ -95,13 +98,20 @@ class Real(Operators):
         return self.constant(np.cos(angles)), self.constant(np.sin(angles))
 
     def matmul(self, x: Array, y: Array) -> Array:
-        """Matrix product; many maps of one matrix are one product."""
+        """Matrix product; maps side by side, of inputs side by side in memory, are one product."""
         deep = x.ndim
-        if deep == 2 or y.ndim < deep or y.shape[-deep:-2] != (1,) * (deep - 2):
+        if y.ndim < deep or y.shape[-deep:-2] != (1,) * (deep - 2):
             return np.asarray(np.matmul(x, y))
-        rows = x.reshape(-1, x.shape[-1])
-        out = np.matmul(rows, y.reshape(*y.shape[:-deep], *y.shape[-2:]))
-        return np.asarray(out.reshape(*y.shape[:-deep], *x.shape[:-1], y.shape[-1]))
+        rows, batch = x.reshape(-1, x.shape[-1]), y.shape[:-deep]
+        beside = np.moveaxis(y, -2, 0)
+        if beside.flags.c_contiguous:
+            out = np.matmul(rows, beside.reshape(len(beside), -1))
+            out = np.moveaxis(out.reshape(len(rows), *batch, y.shape[-1]), 0, -2)
+        elif deep == 2:
+            return np.asarray(np.matmul(x, y))
+        else:
+            out = np.matmul(rows, y.reshape(*batch, *y.shape[-2:]))
+        return np.asarray(out.reshape(*batch, *x.shape[:-1], y.shape[-1]))
 
     def softmax(self, scores: Array, seen: Array | None = None, used: Array | None = None) -> Array:
         """exp(scores), each column divided by its sum: in place, the largest subtracted first."""
@@ -125,8 +135,11 @@ class Real(Operators):
             return super().joined(maps, parts, heads)
         d, columns = maps.shape[-2], parts.shape[-1]
         wide = maps.transpose(2, 0, 1, 3).reshape(d, -1)
-        out = np.matmul(wide, parts.reshape(*parts.shape[:-4], -1, columns))
-        return np.asarray(out.reshape(*parts.shape[:-4], 1, 1, d, columns))
+        batch = parts.shape[:-4]
+        beside = np.moveaxis(parts.reshape(*batch, -1, columns), -2, 0)
+        out = np.matmul(wide, np.ascontiguousarray(beside).reshape(len(beside), -1))
+        out = np.moveaxis(out.reshape(d, *batch, columns), 0, -2)
+        return np.asarray(out[..., None, None, :, :])
 
     def reciprocal(self, x: Array) -> Array:
         """Entrywise inverse."""

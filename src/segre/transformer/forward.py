@@ -83,10 +83,13 @@ def embed(weights: Weights, tokens: Tokens, field: Real) -> Array:
 
 
 def _looked_up(weights: Weights, table: str, which: Array, field: Real) -> Array:
-    """Columns of a table: (inputs, 1, 1, width, length); one that occurs often is read once."""
+    """Columns of a table: (inputs, 1, 1, width, length); one that occurs often is read once.
+
+    In memory the inputs lie side by side in each row: what maps all of them is one product.
+    """
     used, places = np.unique(which, return_inverse=True)
-    columns = weights.columns(table, used, field.dtype).T[places.reshape(which.shape)]
-    return np.ascontiguousarray(columns.swapaxes(-1, -2))[:, None, None]
+    rows = np.take(weights.columns(table, used, field.dtype), places.reshape(which.shape), axis=1)
+    return np.moveaxis(rows, 0, 1)[:, None, None]
 
 
 def sublayer_weights(
