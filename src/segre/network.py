@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import accumulate
 from math import prod
 from typing import Generic
@@ -82,21 +82,25 @@ def apply_layer(field: Field[E], layer: Layer, weights: LayerWeights[E], X: E) -
     return out if layer.attention.heads == 1 else field.sum(out, axis=-3)
 
 
-def stages(spec: Architecture) -> Sequence[Stage]:
+def stages(spec: Architecture) -> tuple[Stage, ...]:
     """The network as a sequence of stages: one for each layer of a stack."""
     if isinstance(spec, Transformer):
         return transformer_stages(spec)
     assert isinstance(spec, Network)
-    return [
+    return _stack_stages(spec)
+
+
+@lru_cache(maxsize=64)
+def _stack_stages(spec: Network) -> tuple[Stage, ...]:
+    starts = layer_starts(spec)
+    return tuple(
         Stage(
             f"layer {number}",
             {slot.name: slot for slot in slots(layer, start)},
             partial(_apply_named, layer=layer),
         )
-        for number, (layer, start) in enumerate(
-            zip(spec.layers, layer_starts(spec), strict=True), 1
-        )
-    ]
+        for number, (layer, start) in enumerate(zip(spec.layers, starts, strict=True), 1)
+    )
 
 
 def _apply_named(field: Field[E], weights: Mapping[str, E], X: E, *, layer: Layer) -> E:
@@ -189,7 +193,7 @@ def _differentiate(
 
     def seeded(value: Array, first: int) -> DualArray:
         size = prod(value.shape)
-        seeds = field.constant(np.eye(size, first + size, first))
+        seeds = field.identity(size, first + size, first)
         return DualArray(value, seeds.reshape(*value.shape, first + size))
 
     tensors, first = {}, inputs

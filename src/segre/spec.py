@@ -38,7 +38,7 @@ class Architecture(Protocol):
         """Number of tokens."""
         ...
 
-    @property
+    @cached_property
     def parameters(self) -> int:
         """Number of weights."""
         ...
@@ -123,7 +123,7 @@ class Network:
         """Number of layers l."""
         return len(self.layers)
 
-    @property
+    @cached_property
     def widths(self) -> tuple[int, ...]:
         """(d0, ..., dl)."""
         return (self.layers[0].width_in, *(layer.width_out for layer in self.layers))
