@@ -38,7 +38,7 @@ class Architecture(Protocol):
         """Number of tokens."""
         ...
 
-    @cached_property
+    @property
     def parameters(self) -> int:
         """Number of weights."""
         ...
@@ -143,7 +143,7 @@ class Network:
         """Whether every layer has a single head with an unfactored value map."""
         return all(x.attention.heads == 1 and x.attention.dv is None for x in self.layers)
 
-    @property
+    @cached_property
     def parameters(self) -> int:
         """Number of weights."""
         return sum(layer.parameters for layer in self.layers)
