@@ -21,7 +21,8 @@ from segre.families.defaults import FAMILIES, family_defaults
 from segre.families.presets import PRESETS
 from segre.files import is_standard_input
 from segre.spec import Network, Score
-from segre.transformer.spec import KEYS, Transformer
+from segre.transformer.choices import KEYS
+from segre.transformer.spec import Transformer
 from segre.values import quote, read_file, read_inline
 
 __all__ = ["FAMILIES", "KINDS", "PRESETS", "architecture", "from_config"]

@@ -29,8 +29,9 @@ from segre.geometry.reach import reached
 from segre.geometry.settle import Roots, Salts, settle
 from segre.network import forward, named_tensors, stages, with_head_axes
 from segre.spec import Architecture, Network
+from segre.transformer.choices import PIECEWISE
 from segre.transformer.rotary import frequencies
-from segre.transformer.spec import PIECEWISE, Transformer
+from segre.transformer.spec import Transformer
 
 _SPARE_POINTS = 8
 _ENTRIES_AT_ONCE = 1 << 21
