@@ -19,9 +19,9 @@ from typing import Generic
 
 import numpy as np
 
+from segre.attention import mechanism
 from segre.fields.dual import Dual, DualArray
 from segre.fields.interface import Array, ArrayField, E, Field
-from segre.scores import attention_pattern
 from segre.spec import Architecture, Layer, Network
 from segre.stage import Slot, Stage
 from segre.transformer.spec import Transformer
@@ -75,7 +75,8 @@ def apply_layer(field: Field[E], layer: Layer, weights: LayerWeights[E], X: E) -
     """One layer on tokens of shape (..., 1, width, t): the axis of length one is for heads."""
     keys = field.matmul(weights.W_K, X)
     queries = field.matmul(weights.W_Q, X)
-    mixed = field.matmul(X, attention_pattern(field, layer.attention.score, keys, queries))
+    scores = field.matmul(field.transpose(keys), queries)
+    mixed = field.matmul(X, mechanism(layer.attention.score).pattern(field, scores))
     out = field.matmul(weights.W_V, mixed)
     if weights.W_O is not None:
         out = field.matmul(weights.W_O, out)

@@ -51,9 +51,9 @@ class Independence:
 def has_exponentials(spec: Architecture) -> bool:
     """Whether there are transcendental functions at all."""
     if isinstance(spec, Network):
-        return spec.score == "softmax"
+        return spec.mechanism.exponentials
     assert isinstance(spec, Transformer)
-    return spec.attn == "softmax" or spec.mlp not in ("none", "bilinear")
+    return spec.mechanism.exponentials or spec.mlp not in ("none", "bilinear")
 
 
 def only_in_balls(spec: Architecture) -> str | None:

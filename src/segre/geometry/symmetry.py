@@ -93,14 +93,14 @@ class Generators:
 
     def _heads(self, i: int, parallel: bool) -> Iterator[Piece]:
         head = self.spec.layers[i].attention
-        lightning = head.score == "lightning"
+        mechanism = self.spec.mechanism
         for h in range(head.heads):
             yield self._query_key(i, h)
-            if lightning and parallel and head.a > 1:
+            if mechanism.bilinear and parallel and head.a > 1:
                 yield self._skew_scores(i, h)
             if head.dv is not None:
                 yield self._value_output(i, h)
-            if lightning:
+            if mechanism.scales:
                 yield self._scale(i, h)
 
     def _canvas(self, count: int) -> _Canvas:
@@ -256,7 +256,7 @@ class Generators:
         w, head = self._weights[i], self.spec.layers[i].attention
         F, r, heads, a = self.field, image.shape[1], head.heads, head.a
         enough = r <= (2 * a if parallel else a)
-        if head.score != "lightning" or heads == 1 or head.dv is not None or not enough:
+        if not self.spec.mechanism.bilinear or heads == 1 or head.dv is not None or not enough:
             return
         A = F.matmul(F.transpose(w.W_K), w.W_Q)
         canvas = self._canvas(heads * (heads - 1))

@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Literal
 
-from segre.spec import Score
+from segre.attention import mechanism
+from segre.attention.mechanism import Mechanism
 from segre.transformer.rescale import Rescale, rescale
 
 MlpKind = Literal[
@@ -31,6 +32,7 @@ Layout = Literal["half", "interleaved"]
 Bias = Literal["none", "qkv", "all"]
 Output = Literal["hidden", "logits", "softmax"]
 Windows = tuple[int, ...]
+Attn = str  # the name of a mechanism
 
 PIECEWISE = ("relu", "relu2", "reglu")
 GATED = ("swiglu", "geglu", "geglu-tanh", "geglu-quick", "reglu", "bilinear")
@@ -65,7 +67,7 @@ class Choices:
     vocab: int = 0
     tied: bool = False
     final: bool = False  # a norm after the last layer
-    attn: Score = "softmax"
+    attn: Attn = "softmax"
     scale: Fraction = Fraction(0)  # scores are divided by its root; 0 is the dimensions of a head
     bylayer: bool = False  # and, in layer i, by i
     cap: Fraction = Fraction(0)  # soft cap of the scores; 0 is none
@@ -119,6 +121,11 @@ class Choices:
     def group(self) -> int:
         """Query heads per key-value head."""
         return self.heads // self.kv
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """How scores become mixing weights."""
+        return mechanism(self.attn)
 
     @property
     def latent(self) -> bool:
