@@ -17,7 +17,7 @@ ORDER = [
     {"fields"},
     {"scores"},
     {"transformer"},
-    {"families"},
+    {"models"},
     {"network"},
     {"weights"},
     {"geometry"},

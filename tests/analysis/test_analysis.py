@@ -19,7 +19,7 @@ from segre.analysis import run
 from segre.analysis.architecture import parameters_by_piece
 from segre.analysis.heads import pattern
 from segre.errors import CheckpointError, SegreError, SpecError
-from segre.families import PRESETS, architecture
+from segre.models import PRESETS, architecture
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]

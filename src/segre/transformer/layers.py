@@ -190,7 +190,10 @@ def mlp(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
 
 
 def _experts(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
-    """The experts with the largest affinities, weighted by their shares; and the shared ones."""
+    """The experts with the largest affinities, weighted by their shares; and the shared ones.
+
+    A constant `b_R`, which no weight of the spec is, says by how much each expert is preferred.
+    """
 
     def expert(gate: E, up: E, down: E) -> E:
         grown = activate(field, spec.mlp, field.matmul(gate, x))
@@ -198,7 +201,8 @@ def _experts(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
 
     router = w["W_R"]  # (experts, 1, d): one affinity per expert, on the axis of experts
     affinity = field.sigmoid(field.matmul(router, x))
-    chosen = field.mul(affinity, field.constant(field.largest(affinity, spec.active)))
+    ranked = field.add(affinity, w["b_R"]) if "b_R" in w else affinity
+    chosen = field.mul(affinity, field.constant(field.largest(ranked, spec.active)))
     share = field.mul(chosen, field.reciprocal(field.sum(chosen, axis=-3)))
     out = expert(w["W_gate"], w["W_up"], w["W_down"])
     total = field.sum(field.mul(out, share), axis=-3)

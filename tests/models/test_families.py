@@ -11,23 +11,13 @@ import pytest
 import torch
 import transformers
 
+from random_models import HEADS
 from segre.errors import SpecError
-from segre.families import FAMILIES, KINDS, PRESETS, architecture, from_config
+from segre.models import FAMILIES, KINDS, PRESETS, architecture, from_config
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.values import LONGEST_FILE
 
-HEADS = {
-    "gpt2": ("GPT2LMHeadModel", "GPT2Model"),
-    "bert": ("BertForMaskedLM", "BertModel", "BertLMHeadModel"),
-    "albert": ("AlbertForMaskedLM", "AlbertModel"),
-    "llama": ("LlamaForCausalLM", "LlamaModel"),
-    "mistral": ("MistralForCausalLM", "MistralModel"),
-    "qwen2": ("Qwen2ForCausalLM", "Qwen2Model"),
-    "qwen3": ("Qwen3ForCausalLM", "Qwen3Model"),
-    "gemma2": ("Gemma2ForCausalLM", "Gemma2Model"),
-    "deepseek_v3": ("DeepseekV3ForCausalLM", "DeepseekV3Model"),
-}
 TOTALS = {  # known from elsewhere; of deepseek-v3 without its module for the second next token
     "gpt2": 124_439_808,
     "gpt2-medium": 354_823_168,

@@ -1,6 +1,6 @@
 """Architectures by name: inline specs, files, model directories and the models people run.
 
->>> from segre.families import architecture
+>>> from segre.models import architecture
 >>> net = architecture("llama/d=8/layers=2/heads=4/kv=2/ff=16/t=3")
 >>> net.norm, net.mlp, net.pos, net.parameters
 ('rms', 'swiglu', 'rope', 1184)
@@ -16,10 +16,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from segre.errors import SpecError
-from segre.families.configs import from_config
-from segre.families.defaults import FAMILIES, family_defaults
-from segre.families.presets import PRESETS
 from segre.files import is_standard_input
+from segre.models.registry import FAMILIES, PRESETS, from_config
 from segre.spec import Network, Score
 from segre.transformer.spec import KEYS, Transformer
 from segre.values import quote, read_file, read_inline
@@ -86,7 +84,7 @@ def _meant(given: Mapping[str, Any], quoted: str) -> Network | Transformer:
         )
     if kind in STACKS:
         return Network.from_mapping(given, quoted)
-    defaults = family_defaults(kind, given) if kind in FAMILIES else None
+    defaults = FAMILIES[kind].inline(given) if kind in FAMILIES else None
     return Transformer.from_mapping(given, quoted, defaults)
 
 
