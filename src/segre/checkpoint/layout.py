@@ -42,6 +42,11 @@ class Held:
         return self.how.names
 
     @property
+    def across(self) -> bool:
+        """Whether it is stored transposed, with inputs (or tokens) as rows."""
+        return self.how.columns
+
+    @property
     def label(self) -> str:
         """What it holds, in one word: the same in all checkpoints of an architecture."""
         member = () if self.how.member is None else (str(self.how.member),)
@@ -54,12 +59,12 @@ class Held:
         columns = self._matrices()[0][1]
         if _is_vector(self.names[0]):
             return (rows,)
-        return (columns, rows) if self.how.columns else (rows, columns)
+        return (columns, rows) if self.across else (rows, columns)
 
     def unpack(self, stored: Array) -> Tensors:
         """The tensors of the spec from the file's; of a tensor that it holds in part, that part."""
         matrix: Array = stored.reshape(stored.shape[0], -1)
-        if self.how.columns:
+        if self.across:
             matrix = matrix.T
         if self.how.times != 1:
             matrix = matrix * self.how.times
@@ -93,7 +98,7 @@ class Held:
             matrix = matrix - self.how.plus
         if self.how.times != 1:
             matrix = matrix / self.how.times
-        return (matrix.T if self.how.columns else matrix).reshape(self.stored_shape)
+        return (matrix.T if self.across else matrix).reshape(self.stored_shape)
 
     def put(self, found: Tensors, into: Tensors) -> None:
         """Add what `unpack` gave to the tensors of a part."""
@@ -102,7 +107,8 @@ class Held:
             if member is None:
                 into[name] = found[name]
             else:
-                into.setdefault(name, np.empty(shape))[member] = found[name]
+                whole = into.setdefault(name, np.empty(shape, found[name].dtype))
+                whole[member] = found[name]
 
     def _own_shapes(self) -> tuple[Shape, ...]:
         """The shapes of the tensors of the spec, or of the one member that the file has of them."""

@@ -17,8 +17,7 @@ from segre.fields.interface import Array
 from segre.stage import Stage
 from segre.transformer.spec import Transformer
 from segre.transformer.stages import stages
-
-CONSTANTS = ("b_R",)  # what layers read beside their weights
+from segre.transformer.tensors import CONSTANTS
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from segre.errors import SpecError, UnsupportedError
 from segre.models import llama
 from segre.models.activations import GATES, activation
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, norm
+from segre.models.family import Family, Names, Stored, Values, linear, norm
 from segre.models.rope import rope_config
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import routed
@@ -17,9 +17,9 @@ from segre.transformer.tensors import routed
 
 def _runs(config: Config) -> None:
     """Tokens may use any expert: groups of experts are left aside in specs."""
-    groups, allowed = config.count("n_group"), config.count("topk_group")
     if config.count("first_k_dense_replace", smallest=0) >= config.count("num_hidden_layers"):
         return
+    groups, allowed = config.count("n_group"), config.count("topk_group")
     if allowed < groups:
         raise UnsupportedError(
             f"experts: a choice of {allowed} of {groups} groups of experts (n_group, topk_group) "
@@ -100,26 +100,20 @@ def _tensors(spec: Transformer, part: str, config: Config) -> Names:
         return llama.ends(part)
     at = f"model.layers.{int(part) - 1}"
     own = f"{at}.self_attn"
+    sparse = routed(spec, int(part))
+    queries = f"{own}.q_b_proj.weight" if spec.qrank else f"{own}.q_proj.weight"
     return {
         **norm(f"{at}.input_layernorm", "norm1"),
         f"{own}.q_a_proj.weight": Stored(("A_Q",)),
         **norm(f"{own}.q_a_layernorm", "normq"),
-        f"{own}.{'q_b_proj' if spec.qrank else 'q_proj'}.weight": _heads("W_Q", "R_Q"),
+        queries: Stored(("W_Q", "R_Q"), by_head=True),
         f"{own}.kv_a_proj_with_mqa.weight": Stored(("A_K", "R_K")),
         **norm(f"{own}.kv_a_layernorm", "normk"),
-        f"{own}.kv_b_proj.weight": _heads("W_K", "W_V"),
-        f"{own}.o_proj.weight": Stored(("W_O",)),
+        **linear(f"{own}.kv_b_proj", "K", "V", by_head=True),
+        **linear(f"{own}.o_proj", "O"),
         **norm(f"{at}.post_attention_layernorm", "norm2"),
-        **(_experts if routed(spec, int(part)) else _dense)(spec, f"{at}.mlp", config),
+        **(_experts(spec, f"{at}.mlp", config) if sparse else llama.gated(f"{at}.mlp")),
     }
-
-
-def _heads(*names: str) -> Stored:
-    return Stored(names, by_head=True)
-
-
-def _dense(_spec: Transformer, at: str, _config: Config) -> Names:
-    return llama.gated(at)
 
 
 def _experts(spec: Transformer, at: str, config: Config) -> Names:

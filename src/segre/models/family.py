@@ -48,7 +48,7 @@ def run_all(_config: Config) -> None:
     """Refuse nothing."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Family:
     """One family of models of the transformers library."""
 
@@ -56,28 +56,26 @@ class Family:
     # --- configs ---
     base_class: str  # the class without a head
     head_classes: tuple[str, ...]  # those with a distribution over the vocabulary
+    pooler: bool = False  # the class without a head has a pooler
     defaults: Values  # what the library's config class has where a config is silent
+    also: tuple[str, ...] = ()  # other names that the library has for keys
+    only: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values that specs can say
     read: Callable[[Config], Values]  # the keys of a spec that a config gives
     write: Callable[[Transformer], Values]  # the keys of a config that a spec gives
+    runs: Callable[[Config], None] = run_all  # refuses what specs leave aside and files do not mend
     # --- files ---
     prefix: str  # of the tensors of the class without a head, in files of the others
-    tensors: Callable[[Transformer, str, Config], Names]  # of a part; may list others
-    # --- inline specs ---
+    tensors: Callable[[Transformer, str, Config], Names]  # of a part; names no spec has do no harm
+    copies: Mapping[str, str] = field(default_factory=dict)  # tied: file's name -> spec's name
+    old_names: tuple[tuple[str, str], ...] = ()  # endings, and what older files have instead
+    buffers: tuple[str, ...] = ()  # endings of constants that some versions stored
+    unused: tuple[str, ...] = ()  # beginnings of what a file may have and its class does not use
+    # --- inline specs and presets ---
     choices: Values  # keys that need not be given
     with_tokens: Values = field(default_factory=dict)  # further ones, with a vocabulary
     with_words: Values = field(default_factory=dict)  # and with a distribution over it
     rest: Callable[[Mapping[str, Any]], Values] = no_rest  # further ones, by what is given
-    presets: dict[str, Values] = field(default_factory=dict)  # the models people run
-    # --- more of configs ---
-    also: tuple[str, ...] = ()  # other names that the library has for keys
-    only: dict[str, tuple[Any, ...]] = field(default_factory=dict)  # values that specs can say
-    runs: Callable[[Config], None] = run_all  # refuses what specs leave aside and files do not mend
-    pooler: bool = False  # the class without a head has a pooler
-    # --- more of files ---
-    old_names: tuple[tuple[str, str], ...] = ()  # endings, and what older files have instead
-    copies: Mapping[str, str] = field(default_factory=dict)  # tied: file's name -> spec's name
-    buffers: tuple[str, ...] = ()  # endings of constants that some versions stored
-    unused: tuple[str, ...] = ()  # beginnings of what a file may have and its class does not use
+    presets: Mapping[str, Values] = field(default_factory=dict)  # the models people run
 
     @property
     def name(self) -> str:
@@ -108,11 +106,12 @@ def fourfold(given: Mapping[str, Any]) -> Values:
 # --- tables of names ----------------------------------------------------------------------------
 
 
-def linear(file: str, *names: str, columns: bool = False) -> Names:
+def linear(file: str, *names: str, columns: bool = False, by_head: bool = False) -> Names:
     """A linear map, or several joined, and their biases."""
+    maps, biases = (tuple(f"{kind}_{name}" for name in names) for kind in "Wb")
     return {
-        f"{file}.weight": Stored(tuple(f"W_{name}" for name in names), columns),
-        f"{file}.bias": Stored(tuple(f"b_{name}" for name in names)),
+        f"{file}.weight": Stored(maps, columns, by_head),
+        f"{file}.bias": Stored(biases, by_head=by_head),
     }
 
 

@@ -192,7 +192,7 @@ def mlp(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
 def _experts(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
     """The experts with the largest affinities, weighted by their shares; and the shared ones.
 
-    A constant `b_R`, which no weight of the spec is, says by how much each expert is preferred.
+    A constant `b_R`, if there is one, is added where experts are chosen, and only there.
     """
 
     def expert(gate: E, up: E, down: E) -> E:
