@@ -17,7 +17,7 @@ ORDER = [
     {"spec"},
     {"finding", "stage"},
     {"transformer"},
-    {"families"},
+    {"models"},
     {"network"},
     {"weights"},
     {"geometry"},

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from segre.analysis.run import Analysis, analyze
     from segre.certificate import certify, write_certificate
     from segre.errors import SegreError
-    from segre.families import architecture
     from segre.finding import Finding
     from segre.geometry.closed_form import closed_form
     from segre.geometry.dimension import dimension
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from segre.geometry.recover import recover
     from segre.geometry.same import same_function
     from segre.geometry.strata import classify
+    from segre.models import architecture
     from segre.referee import Verdict, verify
     from segre.spec import Network
     from segre.transformer.spec import Transformer
@@ -40,7 +40,7 @@ _HOMES = {
     "Verdict": "segre.referee",
     "Weights": "segre.weights",
     "analyze": "segre.analysis.run",
-    "architecture": "segre.families",
+    "architecture": "segre.models",
     "canonical": "segre.geometry.fiber",
     "certify": "segre.certificate",
     "classify": "segre.geometry.strata",

@@ -16,7 +16,6 @@ import numpy as np
 from flint import nmod_mat
 
 from segre.errors import UnluckyError
-from segre.families import architecture
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.files import whole_file
@@ -25,6 +24,7 @@ from segre.geometry.dimension import Proof, prove
 from segre.geometry.independence import witness_rows
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
+from segre.models import architecture
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 

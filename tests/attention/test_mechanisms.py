@@ -63,7 +63,7 @@ def test_scales(mechanism: Mechanism, masked: bool) -> None:
 @every
 @masks
 def test_ignores_shifts(mechanism: Mechanism, masked: bool) -> None:
-    triples = patterns(mechanism, masked, lambda S: S + [1.0, -2.0, 3.0, 5.0])
+    triples = patterns(mechanism, masked, lambda S: S + np.array([1.0, -2, 3, 5]))
     assert always(np.allclose(P, Q) for _, P, Q in triples) == mechanism.ignores_shifts
 
 

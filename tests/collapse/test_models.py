@@ -19,7 +19,7 @@ from collapse.small_models import CONFIGS, FAMILIES, small
 from segre.collapse.models import load
 from segre.collapse.sources import NAMED, SUPPORTED, source
 from segre.errors import CheckpointError, SegreError, SpecError, TooLargeError, UnsupportedError
-from segre.families import PRESETS, architecture
+from segre.models import PRESETS, architecture
 
 INLINE = [
     "bert/d=8/layers=2/heads=2/ff=12/eps=1e-12/vocab=11/t=6",

@@ -5,7 +5,6 @@ import pytest
 from bench.random_specs import random_transformer
 
 from segre.certificate import certify
-from segre.families import architecture
 from segre.fields.formal import Formal
 from segre.geometry.alive import can_die, points_to_try
 from segre.geometry.dimension import dimension
@@ -13,6 +12,7 @@ from segre.geometry.gauge.all import pieces
 from segre.geometry.gauge.piece import Weights
 from segre.geometry.independence import only_in_balls
 from segre.geometry.point import Point
+from segre.models import architecture
 from segre.referee import verify
 
 RELU = [

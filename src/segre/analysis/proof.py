@@ -14,8 +14,8 @@ from segre.analysis.part import Answer, Status
 from segre.analysis.workbench import Workbench
 from segre.certificate import certificate_of, certify
 from segre.errors import SegreError, UnsupportedError
-from segre.families.instances import small_instance
 from segre.geometry.dimension import too_large
+from segre.models.instances import small_instance
 from segre.referee import Verdict, verify
 from segre.spec import Architecture, Network
 from segre.transformer.spec import Transformer

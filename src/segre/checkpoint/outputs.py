@@ -14,8 +14,10 @@ from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.fields import Real
 from segre.fields.interface import Array
+from segre.stage import Stage
 from segre.transformer.spec import Transformer
 from segre.transformer.stages import stages
+from segre.transformer.tensors import CONSTANTS
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,11 @@ def outputs(model: Model, tokens: Tokens, progress: Progress = no_progress) -> A
     every = stages(spec)
     for done, stage in enumerate(every):
         progress("outputs", done, len(every))
-        part = stage.name.split()[-1]
+        part = _part(spec, stage)
         if held[0] != part:
             held = ("", {})  # one part at a time
             held = (part, model.part(part))
-        w = {name: held[1][name] for name in stage.slots if name in held[1]}
+        w = {n: x for n, x in held[1].items() if n in stage.slots or n in CONSTANTS}
         if part == "embed":
             w["tokens"] = w["tokens"][:, used]
             stage = stages(small)[0]
@@ -56,6 +58,12 @@ def outputs(model: Model, tokens: Tokens, progress: Progress = no_progress) -> A
             w |= model.part("embed", ["tokens"])
         x = stage.apply(Real(), _scaled(spec, w), x)
     return x.reshape(len(tokens.words), *x.shape[-2:])
+
+
+def _part(spec: Transformer, stage: Stage) -> str:
+    """The part that has the weights of a stage: where layers share them, the first layer."""
+    part = stage.name.split()[-1]
+    return "1" if spec.share and part.isdecimal() else part
 
 
 def _one_hot(spec: Transformer, words: Array, types: Array | None) -> Array:
@@ -70,12 +78,12 @@ def _one_hot(spec: Transformer, words: Array, types: Array | None) -> Array:
 def _scaled(spec: Transformer, w: Tensors) -> Tensors:
     """In a spec the standard scale of the scores is part of the queries, or their norm's gain."""
     names = query_factors(spec)
-    return {n: x * spec.head**-0.5 if n in names else x for n, x in w.items()}
+    return {n: x * spec.standard**-0.5 if n in names else x for n, x in w.items()}
 
 
 def query_factors(spec: Transformer) -> tuple[str, ...]:
     """The tensors of a layer that absorb a factor of its scores."""
-    return ("normq.gain",) if spec.qknorm else ("W_Q", "b_Q")
+    return ("normq.gain",) if spec.qknorm else ("W_Q", "b_Q", "R_Q")
 
 
 def furthest(one: Array, two: Array) -> float:

@@ -10,7 +10,7 @@ import typer
 from segre.cli.options import AsJson, Quiet, Seed, print_json
 from segre.files import shown
 
-_HELP = "A model directory: config.json and safetensors (gpt2, bert, llama, mistral, qwen2, qwen3)."
+_HELP = "A model directory: config.json and safetensors."
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help=_HELP)]
 Target = Annotated[
     Path,

@@ -89,9 +89,9 @@ def explain(
 ) -> None:
     """Which symmetries it has, and which design choice removes which."""
     from segre.cli.progress import waiting
-    from segre.families import architecture
     from segre.geometry.explain import explain as explanation
     from segre.geometry.redundancy import asked_for
+    from segre.models import architecture
     from segre.report.explanation import print_explanation
 
     wanted = _asked(output)

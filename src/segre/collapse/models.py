@@ -13,21 +13,11 @@ from segre.collapse.sources import Source, source
 from segre.errors import SpecError, TooLargeError
 from segre.files import shown
 from segre.geometry.memory import DEFAULT_LIMIT
+from segre.models.registry import MODEL_TYPES
 from segre.spec import DEEPEST
 from segre.values import quote
 
-CLASSES = {
-    "bert": "Bert",
-    "albert": "Albert",
-    "xlnet": "XLNet",
-    "gpt2": "GPT2",
-    "llama": "Llama",
-    "mistral": "Mistral",
-    "qwen2": "Qwen2",
-    "qwen3": "Qwen3",
-}
-POOLED = ("bert", "albert")  # models with a part beside the layers that may be left out
-LEARNED = ("bert", "albert", "gpt2")  # models with a table of positions
+XLNET = "XLNet"  # the third model of the paper; segre has no family for it
 # What changes how a model computes, but not what.
 COMPUTING: dict[str, Any] = {
     "chunk_size_feed_forward": 0,
@@ -84,7 +74,7 @@ class Loaded:
     @property
     def longest(self) -> int | None:
         """The longest input, if there is a table of positions."""
-        if self.family not in LEARNED:
+        if self.family not in MODEL_TYPES or MODEL_TYPES[self.family].rotary:
             return None
         return int(self.model.config.max_position_embeddings)
 
@@ -120,8 +110,9 @@ def load(
     with quiet():
         config = _config(found, transformers)
         family = str(found.config["model_type"])
-        kind = getattr(transformers, f"{CLASSES[family]}Model")
-        rest = {"add_pooling_layer": False} if family in POOLED else {}
+        known = MODEL_TYPES.get(family)
+        kind = getattr(transformers, known.base_class if known else f"{XLNET}Model")
+        rest = {"add_pooling_layer": False} if known and known.pooler else {}
         require_memory(found.name, _size(found, torch, kind, config, rest), 4, memory)
         if found.trained:
             model = _trained(found, torch, kind, config, rest)
@@ -138,7 +129,9 @@ def _config(found: Source, transformers: Any) -> Any:
     aside = (*COMPUTING, "dtype", "torch_dtype", "attn_implementation", "_attn_implementation")
     given = {key: value for key, value in found.config.items() if key not in aside}
     try:
-        config = getattr(transformers, f"{CLASSES[family]}Config").from_dict(given)
+        known = MODEL_TYPES.get(family)
+        stem = known.base_class.removesuffix("Model") if known else XLNET
+        config = getattr(transformers, f"{stem}Config").from_dict(given)
         layers = int(config.num_hidden_layers)
     except Exception as error:  # whatever the library raises on values that it does not know
         raise SpecError(f"model {quote(found.name)}: config: {reason(error)}") from None

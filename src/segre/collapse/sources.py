@@ -15,11 +15,10 @@ from typing import Any
 
 from segre.checkpoint.reading import read_json
 from segre.checkpoint.store import CONFIG, LONGEST_CONFIG, PICKLES, Store
-from segre.errors import SpecError, UnsupportedError
-from segre.families import KINDS, PRESETS, architecture, from_config
-from segre.families.library import GATES, UNITS
-from segre.families.rope import rope_config
+from segre.errors import UnsupportedError
 from segre.files import is_standard_input
+from segre.models import KINDS, PRESETS, architecture
+from segre.models.registry import to_config
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.values import quote, read_file, show
@@ -51,8 +50,6 @@ ONLY: dict[str, tuple[Any, ...]] = {
     "pruned_heads": ({},),
     "quantization_config": (),
 }
-# What a spec says beside the layers and their input.
-ASIDE = ("t", "output", "tied", "transform", "outbias", "pooler", "logitcap")
 
 
 @dataclass(frozen=True)
@@ -129,7 +126,7 @@ def _of_spec(family: str, spec: Network | Transformer, name: str) -> Source:
     if family == "transformer":
         raise _no_model(name, "the kind transformer")
     _allowed({"model_type": family.replace("-", "_")}, name)
-    return Source(name, _allowed(_config(family, spec, name), name))
+    return Source(name, _allowed(to_config(family, spec, name), name))
 
 
 def _no_model(name: str, what: str) -> UnsupportedError:
@@ -154,84 +151,3 @@ def _allowed(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
                 f"{listed}"
             )
     return config
-
-
-def _config(family: str, spec: Transformer, name: str) -> dict[str, Any]:
-    """The config of a spec; refused if it does not read back as the spec."""
-    if not spec.discrete:
-        raise SpecError(f"spec {quote(name)}: give a vocabulary, for example vocab=1000")
-    config = {"model_type": family.replace("-", "_"), **_keys(family, spec)}
-    back = from_config(config, name)
-    for key, value in vars(spec).items():
-        if key not in ASIDE and getattr(back, key, value) != value:
-            raise SpecError(
-                f"spec {quote(name)}: {key}={show(value)} cannot be said in a config of {family}; "
-                f"allowed: {show(getattr(back, key))}"
-            )
-    return config
-
-
-def _keys(family: str, spec: Transformer) -> dict[str, Any]:
-    if family == "gpt2":
-        return {
-            "n_embd": spec.d,
-            "n_layer": spec.layers,
-            "n_head": spec.heads,
-            "n_inner": spec.ff or None,
-            "n_positions": spec.positions or spec.t,
-            "vocab_size": spec.vocab,
-            "layer_norm_epsilon": float(spec.eps),
-            "activation_function": _activation(UNITS, spec.mlp),
-            "scale_attn_weights": not spec.scale,
-            "scale_attn_by_inverse_layer_idx": spec.bylayer,
-        }
-    shared = {
-        "hidden_size": spec.d,
-        "num_hidden_layers": spec.layers,
-        "num_attention_heads": spec.heads,
-        "intermediate_size": spec.ff or 1,
-        "vocab_size": spec.vocab,
-        "max_position_embeddings": spec.positions or spec.t,
-    }
-    if family in ("bert", "albert"):
-        albert = {"embedding_size": spec.embed or spec.d} if family == "albert" else {}
-        return {
-            **shared,
-            **albert,
-            "type_vocab_size": spec.types or 1,
-            "layer_norm_eps": float(spec.eps),
-            "hidden_act": _activation(UNITS, spec.mlp),
-        }
-    bias = {"attention_bias": True, "mlp_bias": True} if spec.bias == "all" else {}
-    return {
-        **shared,
-        **(bias if family == "llama" else {}),
-        "num_key_value_heads": spec.kv,
-        "head_dim": spec.head,
-        "rms_norm_eps": float(spec.eps),
-        "rope_parameters": rope_config(spec.base, spec.rescaling),
-        "hidden_act": _activation(GATES, spec.mlp),
-        "tie_word_embeddings": spec.tied,
-        **_windows(family, spec),
-    }
-
-
-def _windows(family: str, spec: Transformer) -> dict[str, Any]:
-    """The sliding windows, as far as a family has them: all of one size, or none."""
-    size = max(spec.window, default=0)
-    if family == "mistral":
-        return {"sliding_window": size or None}
-    if family == "llama":
-        return {}
-    every = [spec.window[i % len(spec.window)] if size else 0 for i in range(spec.layers)]
-    kinds = ["sliding_attention" if window else "full_attention" for window in every]
-    return {
-        "use_sliding_window": size > 0,
-        "sliding_window": size or None,
-        "layer_types": kinds,
-    }
-
-
-def _activation(names: Mapping[str, str], mlp: str) -> str:
-    """The library's name of an activation; one that it has not will not read back."""
-    return next((name for name, ours in names.items() if ours == mlp), next(iter(names)))

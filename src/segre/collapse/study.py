@@ -14,8 +14,8 @@ from segre.collapse.bounds import Bounds, bounds
 from segre.collapse.certified import certified_residuals
 from segre.collapse.floor import Descent, descent
 from segre.collapse.stack import Pass, Stack
-from segre.families import architecture
 from segre.fields.interface import Array
+from segre.models import architecture
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 

@@ -16,7 +16,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from segre.errors import SegreError, UnluckyError, UnsupportedError
-from segre.families import architecture
 from segre.fields.threads import threads_for
 from segre.finding import Bound, Evidence, Finding
 from segre.geometry.balls import BallMinor, ball_minor
@@ -38,6 +37,7 @@ from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import JacobianRank, SymmetryRank, jacobian_rank, symmetry_rank
 from segre.geometry.redundancy import asked_for, counted
+from segre.models import architecture
 from segre.spec import Architecture, Network
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer

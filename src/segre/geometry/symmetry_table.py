@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from segre.errors import UnluckyError, UnsupportedError
-from segre.families import architecture
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
@@ -21,6 +20,7 @@ from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import place, symmetry_rank
 from segre.geometry.symmetry import Generators, Piece
+from segre.models import architecture
 from segre.spec import Network
 from segre.values import quote
 

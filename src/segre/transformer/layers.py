@@ -185,7 +185,10 @@ def mlp(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
 
 
 def _experts(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
-    """The experts with the largest affinities, weighted by their shares; and the shared ones."""
+    """The experts with the largest affinities, weighted by their shares; and the shared ones.
+
+    A constant `b_R`, if there is one, is added where experts are chosen, and only there.
+    """
 
     def expert(gate: E, up: E, down: E) -> E:
         grown = activate(field, spec.mlp, field.matmul(gate, x))
@@ -193,7 +196,8 @@ def _experts(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
 
     router = w["W_R"]  # (experts, 1, d): one affinity per expert, on the axis of experts
     affinity = field.sigmoid(field.matmul(router, x))
-    chosen = field.mul(affinity, field.constant(field.largest(affinity, spec.active)))
+    ranked = field.add(affinity, w["b_R"]) if "b_R" in w else affinity
+    chosen = field.mul(affinity, field.constant(field.largest(ranked, spec.active)))
     share = field.mul(chosen, field.reciprocal(field.sum(chosen, axis=-3)))
     out = expert(w["W_gate"], w["W_up"], w["W_down"])
     total = field.sum(field.mul(out, share), axis=-3)

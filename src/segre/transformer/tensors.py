@@ -15,6 +15,7 @@ from segre.stage import Slot
 from segre.transformer.spec import Transformer
 
 Shapes = dict[str, tuple[int, ...]]
+CONSTANTS = ("b_R",)  # what an MLP may read beside its weights: how much each expert is preferred
 
 
 @lru_cache(maxsize=64)

@@ -1,6 +1,6 @@
 """Architectures by name: inline specs, files, model directories and the models people run.
 
->>> from segre.families import architecture
+>>> from segre.models import architecture
 >>> net = architecture("llama/d=8/layers=2/heads=4/kv=2/ff=16/t=3")
 >>> net.norm, net.mlp, net.pos, net.parameters
 ('rms', 'swiglu', 'rope', 1184)
@@ -17,10 +17,8 @@ from typing import Any
 
 from segre.attention import NAMES
 from segre.errors import SpecError
-from segre.families.configs import from_config
-from segre.families.defaults import FAMILIES, family_defaults
-from segre.families.presets import PRESETS
 from segre.files import is_standard_input
+from segre.models.registry import FAMILIES, PRESETS, from_config
 from segre.spec import Network
 from segre.transformer.choices import KEYS
 from segre.transformer.spec import Transformer
@@ -88,7 +86,7 @@ def _meant(given: Mapping[str, Any], quoted: str) -> Network | Transformer:
         )
     if kind in STACKS:
         return Network.from_mapping(given, quoted)
-    defaults = family_defaults(kind, given) if kind in FAMILIES else None
+    defaults = FAMILIES[kind].inline(given) if kind in FAMILIES else None
     return Transformer.from_mapping(given, quoted, defaults)
 
 
