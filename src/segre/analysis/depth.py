@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from segre.analysis.part import Answer, Status
+from segre.analysis.part import Answer
 from segre.analysis.workbench import Workbench
 from segre.collapse.curves import curves
 from segre.collapse.models import Loaded, load
@@ -15,6 +15,7 @@ from segre.collapse.surgery import ALL, FULL
 from segre.collapse.verdict import advice
 from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
 from segre.families import FAMILIES
+from segre.finding import Status
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 

@@ -10,11 +10,12 @@ from collections.abc import Sized
 from dataclasses import replace
 from typing import Any
 
-from segre.analysis.part import Answer, Status
+from segre.analysis.part import Answer
 from segre.analysis.workbench import Workbench
 from segre.certificate import certificate_of, certify
 from segre.errors import SegreError, UnsupportedError
 from segre.families.instances import small_instance
+from segre.finding import Status
 from segre.geometry.dimension import too_large
 from segre.referee import Verdict, verify
 from segre.spec import Architecture, Network

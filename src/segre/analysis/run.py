@@ -156,12 +156,12 @@ def _part(bench: Workbench, key: str) -> Part:
         foreseen = isinstance(error, SegreError)
         bug = f"{type(error).__name__}: {error}; this is a bug in segre, please report it"
         return Part(
-            key,
-            title,
-            "not run",
+            key=key,
+            title=title,
+            status="not run",
             command=_ASKS_FOR.get(key, ""),
             reason=str(error) if foreseen else bug,
             failed=not foreseen,
             seconds=perf_counter() - began,
         )
-    return Part(key, title, **vars(answer), seconds=perf_counter() - began)
+    return Part(**vars(answer), key=key, title=title, seconds=perf_counter() - began)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from segre.checkpoint.align import Alignment, FartherError, Nearness
 from segre.checkpoint.canonical import canonical_parts
-from segre.checkpoint.evidence import Block
 from segre.checkpoint.gguf import convert
 from segre.checkpoint.info import Info, describe
 from segre.checkpoint.layout import Tensors
@@ -18,6 +17,7 @@ from segre.checkpoint.move import moved_parts
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
 from segre.checkpoint.overflow import within_float64
 from segre.checkpoint.same import (
+    Check,
     Comparison,
     check_blocks,
     outputs_tolerance,
@@ -63,6 +63,7 @@ class Written:
     difference: float | None = None  # largest difference of outputs, relative; None if not asked
     tolerance: float = 0.0  # what rounding explains of it
     unused: tuple[str, ...] = ()  # tensors that were left out
+    what: str = ""  # what it is, in words
     blocks: tuple[Nearness, ...] = ()  # align: distances by block, the whole model last
 
     @property
@@ -101,7 +102,8 @@ def canonical(
     """Write the normal form; `report` compares outputs on random tokens."""
     with Model.open(directory) as model:
         parts = canonical_parts(model)
-        return _write(model, parts, target, report=report, seed=seed, progress=progress)
+        written = _write(model, parts, target, report=report, seed=seed, progress=progress)
+        return replace(written, what="the normal form, the same function")
 
 
 @within_float64(1)
@@ -116,7 +118,8 @@ def move(
     """Write a random point of the same fiber."""
     with Model.open(directory) as model:
         parts = moved_parts(model, seed)
-        return _write(model, parts, target, report=report, seed=seed, progress=progress)
+        written = _write(model, parts, target, report=report, seed=seed, progress=progress)
+        return replace(written, what=f"other weights (seed {seed}), the same function")
 
 
 @within_float64(2)
@@ -127,12 +130,10 @@ def same(one: Where, two: Where, *, seed: int = 0, progress: Progress = no_progr
 
 
 @within_float64(2)
-def check(
-    one: Where, two: Where, witness: Where, *, progress: Progress = no_progress
-) -> tuple[Block, ...]:
+def check(one: Where, two: Where, witness: Where, *, progress: Progress = no_progress) -> Check:
     """All blocks of two checkpoints, compared in the basis of a witness."""
     with Model.open(one) as a, Model.open(two) as b:
-        return check_blocks(a, b, Witness.read(witness, a.spec), progress)
+        return Check(check_blocks(a, b, Witness.read(witness, a.spec), progress))
 
 
 @within_float64(2)
@@ -157,7 +158,7 @@ def align(
         except FartherError:
             written = write(alignment.unchanged())
         blocks = (*alignment.blocks.values(), alignment.total)
-        return Written(**{**vars(written), "blocks": blocks})
+        return replace(written, blocks=blocks)
 
 
 def _write(

@@ -24,6 +24,7 @@ from segre.checkpoint.shrink import Constants, Expander, Shrinker
 from segre.checkpoint.store import CONFIG, INDEX, Entry, Store
 from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
+from segre.files import shown
 from segre.geometry.redundancy import counted
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes
@@ -42,10 +43,11 @@ class Shrinking:
     bytes_before: int
     bytes_after: int
     kept: tuple[str, ...]
+    directory: Path  # where it was written
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {**vars(self), "kept": list(self.kept)}
+        return {**vars(self), "kept": list(self.kept), "directory": shown(self.directory)}
 
 
 @within_float64(1)
@@ -91,6 +93,7 @@ def _write_shrunk(model: Model, target: str | Path, progress: Progress) -> Shrin
         bytes_before=before,
         bytes_after=after,
         kept=tuple(shrinker.kept),
+        directory=Path(target),
     )
 
 

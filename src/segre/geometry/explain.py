@@ -6,16 +6,18 @@ formulas: what appears or goes away is what the choice costs. Nothing is measure
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from segre.errors import SpecError, UnsupportedError
-from segre.finding import GROUPS, Finding
+from segre.families import architecture
+from segre.finding import GROUPS, Finding, Status
 from segre.geometry.discrete import Discrete, discrete_symmetries
-from segre.geometry.redundancy import counted
+from segre.geometry.redundancy import asked_for, counted
 from segre.spec import Network
-from segre.transformer.spec import Transformer
+from segre.transformer.spec import Output, Transformer
 from segre.values import quote
 
 
@@ -48,9 +50,35 @@ class Choice:
 class Explanation:
     """The symmetries by formulas, the discrete ones, and what each design choice does."""
 
+    name: str  # as it was given
     finding: Finding
     discrete: tuple[Discrete, ...]
     choices: tuple[Choice, ...]
+
+    @property
+    def value(self) -> int | None:
+        """The dimension; None, as long as it is only counted."""
+        return self.finding.value
+
+    @property
+    def lower(self) -> int | None:
+        """The lower bound of the dimension."""
+        return self.finding.lower
+
+    @property
+    def upper(self) -> int | None:
+        """The upper bound of the dimension: parameters that are not redundant."""
+        return self.finding.upper
+
+    @property
+    def status(self) -> Status:
+        """How surely it is known."""
+        return self.finding.status
+
+    @property
+    def how(self) -> str:
+        """How it is known."""
+        return self.finding.how
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -61,13 +89,20 @@ class Explanation:
         }
 
 
-def explain(spec: Network | Transformer) -> Explanation:
+def explain(
+    source: str | Path | Mapping[str, Any] | Network | Transformer, *, output: Output | None = None
+) -> Explanation:
     """The symmetries of a transformer in numbers, and the design choices behind them.
 
-    >>> found = explain(Transformer.parse("transformer/d=6/heads=2/head=2/pos=rope/t=3"))
+    `output` asks about another output of a language model: logits, or softmax.
+
+    >>> found = explain("transformer/d=6/heads=2/head=2/pos=rope/t=3")
     >>> [(choice.name, choice.change["QK"]) for choice in found.choices if choice.change["QK"]]
     [('rotary positions', 4)]
     """
+    spec = architecture(source)
+    if output is not None:
+        spec = asked_for(spec, output)
     if not isinstance(spec, Transformer):
         raise UnsupportedError(
             f"spec {quote(str(spec))}: stacks are explained by `segre symmetries`; "
@@ -80,7 +115,8 @@ def explain(spec: Network | Transformer) -> Explanation:
         there = _pieces(counted(other))
         change = {group: there[group] - here[group] for group in GROUPS}
         choices.append(Choice(name, instead, other, change))
-    return Explanation(found, discrete_symmetries(spec), tuple(choices))
+    name = str(source) if isinstance(source, str | Path) else str(spec)
+    return Explanation(name, found, discrete_symmetries(spec), tuple(choices))
 
 
 def _pieces(found: Finding) -> dict[str, int]:

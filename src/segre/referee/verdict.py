@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from flint import nmod_mat
 
@@ -40,6 +40,35 @@ class Verdict:
     reason: str
     checks: tuple[str, ...] = ()
     claim: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def value(self) -> bool:
+        """The answer: whether it holds."""
+        return self.valid
+
+    @property
+    def lower(self) -> int | None:
+        """The lower bound of the dimension, if it is proved."""
+        return self.claim["lower"] if self.valid else None
+
+    @property
+    def upper(self) -> int | None:
+        """The upper bound of the dimension, if it is proved."""
+        return self.claim["upper"] if self.valid else None
+
+    @property
+    def status(self) -> Literal["exact"]:
+        """Everything is checked in integers, and in balls where there are roots."""
+        return "exact"
+
+    @property
+    def how(self) -> str:
+        """Why it holds, or does not."""
+        return self.reason
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {**vars(self), "checks": list(self.checks)}
 
 
 def verify(

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from segre.errors import SweepError
+from segre.finding import Status, Unbounded
 from segre.sweep.defect import Defect, Excess
 from segre.sweep.expression import Expression
 from segre.sweep.fresh import Source
@@ -122,7 +123,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Fit:
+class Fit(Unbounded):
     """What was found in a store."""
 
     fields: tuple[str, ...]
@@ -134,6 +135,21 @@ class Fit:
     left: tuple[str, ...]  # rows that no piece explains
     refuted: int  # guesses that fresh architectures refuted
     ranks: bool  # whether ranks found in balls were used as dimensions
+
+    @property
+    def value(self) -> tuple[str, ...]:
+        """The formulas, one for each region."""
+        return tuple(str(piece.law) for piece in self.pieces)
+
+    @property
+    def status(self) -> Status:
+        """A formula found is a conjecture."""
+        return "fitted"
+
+    @property
+    def how(self) -> str:
+        """How they were found."""
+        return f"exact interpolation of {self.rows:,} rows, tested on fresh architectures"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from segre.errors import SweepError
 from segre.files import is_standard_input
@@ -30,3 +32,19 @@ def plan_of(source: str | Path) -> Plan:
     raise SweepError(
         f"sweep {quote(str(source))}: not known{guess}; allowed: a .toml file, {', '.join(names)}"
     )
+
+
+@dataclass(frozen=True)
+class Ready:
+    """All sweeps that come with segre."""
+
+    plans: dict[str, Plan]
+
+    @classmethod
+    def read(cls) -> Ready:
+        """Read them."""
+        return cls({name: plan_of(name) for name in ready_names()})
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {"sweeps": {name: dict(plan.given) for name, plan in self.plans.items()}}

@@ -20,6 +20,7 @@ from segre.sweep.draw import Drawn, architectures, require_possible
 from segre.sweep.local import cores, solve_locally
 from segre.sweep.names import RESULTS, with_entries
 from segre.sweep.plan import Plan
+from segre.sweep.status import Standing
 from segre.sweep.store import RETRIED, Row, Store
 from segre.sweep.task import Result, Task, bytes_needed, failed
 
@@ -47,6 +48,18 @@ class Ran:
         """As plain data, for JSON."""
         rate = self.done / self.seconds if self.seconds else 0.0
         return {**vars(self), "rate": round(rate, 2)}
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What one run did, and how the sweep stands after it."""
+
+    ran: Ran
+    standing: Standing
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {"run": self.ran.document(), "status": self.standing.document()}
 
 
 def run(

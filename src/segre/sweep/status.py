@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from segre.finding import Status, Unbounded
 from segre.sweep.row import Row
 from segre.sweep.schema import UNCHECKED
 from segre.sweep.store import Store
@@ -14,7 +15,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Standing:
+class Standing(Unbounded):
     """A sweep at a moment."""
 
     name: str
@@ -36,6 +37,21 @@ class Standing:
     def refuted(self) -> bool:
         """Whether there is a counterexample."""
         return self.verdicts.get("fails", 0) > 0
+
+    @property
+    def value(self) -> dict[str, int]:
+        """How many architectures the claim holds for, fails for, is undecided for."""
+        return self.verdicts
+
+    @property
+    def status(self) -> Status:
+        """Every verdict rests on bounds that are proved."""
+        return "exact"
+
+    @property
+    def how(self) -> str:
+        """How it is known."""
+        return f"bounds of {self.done:,} architectures, each proved by itself"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
