@@ -122,7 +122,14 @@ class Symmetry:
 
 @dataclass(frozen=True)
 class Finding:
-    """The dimension of a network's space of functions, and how it is known."""
+    """The dimension of a network's space of functions, and how it is known.
+
+    >>> from segre.spec import Network
+    >>> bound = Bound(7, Evidence("example", "somebody says so"))
+    >>> found = Finding.from_bounds(Network.parse("softmax/d=2,2/a=1/t=2"), bound, bound)
+    >>> found.value, found.status, found.fiber_dimension
+    (7, 'proved', 1)
+    """
 
     spec: Architecture
     status: Status

@@ -85,7 +85,16 @@ class Written:
 
 @within_float64(1)
 def info(directory: Where, progress: Progress = no_progress) -> Info:
-    """A checkpoint's pieces, its redundant parameters, and what is measured of its weights."""
+    """A checkpoint's pieces, its redundant parameters, and what is measured of its weights.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     found = info(model)
+    >>> found.parameters, len(found.layers), found.redundancy.redundancy["total"]
+    (1176, 2, 140)
+    """
     with Model.open(directory) as model:
         return describe(model, progress)
 
@@ -99,7 +108,16 @@ def canonical(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Written:
-    """Write the normal form; `report` compares outputs on random tokens."""
+    """Write the normal form; `report` compares outputs on random tokens.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     written = canonical(model, f"{folder}/normal")
+    >>> written.agrees, written.what
+    (True, 'the normal form, the same function')
+    """
     with Model.open(directory) as model:
         parts = canonical_parts(model)
         written = _write(model, parts, target, report=report, seed=seed, progress=progress)
@@ -115,7 +133,16 @@ def move(
     report: bool = True,
     progress: Progress = no_progress,
 ) -> Written:
-    """Write a random point of the same fiber."""
+    """Write a random point of the same fiber.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     written = move(model, f"{folder}/moved", seed=1)
+    >>> written.agrees, written.what
+    (True, 'other weights (seed 1), the same function')
+    """
     with Model.open(directory) as model:
         parts = moved_parts(model, seed)
         written = _write(model, parts, target, report=report, seed=seed, progress=progress)
@@ -124,14 +151,34 @@ def move(
 
 @within_float64(2)
 def same(one: Where, two: Where, *, seed: int = 0, progress: Progress = no_progress) -> Comparison:
-    """Whether two checkpoints are the same function."""
+    """Whether two checkpoints are the same function.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     other = example(f"{folder}/other", seed=1)
+    ...     found = same(model, other)
+    >>> found.verdict, found.first is not None
+    ('different', True)
+    """
     with Model.open(one) as a, Model.open(two) as b:
         return same_checkpoint(a, b, seed=seed, progress=progress)
 
 
 @within_float64(2)
 def check(one: Where, two: Where, witness: Where, *, progress: Progress = no_progress) -> Check:
-    """All blocks of two checkpoints, compared in the basis of a witness."""
+    """All blocks of two checkpoints, compared in the basis of a witness.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     moved = move(model, f"{folder}/moved").directory
+    ...     same(model, moved).witness.write(f"{folder}/witness.safetensors")
+    ...     check(model, moved, f"{folder}/witness.safetensors").value
+    True
+    """
     with Model.open(one) as a, Model.open(two) as b:
         return Check(check_blocks(a, b, Witness.read(witness, a.spec), progress))
 
@@ -146,7 +193,17 @@ def align(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Written:
-    """Write the second checkpoint, moved along its own fiber towards the first."""
+    """Write the second checkpoint, moved along its own fiber towards the first.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     moved = move(model, f"{folder}/moved").directory
+    ...     before, after = align(model, moved, f"{folder}/aligned").blocks[-1].distances()
+    >>> before > 0.5, after < 1e-5
+    (True, True)
+    """
     with Model.open(one) as a, Model.open(two) as b:
         alignment = Alignment(a, b, progress=progress)
 

@@ -54,7 +54,16 @@ class Shrinking:
 def shrink(
     directory: str | Path, target: str | Path, progress: Progress = no_progress
 ) -> Shrinking:
-    """Write the normal form of a checkpoint without its redundant entries."""
+    """Write the normal form of a checkpoint without its redundant entries.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     done = shrink(model, f"{folder}/small")
+    >>> 0 < done.dropped <= done.redundant
+    True
+    """
     with Model.open(directory) as model:
         return _write_shrunk(model, target, progress)
 
@@ -146,7 +155,17 @@ class Expanded(Model):
 
 @within_float64(1)
 def expand(path: str | Path, target: str | Path, progress: Progress = no_progress) -> None:
-    """Rebuild the normal form that was shrunk, to within rounding."""
+    """Rebuild the normal form that was shrunk, to within rounding.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     small = shrink(model, f"{folder}/small").directory
+    ...     expand(small, f"{folder}/again")
+    ...     (model / "config.json").exists()
+    True
+    """
     with Store.open(path) as store:
         model = _opened(store)
         with new_directory(target, [store.directory]) as folder:

@@ -27,6 +27,7 @@ from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.spec import Network
 from segre.transformer.spec import Transformer
+from segre.values import read_file
 
 __all__ = ["Depth", "PathShares", "Paths", "count_paths", "decompose", "measure"]
 
@@ -145,7 +146,7 @@ def measure(
     removed: `variants` are "all", "paper", or names with commas; `ranks` adds what needs singular
     values; `text` is read through the model's tokenizer, and tokens are random without it.
 
-    >>> found = measure("softmax/d=8,8,8,8/a=4/t=6", inputs=2)
+    >>> found = measure("softmax/d=16,16,16,16,16,16,16/a=8/heads=2/t=6", inputs=2)
     >>> found.status, found.value < -3, found.advice[0].split(":")[0]
     ('measured', True, 'Collapses without skips')
     """
@@ -210,11 +211,13 @@ def own_spec(model: Source) -> Network | Transformer | None:
     """The spec, if it is one of segre's own, which need no library of models."""
     if isinstance(model, Network | Transformer):
         return model
-    if isinstance(model, Mapping):
-        return architecture(model) if model.get("kind") in _OWN else None
-    text = str(model)
-    inline = isinstance(model, str) and "=" in text and text.partition("/")[0] in _OWN
-    return architecture(text) if inline else None
+    if isinstance(model, str) and "=" in model and model.partition("/")[0] in _OWN:
+        return architecture(model)
+    given = model
+    if not isinstance(given, Mapping):
+        path = Path(given)
+        given = read_file(path) if path.suffix in {".toml", ".json"} else {}
+    return architecture(given) if given.get("kind") in _OWN else None
 
 
 def _given(model: Source) -> str | Path | Mapping[str, Any]:

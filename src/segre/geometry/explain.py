@@ -90,7 +90,7 @@ class Explanation:
 
 
 def explain(
-    source: str | Path | Mapping[str, Any] | Network | Transformer, *, output: Output | None = None
+    spec: str | Path | Mapping[str, Any] | Network | Transformer, *, output: Output | None = None
 ) -> Explanation:
     """The symmetries of a transformer in numbers, and the design choices behind them.
 
@@ -100,23 +100,23 @@ def explain(
     >>> [(choice.name, choice.change["QK"]) for choice in found.choices if choice.change["QK"]]
     [('rotary positions', 4)]
     """
-    spec = architecture(source)
+    net = architecture(spec)
     if output is not None:
-        spec = asked_for(spec, output)
-    if not isinstance(spec, Transformer):
+        net = asked_for(net, output)
+    if not isinstance(net, Transformer):
         raise UnsupportedError(
-            f"spec {quote(str(spec))}: stacks are explained by `segre symmetries`; "
+            f"spec {quote(str(net))}: stacks are explained by `segre symmetries`; "
             "`segre explain` is for transformers"
         )
-    found = counted(spec)
+    found = counted(net)
     here = _pieces(found)
     choices = []
-    for name, instead, other in _alternatives(spec):
+    for name, instead, other in _alternatives(net):
         there = _pieces(counted(other))
         change = {group: there[group] - here[group] for group in GROUPS}
         choices.append(Choice(name, instead, other, change))
-    name = str(source) if isinstance(source, str | Path) else str(spec)
-    return Explanation(name, found, discrete_symmetries(spec), tuple(choices))
+    name = str(spec) if isinstance(spec, str | Path) else str(net)
+    return Explanation(name, found, discrete_symmetries(net), tuple(choices))
 
 
 def _pieces(found: Finding) -> dict[str, int]:

@@ -34,6 +34,10 @@ class Verdict:
 
     `checks` are the things that were checked and hold, in sentences; `claim` is what the
     certificate claims (to be trusted only if `valid`), empty if it is malformed.
+
+    >>> verdict = Verdict(False, "claim.upper: 5, but the closed-form bound is 6")
+    >>> verdict.value, verdict.upper, verdict.how
+    (False, None, 'claim.upper: 5, but the closed-form bound is 6')
     """
 
     valid: bool
@@ -84,6 +88,11 @@ def verify(
     memory, and `OutOfTimeError` if there are not enough `seconds`: then nothing is known.
     `progress` is called with what is being done, and how much of how much is done. A `meter` of
     one's own says afterwards how much work it was.
+
+    >>> import segre
+    >>> document = segre.certify("lightning/d=2,2/a=1/t=2")
+    >>> verify(document).claim, verify({**document, "seed": 1}).valid
+    ({'parameters': 8, 'lower': 6, 'upper': 6, 'status': 'proved'}, False)
     """
     document, fault = read(source)
     with metered(meter or Meter(seconds)):

@@ -1,14 +1,12 @@
-"""Dimensions and symmetries of architectures on the terminal."""
+"""Dimensions of architectures on the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from rich.table import Table
 from rich.text import Text
 
 from segre.finding import GROUPS, Finding, Findings, Symmetry
-from segre.geometry.symmetry_table import SymmetryTable
 from segre.report.console import Lines, plain_console, print_lines
 from segre.report.text import printed
 
@@ -77,6 +75,8 @@ def _when(symmetry: Symmetry) -> str:
 @printed.register
 def print_findings(several: Findings) -> None:
     """One line for each transformer: its parameters, and which of them are redundant."""
+    from rich.table import Table  # here: one finding needs none
+
     table = Table(box=None, pad_edge=False)
     table.add_column("model", no_wrap=True)
     for title in ("parameters", *GROUPS, "redundant", "%"):
@@ -119,27 +119,3 @@ def _status(found: Finding) -> Text:
     if found.upper_evidence is not None and found.upper_evidence.kind == "counted-symmetries":
         text = "counted by formulas, not computed"
     return Text(text, style=_COLOURS[found.status])
-
-
-@printed.register
-def print_symmetries(table: SymmetryTable) -> None:
-    """Every symmetry, its dimension, and what gradient flow keeps constant because of it."""
-    console = plain_console()
-    console.print(Text(str(table.spec), style="bold cyan"), soft_wrap=True)
-    for row in table.rows:
-        console.print(f"{row.dimension:>5}  {row.name}, {row.where}", soft_wrap=True)
-        if row.formula is not None:
-            console.print(
-                f"       conserved: {row.formula} ({_counted(row.count)})", soft_wrap=True
-            )
-        else:
-            console.print(f"       no conserved quantity: {row.reason}", soft_wrap=True)
-    console.print(
-        f"{table.dimension:>5}  dimensions of weights with the same function, of "
-        f"{table.spec.parameters} parameters"
-    )
-    console.print(f"{table.independent:>5}  independent numbers that gradient flow conserves")
-
-
-def _counted(numbers: int) -> str:
-    return "one number" if numbers == 1 else f"{numbers} numbers"

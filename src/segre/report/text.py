@@ -13,7 +13,7 @@ from importlib import import_module
 HOMES = {
     "segre.finding": "dimensions",
     "segre.geometry.explain": "explanation",
-    "segre.geometry.symmetry_table": "dimensions",
+    "segre.geometry.symmetry_table": "symmetries",
     "segre.geometry.same": "fibers",
     "segre.geometry.strata": "fibers",
     "segre.geometry.recovery.answer": "fibers",

@@ -182,6 +182,15 @@ def fit(
     `fields` are the variables (all that vary, by default); `where` restricts the rows;
     `rational` allows fractions as coefficients. The exact rank mod p of a row counts as its
     dimension; with `ranks` so does one that was found in balls, at a few real points.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.sweep.run import run
+    >>> fields = {"layers": 1, "d": "2..9", "a": 1, "t": 2}
+    >>> plan = {"kind": "lightning", "exhaustive": True, "compute": ["exact"], "fields": fields}
+    >>> with TemporaryDirectory() as folder:
+    ...     ran = run(plan, f"{folder}/widths.db", workers=1)
+    ...     fit(f"{folder}/widths.db", fresh=1).value
+    ('d**2 + 2*d - 2',)
     """
     with Store.open(path) as store:
         plan, rows = store.plan(), list(store.rows())

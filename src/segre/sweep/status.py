@@ -71,7 +71,18 @@ class Standing(Unbounded):
 
 
 def standing(path: str | Path) -> Standing:
-    """How the sweep in a store stands; it may be running."""
+    """How the sweep in a store stands; it may be running.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.sweep.run import run
+    >>> fields = {"layers": 1, "d": "2..3", "a": 1, "t": 2}
+    >>> plan = {"kind": "softmax", "exhaustive": True, "claim": "dimension == 7", "fields": fields}
+    >>> with TemporaryDirectory() as folder:
+    ...     ran = run(plan, f"{folder}/small.db", workers=1)
+    ...     found = standing(f"{folder}/small.db")
+    >>> found.refuted, [row.spec for row in found.counterexamples]
+    (True, ['softmax/d=3,3/a=1/t=2'])
+    """
     with Store.open(path) as store:
         plan = store.plan()
         return Standing(
