@@ -17,7 +17,8 @@ from segre.families import from_config
 from segre.families.library import GATES, UNITS
 from segre.fields import Real
 from segre.network import forward, jacobian
-from segre.transformer.spec import GATED, Layout, Transformer
+from segre.transformer.choices import GATED, Layout
+from segre.transformer.spec import Transformer
 
 HEADS = {
     "gpt2": ("GPT2LMHeadModel", "GPT2Model"),

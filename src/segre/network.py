@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import accumulate
 from math import prod
 from typing import Generic
 
 import numpy as np
 
+from segre.attention import mechanism
 from segre.fields.dual import Dual, DualArray
 from segre.fields.interface import Array, ArrayField, E, Field
-from segre.scores import attention_pattern
 from segre.spec import Architecture, Layer, Network
 from segre.stage import Slot, Stage
 from segre.transformer.spec import Transformer
@@ -75,28 +75,33 @@ def apply_layer(field: Field[E], layer: Layer, weights: LayerWeights[E], X: E) -
     """One layer on tokens of shape (..., 1, width, t): the axis of length one is for heads."""
     keys = field.matmul(weights.W_K, X)
     queries = field.matmul(weights.W_Q, X)
-    mixed = field.matmul(X, attention_pattern(field, layer.attention.score, keys, queries))
+    scores = field.matmul(field.transpose(keys), queries)
+    mixed = field.matmul(X, mechanism(layer.attention.score).pattern(field, scores))
     out = field.matmul(weights.W_V, mixed)
     if weights.W_O is not None:
         out = field.matmul(weights.W_O, out)
     return out if layer.attention.heads == 1 else field.sum(out, axis=-3)
 
 
-def stages(spec: Architecture) -> Sequence[Stage]:
+def stages(spec: Architecture) -> tuple[Stage, ...]:
     """The network as a sequence of stages: one for each layer of a stack."""
     if isinstance(spec, Transformer):
         return transformer_stages(spec)
     assert isinstance(spec, Network)
-    return [
+    return _stack_stages(spec)
+
+
+@lru_cache(maxsize=64)
+def _stack_stages(spec: Network) -> tuple[Stage, ...]:
+    starts = layer_starts(spec)
+    return tuple(
         Stage(
             f"layer {number}",
             {slot.name: slot for slot in slots(layer, start)},
             partial(_apply_named, layer=layer),
         )
-        for number, (layer, start) in enumerate(
-            zip(spec.layers, layer_starts(spec), strict=True), 1
-        )
-    ]
+        for number, (layer, start) in enumerate(zip(spec.layers, starts, strict=True), 1)
+    )
 
 
 def _apply_named(field: Field[E], weights: Mapping[str, E], X: E, *, layer: Layer) -> E:
@@ -189,7 +194,7 @@ def _differentiate(
 
     def seeded(value: Array, first: int) -> DualArray:
         size = prod(value.shape)
-        seeds = field.constant(np.eye(size, first + size, first))
+        seeds = field.identity(size, first + size, first)
         return DualArray(value, seeds.reshape(*value.shape, first + size))
 
     tensors, first = {}, inputs

@@ -258,10 +258,10 @@ def sections() -> tuple[Section, ...]:
             ),
         ),
         Section(
-            HOSTILE,
-            HOSTILE,
-            "exact",
-            HOSTILE,
+            key=HOSTILE,
+            title=HOSTILE,
+            status="exact",
+            lead=HOSTILE,
             how=HOSTILE,
             command=HOSTILE,
             blocks=(

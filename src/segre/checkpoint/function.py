@@ -20,8 +20,9 @@ from segre.checkpoint.outputs import query_factors
 from segre.errors import CheckpointError
 from segre.families.relevance import unknown_differences
 from segre.fields.real import Real
+from segre.transformer.choices import KEYS
 from segre.transformer.rotary import frequencies
-from segre.transformer.spec import KEYS, Transformer
+from segre.transformer.spec import Transformer
 from segre.values import show
 
 _ALIKE = 1e-12  # frequencies are computed in floating point

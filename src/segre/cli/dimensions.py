@@ -15,7 +15,7 @@ from segre.files import shown
 
 if TYPE_CHECKING:
     from segre.geometry.dimension import Method
-    from segre.transformer.spec import Output
+    from segre.transformer.choices import Output
 
 OUTPUTS = ("logits", "softmax")
 Asked = Annotated[

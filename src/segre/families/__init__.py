@@ -13,20 +13,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
+from segre.attention import NAMES
 from segre.errors import SpecError
 from segre.families.configs import from_config
 from segre.families.defaults import FAMILIES, family_defaults
 from segre.families.presets import PRESETS
 from segre.files import is_standard_input
-from segre.spec import Network, Score
-from segre.transformer.spec import KEYS, Transformer
+from segre.spec import Network
+from segre.transformer.choices import KEYS
+from segre.transformer.spec import Transformer
 from segre.values import quote, read_file, read_inline
 
 __all__ = ["FAMILIES", "KINDS", "PRESETS", "architecture", "from_config"]
 
-STACKS = get_args(Score)
+STACKS = NAMES
 KINDS = (*STACKS, "transformer", *FAMILIES)
 CONFIG = "config.json"
 

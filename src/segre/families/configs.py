@@ -20,7 +20,8 @@ from segre.families.defaults import family_defaults
 from segre.families.library import CLASSES, DEFAULTS, GATES, HIDDEN, ONLY, UNITS
 from segre.families.rope import rope_base, rope_rescale
 from segre.spec import DEEPEST
-from segre.transformer.spec import Transformer, fraction
+from segre.transformer.reading import fraction
+from segre.transformer.spec import Transformer
 from segre.values import LARGEST, choice, flag, quote, show, whole
 
 Values = dict[str, Any]

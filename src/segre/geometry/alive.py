@@ -15,7 +15,8 @@ from segre.fields.real import Real
 from segre.geometry.real_point import RealPoint
 from segre.network import forward
 from segre.spec import Architecture
-from segre.transformer.spec import PIECEWISE, Transformer
+from segre.transformer.choices import PIECEWISE
+from segre.transformer.spec import Transformer
 
 _NEXT = 0x9E3779B9  # so far apart are the seeds of the points that are tried
 _INPUTS = 24  # to look at each point with

@@ -50,7 +50,7 @@ def _count(spec: Network) -> int:
     r = [d[0]]  # rank of U_i
     for width in d[1:]:
         r.append(min(r[-1], width))
-    if spec.score == "softmax" and spec.t == 1:  # the network is X -> L X
+    if spec.mechanism.silent(spec.t):  # the network is X -> L X
         return r[-1] * (d[-1] + d[0] - r[-1])
     p = [min(layer.attention.a, r[i]) for i, layer in enumerate(spec.layers)]  # rank of M_i
     s = r[-1]  # dimensions of the image of U_i that later layers read, from the last back
@@ -58,12 +58,12 @@ def _count(spec: Network) -> int:
     for i in reversed(range(spec.depth)):
         total += s * (r[i] - r[i + 1])
         s = min(r[i], s + 2 * p[i])
-    symmetric = spec.score == "lightning" and spec.t == 1
+    symmetric = spec.mechanism.bilinear and spec.t == 1
     for i in range(spec.depth):
         total += _symmetric_matrices(r[i], p[i]) if symmetric else p[i] * (2 * r[i] - p[i])
         # after a layer of rank one all tokens are parallel: later layers see symmetric parts
-        symmetric |= spec.score == "lightning" and p[i] == 1
-    return total - (spec.depth if spec.score == "lightning" else 0)
+        symmetric |= spec.mechanism.bilinear and p[i] == 1
+    return total - (spec.depth if spec.mechanism.bilinear else 0)
 
 
 def _symmetric_matrices(n: int, p: int) -> int:
@@ -78,7 +78,7 @@ def ambient(spec: Network) -> Bound | None:
     An output is a sum of products of a quadratic form in one token and a linear form in
     another (with one token: a cubic form), so nothing exceeds that space.
     """
-    if spec.score != "lightning" or spec.depth > 1:
+    if not spec.mechanism.bilinear or spec.depth > 1:
         return None
     d, out = spec.widths
     value = out * (comb(d + 2, 3) if spec.t == 1 else d * d * (d + 1) // 2)

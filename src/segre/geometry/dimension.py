@@ -39,7 +39,8 @@ from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import JacobianRank, SymmetryRank, jacobian_rank, symmetry_rank
 from segre.geometry.redundancy import asked_for, counted
 from segre.spec import Architecture, Network
-from segre.transformer.spec import Output, Transformer
+from segre.transformer.choices import Output
+from segre.transformer.spec import Transformer
 
 Method = Literal["auto", "closed-form", "exact", "balls", "estimate", "count"]
 

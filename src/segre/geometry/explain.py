@@ -17,7 +17,8 @@ from segre.finding import GROUPS, Finding, Status
 from segre.geometry.discrete import Discrete, discrete_symmetries
 from segre.geometry.redundancy import asked_for, counted
 from segre.spec import Network
-from segre.transformer.spec import Output, Transformer
+from segre.transformer.choices import Output
+from segre.transformer.spec import Transformer
 from segre.values import quote
 
 

@@ -37,7 +37,7 @@ def sample(weights: Weights, seed: int = 0) -> Weights:
     moved = random_element(weights, seed).apply(weights)
     moved = _add_invisible(moved, rng)
     spec = weights.spec
-    if spec.depth == 1 and spec.one_headed and spec.score == "lightning" and rng.random() < 0.5:
+    if spec.depth == 1 and spec.one_headed and spec.mechanism.bilinear and rng.random() < 0.5:
         moved = _swap_sheets(moved)
     return moved
 
@@ -109,7 +109,7 @@ def connect(one: Weights, two: Weights) -> Connection:
         return Connection(False, found)
     if one.spec != two.spec or one.exact != two.exact:
         return Connection(True, note="equal functions of different architectures or numbers")
-    if one.spec.depth == 1 and one.spec.one_headed and one.spec.score == "lightning":
+    if one.spec.depth == 1 and one.spec.one_headed and one.spec.mechanism.bilinear:
         return _connect_one_layer(one, two)
     merged = any(layer.merged is not None for layer in first.effective.layers)
     if merged or first.effective.widths[1:-1] != one.spec.widths[1:-1]:

@@ -12,7 +12,8 @@ from segre.families.instances import PROVED, small_instance
 from segre.finding import Bound, Evidence, Finding, Symmetry
 from segre.geometry.gauge.all import pieces
 from segre.spec import Network
-from segre.transformer.spec import Output, Transformer
+from segre.transformer.choices import Output
+from segre.transformer.spec import Transformer
 from segre.values import quote
 
 

@@ -105,12 +105,12 @@ def _decide(one: Weights, two: Weights, seed: int) -> Comparison:
     gap = difference(canonical(one), canonical(two))
     if gap is None:
         return Comparison("same", True, "the normal forms are equal", 0.0)
-    if one.spec.score == "lightning" and one.spec.depth == two.spec.depth == 1:
+    if one.spec.mechanism.bilinear and one.spec.depth == two.spec.depth == 1:
         reason = "the coefficients of the two polynomials differ"
         return Comparison("different", True, reason, first_difference=gap)
     found = (
         _differ_mod_p(one, two, seed)
-        if one.spec.score == "lightning"
+        if one.spec.mechanism.bilinear
         else _differ_in_balls(one, two, seed)
     )
     if found is not None:
@@ -181,7 +181,7 @@ def _rounding(one: Weights, two: Weights, X: Array) -> float:
     """
     found = 0.0
     for weights in (one, two):
-        if weights.spec.score == "lightning":
+        if weights.spec.mechanism.bilinear:
             reach = forward(Real(), weights.spec, np.abs(weights.vector), np.abs(X))
             found = max(found, float(np.linalg.norm(reach)))
             continue

@@ -82,8 +82,8 @@ class Generators:
             image, forms = passage.images[i], passage.forms[i + 1]
             if i + 1 < spec.depth:
                 yield self._between(i)
-            yield self._unread(i, forms)
-            yield self._unreached(i, image)
+            yield from self._unread(i, forms)
+            yield from self._unreached(i, image)
             if silent(spec):
                 yield self._silent_scores(i)
                 yield self._pooled_heads(i)
@@ -93,14 +93,14 @@ class Generators:
 
     def _heads(self, i: int, parallel: bool) -> Iterator[Piece]:
         head = self.spec.layers[i].attention
-        lightning = head.score == "lightning"
+        mechanism = self.spec.mechanism
         for h in range(head.heads):
             yield self._query_key(i, h)
-            if lightning and parallel and head.a > 1:
+            if mechanism.bilinear and parallel and head.a > 1:
                 yield self._skew_scores(i, h)
             if head.dv is not None:
                 yield self._value_output(i, h)
-            if lightning:
+            if mechanism.scales:
                 yield self._scale(i, h)
 
     def _canvas(self, count: int) -> _Canvas:
@@ -163,10 +163,12 @@ class Generators:
             tangent[range(d * d), :, :, k] = -np.moveaxis(value[:, :, j], -1, 0)
         return Piece("between", f"token basis GL({d})", i + 1, None, canvas.rows)
 
-    def _unreached(self, i: int, image: Array) -> Piece:
+    def _unreached(self, i: int, image: Array) -> Iterator[Piece]:
         """Add to the rows of a map any linear form that vanishes on all that can arrive."""
         w, heads = self._weights[i], self.spec.layers[i].attention.heads
         outside = _outside(self.field, image.T)
+        if w.W_O is None and not len(outside):
+            return
         blind = dict.fromkeys(("W_K", "W_Q", "W_V"), _in_each_head([outside] * heads))
         if w.W_O is not None:
             arriving = self.field.matmul(w.W_V, image)
@@ -178,12 +180,15 @@ class Generators:
             for row in range(tensor.shape[2]):
                 tensor[start : start + len(forms), :, row] = forms
                 start += len(forms)
-        return Piece("unreached", "directions no token reaches", i + 1, None, canvas.rows)
+        yield Piece("unreached", "directions no token reaches", i + 1, None, canvas.rows)
 
-    def _unread(self, i: int, forms: Array) -> Piece:
+    def _unread(self, i: int, forms: Array) -> Iterator[Piece]:
         """Add to the columns of a map any vector that nothing later reads."""
         w, heads = self._weights[i], self.spec.layers[i].attention.heads
-        hidden = _in_each_head([_outside(self.field, forms)] * heads)
+        outside = _outside(self.field, forms)
+        if w.W_O is None and not len(outside):
+            return
+        hidden = _in_each_head([outside] * heads)
         unread = {"W_V" if w.W_O is None else "W_O": hidden}
         if w.W_O is not None:
             unread["W_V"] = self._annihilators(
@@ -196,7 +201,7 @@ class Generators:
             for column in range(tensor.shape[3]):
                 tensor[start : start + len(vectors), :, :, column] = vectors
                 start += len(vectors)
-        return Piece("unread", "directions no layer reads", i + 1, None, canvas.rows)
+        yield Piece("unread", "directions no layer reads", i + 1, None, canvas.rows)
 
     def _annihilators(self, columns: Array) -> Array:
         """Forms on the inner space of the heads that vanish on given columns: (n, heads, dv).
@@ -251,7 +256,7 @@ class Generators:
         w, head = self._weights[i], self.spec.layers[i].attention
         F, r, heads, a = self.field, image.shape[1], head.heads, head.a
         enough = r <= (2 * a if parallel else a)
-        if head.score != "lightning" or heads == 1 or head.dv is not None or not enough:
+        if not self.spec.mechanism.bilinear or heads == 1 or head.dv is not None or not enough:
             return
         A = F.matmul(F.transpose(w.W_K), w.W_Q)
         canvas = self._canvas(heads * (heads - 1))

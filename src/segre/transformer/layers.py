@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from segre.fields.interface import Analytic, Array, E
-from segre.scores import softmax
 from segre.transformer.rotary import frequencies
 from segre.transformer.spec import Transformer
 
@@ -119,15 +118,11 @@ def attention(field: Analytic[E], spec: Transformer, w: Weights, x: E, layer: in
     scores, values = (_latent if spec.latent else _plain)(field, spec, w, x)
     for factor in _factors(field, spec, layer):
         scores = field.mul(scores, factor)
-    if spec.attn == "lightning":
-        pattern = scores
-        if spec.causal:
-            pattern = field.mul(pattern, field.constant(_seen(spec, layer)))
-    else:
-        if spec.cap:
-            scores = capped(field, scores, spec.cap)
-        seen = _seen(spec, layer) if spec.causal else None
-        pattern = softmax(field, scores, None if seen is None else field.constant(seen), seen)
+    if spec.cap:
+        scores = capped(field, scores, spec.cap)
+    used = _seen(spec, layer) if spec.causal else None
+    seen = None if used is None else field.constant(used)
+    pattern = spec.mechanism.pattern(field, scores, seen, used)
     written = field.matmul(w["W_O"], field.matmul(values, pattern))
     for axis, size in ((-3, spec.group), (-4, spec.kv)):
         written = field.sum(written, axis) if size > 1 else written

@@ -11,8 +11,8 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from segre.attention.softmax import softmax
 from segre.fields.interface import Analytic, E
-from segre.scores import softmax
 from segre.stage import Slot, Stage
 from segre.transformer.layers import (
     Weights,

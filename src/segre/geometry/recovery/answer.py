@@ -15,7 +15,7 @@ from segre.geometry.recovery.lightning import Head
 from segre.geometry.recovery.precision import standard_errors
 from segre.geometry.recovery.samples import Samples, relative
 from segre.geometry.recovery.visible import canonical
-from segre.spec import Network, Score
+from segre.spec import Network
 from segre.weights import Weights
 
 _STEEP = 1e5  # an error this many times the residual is beyond linearisation
@@ -56,7 +56,7 @@ class Recovered(Unbounded):
         return f"linear algebra, in {'fractions' if self.exact else 'float64'}"
 
     @property
-    def kind(self) -> Score:
+    def kind(self) -> str:
         """lightning or softmax."""
         return self.spec.score
 
@@ -146,7 +146,7 @@ def measured(
         return replace(answer, notes=(*notes, note))
     found = canonical(spec, vector)
     order = np.argsort(-np.linalg.norm(found[0], axis=(1, 2)), kind="stable")
-    if spec.score == "lightning" and heads > 1:
+    if spec.mechanism.bilinear and heads > 1:
         note = "several lightning heads: others may have the same sum, so no errors are given"
         return replace(answer, heads=_heads(found, order), notes=(*notes, note))
     errors = standard_errors(spec, vector, samples)
