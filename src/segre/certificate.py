@@ -86,7 +86,14 @@ def checksum(document: Mapping[str, Any]) -> str:
 
 
 def write_certificate(document: Mapping[str, Any], path: str | Path) -> None:
-    """Write a certificate; the file is there whole or not at all."""
+    """Write a certificate; the file is there whole or not at all.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_certificate(certify("lightning/d=2,2/a=1/t=2"), Path(folder) / "proof.json")
+    ...     json.loads((Path(folder) / "proof.json").read_text())["claim"]["upper"]
+    6
+    """
     with whole_file(path) as temporary:
         text = json.dumps(document, separators=(",", ":"))
         temporary.write_text(text + "\n", encoding="utf-8")

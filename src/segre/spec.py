@@ -99,7 +99,12 @@ class Layer:
 
 @dataclass(frozen=True)
 class Network:
-    """A stack of layers on t tokens."""
+    """A stack of layers on t tokens.
+
+    >>> net = Network.parse("lightning/d=4,3,2/a=2/t=5")
+    >>> net.widths, net.parameters, str(net)
+    ((4, 3, 2), 46, 'lightning/d=4,3,2/a=2/t=5')
+    """
 
     layers: tuple[Layer, ...]
     t: int

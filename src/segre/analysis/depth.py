@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from segre.analysis.part import Answer, Status
+from segre.analysis.part import Answer
 from segre.analysis.workbench import Workbench
 from segre.collapse.curves import curves
 from segre.collapse.models import Loaded, load
@@ -14,6 +14,7 @@ from segre.collapse.study import study, study_advice
 from segre.collapse.surgery import ALL, FULL
 from segre.collapse.verdict import advice
 from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
+from segre.finding import Status
 from segre.models import FAMILIES
 from segre.spec import Network
 from segre.transformer.spec import Transformer

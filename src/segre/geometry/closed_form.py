@@ -8,27 +8,38 @@ That the bound is reached is proved by the exact rank, architecture by architect
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import comb
+from pathlib import Path
+from typing import Any
 
 from segre.errors import UnsupportedError
 from segre.finding import Bound, Evidence
+from segre.models import architecture
 from segre.spec import Network
+from segre.transformer.spec import Transformer
 
 
-def closed_form(spec: Network) -> Bound:
+def closed_form(spec: str | Path | Mapping[str, Any] | Network | Transformer) -> Bound:
     """The upper bound of the formula.
 
-    >>> closed_form(Network.parse("softmax/d=10,10,10/a=2,2/t=3")).value
+    >>> closed_form("softmax/d=10,10,10/a=2,2/t=3").value
     172
     """
-    if not spec.one_headed:
+    net = architecture(spec)
+    if not isinstance(net, Network):
         raise UnsupportedError(
-            f"spec {str(spec)!r}: there is no closed form for several heads or a factored value "
+            f"spec {str(net)!r}: no closed form is known for transformers; leave out "
+            "--method, or use --method count"
+        )
+    if not net.one_headed:
+        raise UnsupportedError(
+            f"spec {str(net)!r}: there is no closed form for several heads or a factored value "
             "map; use --method exact"
         )
-    value = _count(spec)
+    value = _count(net)
     statement = (
-        f"closed form of a one-head {spec.score} stack: the function depends on at most "
+        f"closed form of a one-head {net.score} stack: the function depends on at most "
         f"{value} dimensions of invariants of the weights"
     )
     return Bound(value, Evidence("closed-form", statement))

@@ -27,6 +27,11 @@ def sample(weights: Weights, seed: int = 0) -> Weights:
     """Another point of the fiber: a random symmetry, and random additions that nothing notices.
 
     One lightning head with rank V = rank A = 1 may also be swapped to its other sheet.
+
+    >>> w = Weights.random("softmax/d=3,3,3/a=2/t=2", exact=True)
+    >>> moved = sample(w, seed=1)
+    >>> bool((moved.vector == w.vector).all()), canonical(moved).invariants[0][0]
+    (False, 'layer 1: scores (A on effective tokens)')
     """
     rng = np.random.default_rng([seed, 1])
     moved = random_element(weights, seed).apply(weights)
@@ -92,7 +97,12 @@ class Connection:
 
 
 def connect(one: Weights, two: Weights) -> Connection:
-    """The symmetry that takes `one` to `two`, or the first invariant that differs."""
+    """The symmetry that takes `one` to `two`, or the first invariant that differs.
+
+    >>> w = Weights.random("softmax/d=3,3,3/a=2/t=2", exact=True)
+    >>> connect(w, sample(w)).residual, connect(w, Weights.random(w.spec, 1, exact=True)).same
+    (0.0, False)
+    """
     first, second = canonical(one), canonical(two)
     found = difference(first, second)
     if found is not None:

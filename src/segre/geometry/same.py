@@ -18,6 +18,7 @@ from segre.fields.draw import Stream
 from segre.fields.interface import Array
 from segre.fields.prime import PRIMES, Prime
 from segre.fields.real import Real
+from segre.finding import Status, Unbounded
 from segre.geometry.normal_form import (
     TOLERANCE,
     Difference,
@@ -34,7 +35,7 @@ _ROUNDING = 2**-44
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Unbounded):
     """The verdict on two networks and what it rests on."""
 
     verdict: Verdict
@@ -44,6 +45,21 @@ class Comparison:
     output_residual: float | None = None
     condition: float | None = None
     first_difference: Difference | None = None
+
+    @property
+    def value(self) -> Verdict:
+        """The verdict."""
+        return self.verdict
+
+    @property
+    def status(self) -> Status:
+        """Proved for fractions; floats are measured."""
+        return "proved" if self.proved else "measured"
+
+    @property
+    def how(self) -> str:
+        """What the verdict rests on."""
+        return self.reason
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""

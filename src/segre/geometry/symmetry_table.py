@@ -14,6 +14,7 @@ from segre.errors import UnluckyError, UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
+from segre.finding import Status, Unbounded
 from segre.geometry.conserved import Conserved, conserved_quantities
 from segre.geometry.memory import DEFAULT_LIMIT, bytes_for_symmetries, require_memory
 from segre.geometry.point import Point
@@ -79,7 +80,7 @@ class SymmetryRow:
 
 
 @dataclass(frozen=True)
-class SymmetryTable:
+class SymmetryTable(Unbounded):
     """All symmetries of an architecture and what each conserves.
 
     `independent` is the rank of the gradients of all conserved quantities together, at a random
@@ -96,6 +97,21 @@ class SymmetryTable:
     def dimension(self) -> int:
         """Dimension of the fiber that the symmetries explain."""
         return sum(row.dimension for row in self.rows)
+
+    @property
+    def value(self) -> int:
+        """The dimension."""
+        return self.dimension
+
+    @property
+    def status(self) -> Status:
+        """The rank of the symmetries is exact."""
+        return "exact"
+
+    @property
+    def how(self) -> str:
+        """How it is known."""
+        return "the rank of all symmetries together, at a random point mod p"
 
     def document(self) -> dict[str, Any]:
         """The table as plain data, for JSON."""

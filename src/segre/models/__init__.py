@@ -40,6 +40,11 @@ def architecture(
     file (`-` is standard input), a directory with config.json, or a mapping. Files and mappings
     have `kind`, or are configs of the transformers library, with `model_type`. Names of presets
     go before those of directories: write ./gpt2 for a directory gpt2.
+
+    >>> architecture("softmax/d=3,2/a=1/t=2").widths
+    (3, 2)
+    >>> architecture({"kind": "llama", "d": 8, "heads": 4, "kv": 2, "ff": 16}).norm
+    'rms'
     """
     if isinstance(source, Network | Transformer):
         return source

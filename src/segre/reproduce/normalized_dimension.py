@@ -43,6 +43,17 @@ class Row:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class Rows:
+    """The whole table."""
+
+    rows: tuple[Row, ...]
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {"rows": [row.document() for row in self.rows]}
+
+
 def experiment(
     widths: Iterable[int] = range(3, 11), *, seed: int = 0, progress: Progress = quiet
 ) -> list[Row]:

@@ -97,6 +97,19 @@ class ModelCollapse:
         }
 
 
+@dataclass(frozen=True)
+class RankCollapse:
+    """All models, beside what is published of them."""
+
+    models: tuple[ModelCollapse, ...]
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        yes, no = verdict(self.models)
+        models = [one.document() for one in self.models]
+        return {"reproduces": yes, "does_not_reproduce": no, "models": models}
+
+
 def collapse(
     models: Sequence[str] = tuple(MODELS),
     *,

@@ -31,6 +31,10 @@ class Transformer(Choices):
     With `vocab` = 0 inputs are any d x t matrices and the function is the last hidden states.
     Otherwise inputs are token sequences, and the function is `output`: the distribution over
     the vocabulary (softmax), the logits, or the hidden states.
+
+    >>> spec = Transformer.parse("transformer/d=8/heads=4/kv=2/norm=rms/pos=rope/t=3")
+    >>> spec.group, spec.parameters
+    (2, 200)
     """
 
     @cached_property

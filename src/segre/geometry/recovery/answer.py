@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from segre.errors import SegreError
 from segre.fields.interface import Array
+from segre.finding import Status, Unbounded
 from segre.geometry.recovery.fit import Search
 from segre.geometry.recovery.lightning import Head
 from segre.geometry.recovery.precision import standard_errors
@@ -19,11 +20,9 @@ from segre.weights import Weights
 
 _STEEP = 1e5  # an error this many times the residual is beyond linearisation
 
-Status = Literal["exact", "least-squares", "fitted"]
-
 
 @dataclass(frozen=True, eq=False)
-class Recovered:
+class Recovered(Unbounded):
     """The weights of a function, as far as a function determines them.
 
     `heads` are those of one layer, the largest V first; a stack of one-head layers has
@@ -43,6 +42,18 @@ class Recovered:
     search: Search | None = None
     weights: Weights | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def value(self) -> tuple[Head, ...] | tuple[Array, ...]:
+        """What was found: the heads of one layer, or the products of a stack."""
+        return self.heads or self.products
+
+    @property
+    def how(self) -> str:
+        """How the weights were found."""
+        if self.search is not None:
+            return f"fitted from {self.starts} starts, verified on inputs held out"
+        return f"linear algebra, in {'fractions' if self.exact else 'float64'}"
 
     @property
     def kind(self) -> str:
@@ -69,7 +80,7 @@ class Recovered:
         """The estimated relative error of the worst matrix; None if exact or not known."""
         if not self.deviations:
             return None
-        pairs = zip(_flat(self.deviations), _flat(self._found), strict=True)
+        pairs = zip(_flat(self.deviations), _flat(self.value), strict=True)
         estimate = max(relative(deviation, matrix) for deviation, matrix in pairs)
         return max(estimate, float(np.finfo(np.float64).eps))
 
@@ -88,10 +99,6 @@ class Recovered:
         if len(self.heads) != 1:
             raise SegreError(f"{str(self.spec)!r} has not one V and A; use .heads or .products")
         return self.heads[0]
-
-    @property
-    def _found(self) -> tuple[Head, ...] | tuple[Array, ...]:
-        return self.heads or self.products
 
     def document(self) -> dict[str, Any]:
         """The answer as plain data, for JSON; fractions are strings."""
