@@ -26,6 +26,7 @@ from segre.spec import Architecture, Layer, Network
 from segre.stage import Slot, Stage
 from segre.transformer.spec import Transformer
 from segre.transformer.stages import stages as transformer_stages
+from segre.transformer.tensors import tensors as transformer_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,20 @@ def _stack_stages(spec: Network) -> tuple[Stage, ...]:
         )
         for number, (layer, start) in enumerate(zip(spec.layers, starts, strict=True), 1)
     )
+
+
+def tensors(spec: Architecture) -> dict[tuple[str, str], Slot]:
+    """All weight tensors, by part (of a stack: the number of the layer) and name."""
+    if isinstance(spec, Transformer):
+        return transformer_tensors(spec)
+    assert isinstance(spec, Network)
+    return _stack_tensors(spec)
+
+
+@lru_cache(maxsize=64)
+def _stack_tensors(spec: Network) -> dict[tuple[str, str], Slot]:
+    parts = enumerate(_stack_stages(spec), 1)
+    return {(str(n), name): slot for n, stage in parts for name, slot in stage.slots.items()}
 
 
 def _apply_named(field: Field[E], weights: Mapping[str, E], X: E, *, layer: Layer) -> E:

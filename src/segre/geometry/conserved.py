@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from segre.fields.interface import Array, Field
-from segre.geometry.rank import place
+from segre.geometry.gauge.stack import place
 from segre.geometry.reach import parallel_tokens, silent
 from segre.network import LayerWeights
 from segre.spec import Network
