@@ -165,9 +165,9 @@ def jacobian(
     """Derivatives of the outputs by the weights, one matrix per input: (n, outputs, parameters).
 
     Each stage is differentiated by its own weights and its own input, as dual numbers; the
-    stages are then joined by the chain rule from the last to the first. `outputs` chooses
-    among the output entries, in row-major order. There may be one field for all stages, or one
-    for each.
+    stages are then joined by the chain rule from the last to the first. `weights` is one vector
+    for all inputs, or one for each. `outputs` chooses among the output entries, in row-major
+    order. There may be one field for all stages, or one for each.
     """
     every = stages(spec)
     fields = list(field) if isinstance(field, Sequence) else [field] * len(every)
@@ -207,18 +207,16 @@ def _differentiate(
     """
     inputs = prod(tokens.shape[-2:]) * by_input
 
-    def seeded(value: Array, first: int) -> DualArray:
-        size = prod(value.shape)
-        seeds = field.identity(size, first + size, first)
-        return DualArray(value, seeds.reshape(*value.shape, first + size))
+    def seeded(value: Array, one: Array, first: int) -> DualArray:
+        seeds = field.identity(one.size, first + one.size, first)
+        return DualArray(value, seeds.reshape(*one.shape, first + one.size))
 
     tensors, first = {}, inputs
     for name, value in named_tensors(stage, weights).items():
-        tensors[name] = seeded(value, first)
-        first += value.size
-    X = DualArray(tokens)
-    if by_input:
-        X = DualArray(tokens, seeded(tokens[:1], 0).tangent)
+        one = value if weights.ndim == 1 else value[:1]
+        tensors[name] = seeded(value, one, first)
+        first += one.size
+    X = seeded(tokens, tokens[:1], 0) if by_input else DualArray(tokens)
     out = stage.apply(Dual(field), tensors, X)
     shape = (len(tokens), prod(out.value.shape[-2:]), first)
     if out.tangent is None:

@@ -19,6 +19,7 @@ from segre.cli import (
 )
 from segre.cli.front import Front, verbatim
 from segre.cli.output import with_output
+from segre.files import show_full_paths
 
 app = typer.Typer(
     name="segre",
@@ -52,12 +53,22 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback prints it
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
+    full_paths: Annotated[
+        bool,
+        typer.Option(
+            "--full-paths",
+            envvar="SEGRE_PATHS",
+            show_envvar=False,
+            help="Reports and JSON name files with all their directories.",
+        ),
+    ] = False,
 ) -> None:
     """Options of segre itself."""
+    show_full_paths(full_paths)
 
 
 for room in (analysis, dimensions, fibers, collapse, installation):
