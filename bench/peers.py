@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from segre.checkpoint.quiet import quiet
-from segre.families import PRESETS
+from segre.models import PRESETS
 
 
 def library_model(target: str) -> tuple[Any, Any]:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from segre.errors import SpecError
 from segre.spec import Network
-from segre.transformer.spec import PIECEWISE, Transformer
+from segre.transformer.choices import PIECEWISE
+from segre.transformer.spec import Transformer
 
 
 def random_stacks(seed: int, count: int) -> Iterator[Network]:

@@ -16,7 +16,6 @@ import numpy as np
 from flint import nmod_mat
 
 from segre.errors import UnluckyError
-from segre.families import architecture
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.files import whole_file
@@ -25,6 +24,7 @@ from segre.geometry.dimension import Proof, prove
 from segre.geometry.independence import witness_rows
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
+from segre.models import architecture
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
@@ -86,7 +86,14 @@ def checksum(document: Mapping[str, Any]) -> str:
 
 
 def write_certificate(document: Mapping[str, Any], path: str | Path) -> None:
-    """Write a certificate; the file is there whole or not at all."""
+    """Write a certificate; the file is there whole or not at all.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_certificate(certify("lightning/d=2,2/a=1/t=2"), Path(folder) / "proof.json")
+    ...     json.loads((Path(folder) / "proof.json").read_text())["claim"]["upper"]
+    6
+    """
     with whole_file(path) as temporary:
         text = json.dumps(document, separators=(",", ":"))
         temporary.write_text(text + "\n", encoding="utf-8")

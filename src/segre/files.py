@@ -26,17 +26,25 @@ _held: list[tuple[Any, bytearray]] = []  # standard input, and what has been rea
 placed: deque[Path] = deque(maxlen=8)
 
 
+_full_paths = [False]
+
+
+def show_full_paths(wanted: bool) -> None:
+    """Whether reports and JSON name all of an absolute path; at first they do not."""
+    _full_paths[0] = wanted
+
+
 def shown(path: str | Path) -> str:
     """A file or directory as reports and JSON name it: without where it is on this machine.
 
-    What was given as a relative path stays as it was. SEGRE_PATHS=1 in the environment asks for
-    all of an absolute one too.
+    What was given as a relative path stays as it was. `show_full_paths` asks for all of an absolute
+    one too.
 
     >>> shown("/home/anna/models/mine"), shown("models/mine")
     ('mine', 'models/mine')
     """
     given = Path(path)
-    if not given.is_absolute() or os.environ.get("SEGRE_PATHS"):
+    if not given.is_absolute() or _full_paths[0]:
         return str(path)
     return given.name or str(path)
 

@@ -12,20 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import accumulate
 from math import prod
 from typing import Generic
 
 import numpy as np
 
+from segre.attention import mechanism
 from segre.fields.dual import Dual, DualArray
 from segre.fields.interface import Array, ArrayField, E, Field
-from segre.scores import attention_pattern
 from segre.spec import Architecture, Layer, Network
 from segre.stage import Slot, Stage
 from segre.transformer.spec import Transformer
 from segre.transformer.stages import stages as transformer_stages
+from segre.transformer.tensors import tensors as transformer_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,28 +76,47 @@ def apply_layer(field: Field[E], layer: Layer, weights: LayerWeights[E], X: E) -
     """One layer on tokens of shape (..., 1, width, t): the axis of length one is for heads."""
     keys = field.matmul(weights.W_K, X)
     queries = field.matmul(weights.W_Q, X)
-    mixed = field.matmul(X, attention_pattern(field, layer.attention.score, keys, queries))
+    scores = field.matmul(field.transpose(keys), queries)
+    mixed = field.matmul(X, mechanism(layer.attention.score).pattern(field, scores))
     out = field.matmul(weights.W_V, mixed)
     if weights.W_O is not None:
         out = field.matmul(weights.W_O, out)
     return out if layer.attention.heads == 1 else field.sum(out, axis=-3)
 
 
-def stages(spec: Architecture) -> Sequence[Stage]:
+def stages(spec: Architecture) -> tuple[Stage, ...]:
     """The network as a sequence of stages: one for each layer of a stack."""
     if isinstance(spec, Transformer):
         return transformer_stages(spec)
     assert isinstance(spec, Network)
-    return [
+    return _stack_stages(spec)
+
+
+@lru_cache(maxsize=64)
+def _stack_stages(spec: Network) -> tuple[Stage, ...]:
+    starts = layer_starts(spec)
+    return tuple(
         Stage(
             f"layer {number}",
             {slot.name: slot for slot in slots(layer, start)},
             partial(_apply_named, layer=layer),
         )
-        for number, (layer, start) in enumerate(
-            zip(spec.layers, layer_starts(spec), strict=True), 1
-        )
-    ]
+        for number, (layer, start) in enumerate(zip(spec.layers, starts, strict=True), 1)
+    )
+
+
+def tensors(spec: Architecture) -> dict[tuple[str, str], Slot]:
+    """All weight tensors, by part (of a stack: the number of the layer) and name."""
+    if isinstance(spec, Transformer):
+        return transformer_tensors(spec)
+    assert isinstance(spec, Network)
+    return _stack_tensors(spec)
+
+
+@lru_cache(maxsize=64)
+def _stack_tensors(spec: Network) -> dict[tuple[str, str], Slot]:
+    parts = enumerate(_stack_stages(spec), 1)
+    return {(str(n), name): slot for n, stage in parts for name, slot in stage.slots.items()}
 
 
 def _apply_named(field: Field[E], weights: Mapping[str, E], X: E, *, layer: Layer) -> E:
@@ -145,9 +165,9 @@ def jacobian(
     """Derivatives of the outputs by the weights, one matrix per input: (n, outputs, parameters).
 
     Each stage is differentiated by its own weights and its own input, as dual numbers; the
-    stages are then joined by the chain rule from the last to the first. `outputs` chooses
-    among the output entries, in row-major order. There may be one field for all stages, or one
-    for each.
+    stages are then joined by the chain rule from the last to the first. `weights` is one vector
+    for all inputs, or one for each. `outputs` chooses among the output entries, in row-major
+    order. There may be one field for all stages, or one for each.
     """
     every = stages(spec)
     fields = list(field) if isinstance(field, Sequence) else [field] * len(every)
@@ -187,18 +207,16 @@ def _differentiate(
     """
     inputs = prod(tokens.shape[-2:]) * by_input
 
-    def seeded(value: Array, first: int) -> DualArray:
-        size = prod(value.shape)
-        seeds = field.constant(np.eye(size, first + size, first))
-        return DualArray(value, seeds.reshape(*value.shape, first + size))
+    def seeded(value: Array, one: Array, first: int) -> DualArray:
+        seeds = field.identity(one.size, first + one.size, first)
+        return DualArray(value, seeds.reshape(*one.shape, first + one.size))
 
     tensors, first = {}, inputs
     for name, value in named_tensors(stage, weights).items():
-        tensors[name] = seeded(value, first)
-        first += value.size
-    X = DualArray(tokens)
-    if by_input:
-        X = DualArray(tokens, seeded(tokens[:1], 0).tangent)
+        one = value if weights.ndim == 1 else value[:1]
+        tensors[name] = seeded(value, one, first)
+        first += one.size
+    X = seeded(tokens, tokens[:1], 0) if by_input else DualArray(tokens)
     out = stage.apply(Dual(field), tensors, X)
     shape = (len(tokens), prod(out.value.shape[-2:]), first)
     if out.tangent is None:

@@ -19,13 +19,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Protocol
 
+from segre.attention import NAMES, mechanism
+from segre.attention.mechanism import Mechanism
 from segre.errors import SpecError
 from segre.files import is_standard_input
 from segre.values import choice, optional, quote, read_file, read_inline, show, whole
 
-Score = Literal["lightning", "softmax"]
 VERSION = 1
 DEEPEST = 10_000
 
@@ -70,7 +71,7 @@ class Attention:
     With `dv`, the value map of a head is the product W_O W_V through dv dimensions.
     """
 
-    score: Score
+    score: str  # the name of its mechanism
     heads: int
     a: int
     dv: int | None = None
@@ -98,7 +99,12 @@ class Layer:
 
 @dataclass(frozen=True)
 class Network:
-    """A stack of layers on t tokens."""
+    """A stack of layers on t tokens.
+
+    >>> net = Network.parse("lightning/d=4,3,2/a=2/t=5")
+    >>> net.widths, net.parameters, str(net)
+    ((4, 3, 2), 46, 'lightning/d=4,3,2/a=2/t=5')
+    """
 
     layers: tuple[Layer, ...]
     t: int
@@ -114,16 +120,21 @@ class Network:
             raise SpecError("a network needs at least one layer, and one kind of score in all")
 
     @property
-    def score(self) -> Score:
-        """The attention mechanism of every layer."""
+    def score(self) -> str:
+        """The name of the attention mechanism of every layer."""
         return self.layers[0].attention.score
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The attention mechanism of every layer."""
+        return mechanism(self.score)
 
     @property
     def depth(self) -> int:
         """Number of layers l."""
         return len(self.layers)
 
-    @property
+    @cached_property
     def widths(self) -> tuple[int, ...]:
         """(d0, ..., dl)."""
         return (self.layers[0].width_in, *(layer.width_out for layer in self.layers))
@@ -143,7 +154,7 @@ class Network:
         """Whether every layer has a single head with an unfactored value map."""
         return all(x.attention.heads == 1 and x.attention.dv is None for x in self.layers)
 
-    @property
+    @cached_property
     def parameters(self) -> int:
         """Number of weights."""
         return sum(layer.parameters for layer in self.layers)
@@ -198,14 +209,14 @@ class Network:
             return cls.from_mapping(source)
         text = str(source)
         head = text.split("/", 1)[0]
-        if isinstance(source, str) and head in get_args(Score):
+        if isinstance(source, str) and head in NAMES:
             return cls.from_inline(text)
         path = Path(text)
         if path.suffix in {".toml", ".json"} or is_standard_input(text):
             return cls.from_mapping(read_file(path), quoted=text)
         raise SpecError(
             f"spec {quote(text)}: neither an inline spec nor a .toml or .json file; "
-            f"inline specs begin with {' or '.join(get_args(Score))}, "
+            f"inline specs begin with {' or '.join(NAMES)}, "
             "for example lightning/d=4,4,4/a=2,2/t=3"
         )
 
@@ -241,7 +252,7 @@ def _build(given: Mapping[str, Any]) -> Network:
             )
     if given.get("version", VERSION) != VERSION:
         raise SpecError(f"version {quote(str(given['version']))} is not known; allowed: {VERSION}")
-    score = choice("kind", given.get("kind"), get_args(Score))
+    score = choice("kind", given.get("kind"), NAMES)
     widths = _widths(given)
     depth = len(widths) - 1
 

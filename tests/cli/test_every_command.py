@@ -120,7 +120,7 @@ def test_the_front_page_fits_a_screen_and_is_in_order() -> None:
     listed = re.findall(r"^  ([a-z]+)  +[A-Z]", shown.partition("Commands:")[2], re.MULTILINE)
     assert listed == [name for name in ORDER if name in FRONT.commands]
     assert set(FRONT.commands) <= set(ORDER)
-    for option in ("--install-completion", "--show-completion", "--version"):
+    for option in ("--install-completion", "--show-completion", "--version", "--full-paths"):
         assert option in shown
     assert "130 interrupted" in shown
 
@@ -262,9 +262,13 @@ def test_written_files_do_not_tell_where_they_are_from(desk: Path) -> None:
 
 
 def test_paths_are_shown_to_who_asks(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def shown(*options: str) -> str:
+        return json.loads(run(*options, "verify", desk / "cert.json", "--json").stdout)["file"]
+
+    assert shown() == "cert.json"
+    assert shown("--full-paths") == str(desk / "cert.json")
     monkeypatch.setenv("SEGRE_PATHS", "1")
-    shown = json.loads(run("verify", desk / "cert.json", "--json").stdout)
-    assert shown["file"] == str(desk / "cert.json")
+    assert shown() == str(desk / "cert.json")
 
 
 def on_a_terminal(line: str, cwd: Path) -> bytes:

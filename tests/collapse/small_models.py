@@ -11,7 +11,7 @@ import transformers
 
 from hugging_face import Double, weights_of
 from segre.collapse.models import Loaded
-from segre.families import from_config
+from segre.models import from_config
 from segre.transformer.forward import query_factors
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors

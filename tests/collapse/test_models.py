@@ -19,15 +19,15 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from checkpoint.models import minilm
 from checkpoint.zoo import NAMES, save_tiny
-from collapse.small_models import CONFIGS, library, small, states, tokens
+from collapse.small_models import CONFIGS, FAMILIES, library, small, states, tokens
 from segre.collapse.curves import curves
 from segre.collapse.inputs import random_tokens
 from segre.collapse.models import Loaded, load
 from segre.collapse.record import record
 from segre.collapse.variants import ALL, FULL
 from segre.errors import CheckpointError, SegreError, SpecError, TooLargeError, UnsupportedError
-from segre.families import PRESETS, architecture
 from segre.fields import Real
+from segre.models import PRESETS, architecture
 from segre.transformer.drawn import DEVIATION, Drawn
 from segre.transformer.forward import Tokens, outputs
 from segre.transformer.tensors import parts, tensors
@@ -41,7 +41,6 @@ INLINE = [
     "qwen3/d=8/layers=2/heads=4/kv=2/ff=12/head=6/eps=1e-6/vocab=11/t=6",
     "transformer/d=8/layers=2/heads=2/vocab=11/t=6",
 ]
-FILES = ("bert", "gpt2", "llama", "mistral", "qwen2", "qwen3")
 
 
 def saved(family: str, folder: Path) -> Path:
@@ -96,7 +95,7 @@ def test_a_directory_means_its_weights_and_a_config_random_ones(tmp_path: Path) 
     assert load(folder).folder == load(folder / "config.json").folder == folder
 
 
-@pytest.mark.parametrize("family", FILES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_is_read_back(family: str, tmp_path: Path) -> None:
     loaded, ids = load(saved(family, tmp_path / "model")), tokens()
     assert loaded.parameters == small(family).parameters

@@ -24,7 +24,7 @@ HOSTILE = (
 
 
 def sweep(name: str) -> Picture:
-    marks = (Mark(name, 3, 4, "fails"), Mark(name, 3, 3, name))
+    marks = (Mark(name, 3, 4, 4, "fails"), Mark(name, 3, 2, 5, name))
     return Picture(name, name, name, marks, name, name, (Cell(1, 1, 2, 1, 0.5),))
 
 

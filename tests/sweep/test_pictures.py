@@ -6,8 +6,8 @@ import pytest
 from small_sweeps import segre, small
 
 from segre.errors import SweepError
-from segre.report.sweep_plots import draw_sweep
-from segre.sweep.picture import picture
+from segre.report.sweep_plots import _figure, _page, draw_sweep
+from segre.sweep.picture import Cell, Mark, Picture, picture
 from segre.sweep.plan import Plan
 from segre.sweep.run import run
 from segre.sweep.store import Store
@@ -29,8 +29,29 @@ def test_cells_and_marks_add_up(store: Path) -> None:
     assert sum(cell.fails for cell in found.cells) == sum(row.claim == "fails" for row in rows) > 0
     for mark, row in zip(found.marks, rows, strict=True):
         assert mark.predicted == 3 * row.fields["l"] + row.fields["t"]
-        assert (mark.dimension == mark.predicted) == (mark.verdict == "holds")
+        assert (mark.lower, mark.upper) == (row.lower, row.upper)
+        assert mark.known == (row.dimension is not None)
+        assert (mark.known and mark.lower == mark.predicted) == (mark.verdict == "holds")
     assert all(cell.redundancy is not None and 0 <= cell.redundancy < 1 for cell in found.cells)
+
+
+def test_bounds_are_drawn_as_bounds() -> None:
+    """A mark of a lower bound is open, and reaches up to the upper one."""
+    marks = (Mark("a", 9, 9, 9, "holds"), Mark("b", 9, 4, 7, "undecided"))
+    drawn = Picture("s", "", "upper", marks, "d", "t", (Cell(1, 1, 2, 0.5, 0),))
+    known, bound = _page(drawn).data[:2]
+    assert (known.name, known.marker.symbol, known.error_y.visible) == (
+        "holds (1)",
+        "circle",
+        False,
+    )
+    assert (bound.name, bound.marker.symbol) == ("undecided, lower bound (1)", "circle-open")
+    assert (bound.y, bound.error_y.array, bound.error_y.arrayminus) == ((4,), (3,), (0,))
+    left = _figure(drawn).axes[0]
+    assert [text.get_text() for text in left.get_legend().get_texts()] == [known.name, bound.name]
+    assert [line.get_ydata().tolist() for line in left.get_lines()[:2]] == [[9], [4]]
+    (reach,) = left.containers[1].lines[2]
+    assert reach.get_segments()[0].tolist() == [[9, 4], [9, 7]]
 
 
 @pytest.mark.parametrize("name", ["s.png", "s.svg", "s.html"])

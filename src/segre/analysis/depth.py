@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from segre.analysis.part import Answer, Status
+from segre.analysis.part import Answer
 from segre.analysis.workbench import Workbench
 from segre.collapse.curves import curves
 from segre.collapse.models import Loaded, family_of, load
@@ -13,7 +13,8 @@ from segre.collapse.study import study, study_advice
 from segre.collapse.variants import ALL, FULL
 from segre.collapse.verdict import advice
 from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
-from segre.families import FAMILIES
+from segre.finding import Status
+from segre.models import FAMILIES
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
@@ -103,7 +104,7 @@ def _runnable(bench: Workbench) -> tuple[str, Loaded, str, bool]:
 def narrow_model(spec: Transformer, family: str) -> str:
     """The inline spec of a narrow model: the same depth, grouping and shape of the MLP.
 
-    >>> from segre.families import architecture
+    >>> from segre.models import architecture
     >>> narrow_model(architecture("llama-3-8b"), "llama")
     'llama/d=256/layers=32/heads=8/kv=2/ff=896/eps=1e-05/base=500000/vocab=1000/t=64'
     """

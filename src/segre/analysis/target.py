@@ -14,8 +14,8 @@ from pathlib import Path
 from segre.checkpoint.model import Model
 from segre.checkpoint.store import CONFIG, has_weights
 from segre.errors import SpecError, UnsupportedError
-from segre.families import PRESETS, architecture
 from segre.files import shown
+from segre.models import PRESETS, architecture
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.values import quote

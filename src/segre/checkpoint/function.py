@@ -17,11 +17,12 @@ import numpy as np
 
 from segre.checkpoint.model import Model
 from segre.errors import CheckpointError
-from segre.families.relevance import unknown_differences
 from segre.fields.real import Real
+from segre.models.relevance import unknown_differences
+from segre.transformer.choices import KEYS
 from segre.transformer.forward import query_factors
 from segre.transformer.rotary import frequencies
-from segre.transformer.spec import KEYS, Transformer
+from segre.transformer.spec import Transformer
 from segre.values import show
 
 _ALIKE = 1e-12  # frequencies are computed in floating point

@@ -12,13 +12,15 @@ import numpy.typing as npt
 from ml_dtypes import finfo
 
 from segre.checkpoint.folder import carry_along, new_directory
-from segre.checkpoint.layout import BUFFERS, PREFIX, UNTIED_BIAS, UNUSED, Held, Tensors, layout
+from segre.checkpoint.layout import Held, Tensors, layout
 from segre.checkpoint.store import Entry, Store
 from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
-from segre.families import from_config
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
+from segre.models.config import Config
+from segre.models.family import Family, Stored
+from segre.models.registry import MODEL_TYPES, from_config
 from segre.transformer.spec import Transformer
 
 Progress = Callable[[str, int, int], None]
@@ -75,8 +77,9 @@ class Model:
         out: Tensors = {}
         for held in self.held[part]:
             if wanted is None or wanted & set(held.names):
-                found = held.unpack(self.stored(part, held, dtype))
-                out |= {n: x for n, x in found.items() if wanted is None or n in wanted}
+                held.put(held.unpack(self.stored(part, held, dtype)), out)
+        if wanted is not None:
+            out = {name: x for name, x in out.items() if name in wanted}
         for name in out.keys() & self.factors.get(part, {}).keys():
             out[name] = (out[name] * self.factors[part][name]).astype(dtype, copy=False)
         return out
@@ -88,7 +91,8 @@ class Model:
     def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
         """Some columns of a table of the embedding, which are rows of the file."""
         held = next(held for held in self.held["embed"] if name in held.names)
-        if type(self) is not Model or not held.across or len(held.names) > 1:
+        plain = held.how == Stored((name,), columns=True)
+        if type(self) is not Model or not plain:
             return self.part("embed", [name], dtype)[name][:, which]
         return self.store.picked(held.file, which, dtype).T
 
@@ -121,29 +125,27 @@ def described(store: Store, *, compare: bool = True, trunk: bool = False) -> Mod
     spec = from_config(config, f"{name}/config.json")
     if trunk:
         spec = spec.trunk()
-    family = str(store.config["model_type"])
+    family = MODEL_TYPES[str(store.config["model_type"])]
     if spec.output == "softmax":
         spec = spec.with_output("logits")
-    model = Model(store, family, spec, layout(spec, family))
+    kind = family.model_type
+    family.runs(Config(store.config, family))
+    model = Model(store, kind, spec, layout(spec, kind, store.config))
     left = dict(store.entries)
     for part, every in model.held.items():
-        model.held[part] = [_found(model, held, left, name) for held in every]
+        model.held[part] = [_found(family, held, left, name) for held in every]
     if trunk:
         return model
-    model.copies = _copies(model, left, compare)
-    model.carried = _take(left, lambda key: key.endswith(BUFFERS) or _ignored(spec, key))
-    model.unused = _take(left, lambda key: key.removeprefix(PREFIX[family]).startswith(UNUSED))
+    model.copies = _copies(model, family, left, compare)
+    model.carried = _take(left, lambda key: key.endswith(family.buffers))
+    unused = tuple(start.format(layers=spec.layers) for start in family.unused)
+    model.unused = _take(left, lambda key: key.removeprefix(family.prefix).startswith(unused))
     if left:
         raise CheckpointError(
-            f"checkpoint {name!r}: tensor {min(left)!r} is not part of a {family} model of class "
+            f"checkpoint {name!r}: tensor {min(left)!r} is not part of a {kind} model of class "
             f"{_class(store)}; allowed: the tensors of that class"
         )
     return model
-
-
-def _ignored(spec: Transformer, key: str) -> bool:
-    """Whether the model of the library has a tensor, and does not use it."""
-    return key == "cls.predictions.bias" and not spec.tied
 
 
 def _take(left: dict[str, Entry], chosen: Callable[[str], bool]) -> tuple[str, ...]:
@@ -158,9 +160,9 @@ def _class(store: Store) -> str:
     return str(named[0]) if isinstance(named, list) and named else "(not named in config.json)"
 
 
-def _found(model: Model, held: Held, left: dict[str, Entry], name: str) -> Held:
+def _found(family: Family, held: Held, left: dict[str, Entry], name: str) -> Held:
     """A tensor under the name that the file has for it."""
-    for file in _names(held.file, PREFIX[model.family]):
+    for file in _names(held.file, family):
         entry = left.pop(file, None)
         if entry is None:
             continue
@@ -177,29 +179,22 @@ def _found(model: Model, held: Held, left: dict[str, Entry], name: str) -> Held:
     raise CheckpointError(f"checkpoint {name!r}: tensor {held.file!r} is missing")
 
 
-def _names(file: str, prefix: str) -> Iterator[str]:
+def _names(file: str, family: Family) -> Iterator[str]:
     """The names under which files have had a tensor, newest first."""
     yield file
-    bare = file.removeprefix(prefix)
-    old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
-    older = [bare.replace(now, then) for now, then in old.items() if now in bare]
+    bare = file.removeprefix(family.prefix)
     yield bare
-    for name in older:
-        yield prefix + name
-        yield name
-    if bare == "cls.predictions.bias":
-        yield UNTIED_BIAS
-    if bare == UNTIED_BIAS:
-        yield "cls.predictions.bias"
+    for now, then in family.old_names:
+        if bare.endswith(now):
+            older = bare.removesuffix(now) + then
+            yield family.prefix + older
+            yield older
 
 
-def _copies(model: Model, left: dict[str, Entry], compare: bool) -> dict[str, str]:
+def _copies(model: Model, family: Family, left: dict[str, Entry], compare: bool) -> dict[str, str]:
     """Tied tensors that are in the files twice; they must agree."""
     where = {n: held.file for every in model.held.values() for held in every for n in held.names}
-    pairs: dict[str, str] = {}
-    if model.spec.tied:
-        pairs = {UNTIED_BIAS: "b_U"}
-        pairs |= dict.fromkeys(("lm_head.weight", "cls.predictions.decoder.weight"), "tokens")
+    pairs = family.copies if model.spec.tied else {}
     out = {}
     for file, original in pairs.items():
         if file not in left or original not in where:

@@ -25,6 +25,7 @@ from segre.checkpoint.shrink import Constants, Expander, Shrinker
 from segre.checkpoint.store import CONFIG, INDEX, Entry, Store
 from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
+from segre.files import shown
 from segre.geometry.redundancy import counted
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes
@@ -43,17 +44,27 @@ class Shrinking:
     bytes_before: int
     bytes_after: int
     kept: tuple[str, ...]
+    directory: Path  # where it was written
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {**vars(self), "kept": list(self.kept)}
+        return {**vars(self), "kept": list(self.kept), "directory": shown(self.directory)}
 
 
 @within_float64(1)
 def shrink(
     directory: str | Path, target: str | Path, progress: Progress = no_progress
 ) -> Shrinking:
-    """Write the normal form of a checkpoint without its redundant entries."""
+    """Write the normal form of a checkpoint without its redundant entries.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     done = shrink(model, f"{folder}/small")
+    >>> 0 < done.dropped <= done.redundant
+    True
+    """
     with Model.open(directory) as model:
         return _write_shrunk(model, target, progress)
 
@@ -92,6 +103,7 @@ def _write_shrunk(model: Model, target: str | Path, progress: Progress) -> Shrin
         bytes_before=before,
         bytes_after=after,
         kept=tuple(shrinker.kept),
+        directory=Path(target),
     )
 
 
@@ -147,7 +159,17 @@ class Expanded(Model):
 
 @within_float64(1)
 def expand(path: str | Path, target: str | Path, progress: Progress = no_progress) -> None:
-    """Rebuild the normal form that was shrunk, to within rounding."""
+    """Rebuild the normal form that was shrunk, to within rounding.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     small = shrink(model, f"{folder}/small").directory
+    ...     expand(small, f"{folder}/again")
+    ...     (model / "config.json").exists()
+    True
+    """
     with Store.open(path) as store:
         model = _opened(store)
         with new_directory(target, [store.directory]) as folder:

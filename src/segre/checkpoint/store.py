@@ -203,12 +203,17 @@ class Store:
                 )
 
 
+def is_directory(path: Path) -> bool:
+    """Whether it is one, as far as can be seen."""
+    try:
+        return str(path).isprintable() and path.is_dir()
+    except OSError:  # a name too long, a directory closed to us
+        return False
+
+
 def has_weights(path: Path) -> bool:
     """Whether it is a directory with files that would be weights, or one that cannot be read."""
-    try:
-        if not str(path).isprintable() or not path.is_dir():
-            return False
-    except OSError:  # a name too long, a directory closed to us
+    if not is_directory(path):
         return False
     weights = (".safetensors", ".safetensors.index.json", ".gguf", *PICKLES)
     try:

@@ -18,6 +18,8 @@ from segre.cli import (
     sweeps,
 )
 from segre.cli.front import Front, verbatim
+from segre.cli.output import with_output
+from segre.files import show_full_paths
 
 app = typer.Typer(
     name="segre",
@@ -51,19 +53,29 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback prints it
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
+    full_paths: Annotated[
+        bool,
+        typer.Option(
+            "--full-paths",
+            envvar="SEGRE_PATHS",
+            show_envvar=False,
+            help="Reports and JSON name files with all their directories.",
+        ),
+    ] = False,
 ) -> None:
     """Options of segre itself."""
+    show_full_paths(full_paths)
 
 
 for room in (analysis, dimensions, fibers, collapse, installation):
     for command, epilog in room.COMMANDS:
-        app.command(epilog=verbatim(epilog))(command)
+        app.command(epilog=verbatim(epilog))(with_output(command))
 for name, help_text, group in (*checkpoints.GROUPS, *sweeps.GROUPS, *pictures.GROUPS):
     nested = typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode=None)
     for title, command, epilog in group:
-        nested.command(title, epilog=verbatim(epilog))(command)
+        nested.command(title, epilog=verbatim(epilog))(with_output(command))
     app.add_typer(nested, name=name)

@@ -8,17 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from segre.checkpoint.model import described
-from segre.checkpoint.store import CONFIG, Store, has_weights
+from segre.checkpoint.store import CONFIG, Store, has_weights, is_directory
 from segre.errors import SpecError, TooLargeError, UnsupportedError
-from segre.families import KINDS, PRESETS, architecture
 from segre.files import shown
 from segre.geometry.memory import DEFAULT_LIMIT
+from segre.models import KINDS, PRESETS, architecture
 from segre.spec import Network
 from segre.transformer.drawn import Drawn
 from segre.transformer.forward import Weights
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import largest_stage
 from segre.values import quote, read_file
+
+Source = str | Path | Mapping[str, Any] | Network | Transformer
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,7 @@ class Loaded:
         }
 
 
-def load(
-    given: str | Path | Mapping[str, Any], seed: int = 0, *, memory: int = DEFAULT_LIMIT
-) -> Loaded:
+def load(given: Source, seed: int = 0, *, memory: int = DEFAULT_LIMIT) -> Loaded:
     """The model that is meant; random weights are seeded.
 
     A directory with weights means them: safetensors files, mapped; pickles are never read and
@@ -99,7 +99,7 @@ def load(
     the name of a preset, and every spec of a transformer with a vocabulary. Only one sub-layer's
     weights are in memory at a time.
     """
-    if not isinstance(given, Mapping) and _is_checkpoint(given):
+    if isinstance(given, str | Path) and _is_checkpoint(given):
         loaded = _trained(Path(given))
     else:
         loaded = _random(given, seed)
@@ -125,7 +125,7 @@ def _trained(folder: Path) -> Loaded:
     return Loaded(str(folder), model.family, model, folder)
 
 
-def _random(given: str | Path | Mapping[str, Any], seed: int) -> Loaded:
+def _random(given: Source, seed: int) -> Loaded:
     name, folder = str(given), None
     if isinstance(given, Mapping):
         name = str(dict(given))
@@ -135,22 +135,25 @@ def _random(given: str | Path | Mapping[str, Any], seed: int) -> Loaded:
         raise UnsupportedError(f"spec {quote(name)}: a stack of attention layers takes no tokens")
     if not spec.discrete:
         raise SpecError(f"spec {quote(name)}: give a vocabulary, for example vocab=1000")
-    if not isinstance(given, Mapping) and not _is_inline(given) and name not in PRESETS:
+    if isinstance(given, str | Path) and not _is_inline(given) and name not in PRESETS:
         folder = Path(given) if Path(given).is_dir() else Path(given).parent
     return Loaded(name, family_of(given), Drawn(spec.trunk(), seed), folder, seed)
 
 
-def family_of(given: str | Path | Mapping[str, Any]) -> str:
+def family_of(given: Source) -> str:
     """What the family of an architecture is called: as configs say it, or as inline specs do."""
-    if isinstance(given, Mapping):
+    config: Mapping[str, Any]
+    if isinstance(given, Network | Transformer):
+        config = {"kind": "transformer"}
+    elif isinstance(given, Mapping):
         config = given
     elif _is_inline(given):
         config = {"kind": str(given).partition("/")[0]}
     elif str(given) in PRESETS:
         config = PRESETS[str(given)]
     else:
-        path = Path(given)
-        config = read_file(path / CONFIG if path.is_dir() else path)
+        path = Path(given) / CONFIG if is_directory(Path(given)) else Path(given)
+        config = read_file(path) if path.suffix in {".json", ".toml"} else {}
     return str(config.get("kind") or config.get("model_type")).replace("-", "_")
 
 

@@ -26,7 +26,8 @@ from segre.errors import SegreError, UnsupportedError
 from segre.fields.interface import Array
 from segre.network import layer_starts, unflatten
 from segre.spec import Network
-from segre.transformer.spec import GATED, Transformer
+from segre.transformer.choices import GATED
+from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors
 
 Init = Literal["xavier", "bert"] | float

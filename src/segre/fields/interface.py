@@ -136,3 +136,19 @@ class ArrayField(Analytic[Array], Protocol):
     def sub(self, x: Array, y: Array) -> Array:
         """Entrywise difference."""
         ...
+
+    def identity(self, rows: int, columns: int, first: int) -> Array:
+        """Ones at (i, first + i), zeros elsewhere."""
+        ...
+
+    def loose_mul(self, x: Array, y: Array) -> Array:
+        """An entrywise product that may be added to another one, and then must be made `tight`."""
+        ...
+
+    def loose_matmul(self, x: Array, y: Array) -> Array:
+        """The same for a matrix product."""
+        ...
+
+    def tight(self, x: Array) -> Array:
+        """A loose product, or the sum of two, as an element; x itself may be changed."""
+        ...

@@ -15,7 +15,8 @@ from segre.fields.real import Real
 from segre.geometry.real_point import RealPoint
 from segre.network import forward
 from segre.spec import Architecture
-from segre.transformer.spec import PIECEWISE, Transformer
+from segre.transformer.choices import PIECEWISE
+from segre.transformer.spec import Transformer
 
 _NEXT = 0x9E3779B9  # so far apart are the seeds of the points that are tried
 _INPUTS = 24  # to look at each point with
@@ -61,18 +62,19 @@ def points_to_try(spec: Architecture, seed: int, count: int) -> list[int]:
     Without units that can die, the points are as good as any other.
     """
     if not can_die(spec):
-        return [_seed(seed, n) for n in range(count)]
+        return [seed_of(seed, n) for n in range(count)]
     batch = max(1, min(64, _AT_ONCE // (_INPUTS * spec.parameters)))
     scores: list[float] = []
     best = 1.0
     while len(scores) < min(_POINTS, 16 * batch) and sum(s == best for s in scores) < count:
-        seeds = [_seed(seed, n) for n in range(len(scores), len(scores) + batch)]
+        seeds = [seed_of(seed, n) for n in range(len(scores), len(scores) + batch)]
         scores += _scores(spec, seeds).tolist()
     order = sorted(range(len(scores)), key=lambda n: -scores[n])
-    return [_seed(seed, n) for n in order[:count]]
+    return [seed_of(seed, n) for n in order[:count]]
 
 
-def _seed(seed: int, n: int) -> int:
+def seed_of(seed: int, n: int) -> int:
+    """The seed of point n of those to try; point 0 has the seed itself."""
     return (seed + n * _NEXT) % 2**64
 
 

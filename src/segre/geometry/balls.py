@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Protocol
 
 import numpy as np
@@ -18,13 +19,18 @@ from segre.errors import UnluckyError
 from segre.fields.ball import Ball
 from segre.fields.interface import Array
 from segre.finding import Bound, Evidence
-from segre.geometry.pivots import likely_minors
+from segre.geometry.alive import can_die
+from segre.geometry.grown import bordered
+from segre.geometry.pivots import likely_minors, minors_at
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.real_point import RealPoint
+from segre.geometry.richest import richer_points
 from segre.network import jacobian
 from segre.spec import Architecture
 
 _BITS = (128, 256, 512, 1024)
+_RICHER = 3  # points
+_ENTRIES = 60_000  # of the Jacobian, in balls, to choose rows and columns from
 
 
 @dataclass(frozen=True)
@@ -83,11 +89,59 @@ def ball_minor(
         found = _certified(point, candidate.rows, candidate.columns, progress, _BITS[:2])
         if found is not None:
             return found
+    best = BallMinor([], [], _BITS[0], seed)
     for point, rows, columns in likely_minors(spec, at_most, seed, progress):
         found = _certified(point, rows, columns, progress)
         if found is not None:
-            return found
-    return BallMinor([], [], _BITS[0], seed)
+            best = found
+            break
+    return _larger(spec, at_most, seed, progress, best) if can_die(spec) else best
+
+
+def _larger(
+    spec: Architecture, at_most: int, seed: int, progress: Progress, best: BallMinor
+) -> BallMinor:
+    """A larger minor, where the best falls short: at points with larger ranks, and bordered."""
+    if len(best.columns) == at_most:
+        return best
+    points = [RealPoint(spec, n) for n in richer_points(spec, at_most, seed, best.seed, _RICHER)]
+    for point in points or [RealPoint(spec, best.seed)]:
+        for rows, columns in minors_at(point, at_most, progress):
+            found = _certified(point, rows, columns, progress, _BITS[:2])
+            if found is not None:
+                found = _grown(point, found, at_most, progress)
+                best = max(best, found, key=lambda minor: len(minor.columns))
+                break
+        if len(best.columns) == at_most:
+            break
+    return best
+
+
+def _grown(point: RealPoint, minor: BallMinor, at_most: int, progress: Progress) -> BallMinor:
+    """The minor with all rows and columns that balls can add to it, from a few more inputs."""
+    outputs = prod(point.spec.output_shape)
+    inputs = -(-(at_most + at_most // 2 + 8) // outputs)
+    if len(minor.columns) == at_most or inputs * outputs * point.spec.parameters > _ENTRIES:
+        return minor
+    used = dict.fromkeys(n for n, _ in minor.rows)
+    numbers = [*used, *(n for n in range(2 * inputs) if n not in used)][: max(inputs, len(used))]
+    bits = max(minor.bits, _BITS[1])
+    parts, places = [], list[tuple[int, int]]()
+    for n in numbers:
+        try:
+            parts.append(_rows(point, n, slice(None), bits))
+        except UnluckyError:  # balls do not separate a radicand, or a unit, from zero
+            if n in used:
+                return minor
+            continue
+        places += [(n, o) for o in range(outputs)]
+        progress("Jacobian in ball arithmetic", len(parts), len(numbers))
+    own = [places.index(place) for place in minor.rows]
+    with Ball(bits).precision():
+        rows, columns = bordered(np.concatenate(parts), own, minor.columns)
+    if len(columns) == len(minor.columns):
+        return minor
+    return _certified(point, [places[r] for r in rows], columns, progress) or minor
 
 
 def _certified(
@@ -115,16 +169,20 @@ def _minor(
     progress: Progress,
 ) -> Array:
     """The minor in balls, input by input."""
-    field = Ball(bits)
     wanted: dict[int, list[int]] = {}
     for n, o in rows:
         wanted.setdefault(n, []).append(o)
     parts = []
-    with field.precision():
-        weights = field.constant(point.weights)
-        for done, (n, outputs) in enumerate(wanted.items()):
-            X = field.constant(point.inputs(np.array([n])))
-            J = jacobian(field, point.spec, weights, X, np.array(outputs))
-            parts.append(J[0][:, columns])
-            progress("Jacobian in ball arithmetic", done + 1, len(wanted))
+    for done, (n, outputs) in enumerate(wanted.items()):
+        parts.append(_rows(point, n, np.array(outputs), bits)[:, columns])
+        progress("Jacobian in ball arithmetic", done + 1, len(wanted))
     return np.concatenate(parts) if parts else np.empty((0, 0), dtype=object)
+
+
+def _rows(point: RealPoint, number: int, outputs: Array | slice, bits: int) -> Array:
+    """Rows of the Jacobian at one input, in balls."""
+    field = Ball(bits)
+    with field.precision():
+        X = field.constant(point.inputs(np.array([number])))
+        J: Array = jacobian(field, point.spec, field.constant(point.weights), X, outputs)[0]
+    return J

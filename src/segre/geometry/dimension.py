@@ -15,8 +15,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from segre.errors import SegreError, UnluckyError, UnsupportedError
-from segre.families import architecture
+from segre.errors import SegreError, UnluckyError
 from segre.fields.threads import threads_for
 from segre.finding import Bound, Evidence, Finding
 from segre.geometry.balls import BallMinor, ball_minor
@@ -38,8 +37,10 @@ from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import JacobianRank, SymmetryRank, jacobian_rank, symmetry_rank
 from segre.geometry.redundancy import asked_for, counted
+from segre.models import architecture
 from segre.spec import Architecture, Network
-from segre.transformer.spec import Output, Transformer
+from segre.transformer.choices import Output
+from segre.transformer.spec import Transformer
 
 Method = Literal["auto", "closed-form", "exact", "balls", "estimate", "count"]
 
@@ -101,7 +102,7 @@ def dimension(
     if method == "count" or (method == "auto" and too_large(net)):
         return counted(net)
     if method == "closed-form":
-        return Finding.from_bounds(net, None, closed_form(_stack(net)), seed=seed)
+        return Finding.from_bounds(net, None, closed_form(net), seed=seed)
     proof = prove(
         net,
         seed,
@@ -132,15 +133,6 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
         notes=tuple(notes),
         seed=seed,
     )
-
-
-def _stack(spec: Architecture) -> Network:
-    if not isinstance(spec, Network):
-        raise UnsupportedError(
-            f"spec {str(spec)!r}: no closed form is known for transformers; leave out "
-            "--method, or use --method count"
-        )
-    return spec
 
 
 def too_large(spec: Architecture) -> bool:

@@ -29,8 +29,9 @@ from segre.geometry.reach import reached
 from segre.geometry.settle import Roots, Salts, settle
 from segre.network import forward, named_tensors, stages, with_head_axes
 from segre.spec import Architecture, Network
+from segre.transformer.choices import PIECEWISE
 from segre.transformer.rotary import frequencies
-from segre.transformer.spec import PIECEWISE, Transformer
+from segre.transformer.spec import Transformer
 
 _SPARE_POINTS = 8
 _ENTRIES_AT_ONCE = 1 << 21
@@ -50,9 +51,9 @@ class Independence:
 def has_exponentials(spec: Architecture) -> bool:
     """Whether there are transcendental functions at all."""
     if isinstance(spec, Network):
-        return spec.score == "softmax"
+        return spec.mechanism.exponentials
     assert isinstance(spec, Transformer)
-    return spec.attn == "softmax" or spec.mlp not in ("none", "bilinear")
+    return spec.mechanism.exponentials or spec.mlp not in ("none", "bilinear")
 
 
 def only_in_balls(spec: Architecture) -> str | None:

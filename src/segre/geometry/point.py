@@ -21,7 +21,7 @@ from segre.spec import Architecture
 from segre.transformer.spec import Transformer
 
 FEW_PARAMETERS = 256  # a network with no more is small: most of its time is calls of NumPy
-_AHEAD = 3
+_AHEAD = 5
 _COLUMN_SALT = np.uint64(1 << 40)
 
 
@@ -56,7 +56,7 @@ class Point:
         """The weights, one vector."""
         return self.field.draw(Stream.WEIGHTS, 0, (self.spec.parameters,))
 
-    @property
+    @cached_property
     def first_inputs(self) -> int:
         """How many inputs to begin with: to see a linear map on the tokens, and one more."""
         spec = self.spec

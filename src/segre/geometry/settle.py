@@ -24,7 +24,8 @@ from segre.fields.formal import Drawn, Formal
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.network import named_tensors, stages, with_head_axes
-from segre.transformer.spec import PIECEWISE, Transformer
+from segre.transformer.choices import PIECEWISE
+from segre.transformer.spec import Transformer
 
 MOST_SALTS = 1 << 13
 FEW_SALTS = 1 << 6

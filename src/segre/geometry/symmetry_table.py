@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 
 from segre.errors import UnluckyError, UnsupportedError
-from segre.families import architecture
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
+from segre.finding import Status, Unbounded
 from segre.geometry.conserved import Conserved, conserved_quantities
+from segre.geometry.gauge.all import Generators, generators
 from segre.geometry.memory import DEFAULT_LIMIT, bytes_for_symmetries, require_memory
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
-from segre.geometry.rank import place, symmetry_rank
-from segre.geometry.symmetry import Generators, Piece
+from segre.geometry.rank import symmetry_rank
+from segre.models import architecture
 from segre.spec import Network
 from segre.values import quote
 
@@ -79,7 +80,7 @@ class SymmetryRow:
 
 
 @dataclass(frozen=True)
-class SymmetryTable:
+class SymmetryTable(Unbounded):
     """All symmetries of an architecture and what each conserves.
 
     `independent` is the rank of the gradients of all conserved quantities together, at a random
@@ -96,6 +97,21 @@ class SymmetryTable:
     def dimension(self) -> int:
         """Dimension of the fiber that the symmetries explain."""
         return sum(row.dimension for row in self.rows)
+
+    @property
+    def value(self) -> int:
+        """The dimension."""
+        return self.dimension
+
+    @property
+    def status(self) -> Status:
+        """The rank of the symmetries is exact."""
+        return "exact"
+
+    @property
+    def how(self) -> str:
+        """How it is known."""
+        return "the rank of all symmetries together, at a random point mod p"
 
     def document(self) -> dict[str, Any]:
         """The table as plain data, for JSON."""
@@ -148,20 +164,22 @@ def _table_at(point: Point, seed: int, progress: Progress) -> SymmetryTable:
     dimensions = {(piece.kind, piece.layer, piece.head): piece.dimension for piece in counted}
     space = Echelon(spec.parameters, point.field)
     rows = []
-    for piece in Generators(point.field, spec, point.weights).pieces():
+    for found in generators(point.field, spec, point.weights):
+        piece = found.piece
+        assert piece.layer is not None
         key = (piece.kind, piece.layer, piece.head)
         law = laws.get(key)
         if law is not None:
-            space.add(gradients(point.field, spec, piece))
+            space.add(gradients(point.field, spec, found))
         if law is None and key not in dimensions:
             continue
         row = SymmetryRow(
             kind=piece.kind,
             name=piece.name,
-            where=place(spec, *key),
+            where=piece.where,
             layer=piece.layer,
             head=piece.head,
-            group=_group(spec, piece),
+            group=_group(spec, found),
             dimension=dimensions.get(key, 0),
             conserved=law,
             reason=_REASONS[piece.kind] if law is None else None,
@@ -171,14 +189,15 @@ def _table_at(point: Point, seed: int, progress: Progress) -> SymmetryTable:
     return SymmetryTable(spec, tuple(rows), space.rank, seed)
 
 
-def gradients(field: Prime, spec: Network, piece: Piece) -> Array:
+def gradients(field: Prime, spec: Network, found: Generators) -> Array:
     """Gradients of the piece's conserved quantity at the piece's point, one scalar per row.
 
     They are the generators X w with X symmetric: for GL(n) the sums of those of E_jk and E_kj
     (k <= j, the entry (j, k) of the quantity), for the skew part of scores the difference of
     dK = M Q and dQ = M K. Pieces without a conserved quantity have no rows.
     """
-    g = piece.generators
+    piece, g = found.piece, found.rows
+    assert piece.layer is not None
     dv = spec.layers[piece.layer - 1].attention.dv
     if piece.kind in _REASONS:
         return g[:0]
@@ -191,11 +210,12 @@ def gradients(field: Prime, spec: Network, piece: Piece) -> Array:
     return field.add(g[j * n + k], g[k * n + j])
 
 
-def _group(spec: Network, piece: Piece) -> str:
+def _group(spec: Network, found: Generators) -> str:
     """The group that acts, in words."""
-    layer = spec.layers[piece.layer - 1]
+    assert found.piece.layer is not None
+    layer = spec.layers[found.piece.layer - 1]
     head = layer.attention
-    match piece.kind:
+    match found.piece.kind:
         case "query-key":
             return f"GL({head.a})"
         case "skew-scores":
@@ -211,5 +231,5 @@ def _group(spec: Network, piece: Piece) -> str:
         case "pooled-heads" if head.dv is not None:
             return f"GL({head.heads * head.dv})"
         case "pooled-heads" | "silent-scores":
-            return f"R^{len(piece.generators)}"
+            return f"R^{len(found.rows)}"
     return "translations that depend on other weights"

@@ -10,6 +10,7 @@ from rich.text import Text
 from segre.finding import GROUPS
 from segre.geometry.explain import Choice, Explanation
 from segre.report.console import plain_console
+from segre.report.text import printed
 
 _HOLDS = {
     "exact": "exact: they hold for every eps and every output",
@@ -18,13 +19,14 @@ _HOLDS = {
 }
 
 
-def print_explanation(name: str, found: Explanation) -> None:
+@printed.register
+def print_explanation(found: Explanation) -> None:
     """What is redundant and why, choice by choice."""
     console = plain_console()
     finding = found.finding
     redundancy = finding.redundancy or {"total": 0, "pieces": {}, "holds": {}}
     total = redundancy["total"]
-    console.print(Text(name, style="bold cyan"), soft_wrap=True)
+    console.print(Text(found.name, style="bold cyan"), soft_wrap=True)
     share = f"{total / finding.parameters:.3%}".replace("%", " %")
     _paragraph(
         console,

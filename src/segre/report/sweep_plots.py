@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from segre.sweep.picture import Cell, Mark, Picture
 mpl.use("Agg")
 mpl.rcParams["text.parse_math"] = False  # a dollar in a name is a dollar
 
-_COLOURS = {"fails": RED, "undecided": ORANGE, "undefined": GREY, "lower-bound": ORANGE}
+_BOUND = "lower-bound"
+_COLOURS = {"fails": RED, "undecided": ORANGE, "undefined": GREY, _BOUND: ORANGE}
+_UP = "dimension (open: from its lower to its upper bound)"
 _MANY = 150  # squares that have room for words
-_TITLES = ("exact against predicted", "redundant share of the parameters", "counterexamples")
+_TITLES = ("dimension against prediction", "redundant share of the parameters", "counterexamples")
 
 
 def draw_sweep(picture: Picture, path: Path) -> None:
@@ -34,16 +37,38 @@ def draw_sweep(picture: Picture, path: Path) -> None:
             _figure(picture).savefig(temporary, dpi=160)
 
 
-def _groups(marks: Sequence[Mark]) -> dict[str, list[Mark]]:
+@dataclass(frozen=True)
+class _Group:
+    """Marks that look alike."""
+
+    verdict: str
+    known: bool  # their dimensions are known; otherwise only bounds are, and they are drawn open
+    marks: list[Mark]
+
+    @property
+    def label(self) -> str:
+        """What the legend says."""
+        what = "" if self.known or self.verdict == _BOUND else ", lower bound"
+        return f"{self.verdict.replace('-', ' ')}{what} ({len(self.marks):,})"
+
+    @property
+    def colour(self) -> str:
+        """By verdict."""
+        return _COLOURS.get(self.verdict, BLUE)
+
+    @property
+    def up(self) -> list[int]:
+        """How far it is from each lower bound to the upper one, if there is one."""
+        return [0 if mark.upper is None else mark.upper - mark.lower for mark in self.marks]
+
+
+def _groups(marks: Sequence[Mark]) -> list[_Group]:
     """Marks by verdict, counterexamples last: they are drawn on top."""
-    groups: dict[str, list[Mark]] = {}
+    groups: dict[tuple[str, bool], list[Mark]] = {}
     for mark in marks:
-        groups.setdefault(mark.verdict, []).append(mark)
-    return dict(sorted(groups.items(), key=lambda item: item[0] == "fails"))
-
-
-def _colour(verdict: str) -> str:
-    return _COLOURS.get(verdict, BLUE)
+        groups.setdefault((mark.verdict, mark.known), []).append(mark)
+    ordered = sorted(groups.items(), key=lambda item: item[0][0] == "fails")
+    return [_Group(verdict, known, own) for (verdict, known), own in ordered]
 
 
 def _failing(picture: Picture) -> str:
@@ -54,19 +79,22 @@ def _failing(picture: Picture) -> str:
 def _figure(picture: Picture) -> Figure:
     figure = Figure(figsize=(15, 4.8), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
-    for verdict, marks in _groups(picture.marks).items():
-        left.plot(
-            [mark.predicted for mark in marks],
-            [mark.dimension for mark in marks],
-            "x" if verdict == "fails" else "o",
-            color=_colour(verdict),
+    for group in _groups(picture.marks):
+        left.errorbar(
+            [mark.predicted for mark in group.marks],
+            [mark.lower for mark in group.marks],
+            yerr=None if group.known else [[0] * len(group.marks), group.up],
+            fmt="x" if group.verdict == "fails" else "o",
+            color=group.colour,
             markersize=4,
+            markerfacecolor=group.colour if group.known else "white",
+            elinewidth=0.8,
             alpha=0.6,
-            label=f"{verdict} ({len(marks):,})",
+            label=group.label,
         )
     ends = [0, max((mark.predicted for mark in picture.marks), default=1)]
     left.plot(ends, ends, ":", color=GREY, linewidth=1)
-    left.set(xlabel=f"predicted: {picture.prediction}"[:60], ylabel="exact rank", title=_TITLES[0])
+    left.set(xlabel=f"predicted: {picture.prediction}"[:60], ylabel=_UP, title=_TITLES[0])
     if picture.marks:
         left.legend(frameon=False)
     known = [cell for cell in picture.cells if cell.redundancy is not None]
@@ -101,15 +129,19 @@ def _page(picture: Picture) -> Any:
     from plotly.subplots import make_subplots
 
     figure = make_subplots(1, 3, subplot_titles=[*_TITLES[:2], _failing(picture)])
-    for verdict, marks in _groups(picture.marks).items():
+    for group in _groups(picture.marks):
+        shape = "x" if group.verdict == "fails" else "circle"
+        symbol = shape if group.known else f"{shape}-open"
+        upwards = {"array": group.up, "arrayminus": [0] * len(group.up), "thickness": 1, "width": 0}
         figure.add_trace(
             go.Scatter(
-                x=[mark.predicted for mark in marks],
-                y=[mark.dimension for mark in marks],
-                text=[plain_words(mark.spec) for mark in marks],
+                x=[mark.predicted for mark in group.marks],
+                y=[mark.lower for mark in group.marks],
+                error_y={"visible": not group.known, "symmetric": False, **upwards},
+                text=[plain_words(mark.spec) for mark in group.marks],
                 mode="markers",
-                marker={"color": _colour(verdict), "size": 6, "opacity": 0.6},
-                name=plain_words(f"{verdict} ({len(marks):,})"),
+                marker={"color": group.colour, "size": 6, "opacity": 0.6, "symbol": symbol},
+                name=plain_words(group.label),
             ),
             1,
             1,
@@ -136,7 +168,7 @@ def _page(picture: Picture) -> Any:
         figure.update_xaxes(title=plain_words(picture.x), row=1, col=column)
         figure.update_yaxes(title=plain_words(picture.y), row=1, col=column)
     figure.update_xaxes(title=plain_words(f"predicted: {picture.prediction}"), row=1, col=1)
-    figure.update_yaxes(title="exact rank", row=1, col=1)
+    figure.update_yaxes(title=_UP, row=1, col=1)
     figure.update_layout(
         title=plain_words(f"{picture.name}: {picture.claim}"),
         height=560,

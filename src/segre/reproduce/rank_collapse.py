@@ -16,8 +16,8 @@ from segre.collapse.curves import FLOOR, Curves, curves
 from segre.collapse.inputs import random_tokens
 from segre.collapse.models import load
 from segre.collapse.variants import PAPER, Variant
-from segre.families import PRESETS
 from segre.geometry.progress import Progress, quiet
+from segre.models import PRESETS
 
 MODELS = {"bert": "bert-base-uncased", "albert": "albert-base-v2"}
 LAYERS = (0, 1, 2, 3, 4, 6, 9, 12)
@@ -89,6 +89,19 @@ class ModelCollapse:
             },
             "curves": self.curves.document(),
         }
+
+
+@dataclass(frozen=True)
+class RankCollapse:
+    """All models, beside what is published of them."""
+
+    models: tuple[ModelCollapse, ...]
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        yes, no = verdict(self.models)
+        models = [one.document() for one in self.models]
+        return {"reproduces": yes, "does_not_reproduce": no, "models": models}
 
 
 def collapse(

@@ -18,12 +18,18 @@ _PREFERRED = ("d", "l", "a", "heads", "d0", "d1", "t")
 
 @dataclass(frozen=True)
 class Mark:
-    """One architecture: its dimension (or lower bound) and what was predicted."""
+    """One architecture: the bounds of its dimension, and what was predicted."""
 
     spec: str
     predicted: int
-    dimension: int
+    lower: int
+    upper: int | None
     verdict: str
+
+    @property
+    def known(self) -> bool:
+        """Whether the bounds meet: then they are the dimension."""
+        return self.lower == self.upper
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,7 @@ def _marks(rows: Sequence[Row], prediction: Expression) -> list[Mark]:
         except SweepError:
             continue
         if type(value) is int and row.lower is not None:
-            marks.append(Mark(row.spec, value, row.lower, row.claim or row.status))
+            marks.append(Mark(row.spec, value, row.lower, row.upper, row.claim or row.status))
     return marks
 
 

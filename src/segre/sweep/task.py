@@ -10,8 +10,8 @@ from time import perf_counter
 from typing import Any
 
 from segre.errors import SegreError
-from segre.families import architecture
 from segre.finding import Bound
+from segre.models import architecture
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 

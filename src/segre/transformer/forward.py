@@ -18,7 +18,7 @@ from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.transformer.spec import Transformer
 from segre.transformer.stages import embedded, head, sublayer
-from segre.transformer.tensors import of_mlp, part_shapes
+from segre.transformer.tensors import CONSTANTS, of_mlp, part_shapes
 
 Tensors = dict[str, Array]
 Edit = Callable[[Transformer, int], Transformer | None]
@@ -102,6 +102,7 @@ def sublayer_weights(
     spec = weights.spec
     part = "1" if spec.share else str(layer)
     names = [n for n in part_shapes(spec, part) if of_mlp(n) == (number == MLP)]
+    names += CONSTANTS if number == MLP else ()
     return scaled(spec, weights.part(part, names, dtype))
 
 

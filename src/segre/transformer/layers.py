@@ -118,15 +118,11 @@ def attention(field: Analytic[E], spec: Transformer, w: Weights, x: E, layer: in
     scores, values = (_latent if spec.latent else _plain)(field, spec, w, x)
     for factor in _factors(field, spec, layer):
         scores = field.mul(scores, factor)
-    if spec.attn == "lightning":
-        pattern = scores
-        if spec.causal:
-            pattern = field.mul(pattern, field.constant(_seen(spec, layer)))
-    else:
-        if spec.cap:
-            scores = capped(field, scores, spec.cap)
-        seen = _seen(spec, layer) if spec.causal else None
-        pattern = field.softmax(scores, None if seen is None else field.constant(seen), seen)
+    if spec.cap:
+        scores = capped(field, scores, spec.cap)
+    used = _seen(spec, layer) if spec.causal else None
+    seen = None if used is None else field.constant(used)
+    pattern = spec.mechanism.pattern(field, scores, seen, used)
     written = field.joined(w["W_O"], field.matmul(values, pattern), (spec.group, spec.kv))
     return field.add(written, w["b_O"]) if "b_O" in w else written
 
@@ -187,7 +183,10 @@ def mlp(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
 
 
 def _experts(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
-    """The experts with the largest affinities, weighted by their shares; and the shared ones."""
+    """The experts with the largest affinities, weighted by their shares; and the shared ones.
+
+    A constant `b_R`, if there is one, is added where experts are chosen, and only there.
+    """
 
     def expert(gate: E, up: E, down: E) -> E:
         grown = activate(field, spec.mlp, field.matmul(gate, x))
@@ -205,5 +204,6 @@ def routing(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
     """The shares of the experts, 0 for those that a token does not use."""
     router = w["W_R"]  # (experts, 1, d): one affinity per expert, on the axis of experts
     affinity = field.sigmoid(field.matmul(router, x))
-    chosen = field.mul(affinity, field.constant(field.largest(affinity, spec.active)))
+    ranked = field.add(affinity, w["b_R"]) if "b_R" in w else affinity
+    chosen = field.mul(affinity, field.constant(field.largest(ranked, spec.active)))
     return field.mul(chosen, field.reciprocal(field.sum(chosen, axis=-3)))

@@ -20,6 +20,7 @@ _OF_MLP = {
     *("norm2", "post2", "W_R"),
     *(f"{kind}_{name}" for kind in ("W", "b", "S") for name in _MLP_MAPS),
 }
+CONSTANTS = ("b_R",)  # what an MLP may read beside its weights: how much each expert is preferred
 
 
 @lru_cache(maxsize=64)

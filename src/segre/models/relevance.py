@@ -1,6 +1,6 @@
 """Which keys of a config change the function, and which differences cannot be judged?
 
-Keys that `configs` reads become a spec, and specs are compared. Keys of the list below change no
+Keys that `config` reads become a spec, and specs are compared. Keys of the list below change no
 output. All others are unknown: two configs that differ in one of them may or may not be of the
 same function.
 """
@@ -10,16 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from segre.families.library import DEFAULTS, ONLY
-from segre.families.rope import KEYS as ROPE_KEYS
+from segre.models.config import ONLY
+from segre.models.registry import MODEL_TYPES
+from segre.models.rope import KEYS as ROPE_KEYS
 
-# Other names of keys, as the library has them.
-_ALSO = {
-    "gpt2": (
-        *("hidden_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings"),
-    ),
-    "deepseek_v3": ("num_local_experts",),
-}
 _READ = ("model_type", "architectures")
 _ROTARY = ("layer_types", "rope_theta", "partial_rotary_factor", "original_max_position_embeddings")
 _ROPE = ("rope_scaling", "rope_parameters")
@@ -65,6 +59,7 @@ IRRELEVANT = frozenset(
         *("summary_activation", "summary_proj_to_labels", "summary_first_dropout", "n_ctx"),
         # what is returned besides
         *("output_attentions", "output_hidden_states", "output_scores", "return_dict"),
+        *("output_router_logits", "num_nextn_predict_layers", "num_mtp_layers"),
         *("return_dict_in_generate", "use_return_dict", "keys_to_ignore_at_inference"),
     )
 )
@@ -86,8 +81,9 @@ def unknown_differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[
 
 def _known(kind: str) -> set[str]:
     """The keys of a model type that become part of a spec, or are refused."""
-    read = {*_READ, *_ALSO.get(kind, ()), *DEFAULTS[kind], *ONLY["all"], *ONLY.get(kind, {})}
-    return read | ({*_ROTARY} if "rms_norm_eps" in DEFAULTS[kind] else set())
+    family = MODEL_TYPES[kind]
+    read = {*_READ, *family.also, *family.defaults, *ONLY, *family.only}
+    return read | ({*_ROTARY} if family.rotary else set())
 
 
 def _inside(one: Mapping[str, Any], two: Mapping[str, Any], key: str) -> list[str]:

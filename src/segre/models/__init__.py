@@ -1,6 +1,6 @@
 """Architectures by name: inline specs, files, model directories and the models people run.
 
->>> from segre.families import architecture
+>>> from segre.models import architecture
 >>> net = architecture("llama/d=8/layers=2/heads=4/kv=2/ff=16/t=3")
 >>> net.norm, net.mlp, net.pos, net.parameters
 ('rms', 'swiglu', 'rope', 1184)
@@ -13,20 +13,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
+from segre.attention import NAMES
 from segre.errors import SpecError
-from segre.families.configs import from_config
-from segre.families.defaults import FAMILIES, family_defaults
-from segre.families.presets import PRESETS
 from segre.files import is_standard_input
-from segre.spec import Network, Score
-from segre.transformer.spec import KEYS, Transformer
+from segre.models.registry import FAMILIES, PRESETS, from_config
+from segre.spec import Network
+from segre.transformer.choices import KEYS
+from segre.transformer.spec import Transformer
 from segre.values import quote, read_file, read_inline
 
 __all__ = ["FAMILIES", "KINDS", "PRESETS", "architecture", "from_config"]
 
-STACKS = get_args(Score)
+STACKS = NAMES
 KINDS = (*STACKS, "transformer", *FAMILIES)
 CONFIG = "config.json"
 
@@ -40,6 +40,11 @@ def architecture(
     file (`-` is standard input), a directory with config.json, or a mapping. Files and mappings
     have `kind`, or are configs of the transformers library, with `model_type`. Names of presets
     go before those of directories: write ./gpt2 for a directory gpt2.
+
+    >>> architecture("softmax/d=3,2/a=1/t=2").widths
+    (3, 2)
+    >>> architecture({"kind": "llama", "d": 8, "heads": 4, "kv": 2, "ff": 16}).norm
+    'rms'
     """
     if isinstance(source, Network | Transformer):
         return source
@@ -86,7 +91,7 @@ def _meant(given: Mapping[str, Any], quoted: str) -> Network | Transformer:
         )
     if kind in STACKS:
         return Network.from_mapping(given, quoted)
-    defaults = family_defaults(kind, given) if kind in FAMILIES else None
+    defaults = FAMILIES[kind].inline(given) if kind in FAMILIES else None
     return Transformer.from_mapping(given, quoted, defaults)
 
 

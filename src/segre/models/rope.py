@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from segre.errors import SpecError
+from segre.transformer.reading import fraction
 from segre.transformer.rescale import Rescale, decimal, rescaled
-from segre.transformer.spec import fraction
 from segre.values import choice, quote, whole
 
 TYPES = ("default", "linear", "dynamic", "llama3", "yarn")

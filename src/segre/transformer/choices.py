@@ -1,0 +1,185 @@
+"""Every design choice of a transformer that changes its function, and what follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Literal
+
+from segre.attention import mechanism
+from segre.attention.mechanism import Mechanism
+from segre.transformer.rescale import Rescale, rescale
+
+MlpKind = Literal[
+    "none",
+    "gelu",
+    "gelu-tanh",
+    "gelu-quick",
+    "silu",
+    "relu",
+    "relu2",
+    "swiglu",
+    "geglu",
+    "geglu-tanh",
+    "geglu-quick",
+    "reglu",
+    "bilinear",
+]
+NormKind = Literal["none", "rms", "layer"]
+Place = Literal["pre", "post", "sandwich"]
+Position = Literal["none", "rope", "learned"]
+Layout = Literal["half", "interleaved"]
+Bias = Literal["none", "qkv", "all"]
+Output = Literal["hidden", "logits", "softmax"]
+Windows = tuple[int, ...]
+Attn = str  # the name of a mechanism
+
+PIECEWISE = ("relu", "relu2", "reglu")
+GATED = ("swiglu", "geglu", "geglu-tanh", "geglu-quick", "reglu", "bilinear")
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The choices, in the order of the keys of inline specs."""
+
+    d: int  # width of the residual stream
+    layers: int = 1
+    heads: int = 1
+    kv: int = 0  # heads of keys and values; 0 is as many as heads
+    head: int = 0  # dimensions of queries and keys per head; 0 is d / heads
+    dv: int = 0  # dimensions of values per head; 0 is head
+    ff: int = 0  # hidden units of the MLP
+    mlp: MlpKind = "none"
+    norm: NormKind = "none"
+    place: Place = "pre"
+    gain: bool = True  # norms have gains (and, with bias=all, LayerNorms have biases)
+    eps: Fraction = Fraction(0)
+    pos: Position = "none"
+    base: int = 10_000  # rotary frequencies are base^(-2j/rotary)
+    rotary: int = 0  # how many dimensions of a head turn; 0 is all of them
+    layout: Layout = "half"
+    rescale: str = ""  # rescaled rotary frequencies; empty is none
+    bias: Bias = "none"
+    causal: bool = False
+    window: Windows = ()  # how many tokens a token sees, itself included; again and again by layer
+    residual: bool = True
+    qknorm: bool = False
+    vocab: int = 0
+    tied: bool = False
+    final: bool = False  # a norm after the last layer
+    attn: Attn = "softmax"
+    scale: Fraction = Fraction(0)  # scores are divided by its root; 0 is the dimensions of a head
+    bylayer: bool = False  # and, in layer i, by i
+    cap: Fraction = Fraction(0)  # soft cap of the scores; 0 is none
+    logitcap: Fraction = Fraction(0)  # soft cap of the logits; 0 is none
+    qrank: int = 0  # latent attention: rank of the query latent; 0 is a plain query map
+    kvrank: int = 0  # latent attention: rank of the key-value latent; 0 is plain attention
+    experts: int = 0  # routed experts of the MLP; 0 is a dense MLP
+    active: int = 0  # routed experts that a token uses
+    shared: int = 0  # hidden units of the experts that all tokens use
+    eff: int = 0  # hidden units of one routed expert
+    dense: int = 0  # how many of the first layers have a dense MLP all the same
+    share: bool = False  # all layers have the same weights
+    positions: int = 0  # rows of the table of learned positions; 0 is t
+    types: int = 0  # token types
+    embed: int = 0  # width of the embeddings, with a linear map to d; 0 is d, without
+    embnorm: bool = False  # a norm after the embeddings
+    embscale: bool = False  # embeddings are multiplied by the square root of d
+    transform: bool = False  # a dense layer, an activation and a norm before the unembedding
+    outbias: bool = False  # the unembedding has a bias
+    pooler: bool = False  # a second output: tanh of a linear map of the first token
+    output: Output = "hidden"
+    t: int = 3
+
+    def __post_init__(self) -> None:
+        """What says the same is the same: shortest windows, scales that are standard left out."""
+        object.__setattr__(self, "window", _shortest(self.window, self.layers))
+        if self.scale == self.standard:
+            object.__setattr__(self, "scale", Fraction(0))
+
+    @property
+    def standard(self) -> int:
+        """The dimensions in which queries meet keys: scores are divided by its root."""
+        return self.head + (self.rotary if self.latent else 0)
+
+    def sharpness(self, layer: int) -> Fraction:
+        """The square of the factor of a layer's scores that is not part of its query weights."""
+        square = self.standard / self.scale if self.scale else Fraction(1)
+        return square / layer**2 if self.bylayer else square
+
+    def sees(self, layer: int) -> int:
+        """How many tokens a token of a layer sees at most, itself included."""
+        window = self.window[(layer - 1) % len(self.window)] if self.window else 0
+        return min(window or self.t, self.t)
+
+    @property
+    def rescaling(self) -> Rescale | None:
+        """How rotary frequencies are rescaled, if they are."""
+        return rescale(self.rescale) if self.rescale else None
+
+    @property
+    def group(self) -> int:
+        """Query heads per key-value head."""
+        return self.heads // self.kv
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """How scores become mixing weights."""
+        return mechanism(self.attn)
+
+    @property
+    def latent(self) -> bool:
+        """Whether keys and values come from a common latent."""
+        return self.kvrank > 0
+
+    @property
+    def turned(self) -> int:
+        """Dimensions of a head that turn with the position."""
+        return self.rotary if self.pos == "rope" else 0
+
+    @property
+    def still(self) -> int:
+        """Dimensions of a head that do not turn."""
+        return self.head if self.latent else self.head - self.turned
+
+    @property
+    def norm_bias(self) -> bool:
+        """Whether norms have biases: LayerNorms do, where everything does."""
+        return self.norm == "layer" and self.gain and self.bias == "all"
+
+    @property
+    def gated(self) -> bool:
+        """Whether the MLP multiplies two linear maps."""
+        return self.mlp in GATED
+
+    @property
+    def discrete(self) -> bool:
+        """Whether inputs are token sequences."""
+        return self.vocab > 0
+
+    @property
+    def width_in(self) -> int:
+        """Rows of an input: d, or the vocabulary and the types (columns are one-hot in each)."""
+        return self.vocab + self.types if self.discrete else self.d
+
+    @property
+    def output_shape(self) -> tuple[int, int]:
+        """Rows and columns of an output; a pooled token is one more column."""
+        return (self.d if self.output == "hidden" else self.vocab), self.t + self.pooler
+
+
+KEYS = tuple(item.name for item in fields(Choices))
+DEFAULTS = {item.name: item.default for item in fields(Choices)}
+
+
+def _shortest(window: Windows, layers: int) -> Windows:
+    """The shortest list of windows that is the same for all layers when it is repeated.
+
+    >>> _shortest((8, 0, 8), 3), _shortest((8, 0, 8), 4), _shortest((8, 8), 2), _shortest((0,), 2)
+    ((8, 0), (8, 0, 8), (8,), ())
+    """
+    if not any(window):
+        return ()
+    every = tuple(window[i % len(window)] for i in range(max(1, layers)))
+    length = next(n for n in range(1, len(every) + 1) if every[n:] == every[: len(every) - n])
+    return every[:length] if any(every) else ()

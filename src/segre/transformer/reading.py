@@ -1,0 +1,153 @@
+"""The choices of a transformer as a user gives them: each read, and those left open filled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from fractions import Fraction
+from functools import partial
+from typing import Any, get_args
+
+from segre.attention import NAMES
+from segre.errors import SpecError
+from segre.spec import DEEPEST
+from segre.transformer.choices import (
+    DEFAULTS,
+    KEYS,
+    Bias,
+    Choices,
+    Layout,
+    MlpKind,
+    NormKind,
+    Output,
+    Place,
+    Position,
+    Windows,
+)
+from segre.transformer.rescale import rescale
+from segre.values import choice, flag, quote, whole
+
+VERSION = 1
+_NUMBER = re.compile(r"[0-9]{1,30}(\.[0-9]{0,30}|/[0-9]{1,30})?(e[+-]?[0-9]{1,2})?", re.ASCII)
+
+
+def fraction(key: str, value: Any) -> Fraction:
+    """A number that is not negative, exactly: 0, 1e-5, 0.00001, 1/100000."""
+    try:
+        text = repr(value) if isinstance(value, float) else str(value)
+        # no large exponents: 1e999999999 is a number too, of a gigabyte
+        if isinstance(value, bool) or not _NUMBER.fullmatch(text):
+            raise ValueError
+        number = Fraction(text)
+        if not 0 <= number < 10**12 or number.denominator > 10**30:
+            raise ValueError
+    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
+        raise SpecError(
+            f"{key}: {quote(str(value))} is not allowed; allowed: numbers from 0, "
+            "for example 0 or 1e-5"
+        ) from None
+    return number
+
+
+def _bias(key: str, value: Any) -> Bias:
+    if isinstance(value, bool):
+        value = "all" if value else "none"
+    found: Bias = choice(key, value, get_args(Bias))
+    return found
+
+
+def _count(key: str, value: Any) -> int:
+    return whole(key, value, smallest=0)
+
+
+def _windows(key: str, value: Any) -> Windows:
+    """One window for all layers, or one for each."""
+    given = list(value) if isinstance(value, list | tuple) else [value]
+    if len(given) > DEEPEST:
+        raise SpecError(f"{key}: {len(given)} windows; allowed: at most one for each layer")
+    for window in given:
+        if whole(key, window, smallest=0) == 1:
+            raise SpecError(
+                f"{key}: 1 is not allowed, a token would see only itself; allowed: 0, which is "
+                "no window, or whole numbers from 2"
+            )
+    return tuple(given)
+
+
+def _rescale(key: str, value: Any) -> str:
+    """The shortest text that says the same; nothing if it changes nothing."""
+    if value in ("", "none"):
+        return ""
+    if not isinstance(value, str):
+        raise SpecError(f"{key}: {quote(str(value))} is not allowed; allowed: as in linear:4")
+    found = rescale(value)
+    return "" if found.idle else str(found)
+
+
+def _reader(annotation: str) -> Callable[[str, Any], Any]:
+    plain: dict[str, Callable[[str, Any], Any]] = {
+        "int": _count,
+        "bool": flag,
+        "Fraction": fraction,
+        "Bias": _bias,
+        "Windows": _windows,
+        "str": _rescale,
+        "Attn": partial(choice, allowed=NAMES),
+    }
+    choices = {
+        "MlpKind": MlpKind,
+        "NormKind": NormKind,
+        "Place": Place,
+        "Position": Position,
+        "Layout": Layout,
+        "Output": Output,
+    }
+    if annotation in plain:
+        return plain[annotation]
+    return lambda key, value: choice(key, value, get_args(choices[annotation]))
+
+
+_READERS = {item.name: _reader(str(item.type)) for item in fields(Choices)}
+
+
+def read(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of every key that is given, as the fields have it."""
+    allowed = ("version", "kind", *KEYS)
+    for key in given:
+        if key not in allowed:
+            raise SpecError(f"unknown key {quote(str(key))}; allowed: {', '.join(KEYS)}")
+    if given.get("version", VERSION) != VERSION:
+        raise SpecError(f"version {quote(str(given['version']))} is not known; allowed: {VERSION}")
+    values = {
+        key: _READERS[key](key, value)
+        for key, value in given.items()
+        if key in KEYS and value is not None
+    }
+    if "d" not in values:
+        raise SpecError("d is missing; give the width, for example d=8")
+    return values
+
+
+def completed(values: dict[str, Any]) -> dict[str, Any]:
+    """Fill in what follows from the rest where it was left open."""
+    out = dict(values)
+    known = {**DEFAULTS, **values}
+    d, heads = known["d"], known["heads"] or 1
+
+    def fill(key: str, value: Any) -> None:
+        if key not in out or (isinstance(value, int) and out[key] == 0 and key in _OPEN):
+            out[key] = value
+
+    fill("kv", heads)
+    fill("head", d // heads if d % heads == 0 else 0)
+    fill("dv", out["head"])
+    fill("rotary", out["head"] if known["pos"] == "rope" and not known["kvrank"] else 0)
+    fill("positions", known["t"] if known["pos"] == "learned" else 0)
+    discrete = known["vocab"] > 0
+    fill("final", discrete and known["norm"] != "none" and known["place"] != "post")
+    fill("output", "softmax" if discrete else "hidden")
+    return out
+
+
+_OPEN = ("kv", "head", "dv", "rotary", "positions")

@@ -1,0 +1,99 @@
+"""Which choices contradict each other? Refused in one line that names the key."""
+
+from __future__ import annotations
+
+from segre.errors import SpecError
+from segre.spec import DEEPEST
+from segre.transformer.choices import Choices
+from segre.values import whole
+
+
+def require(spec: Choices) -> None:
+    """Refuse what contradicts itself, naming the key and what would be allowed."""
+    for key in ("d", "layers", "heads", "t"):
+        whole(key, getattr(spec, key), DEEPEST if key == "layers" else 10**9)
+    if spec.head == 0:
+        raise SpecError(
+            f"heads: {spec.heads} does not divide d={spec.d}; give head, for example head=2"
+        )
+    if spec.heads % spec.kv:
+        raise SpecError(f"kv: {spec.kv} does not divide heads={spec.heads}; allowed: a divisor")
+    if spec.pos == "rope" and (spec.rotary % 2 or spec.rotary < 2):
+        raise SpecError(f"rotary: {spec.rotary} is not allowed; allowed: even numbers from 2")
+    if spec.pos == "rope" and not spec.latent and spec.rotary > spec.head:
+        raise SpecError(f"rotary: {spec.rotary} is more than head={spec.head}")
+    if spec.pos == "rope" and spec.base < 2:
+        raise SpecError(f"base: {spec.base} is not allowed; allowed: whole numbers from 2")
+    if spec.pos != "rope" and (spec.rotary or spec.rescale):
+        raise SpecError(f"{'rescale' if spec.rescale else 'rotary'} needs pos=rope")
+    if spec.rescaling is not None and spec.rescaling.kind == "dynamic" and spec.rotary < 4:
+        raise SpecError("rescale=dynamic needs rotary=4 or more")
+    if spec.window and not spec.causal:
+        raise SpecError("window needs causal=true")
+    _require_absorbed(spec)
+    if spec.pos == "learned" and spec.positions < spec.t:
+        raise SpecError(f"positions: {spec.positions} is less than t={spec.t}")
+    if spec.pos != "learned" and spec.positions:
+        raise SpecError("positions needs pos=learned")
+    if (spec.mlp != "none") != (spec.ff > 0 or spec.experts > 0):
+        raise SpecError(
+            f"ff: {spec.ff} does not go with mlp={spec.mlp}; allowed: hidden units (ff=8) "
+            "with an MLP (mlp=gelu), neither without"
+        )
+    if spec.norm == "none" and (spec.place != "pre" or spec.final or spec.embnorm):
+        raise SpecError("place, final and embnorm need a norm: norm=rms or norm=layer")
+    if spec.norm == "none" and not spec.qknorm and not spec.latent and spec.eps:
+        raise SpecError("eps needs a norm: norm=rms or norm=layer")
+    if spec.place == "post" and spec.final:
+        raise SpecError("final=true with place=post: the last layer ends with a norm already")
+    if spec.place != "pre" and not spec.residual:
+        raise SpecError(f"place={spec.place} needs residual=true")
+    if not spec.discrete:
+        for key in ("tied", "embnorm", "embscale", "transform", "outbias", "pooler", "types"):
+            if getattr(spec, key):
+                raise SpecError(f"{key} needs a vocabulary, for example vocab=11")
+        if spec.embed or spec.logitcap or spec.output != "hidden":
+            raise SpecError("embed, logitcap and output need a vocabulary, for example vocab=11")
+    if spec.output == "hidden" and (spec.tied or spec.transform or spec.outbias or spec.logitcap):
+        raise SpecError("tied, transform, outbias and logitcap need output=logits or softmax")
+    if spec.pooler and spec.output != "hidden":
+        raise SpecError("pooler needs output=hidden")
+    if spec.tied and spec.embed and not spec.transform:
+        raise SpecError("tied embeddings of another width need transform=true")
+    if spec.transform and (spec.mlp == "none" or spec.gated or spec.norm == "none"):
+        raise SpecError("transform needs a norm and an MLP whose activation it shares")
+    if spec.embscale and spec.tied and not (spec.gain and (spec.final or spec.transform)):
+        raise SpecError("embscale with tied tables needs a norm with gains before the output")
+    if spec.latent:
+        for key, wrong in (
+            ("qknorm", spec.qknorm),
+            ("kv", spec.kv != spec.heads),
+            ("bias", spec.bias != "none"),
+            ("cap", spec.cap),
+            ("attn", not spec.mechanism.sums_to_one),
+        ):
+            if wrong:
+                raise SpecError(f"{key} does not go with latent attention (kvrank)")
+    elif spec.qrank:
+        raise SpecError("qrank needs kvrank: the two are the ranks of latent attention")
+    if spec.cap and not spec.mechanism.exponentials:
+        raise SpecError("cap needs attn=softmax")
+    if spec.qknorm and not spec.mechanism.exponentials:
+        raise SpecError("qknorm needs attn=softmax")
+    if spec.experts:
+        if not spec.gated or not 0 < spec.active <= spec.experts or not spec.eff:
+            raise SpecError("experts need a gated mlp, active (1 to experts) and eff")
+        if spec.dense and not spec.ff:
+            raise SpecError("dense layers need ff")
+    elif spec.active or spec.shared or spec.eff or spec.dense:
+        raise SpecError("active, shared, eff and dense need experts")
+
+
+def _require_absorbed(spec: Choices) -> None:
+    """Factors of the scores must be such as weights can absorb: proofs rest on it."""
+    grows = spec.rescaling is not None and spec.rescaling.grows
+    if spec.qknorm and not spec.gain and (spec.scale or spec.bylayer or grows):
+        key = "scale" if spec.scale else "bylayer" if spec.bylayer else f"rescale={spec.rescale}"
+        raise SpecError(f"{key} needs gain=true where queries and keys have norms (qknorm)")
+    if spec.bylayer and spec.share:
+        raise SpecError("bylayer=true does not go with share=true")
