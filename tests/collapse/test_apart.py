@@ -8,7 +8,7 @@ import pytest
 from flint import arb
 
 from collapse.small_models import FAMILIES, small, tokens
-from segre.collapse.apart import can_continue, continued
+from segre.collapse.continued import can_continue, continued
 from segre.collapse.curves import FLOOR, curves
 from segre.collapse.inputs import random_tokens
 from segre.collapse.models import Loaded, load

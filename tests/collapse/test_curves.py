@@ -16,6 +16,7 @@ from segre.collapse.curves import Curve, cost, curves
 from segre.collapse.inputs import Inputs, random_tokens
 from segre.collapse.models import Loaded, load
 from segre.collapse.residual import Measures
+from segre.collapse.streams import of_streams
 from segre.collapse.variants import ALL, ALONE, FULL, PAPER, Variant
 
 MEASURES = ("relative", "relative_frobenius", "cosine", "size")
@@ -51,11 +52,11 @@ def test_curves_are_the_measures_of_the_streams(family: str) -> None:
 @pytest.mark.parametrize("n", [2, 3, 100, 129])
 def test_equal_tokens_have_no_residual(n: int) -> None:
     X = np.random.default_rng(n).standard_normal((4, 1, 50), dtype=np.float32).repeat(n, 1)
-    found = module._of_streams(X)
+    found = of_streams(X)
     assert not found["relative"].any()
     assert not found["relative_frobenius"].any()
     assert np.allclose(found["cosine"], 1, atol=1e-5)
-    nothing = module._of_streams(np.zeros((2, n, 50), dtype=np.float32))
+    nothing = of_streams(np.zeros((2, n, 50), dtype=np.float32))
     assert not any(value.any() for value in nothing.values())
 
 

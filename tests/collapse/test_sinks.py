@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from collapse.small_models import Read, small
-from segre.collapse import curves as module
 from segre.collapse.curves import curves
 from segre.collapse.inputs import random_tokens
 from segre.collapse.residual import relative_residual
 from segre.collapse.sinks import DOMINANT
+from segre.collapse.streams import of_streams
 from segre.collapse.variants import FULL
 from segre.collapse.verdict import advice
 
@@ -24,7 +24,7 @@ def test_the_largest_token_is_left_out_where_it_dominates(seed: int) -> None:
     places = rng.integers(X.shape[1], size=6)
     grown = np.exp(rng.uniform(-1, 6, 6))
     X[np.arange(6), places] *= grown[:, None]
-    found = module._of_streams(X.astype(np.float32))
+    found = of_streams(X.astype(np.float32))
     for i, stream in enumerate(X):
         sizes = np.linalg.norm(stream, axis=1)
         place = int(sizes.argmax())

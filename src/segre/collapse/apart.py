@@ -11,7 +11,7 @@ of those after a sub-layer, the residual is not known from there on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp2, log10
@@ -21,14 +21,11 @@ import numpy as np
 
 from segre.collapse.activations import mean_over, mean_slope, normal_density
 from segre.collapse.mixing import Masked, Unmasked
-from segre.collapse.models import Loaded
 from segre.collapse.residual import norm
 from segre.collapse.split import CERTAIN, ROUNDING, log10_of
-from segre.collapse.variants import Variant
 from segre.fields import Real
 from segre.fields.circle import Frequencies
 from segre.fields.interface import Array
-from segre.transformer.forward import ATTENTION, MLP, Tokens, run
 
 _LEAST = 1e-290
 
@@ -280,26 +277,3 @@ def _parts(keys: Apart, queries: Apart) -> tuple[Array, ...]:
         np.array(keys.exponent),
         np.array(queries.exponent),
     )
-
-
-def can_continue(loaded: Loaded, variant: Variant) -> bool:
-    """Whether a variant has softmax attention and no skips."""
-    attention, mlp = (variant.edit(loaded.spec, number) for number in (ATTENTION, MLP))
-    assert attention is not None
-    skips = attention.residual or (mlp is not None and mlp.residual and loaded.spec.mlp != "none")
-    return loaded.spec.attn == "softmax" and not skips
-
-
-def continued(loaded: Loaded, variants: Sequence[Variant], words: Array) -> list[Array]:
-    """log10 of the relative residual of tokens (1, n) before the layers and after each."""
-    found = np.zeros((len(variants), loaded.layers + 1))
-
-    def see(depth: int, place: int, _batch: int, x: Apart) -> None:
-        found[place, depth] = x.log10_relative()
-
-    def settle(x: Any) -> Apart:
-        return x.settled() if isinstance(x, Apart) else Apart.of(x).settled()
-
-    edits = [variant.edit for variant in variants]
-    run(loaded.weights, [Tokens(words)], ApartField(), edits, see, settle)
-    return list(found)

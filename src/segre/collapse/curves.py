@@ -9,7 +9,7 @@ a stream, by at most 2^-24 of each, moves its relative residual by at most 2^-23
 about eight times (values, their mixture, the output, its bias; centre, root, gain and bias of a
 norm). Below eight times that, `FLOOR`, a curve is rounding, and all that comes after it in the
 layers is made of rounding. Without skips the first input is carried on from there with its mean and
-residual apart (`apart`).
+residual apart (`continued`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from segre.collapse.apart import can_continue, continued
+from segre.collapse.continued import can_continue, continued
 from segre.collapse.inputs import Inputs
 from segre.collapse.models import Loaded
-from segre.collapse.residual import Measures, norm
-from segre.collapse.sinks import Sink, sink_of, without_largest
+from segre.collapse.sinks import Sink, sink_of
+from segre.collapse.streams import measured
 from segre.collapse.variants import FULL, PAPER, Variant
 from segre.fields import Real
 from segre.fields.interface import Array
@@ -37,8 +37,6 @@ from segre.transformer.forward import Tokens, run
 FLOOR = 8 * 2.0**-23  # 9.5e-7: relative residuals below are rounding, not the model
 _LEAST = 1e-300  # a threshold of 0 is below everything
 LEAST = 1e-30  # streams of this size have too few digits left in single precision
-SPECTRAL = ("rank", "stable_rank")
-CACHED = 1 << 17  # numbers
 AT_ONCE = 1 << 28  # bytes of the streams of all variants
 
 
@@ -182,7 +180,7 @@ def curves(
     def see(depth: int, place: int, _batch: int, x: Array) -> None:
         nonlocal done
         progress(f"layer {depth}", done, total)
-        found[place][depth].append(_measured(x[:, 0, 0].swapaxes(1, 2), ranks))
+        found[place][depth].append(measured(x[:, 0, 0].swapaxes(1, 2), ranks))
         done += 1
 
     with threads_for(loaded.width), np.errstate(all="ignore"):  # what overflows is lost, and said
@@ -257,50 +255,6 @@ def _curve(variant: Variant, parts: list[list[dict[str, Array]]]) -> Curve:
 
         spectrum = np.stack([np.concatenate(list(map(padded, layer))).mean(0) for layer in parts])
     return Curve(variant, {name: joined(name) for name in names}, spectrum)
-
-
-def _measured(X: Array, ranks: bool) -> dict[str, Array]:
-    """What is measured of each stream of a batch (inputs, tokens, width)."""
-    step = max(1, CACHED // (X.shape[1] * X.shape[2]))  # what fits the cache is measured fast
-    parts = [_of_streams(X[start : start + step]) for start in range(0, len(X), step)]
-    found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    if ranks:
-        finite = np.isfinite(X).all(axis=(1, 2), keepdims=True)
-        every = Measures.of(np.where(finite, X, 0))
-        found |= {name: np.asarray(vars(every)[name], float) for name in (*SPECTRAL, "spectrum")}
-    return found
-
-
-def _of_streams(X: Array) -> dict[str, Array]:
-    """The cheap measures. The mean is summed in double precision: equal tokens have residual 0."""
-    n, d = X.shape[1:]
-    rest = X - X.mean(axis=1, keepdims=True, dtype=np.float64).astype(X.dtype)
-    size = _frobenius(X, axis=2)
-    whole = _frobenius(size, axis=1)
-    weights = 1 / np.where(size != 0, size, 1)
-    total = (weights[:, None].astype(X.dtype) @ X)[:, 0].astype(float)
-    relative = _share(norm(rest), norm(X))
-    return {
-        "relative": relative,
-        "relative_frobenius": _share(_frobenius(rest, axis=(1, 2)), whole),
-        "cosine": ((total**2).sum(axis=1) - (size != 0).sum(axis=1)) / (n * (n - 1)),
-        "size": whole / (n * d) ** 0.5,
-        **without_largest(X, size, relative, _relative),
-    }
-
-
-def _relative(X: Array) -> Array:
-    rest = X - X.mean(axis=1, keepdims=True, dtype=np.float64).astype(X.dtype)
-    return _share(norm(rest), norm(X))
-
-
-def _frobenius(X: Array, axis: int | tuple[int, int]) -> Array:
-    """In double precision: squares of small numbers are not lost."""
-    return np.asarray(np.sqrt((X.astype(np.float64) ** 2).sum(axis=axis)))
-
-
-def _share(part: Array, whole: Array) -> Array:
-    return np.asarray(part / np.where(whole != 0, whole, 1), dtype=np.float64)
 
 
 def _plain(values: Array) -> list[float | None]:

@@ -53,7 +53,7 @@ class Recording(Real):
 
 def patterns(loaded: Loaded, ids: Array) -> list[Array]:
     """The patterns of every layer on tokens (n,): (H, n, n) each, row = query."""
-    _require_softmax(loaded)
+    _require_patterns(loaded)
     field = Recording()
     with threads_for(loaded.width):
         run(loaded.weights, [Tokens(np.asarray(ids)[None])], field)
@@ -64,7 +64,7 @@ def record(
     loaded: Loaded, ids: Any, variant: Variant = BARE, *, memory: int = DEFAULT_LIMIT
 ) -> Pass:
     """A pass of a variant on tokens (n,), or on a batch of sequences (b, n), in float64."""
-    _require_softmax(loaded)
+    _require_patterns(loaded)
     loaded.require_memory("the matrices written down", 8 * loaded.parameters, memory)
     words = np.asarray(ids)
     if words.ndim not in (1, 2) or words.shape[-1] < 1:
@@ -99,8 +99,8 @@ def record(
     return Pass(first, tuple(layers), rows(x))
 
 
-def _require_softmax(loaded: Loaded) -> None:
-    if loaded.spec.attn != "softmax":
+def _require_patterns(loaded: Loaded) -> None:
+    if not loaded.spec.mechanism.sums_to_one:
         raise UnsupportedError(
             f"model {loaded.name!r}: {loaded.spec.attn} attention has no patterns that sum to one"
         )

@@ -1,0 +1,41 @@
+"""The residuals of a real model past the floor of single precision.
+
+Without skips a sub-layer keeps mean and residual apart (`apart`), whatever its design. Where a
+variant has skips, its curve does not come near the floor, and ends there if it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from segre.collapse.apart import Apart, ApartField
+from segre.collapse.models import Loaded
+from segre.collapse.variants import Variant
+from segre.fields.interface import Array
+from segre.transformer.forward import ATTENTION, MLP, Tokens, run
+
+
+def can_continue(loaded: Loaded, variant: Variant) -> bool:
+    """Whether a variant has patterns that sum to one, and no skips."""
+    attention, mlp = (variant.edit(loaded.spec, number) for number in (ATTENTION, MLP))
+    assert attention is not None
+    skips = attention.residual or (mlp is not None and mlp.residual and loaded.spec.mlp != "none")
+    return loaded.spec.mechanism.sums_to_one and not skips
+
+
+def continued(loaded: Loaded, variants: Sequence[Variant], words: Array) -> list[Array]:
+    """log10 of the relative residual of tokens (1, n) before the layers and after each."""
+    found = np.zeros((len(variants), loaded.layers + 1))
+
+    def see(depth: int, place: int, _batch: int, x: Apart) -> None:
+        found[place, depth] = x.log10_relative()
+
+    def settle(x: Any) -> Apart:
+        return x.settled() if isinstance(x, Apart) else Apart.of(x).settled()
+
+    edits = [variant.edit for variant in variants]
+    run(loaded.weights, [Tokens(words)], ApartField(), edits, see, settle)
+    return list(found)
