@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from segre.checkpoint.model import Model
-from segre.checkpoint.outputs import query_factors
+from segre.transformer.forward import query_factors
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from segre.checkpoint.model import Model
-from segre.checkpoint.store import CONFIG
-from segre.collapse.sources import has_weights
+from segre.checkpoint.store import CONFIG, has_weights
 from segre.errors import SpecError, UnsupportedError
 from segre.files import shown
 from segre.models import PRESETS, architecture

@@ -12,10 +12,7 @@ if TYPE_CHECKING:  # specs name mechanisms, and reading a spec must not take Num
 
 def softmax(field: Field[E], scores: E, seen: E | None = None, used: Array | None = None) -> E:
     """exp(scores), each column divided by its sum; with `seen` (zeros and ones), only there."""
-    grown = field.exp(field.anchor(scores, used), used)
-    if seen is not None:
-        grown = field.mul(grown, seen)
-    return field.mul(grown, field.reciprocal(field.sum(grown, axis=-2)))
+    return field.softmax(scores, seen, used)
 
 
 SOFTMAX = Mechanism(

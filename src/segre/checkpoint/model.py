@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from ml_dtypes import finfo
 
 from segre.checkpoint.folder import carry_along, new_directory
@@ -18,7 +19,7 @@ from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.models.config import Config
-from segre.models.family import Family
+from segre.models.family import Family, Stored
 from segre.models.registry import MODEL_TYPES, from_config
 from segre.transformer.spec import Transformer
 
@@ -65,22 +66,35 @@ class Model:
         """embed, 1, 2, ..., head: those that have tensors."""
         return [part for part, held in self.held.items() if held]
 
-    def part(self, part: str, names: Iterable[str] | None = None) -> Tensors:
-        """The tensors of a part, or those of them that are named, in double precision."""
+    def part(
+        self, part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
+    ) -> Tensors:
+        """The tensors of a part, or those of them that are named, in double precision or `dtype`.
+
+        What is stored in that type is a view of the file, which cannot be written to.
+        """
         wanted = None if names is None else set(names)
         out: Tensors = {}
         for held in self.held[part]:
             if wanted is None or wanted & set(held.names):
-                held.put(held.unpack(self.stored(part, held)), out)
+                held.put(held.unpack(self.stored(part, held, dtype)), out)
         if wanted is not None:
             out = {name: x for name, x in out.items() if name in wanted}
         for name in out.keys() & self.factors.get(part, {}).keys():
-            out[name] = out[name] * self.factors[part][name]
+            out[name] = (out[name] * self.factors[part][name]).astype(dtype, copy=False)
         return out
 
-    def stored(self, _part: str, held: Held) -> Array:
-        """A tensor as the file has it, in double precision."""
-        return self.store.read(held.file)
+    def stored(self, _part: str, held: Held, dtype: npt.DTypeLike = np.float64) -> Array:
+        """A tensor as the file has it, in double precision or `dtype`."""
+        return self.store.read(held.file, dtype)
+
+    def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
+        """Some columns of a table of the embedding, which are rows of the file."""
+        held = next(held for held in self.held["embed"] if name in held.names)
+        plain = held.how == Stored((name,), columns=True)
+        if type(self) is not Model or not plain:
+            return self.part("embed", [name], dtype)[name][:, which]
+        return self.store.picked(held.file, which, dtype).T
 
     def roundoff(self) -> float:
         """The largest relative rounding error of the types in which weights are stored."""
@@ -99,13 +113,18 @@ def unit_roundoff(dtype: np.dtype) -> float:
     return float(finfo(dtype).eps) / 2  # type: ignore[no-untyped-call]
 
 
-def described(store: Store, *, compare: bool = True) -> Model:
+def described(store: Store, *, compare: bool = True, trunk: bool = False) -> Model:
     """The store as a model; refuses tensors that are missing, left over, or of another shape.
 
-    `compare` makes sure that tied tensors that are stored twice agree.
+    `compare` makes sure that tied tensors that are stored twice agree. With `trunk` the model ends
+    with its last hidden states: whatever else the files have, of whatever class, is left aside.
     """
     name = str(store.directory)
-    spec = from_config(store.config, f"{name}/config.json")
+    aside = {"architectures"} if trunk else set()
+    config = {key: value for key, value in store.config.items() if key not in aside}
+    spec = from_config(config, f"{name}/config.json")
+    if trunk:
+        spec = spec.trunk()
     family = MODEL_TYPES[str(store.config["model_type"])]
     if spec.output == "softmax":
         spec = spec.with_output("logits")
@@ -115,6 +134,8 @@ def described(store: Store, *, compare: bool = True) -> Model:
     left = dict(store.entries)
     for part, every in model.held.items():
         model.held[part] = [_found(family, held, left, name) for held in every]
+    if trunk:
+        return model
     model.copies = _copies(model, family, left, compare)
     model.carried = _take(left, lambda key: key.endswith(family.buffers))
     unused = tuple(start.format(layers=spec.layers) for start in family.unused)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
 import numpy as np
+import numpy.typing as npt
 from ml_dtypes import finfo
 
 from segre.checkpoint.dtypes import DType, rounded
@@ -179,13 +180,13 @@ class Rounded(Model):
         own = {item.name: getattr(model, item.name) for item in fields(Model)}
         return cls(**own, touched=found.touched, seed=None if found.edited else seed)
 
-    def stored(self, part: str, held: Held) -> Array:
+    def stored(self, part: str, held: Held, dtype: npt.DTypeLike = np.float64) -> Array:
         """A tensor of the file, rounded or moved."""
         out = super().stored(part, held)
         found = self.touched[part, held.label]
         finer = self.store.entries[held.file].dtype != found.dtype
         if self.seed is None and not finer:
-            return out
+            return out.astype(dtype, copy=False)
         rng = None
         if self.seed is not None:
             name = f"{part}/{held.label}".encode()
@@ -200,4 +201,4 @@ class Rounded(Model):
                 noise *= ROOT_MEAN_SQUARE * rng.choice(SIGNS, some.shape)
                 noise *= mask
                 some += noise
-        return out
+        return out.astype(dtype, copy=False)

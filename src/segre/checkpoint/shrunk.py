@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from segre.checkpoint.canonical import canonical_parts
 from segre.checkpoint.dtypes import DTYPES, dtype_name, is_float
@@ -139,7 +140,9 @@ class Expanded(Model):
 
     expander: Expander | None = None
 
-    def part(self, part: str, names: Iterable[str] | None = None) -> Tensors:
+    def part(
+        self, part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
+    ) -> Tensors:
         """The tensors of a part, or those of them that are named."""
         assert self.expander is not None
         try:
@@ -150,7 +153,8 @@ class Expanded(Model):
         except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
             raise _damaged(self.store, error) from None
         wanted = None if names is None else set(names)
-        return {n: x for n, x in found.items() if wanted is None or n in wanted}
+        chosen = {n: x for n, x in found.items() if wanted is None or n in wanted}
+        return {n: x.astype(dtype, copy=False) for n, x in chosen.items()}
 
 
 @within_float64(1)

@@ -68,7 +68,7 @@ def methods() -> tuple[str, ...]:
 
 def variants() -> list[str]:
     """Of `segre collapse`."""
-    from segre.collapse.surgery import ALL
+    from segre.collapse.variants import ALL
 
     return ["all", "paper", *map(str, ALL)]
 

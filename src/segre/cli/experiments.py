@@ -136,7 +136,7 @@ def rank_collapse(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="bert, albert or xlnet; repeatable. All if not given.",
+            help="bert or albert; repeatable. Both if not given.",
             autocompletion=completion.one_of(completion.base_models),
         ),
     ] = None,
@@ -149,7 +149,7 @@ def rank_collapse(
     seed: Seed = 0,
     out: Out = Out(),
 ) -> None:
-    """Rank by depth in BERT, ALBERT and XLNet: what collapses, what does not.
+    """Rank by depth in BERT and ALBERT: what collapses, what does not.
 
     Base models with random weights on random tokens, four variants each; nothing is downloaded.
     """

@@ -10,16 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from segre.attention import MECHANISMS
 from segre.collapse.curves import Curves, curves
 from segre.collapse.inputs import Inputs, random_tokens, read_text
-from segre.collapse.models import Loaded, load
+from segre.collapse.models import Loaded, family_of, load
 from segre.collapse.paths import HeadSums, PathSums, head_sums, path_sums, path_term, sample_paths
-from segre.collapse.recorder import record
+from segre.collapse.record import record
 from segre.collapse.residual import norm, relative_residual
 from segre.collapse.shares import shares_of
 from segre.collapse.stack import Pass
 from segre.collapse.study import Study, random_pass, study, study_advice
-from segre.collapse.surgery import ALL, FULL, PAPER, Variant, variant
+from segre.collapse.variants import ALL, FULL, PAPER, Variant, variant
 from segre.collapse.verdict import THRESHOLD, advice
 from segre.finding import Status, Unbounded
 from segre.geometry.memory import DEFAULT_LIMIT
@@ -27,12 +28,10 @@ from segre.geometry.progress import Progress, quiet
 from segre.models import architecture
 from segre.spec import Network
 from segre.transformer.spec import Transformer
-from segre.values import read_file
 
 __all__ = ["Depth", "PathShares", "Paths", "count_paths", "decompose", "measure"]
 
 Source = str | Path | Mapping[str, Any] | Network | Transformer
-_OWN = ("softmax", "lightning", "transformer")  # kinds that need no library of models
 _TOKENS = 32
 
 
@@ -141,10 +140,10 @@ def measure(
 ) -> Depth:
     """Do tokens become alike with depth, as it is and with parts removed? As `segre collapse`.
 
-    Segre's own stacks get random weights, and numbers go on below the smallest float; `certify`
-    proves those of the first input. Models of the transformers library are run with parts
-    removed: `variants` are "all", "paper", or names with commas; `ranks` adds what needs singular
-    values; `text` is read through the model's tokenizer, and tokens are random without it.
+    Stacks, and transformers without a vocabulary, get random weights and random tokens, and numbers
+    go on below the smallest float; `certify` proves those of the first input. Others are run with
+    parts removed: `variants` are "all", "paper", or names with commas; `ranks` adds what needs
+    singular values; `text` is read through the model's tokenizer, and tokens are random without it.
 
     >>> found = measure("softmax/d=16,16,16,16,16,16,16/a=8/heads=2/t=6", inputs=2)
     >>> found.status, found.value < -3, found.advice[0].split(":")[0]
@@ -155,7 +154,7 @@ def measure(
         alone = study(spec, seed, inputs, certify=certify)
         return Depth(alone, study_advice(alone, log10(threshold) if threshold > 0 else -3.0))
     chosen = _variants(variants)
-    loaded = load(_given(model), seed, memory=memory)
+    loaded = load(model, seed, memory=memory)
     tokens = _tokens(loaded, inputs, length, text, seed)
     found = curves(loaded, tokens, chosen, ranks=ranks, past_floor=True, progress=progress)
     return Depth(found, advice(found, threshold))
@@ -188,7 +187,7 @@ def decompose(
         name, done = random_pass(spec, seed, skip=skip)
     else:
         kept = Variant(skip=skip is not False, mlp=mlp, norm=norms)
-        loaded = load(_given(model), seed, memory=memory)
+        loaded = load(model, seed, memory=memory)
         tokens = _tokens(loaded, 1, length or min(_TOKENS, loaded.longest or _TOKENS), text, seed)
         done = record(loaded, tokens.batches[0][0], kept, memory=memory)
         name = f"{loaded.name} ({kept.described})"
@@ -208,21 +207,14 @@ def count_paths(model: Source) -> PathShares:
 
 
 def own_spec(model: Source) -> Network | Transformer | None:
-    """The spec, if it is one of segre's own, which need no library of models."""
+    """The spec, if it is a stack, or one of the kind transformer without a vocabulary."""
     if isinstance(model, Network | Transformer):
-        return model
-    if isinstance(model, str) and "=" in model and model.partition("/")[0] in _OWN:
-        return architecture(model)
-    given = model
-    if not isinstance(given, Mapping):
-        path = Path(given)
-        given = read_file(path) if path.suffix in {".toml", ".json"} else {}
-    return architecture(given) if given.get("kind") in _OWN else None
-
-
-def _given(model: Source) -> str | Path | Mapping[str, Any]:
-    assert not isinstance(model, Network | Transformer)
-    return model
+        spec = model
+    elif family_of(model) in (*MECHANISMS, "transformer"):
+        spec = architecture(model)
+    else:
+        return None
+    return None if isinstance(spec, Transformer) and spec.discrete else spec
 
 
 def _variants(given: str | Sequence[Variant]) -> Sequence[Variant]:

@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from segre.fields.circle import Frequencies
+from segre.fields.composite import Composite
 from segre.fields.interface import Array, ArrayField
 
 
@@ -26,7 +27,7 @@ class DualArray:
     tangent: Array | None = None
 
 
-class Dual:
+class Dual(Composite[DualArray]):
     """Forward-mode differentiation: the field of dual numbers over `base`.
 
     >>> from segre.fields import Real

@@ -60,6 +60,18 @@ class Field(Protocol[E]):
         """
         ...
 
+    def softmax(self, scores: E, seen: E | None = None, used: Array | None = None) -> E:
+        """exp(scores), each column divided by its sum; with `seen` (zeros and ones), only there."""
+        ...
+
+    def permuted(self, x: E, order: Array) -> E:
+        """The rows of x in another order; -1 is a row of zeros."""
+        ...
+
+    def joined(self, maps: E, parts: E, heads: tuple[int, int]) -> E:
+        """maps @ parts, summed over the query heads of each key-value head and over those."""
+        ...
+
 
 class Analytic(Field[E], Protocol[E]):
     """What transformers ask beyond arithmetic: constants, roots, activations, rotations."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from segre.fields.composite import Composite
 from segre.fields.interface import Array
 
 
-class Operators:
+class Operators(Composite[Array]):
     """Sums and products of arrays by Python's operators; fields add what differs."""
 
     def constant(self, x: Array) -> Array:

@@ -14,6 +14,7 @@ import numpy as np
 
 from segre.errors import UnluckyError
 from segre.fields.circle import Frequencies
+from segre.fields.composite import Composite
 from segre.fields.draw import Stream, words
 from segre.fields.interface import Array
 from segre.fields.operators import largest_entries
@@ -24,7 +25,7 @@ _CHUNK = 1 << 15
 _FEW = 32  # entries that are inverted one by one in less time than all together
 
 
-class Prime:
+class Prime(Composite[Array]):
     """The field of p elements, with `exp` drawn as a random function of its argument.
 
     `exp(z)` is a non-zero residue that depends on z and the seed alone, with exp(0) = 1:

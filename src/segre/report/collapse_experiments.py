@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from segre.collapse.curves import FLOOR
-from segre.collapse.surgery import PAPER
+from segre.collapse.variants import PAPER
 from segre.report.console import plain_console
 from segre.report.text import printed
 from segre.reproduce.circle import MERGED, Walks

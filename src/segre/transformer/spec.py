@@ -73,6 +73,11 @@ class Transformer(Choices):
         """The same network, asked about another output."""
         return replace(self, output=output)
 
+    def trunk(self) -> Transformer:
+        """The same network up to its last hidden states, without what reads them."""
+        bare = replace(self, output="hidden", tied=False, logitcap=Fraction(0))
+        return replace(bare, transform=False, outbias=False, pooler=False)
+
     @classmethod
     def parse(cls, text: str, defaults: Mapping[str, Any] | None = None) -> Transformer:
         """Read an inline spec; `defaults` are those of a family."""
