@@ -54,6 +54,17 @@ def swept(folder: Path, kind: str, fields: dict[str, Any], **more: Any) -> Path:
     return path
 
 
+def test_a_search_that_is_cut_short_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = swept(tmp_path, "softmax", {"layers": "1..3", "d": "2..4", "a": "1..4", "t": 2})
+    whole = fit(path, fresh=2)
+    assert not whole.cut_short
+    monkeypatch.setattr("segre.sweep.fit._WORK", 0)
+    with pytest.raises(SweepError, match="cut short; with fewer --fields"):
+        fit(path, fresh=2)
+
+
 def same(one: str, two: str, points: list[dict[str, int]]) -> bool:
     return all(Expression(one).value(p) == Expression(two).value(p) for p in points)
 

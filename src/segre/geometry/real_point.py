@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
 
 import numpy as np
 
@@ -47,13 +46,6 @@ class RealPoint:
         index = numbers.astype(np.uint64)[:, None, None] * np.uint64(spec.width_in * spec.t)
         within = np.arange(spec.width_in * spec.t, dtype=np.uint64)
         return _dyadic(self.seed, Stream.INPUTS, index + within.reshape(spec.width_in, spec.t))
-
-
-def sequences(spec: Architecture) -> float:
-    """How many different inputs there are."""
-    if not (isinstance(spec, Transformer) and spec.discrete):
-        return inf
-    return float(spec.vocab * max(1, spec.types)) ** min(spec.t, 64)
 
 
 def _dyadic(seed: int, stream: Stream, index: Array) -> Array:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from segre.report.console import plain_console
-from segre.sweep.fit import Fit
+from segre.sweep.fit import CUT_SHORT, Fit
 from segre.sweep.plan import Plan
 from segre.sweep.run import Ran
 from segre.sweep.status import Standing
@@ -115,4 +115,6 @@ def print_fit(found: Fit) -> None:
     console.print(f"not explained: {len(found.left):,} rows", style="yellow" if found.left else "")
     for spec in found.left[:_FEW]:
         console.print(f"  {spec}")
+    if found.cut_short:
+        console.print(f"The search was cut short: {CUT_SHORT}.", style="yellow")
     console.print("A formula found is a conjecture: state it as a claim, and sweep.")
