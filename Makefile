@@ -40,6 +40,7 @@ bench: .venv/ready .venv/models
 	$(BIN)/python -m bench.sweep
 	$(BIN)/python -m bench.recovery
 	$(BIN)/python -m bench.paths
+	$(BIN)/python -m bench.forward
 	$(BIN)/python -m bench.collapse
 	$(BIN)/python -m bench.checkpoints
 	$(BIN)/python -m bench.analysis

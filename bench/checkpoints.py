@@ -71,8 +71,8 @@ def align(model: Path, work: Path) -> None:
 
 def lapack(model: Path, _work: Path) -> float:
     """Seconds of the factorisations of all heads alone, on arrays of their shapes."""
-    from segre.families import architecture
     from segre.fields.threads import threads_for
+    from segre.models import architecture
     from segre.transformer.spec import Transformer
 
     spec = architecture(model)

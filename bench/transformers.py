@@ -31,8 +31,8 @@ from bench.harness import (
     timed,
 )
 from segre import Finding, dimension
-from segre.families import architecture
 from segre.fields.real import Real
+from segre.models import architecture
 from segre.network import forward
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from safetensors import safe_open
 
-from segre.families import architecture
+from segre.models import architecture
 
 SEGRE = Path(sys.executable).parent / "segre"
 MINILM, SMOLLM = 22_713_216, 134_515_008

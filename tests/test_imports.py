@@ -12,19 +12,21 @@ ORDER = [
     {"errors"},
     {"files", "plain"},
     {"values"},
+    {"fields"},
+    {"attention"},
     {"spec"},
     {"finding", "stage"},
-    {"fields"},
-    {"scores"},
     {"transformer"},
-    {"families"},
+    {"models"},
     {"network"},
     {"weights"},
     {"geometry"},
     {"certificate"},
     {"checkpoint"},
+    {"checkpoints"},
     {"collapse"},
     {"sweep"},
+    {"sweeps"},
     {"reproduce"},
     {"analysis"},
     {"doctor"},
@@ -59,7 +61,7 @@ def test_imports_go_one_way(path: Path) -> None:
         return
     assert room in RANK, f"{room} is a new room: give it a place in ORDER and in docs/design.md"
     allowed = {other for other in RANK if RANK[other] < RANK[room]}
-    if room in {"analysis", "cli", "doctor"}:
+    if room in {"analysis", "cli", "doctor", "report"}:
         allowed |= {"referee"}
     assert imported <= allowed
 
@@ -115,11 +117,25 @@ def test_the_verifier_loads_nothing_of_the_prover() -> None:
     assert not loaded & {"numpy", "segre.network", "segre.certificate"}
 
 
-def test_the_front_door_is_complete() -> None:
-    import segre
+def test_a_command_waits_for_no_other_room() -> None:
+    """`segre dim` prints a finding, and loads nothing that other answers are made of."""
+    code = (
+        "from segre.cli import main; sys.argv = ['segre', 'dim', 'softmax/d=2,2/a=1/t=2'];"
+        "from contextlib import suppress, redirect_stdout; from io import StringIO\n"
+        "with suppress(SystemExit), redirect_stdout(StringIO()): main()\n"
+        "True"
+    )
+    loaded = loaded_by(code)
+    others = ("analysis", "checkpoint", "collapse", "referee", "reproduce", "sweep", "weights")
+    assert "segre.report.dimensions" in loaded
+    assert not {name for name in loaded if name.split(".")[1:2] in [[room] for room in others]}
+    assert not {name for name in loaded if name.startswith("segre.geometry.recover")}
+    assert not loaded & {"rich.table", "scipy", "matplotlib", "jinja2"}
 
-    for name in segre.__all__:
-        assert getattr(segre, name).__doc__
-    assert set(segre.__all__) <= set(dir(segre))
-    with pytest.raises(AttributeError):
-        _ = segre.nothing
+
+def test_segre_itself_is_light() -> None:
+    assert not loaded_by("import segre; dir(segre)") & {
+        *HEAVY,
+        "segre.collapse",
+        "segre.checkpoints",
+    }

@@ -16,8 +16,8 @@ from typing import Any
 from bench.faults.tally import Tally
 from segre.certificate import certify, checksum
 from segre.errors import CertificateError, SpecError, TooLargeError
-from segre.families import architecture
 from segre.geometry.dimension import dimension
+from segre.models import architecture
 from segre.referee import verify
 
 STACKS = (

@@ -21,7 +21,7 @@ import numpy as np
 
 from bench.faults.tally import Tally
 from segre.checkpoint.commands import same
-from segre.collapse.library import libraries, quiet
+from segre.checkpoint.quiet import quiet
 
 FAMILIES = {
     "gpt2": ("GPT2LMHeadModel", "GPT2Model"),
@@ -112,7 +112,9 @@ def _try_model(family: str, seed: int, counts: dict[str, Count], share: float) -
 
 def build(family: str, rng: random.Random, directory: Path, **more: Any) -> None:
     """Write a tiny model of random sizes, with random gains and biases."""
-    torch, transformers = libraries()
+    import torch
+    import transformers
+
     heads, width = rng.choice([2, 4]), rng.choice([6, 8])
     given: dict[str, Any] = {
         "hidden_size": heads * width,
@@ -260,7 +262,9 @@ def scale_moved(source: Path, target: Path) -> Path:
 
 def run(directory: Path) -> np.ndarray:
     """All outputs of the library in float32, on random tokens."""
-    torch, transformers = libraries()
+    import torch
+    import transformers
+
     with quiet(), torch.no_grad():
         config = transformers.AutoConfig.from_pretrained(directory)
         kind = getattr(transformers, config.architectures[0])

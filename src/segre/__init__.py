@@ -3,6 +3,9 @@
 >>> import segre
 >>> segre.dimension("softmax/d=10,10,10/a=2,2/t=3").value
 172
+
+Beside the names of this module, `segre.checkpoints`, `segre.collapse` and `segre.sweeps` have what
+is asked about model directories, about depth, and about thousands of architectures.
 """
 
 from __future__ import annotations
@@ -13,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from segre import checkpoints, collapse, sweeps
     from segre.analysis.run import Analysis, analyze
     from segre.certificate import certify, write_certificate
     from segre.errors import SegreError
-    from segre.families import architecture
     from segre.finding import Finding
     from segre.geometry.closed_form import closed_form
     from segre.geometry.dimension import dimension
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from segre.geometry.recover import recover
     from segre.geometry.same import same_function
     from segre.geometry.strata import classify
+    from segre.models import architecture
     from segre.referee import Verdict, verify
     from segre.spec import Network
     from segre.transformer.spec import Transformer
@@ -40,7 +44,7 @@ _HOMES = {
     "Verdict": "segre.referee",
     "Weights": "segre.weights",
     "analyze": "segre.analysis.run",
-    "architecture": "segre.families",
+    "architecture": "segre.models",
     "canonical": "segre.geometry.fiber",
     "certify": "segre.certificate",
     "classify": "segre.geometry.strata",
@@ -54,6 +58,7 @@ _HOMES = {
     "verify": "segre.referee",
     "write_certificate": "segre.certificate",
 }
+_NAMESPACES = ("checkpoints", "collapse", "sweeps")
 
 __all__ = [
     "Analysis",
@@ -67,14 +72,17 @@ __all__ = [
     "architecture",
     "canonical",
     "certify",
+    "checkpoints",
     "classify",
     "closed_form",
+    "collapse",
     "connect",
     "dimension",
     "explain",
     "recover",
     "same_function",
     "sample",
+    "sweeps",
     "verify",
     "write_certificate",
 ]
@@ -83,8 +91,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name in _NAMESPACES:
+        return import_module(f"segre.{name}")
     raise AttributeError(f"module 'segre' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return __all__

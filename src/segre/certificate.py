@@ -16,7 +16,6 @@ import numpy as np
 from flint import nmod_mat
 
 from segre.errors import UnluckyError
-from segre.families import architecture
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.files import whole_file
@@ -25,12 +24,13 @@ from segre.geometry.dimension import Proof, prove
 from segre.geometry.independence import witness_rows
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
+from segre.models import architecture
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
 FORMAT = "segre-certificate"
 VERSION = 1
-TRANSFORMER_VERSION = 2
+SALTED_VERSION = 2
 
 
 def certify(
@@ -52,14 +52,14 @@ def certify(
 def certificate_of(proof: Proof) -> dict[str, Any]:
     """A proof as a certificate."""
     net = proof.spec
-    if isinstance(proof.minor, BallMinor) and isinstance(net, Network):
+    if isinstance(proof.minor, BallMinor) and not net.salted:
         raise UnluckyError(
             f"spec {str(net)!r}: certificates of stacks have minors mod p, and none was proved "
             "independent there; nothing to certify, try another --seed"
         )
     document = {
         "format": FORMAT,
-        "version": VERSION if isinstance(net, Network) else TRANSFORMER_VERSION,
+        "version": SALTED_VERSION if net.salted else VERSION,
         "spec": net.document(),
         "digest": net.digest,
         "claim": {
@@ -72,7 +72,7 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
         "seed": proof.point.field.seed,
         "lower": _minor(proof),
         "independence": _independence(proof),
-        **({"roots": _roots(proof)} if isinstance(net, Transformer) else {}),
+        **({"roots": _roots(proof)} if net.salted else {}),
         "upper": _upper(proof),
     }
     return {**document, "checksum": checksum(document)}
@@ -86,7 +86,14 @@ def checksum(document: Mapping[str, Any]) -> str:
 
 
 def write_certificate(document: Mapping[str, Any], path: str | Path) -> None:
-    """Write a certificate; the file is there whole or not at all."""
+    """Write a certificate; the file is there whole or not at all.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_certificate(certify("lightning/d=2,2/a=1/t=2"), Path(folder) / "proof.json")
+    ...     json.loads((Path(folder) / "proof.json").read_text())["claim"]["upper"]
+    6
+    """
     with whole_file(path) as temporary:
         text = json.dumps(document, separators=(",", ":"))
         temporary.write_text(text + "\n", encoding="utf-8")
@@ -117,7 +124,7 @@ def _minor(proof: Proof) -> dict[str, Any]:
         "rows": rows,
         "columns": minor.columns,
         "determinant": _determinant(matrix, point.field),
-        **({"salts": _salts(proof, sorted(wanted))} if isinstance(proof.spec, Transformer) else {}),
+        **({"salts": _salts(proof, sorted(wanted))} if proof.spec.salted else {}),
     }
 
 
@@ -152,7 +159,7 @@ def _independence(proof: Proof) -> dict[str, Any] | None:
         "arguments": found.arguments,
         "coordinates": found.coordinates,
         "points": found.points,
-        **({"salts": salts} if isinstance(proof.spec, Transformer) else {}),
+        **({"salts": salts} if proof.spec.salted else {}),
         "determinant": _determinant(rows.tolist(), field),
     }
 
@@ -170,7 +177,7 @@ def _upper(proof: Proof) -> dict[str, Any]:
     kind = proof.upper.evidence.kind
     if kind != "symmetries" or proof.symmetry is None:
         return {"kind": kind}
-    if isinstance(proof.spec, Transformer):
+    if proof.spec.salted:
         return {"kind": kind, "rank": proof.symmetry.rank, **_watched(proof)}
     return {
         "kind": kind,

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 
 class SegreError(Exception):
-    """Base of all deliberate errors."""
+    """Base of all deliberate errors.
+
+    >>> raise SegreError("what was given, what is allowed, and what to do next")
+    Traceback (most recent call last):
+    segre.errors.SegreError: what was given, what is allowed, and what to do next
+    """
 
     exit_code = 2
 

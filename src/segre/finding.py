@@ -1,21 +1,90 @@
 """An answer and how it is known: a proof and an estimate are different things.
 
-`lower` and `upper` are bounds that hold; each comes with its evidence. Only where they meet is
-there a `value`, and the status is `proved`: one bound, or two that do not meet, are no value. A
-floating-point rank is an `estimate`; it is neither a value nor a bound.
+Every answer is a `Result`: it has a value, bounds, a status, words for how it is known, and a
+document. That of a dimension is a `Finding`: `lower` and `upper` are bounds that hold, and each
+comes with its evidence. Only where they meet is there a `value`, and the status is `proved`: one
+bound, or two that do not meet, are no value. A floating-point rank is an `estimate`; it is neither
+a value nor a bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from segre.spec import Architecture
 
 GROUPS = ("QK", "VO", "MLP", "norms and biases", "shifts", "residual")
 HOLDS = ("exact", "eps=0", "softmax")
-Status = Literal["proved", "lower-bound", "upper-bound", "estimate"]
+# How surely an answer is known: what is proved or computed exactly, then bounds, then numbers that
+# were measured or fitted, then guesses.
+Status = Literal[
+    "proved",
+    "exact",
+    "bounded",
+    "lower-bound",
+    "upper-bound",
+    "measured",
+    "least-squares",
+    "fitted",
+    "estimated",
+    "estimate",
+    "not run",
+]
+
+
+@runtime_checkable
+class Documented(Protocol):
+    """What can be printed in every format."""
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        ...
+
+
+@runtime_checkable
+class Result(Documented, Protocol):
+    """What every answer to a question says of itself."""
+
+    @property
+    def value(self) -> Any:
+        """The answer; None if it is not known."""
+        ...
+
+    @property
+    def lower(self) -> int | None:
+        """A bound that holds from below; None if there is none, or the answer is not a number."""
+        ...
+
+    @property
+    def upper(self) -> int | None:
+        """The same from above."""
+        ...
+
+    @property
+    def status(self) -> Status:
+        """How surely it is known."""
+        ...
+
+    @property
+    def how(self) -> str:
+        """How it is known, in words."""
+        ...
+
+
+class Unbounded:
+    """An answer that is not a number between bounds: a verdict, a table, curves."""
+
+    @property
+    def lower(self) -> None:
+        """No bound."""
+        return
+
+    @property
+    def upper(self) -> None:
+        """No bound."""
+        return
 
 
 @dataclass(frozen=True)
@@ -53,7 +122,14 @@ class Symmetry:
 
 @dataclass(frozen=True)
 class Finding:
-    """The dimension of a network's space of functions, and how it is known."""
+    """The dimension of a network's space of functions, and how it is known.
+
+    >>> from segre.spec import Network
+    >>> bound = Bound(7, Evidence("example", "somebody says so"))
+    >>> found = Finding.from_bounds(Network.parse("softmax/d=2,2/a=1/t=2"), bound, bound)
+    >>> found.value, found.status, found.fiber_dimension
+    (7, 'proved', 1)
+    """
 
     spec: Architecture
     status: Status
@@ -76,6 +152,12 @@ class Finding:
     def value(self) -> int | None:
         """The dimension; None unless the bounds meet."""
         return self.lower if self.lower == self.upper else None
+
+    @property
+    def how(self) -> str:
+        """How the bounds, or the estimate, are known."""
+        known = (self.lower_evidence, self.upper_evidence, self.estimate_evidence)
+        return "; ".join(evidence.statement for evidence in known if evidence is not None)
 
     @property
     def fiber_dimension(self) -> int | None:
@@ -158,3 +240,16 @@ class Finding:
             "notes": list(self.notes),
             "seed": self.seed,
         }
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Several architectures side by side, by the names that were given."""
+
+    names: tuple[str, ...]
+    found: tuple[Finding, ...]
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        named = zip(self.names, self.found, strict=True)
+        return {"models": [{"name": name, **one.document()} for name, one in named]}

@@ -12,20 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import accumulate
 from math import prod
 from typing import Generic
 
 import numpy as np
 
+from segre.attention import mechanism
 from segre.fields.dual import Dual, DualArray
 from segre.fields.interface import Array, ArrayField, E, Field
-from segre.scores import attention_pattern
 from segre.spec import Architecture, Layer, Network
 from segre.stage import Slot, Stage
 from segre.transformer.spec import Transformer
 from segre.transformer.stages import stages as transformer_stages
+from segre.transformer.tensors import tensors as transformer_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,28 +76,47 @@ def apply_layer(field: Field[E], layer: Layer, weights: LayerWeights[E], X: E) -
     """One layer on tokens of shape (..., 1, width, t): the axis of length one is for heads."""
     keys = field.matmul(weights.W_K, X)
     queries = field.matmul(weights.W_Q, X)
-    mixed = field.matmul(X, attention_pattern(field, layer.attention.score, keys, queries))
+    scores = field.matmul(field.transpose(keys), queries)
+    mixed = field.matmul(X, mechanism(layer.attention.score).pattern(field, scores))
     out = field.matmul(weights.W_V, mixed)
     if weights.W_O is not None:
         out = field.matmul(weights.W_O, out)
     return out if layer.attention.heads == 1 else field.sum(out, axis=-3)
 
 
-def stages(spec: Architecture) -> Sequence[Stage]:
+def stages(spec: Architecture) -> tuple[Stage, ...]:
     """The network as a sequence of stages: one for each layer of a stack."""
     if isinstance(spec, Transformer):
         return transformer_stages(spec)
     assert isinstance(spec, Network)
-    return [
+    return _stack_stages(spec)
+
+
+@lru_cache(maxsize=64)
+def _stack_stages(spec: Network) -> tuple[Stage, ...]:
+    starts = layer_starts(spec)
+    return tuple(
         Stage(
             f"layer {number}",
             {slot.name: slot for slot in slots(layer, start)},
             partial(_apply_named, layer=layer),
         )
-        for number, (layer, start) in enumerate(
-            zip(spec.layers, layer_starts(spec), strict=True), 1
-        )
-    ]
+        for number, (layer, start) in enumerate(zip(spec.layers, starts, strict=True), 1)
+    )
+
+
+def tensors(spec: Architecture) -> dict[tuple[str, str], Slot]:
+    """All weight tensors, by part (of a stack: the number of the layer) and name."""
+    if isinstance(spec, Transformer):
+        return transformer_tensors(spec)
+    assert isinstance(spec, Network)
+    return _stack_tensors(spec)
+
+
+@lru_cache(maxsize=64)
+def _stack_tensors(spec: Network) -> dict[tuple[str, str], Slot]:
+    parts = enumerate(_stack_stages(spec), 1)
+    return {(str(n), name): slot for n, stage in parts for name, slot in stage.slots.items()}
 
 
 def _apply_named(field: Field[E], weights: Mapping[str, E], X: E, *, layer: Layer) -> E:
@@ -105,7 +125,7 @@ def _apply_named(field: Field[E], weights: Mapping[str, E], X: E, *, layer: Laye
 
 def with_head_axes(spec: Architecture, X: Array) -> Array:
     """Inputs (..., rows, t) with an axis of length one for every axis of heads."""
-    return X[..., None, None, :, :] if isinstance(spec, Transformer) else X[..., None, :, :]
+    return X.reshape(*X.shape[:-2], *[1] * spec.head_axes, *X.shape[-2:])
 
 
 def forward(field: Field[Array], spec: Architecture, weights: Array, X: Array) -> Array:
@@ -188,7 +208,7 @@ def _differentiate(
     inputs = prod(tokens.shape[-2:]) * by_input
 
     def seeded(value: Array, one: Array, first: int) -> DualArray:
-        seeds = field.constant(np.eye(one.size, first + one.size, first))
+        seeds = field.identity(one.size, first + one.size, first)
         return DualArray(value, seeds.reshape(*one.shape, first + one.size))
 
     tensors, first = {}, inputs

@@ -19,19 +19,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, ClassVar, Protocol
 
+from segre.attention import NAMES, mechanism
+from segre.attention.mechanism import Mechanism
 from segre.errors import SpecError
 from segre.files import is_standard_input
 from segre.values import choice, optional, quote, read_file, read_inline, show, whole
 
-Score = Literal["lightning", "softmax"]
 VERSION = 1
 DEEPEST = 10_000
 
 
 class Architecture(Protocol):
-    """What every architecture says about itself."""
+    """What stacks and transformers alike say about themselves."""
 
     @property
     def t(self) -> int:
@@ -39,8 +40,13 @@ class Architecture(Protocol):
         ...
 
     @property
-    def parameters(self) -> int:
-        """Number of weights."""
+    def depth(self) -> int:
+        """Number of layers."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Rows of what the first layer reads."""
         ...
 
     @property
@@ -49,8 +55,58 @@ class Architecture(Protocol):
         ...
 
     @property
+    def vocab(self) -> int:
+        """Rows of an input that say which token it is; 0 if inputs are any matrices."""
+        ...
+
+    @property
+    def types(self) -> int:
+        """Rows of an input that say of which type the token is."""
+        ...
+
+    @property
+    def discrete(self) -> bool:
+        """Whether inputs are token sequences."""
+        ...
+
+    @property
     def output_shape(self) -> tuple[int, int]:
         """Rows and columns of an output."""
+        ...
+
+    @property
+    def head_axes(self) -> int:
+        """How many axes of its tensors count heads."""
+        ...
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        ...
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """How scores become mixing weights."""
+        ...
+
+    @property
+    def exponentials(self) -> bool:
+        """Whether it computes transcendental functions at all."""
+        ...
+
+    @property
+    def piecewise(self) -> bool:
+        """Whether it is given by different formulas in different regions."""
+        ...
+
+    @property
+    def salted(self) -> bool:
+        """Whether points mod p have salts, for which its square roots exist."""
+        ...
+
+    @property
+    def has_closed_form(self) -> bool:
+        """Whether the dimension is known as a formula in the sizes."""
         ...
 
     @property
@@ -70,7 +126,7 @@ class Attention:
     With `dv`, the value map of a head is the product W_O W_V through dv dimensions.
     """
 
-    score: Score
+    score: str  # the name of its mechanism
     heads: int
     a: int
     dv: int | None = None
@@ -98,10 +154,22 @@ class Layer:
 
 @dataclass(frozen=True)
 class Network:
-    """A stack of layers on t tokens."""
+    """A stack of layers on t tokens.
+
+    >>> net = Network.parse("lightning/d=4,3,2/a=2/t=5")
+    >>> net.widths, net.parameters, str(net)
+    ((4, 3, 2), 46, 'lightning/d=4,3,2/a=2/t=5')
+    """
 
     layers: tuple[Layer, ...]
     t: int
+
+    vocab: ClassVar[int] = 0  # inputs are any matrices
+    types: ClassVar[int] = 0
+    discrete: ClassVar[bool] = False
+    head_axes: ClassVar[int] = 1
+    piecewise: ClassVar[bool] = False
+    salted: ClassVar[bool] = False  # there are no square roots
 
     def __post_init__(self) -> None:
         for before, after in zip(self.layers, self.layers[1:], strict=False):
@@ -114,16 +182,21 @@ class Network:
             raise SpecError("a network needs at least one layer, and one kind of score in all")
 
     @property
-    def score(self) -> Score:
-        """The attention mechanism of every layer."""
+    def score(self) -> str:
+        """The name of the attention mechanism of every layer."""
         return self.layers[0].attention.score
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The attention mechanism of every layer."""
+        return mechanism(self.score)
 
     @property
     def depth(self) -> int:
         """Number of layers l."""
         return len(self.layers)
 
-    @property
+    @cached_property
     def widths(self) -> tuple[int, ...]:
         """(d0, ..., dl)."""
         return (self.layers[0].width_in, *(layer.width_out for layer in self.layers))
@@ -132,6 +205,21 @@ class Network:
     def width_in(self) -> int:
         """Rows of an input."""
         return self.layers[0].width_in
+
+    @property
+    def width(self) -> int:
+        """Rows of what the first layer reads: the input."""
+        return self.width_in
+
+    @property
+    def exponentials(self) -> bool:
+        """Whether it computes transcendental functions at all."""
+        return self.mechanism.exponentials
+
+    @property
+    def has_closed_form(self) -> bool:
+        """Whether the dimension is known as a formula in the sizes: of heads that are alone."""
+        return self.one_headed
 
     @property
     def output_shape(self) -> tuple[int, int]:
@@ -143,7 +231,7 @@ class Network:
         """Whether every layer has a single head with an unfactored value map."""
         return all(x.attention.heads == 1 and x.attention.dv is None for x in self.layers)
 
-    @property
+    @cached_property
     def parameters(self) -> int:
         """Number of weights."""
         return sum(layer.parameters for layer in self.layers)
@@ -198,14 +286,14 @@ class Network:
             return cls.from_mapping(source)
         text = str(source)
         head = text.split("/", 1)[0]
-        if isinstance(source, str) and head in get_args(Score):
+        if isinstance(source, str) and head in NAMES:
             return cls.from_inline(text)
         path = Path(text)
         if path.suffix in {".toml", ".json"} or is_standard_input(text):
             return cls.from_mapping(read_file(path), quoted=text)
         raise SpecError(
             f"spec {quote(text)}: neither an inline spec nor a .toml or .json file; "
-            f"inline specs begin with {' or '.join(get_args(Score))}, "
+            f"inline specs begin with {' or '.join(NAMES)}, "
             "for example lightning/d=4,4,4/a=2,2/t=3"
         )
 
@@ -241,7 +329,7 @@ def _build(given: Mapping[str, Any]) -> Network:
             )
     if given.get("version", VERSION) != VERSION:
         raise SpecError(f"version {quote(str(given['version']))} is not known; allowed: {VERSION}")
-    score = choice("kind", given.get("kind"), get_args(Score))
+    score = choice("kind", given.get("kind"), NAMES)
     widths = _widths(given)
     depth = len(widths) - 1
 

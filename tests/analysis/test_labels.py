@@ -10,7 +10,7 @@ import segre
 from architectures import random_stacks
 from segre.analysis.part import Status
 from segre.analysis.run import Analysis
-from segre.families import PRESETS
+from segre.models import PRESETS
 from segre.report.analysis.page import page_of
 from segre.report.page.blocks import Table
 

@@ -76,6 +76,14 @@ def test_collapse(tmp_path: Path) -> None:
     assert row["ratio"] == row["measured"] / row["plain"] > 0
 
 
+def test_forward(tmp_path: Path) -> None:
+    """The JSON has the rows of the last table: whole processes."""
+    document = run_quick("forward", tmp_path)
+    (row,) = document["rows"]
+    assert document["ratio"] > 0
+    assert 0 < row["anonymous"] < row["peak"]
+
+
 def test_startup(tmp_path: Path) -> None:
     rows = {row["command"]: row for row in run_quick("startup", tmp_path)["rows"]}
     assert {"python -c pass", "segre --help", "pip --help"} <= set(rows)
@@ -96,7 +104,7 @@ def test_estimator_without_torch_says_how_to_get_it() -> None:
     "name",
     [
         *("estimator", "rank", "growth", "transformers", "sweep", "recovery"),
-        *("paths", "collapse", "checkpoints", "startup"),
+        *("paths", "forward", "collapse", "checkpoints", "startup"),
     ],
 )
 def test_help_says_what_is_compared(name: str) -> None:

@@ -23,11 +23,11 @@ from transformers import (
 from checkpoint.models import apart, furthest, library_outputs
 from checkpoint.zoo import GPT2, SIZES, TWO, randomised, save_tiny
 from segre.checkpoint.commands import align, canonical, check, expand, move, same, shrink
-from segre.checkpoint.layout import PREFIX
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import outputs, random_tokens
 from segre.errors import CheckpointError
-from segre.families.relevance import unknown_differences
+from segre.models.registry import MODEL_TYPES
+from segre.models.relevance import unknown_differences
 
 LLAMA3 = {
     "rope_type": "llama3",
@@ -204,7 +204,7 @@ def test_tied_tables_and_two_equal_tables_are_not_called_different(tmp_path: Pat
     assert same(tied, untied).verdict == "undecided"
 
 
-@pytest.mark.parametrize("family", PREFIX)
+@pytest.mark.parametrize("family", MODEL_TYPES)
 def test_every_key_of_the_library_is_known_or_irrelevant(family: str) -> None:
     written = json.loads(transformers.AutoConfig.for_model(family).to_json_string(use_diff=False))
     other = {key: [value, "other"] for key, value in written.items()}

@@ -15,7 +15,7 @@ import pytest
 from segre.checkpoint.gguf import convert
 from segre.checkpoint.store import Store
 from segre.errors import CheckpointError
-from segre.families import architecture
+from segre.models import architecture
 
 gguf = pytest.importorskip("gguf")
 D, FF, VOCAB = 8, 16, 12

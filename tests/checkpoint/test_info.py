@@ -83,7 +83,7 @@ def as_computed(model: Model, number: int) -> Tensors:
     w = model.part(str(number))
     one = np.eye(spec.d)
     centre = one - 1 / spec.d if spec.norm == "layer" else one
-    if spec.place == "pre":
+    if spec.place != "post":
         read = np.diag(w["norm1.gain"][:, 0]) @ centre
     else:
         before = model.part("embed" if number == 1 else str(number - 1))

@@ -173,7 +173,7 @@ def test_old_names_and_heads_that_the_class_does_not_have(tmp_path: Path) -> Non
     ("change", "said"),
     [
         ({"model_type": "t5"}, "model_type"),
-        ({"model_type": "gemma2", "architectures": ["Gemma2Model"]}, "gemma2"),
+        ({"model_type": "gemma2", "architectures": ["Gemma2Model"]}, "pre_feedforward_layernorm"),
         ({"hidden_size": 25}, "embed_tokens"),
         ({"vocab_size": 60}, "embed_tokens"),
         ({"num_hidden_layers": 4}, "is missing"),

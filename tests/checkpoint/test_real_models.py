@@ -10,12 +10,26 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from checkpoint.models import apart, furthest, minilm, packaged, rewritten, run, stored
+from checkpoint.models import (
+    apart,
+    furthest,
+    library_outputs,
+    minilm,
+    packaged,
+    rewritten,
+    run,
+    stored,
+)
 from segre.checkpoint.commands import align, canonical, convert, expand, move, same, shrink
+from segre.checkpoint.model import Model
+from segre.checkpoint.outputs import random_tokens
+from segre.fields import Real
+from segre.transformer.forward import outputs
 
 SEGRE = Path(sys.executable).parent / "segre"
 
@@ -123,6 +137,11 @@ def test_a_real_llama(tmp_path: Path) -> None:
         verdict, size = peak(command, *(tmp_path / name for name in names), more=more)
         assert verdict == ("same function" if command == "same" else "written")
         assert size < limit, command
+    with Model.open(model) as opened:
+        tokens = random_tokens(opened.spec, 0, 2, 10)
+        right = library_outputs(model, tokens)
+        for dtype, close in ((np.float64, 1e-10), (np.float32, 1e-5)):
+            assert furthest(right, outputs(opened, tokens, Real(dtype))) < close
     right = run(model)
     for name in ("canonical", "moved", "aligned"):
         assert furthest(right, run(tmp_path / name)) < 1e-4

@@ -12,7 +12,7 @@ from checkpoint.zoo import NAMES, save_tiny, tiny
 from segre.checkpoint.commands import canonical, check, move, same
 from segre.checkpoint.outputs import random_tokens
 from segre.errors import CheckpointError
-from segre.families import architecture
+from segre.models import architecture
 
 Tensors = dict[str, np.ndarray]
 

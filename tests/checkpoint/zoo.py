@@ -12,6 +12,7 @@ import torch
 import transformers
 from transformers import (
     BertConfig,
+    Gemma2Config,
     GPT2Config,
     LlamaConfig,
     MistralConfig,
@@ -38,6 +39,14 @@ GPT2: dict[str, Any] = {
     "n_positions": 32,
     "bos_token_id": 0,
     "eos_token_id": 0,
+}
+GEMMA2: dict[str, Any] = {
+    "head_dim": 8,
+    "query_pre_attn_scalar": 5,
+    "attn_logit_softcapping": 3.0,
+    "final_logit_softcapping": 20.0,
+    "sliding_window": 6,
+    "pad_token_id": None,
 }
 TIED: dict[str, Any] = {"tie_word_embeddings": True}
 UNTIED: dict[str, Any] = {"tie_word_embeddings": False}
@@ -66,6 +75,9 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "bert", BertConfig(**SIZES), "BertModel"
     yield "bert-mlm", BertConfig(**SIZES), "BertForMaskedLM"
     yield "bert-untied", BertConfig(**SIZES, **UNTIED), "BertForMaskedLM"
+    yield "gemma2", Gemma2Config(**TWO, **GEMMA2), "Gemma2ForCausalLM"
+    yield "gemma2-untied", Gemma2Config(**TWO, **GEMMA2, **UNTIED), "Gemma2ForCausalLM"
+    yield "gemma2-hidden", Gemma2Config(**TWO, **GEMMA2), "Gemma2Model"
 
 
 NAMES = tuple(name for name, _, _ in tiny_models())
@@ -87,6 +99,8 @@ def randomised(config: Any, kind: str, seed: int, *, unit_gains: bool = False) -
                 weight *= 5
             elif not (unit_gains and "_norm" in key):
                 weight += 0.3 * torch.randn_like(weight)
+                if config.model_type == "gemma2":  # the gain is 1 more: some are negative
+                    weight -= 2.0 * (torch.rand_like(weight) < 0.25)
         if kind == "BertForMaskedLM":  # one bias under two names
             model.cls.predictions.decoder.bias.copy_(model.cls.predictions.bias)
     return model

@@ -71,7 +71,7 @@ def test_offers(words: list[str], some: list[str], tmp_path: Path) -> None:
 
 
 def test_nothing_typed_offers_every_preset_and_family(tmp_path: Path) -> None:
-    from segre.families import KINDS, PRESETS
+    from segre.models import KINDS, PRESETS
 
     assert set(offered(tmp_path, "dim", "")) == {*PRESETS, *(f"{kind}/" for kind in KINDS)}
 

@@ -35,13 +35,13 @@ def rms_norm(module: Any, X: Array) -> Array:
     return np.asarray(X / root * array(module.weight))
 
 
-def attend(Q: Array, K: Array, V: Array, hidden: Array | None = None, extra: Any = 0) -> Array:
+def attend(Q: Array, K: Array, V: Array, hidden: Array | None = None) -> Array:
     """Heads in the last axis but one: (n, H, k). `hidden` marks the keys a query does not see."""
     n, heads, width = Q.shape
     out = np.empty((n, heads, V.shape[2]))
     for h in range(heads):
         g = h * K.shape[1] // heads
-        scores = (Q[:, h] @ K[:, g].T + (extra[h] if np.ndim(extra) else extra)) / np.sqrt(width)
+        scores = Q[:, h] @ K[:, g].T / np.sqrt(width)
         if hidden is not None:
             scores[hidden] = -np.inf
         P = np.exp(scores - scores.max(-1, keepdims=True))
@@ -69,20 +69,6 @@ def albert(layer: Any, X: Array, model: Any) -> Array:
     own, H = layer.attention, model.config.num_attention_heads
     parts = (heads_of(linear(part, X), H) for part in (own.query, own.key, own.value))
     return linear(own.dense, attend(*parts))
-
-
-def xlnet(layer: Any, X: Array, model: Any) -> Array:
-    """Scores of contents, and of distances i - j by a table of sines and cosines."""
-    own, n = layer.rel_attn, len(X)
-    W = {name: array(getattr(own, name)) for name in ("q", "k", "v", "o", "r")}
-    Q, K, V = (np.einsum("id,dhk->ihk", X, W[name]) for name in "qkv")
-    d = model.config.d_model
-    rates = 10000.0 ** (-np.arange(0, d, 2) / d)
-    gap = (np.arange(n)[:, None] - np.arange(n))[..., None] * rates
-    R = np.einsum("ijd,dhk->ijhk", np.concatenate([np.sin(gap), np.cos(gap)], -1), W["r"])
-    places = np.einsum("ihk,ijhk->hij", Q + array(own.r_r_bias), R)
-    mixed = attend(Q + array(own.r_w_bias), K, V, extra=places).reshape(n, *V.shape[1:])
-    return np.einsum("ihk,dhk->id", mixed, W["o"])
 
 
 def gpt2(layer: Any, X: Array, model: Any) -> Array:
@@ -117,7 +103,6 @@ def turned(X: Array, config: Any) -> Array:
 ATTENTION: dict[str, Callable[[Any, Array, Any], Array]] = {
     "bert": bert,
     "albert": albert,
-    "xlnet": xlnet,
     "gpt2": gpt2,
     "llama": decoder,
     "mistral": decoder,
@@ -133,8 +118,6 @@ def norms(family: str, layer: Any) -> tuple[Callable[[Array], Array], Callable[[
             both = layer.attention.output.LayerNorm, layer.output.LayerNorm
         case "albert":
             both = layer.attention.LayerNorm, layer.full_layer_layer_norm
-        case "xlnet":
-            both = layer.rel_attn.layer_norm, layer.ff.layer_norm
         case "gpt2":
             both = layer.ln_1, layer.ln_2
         case _:
@@ -156,9 +139,6 @@ def mlp(family: str, layer: Any, X: Array) -> Array:
             return linear(layer.output.dense, act(layer.intermediate.intermediate_act_fn, inner))
         case "albert":
             return linear(layer.ffn_output, act(layer.activation, linear(layer.ffn, X)))
-        case "xlnet":
-            inner = act(layer.ff.activation_function, linear(layer.ff.layer_1, X))
-            return linear(layer.ff.layer_2, inner)
         case "gpt2":
             return conv(layer.mlp.c_proj, act(layer.mlp.act, conv(layer.mlp.c_fc, X)))
     own = layer.mlp

@@ -1,11 +1,20 @@
-"""Small models of every family that can be operated on; gains and biases are random too."""
+"""Small models of every family, in the transformers library and in segre; gains and biases too."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
+import transformers
 
-from segre.collapse.models import Loaded, load
+from hugging_face import Double, weights_of
+from segre.collapse.models import Loaded
+from segre.models import from_config
+from segre.transformer.forward import query_factors
+from segre.transformer.spec import Transformer
+from segre.transformer.tensors import tensors
 
 _SIZES: dict[str, Any] = {
     "hidden_size": 24,
@@ -14,20 +23,14 @@ _SIZES: dict[str, Any] = {
     "intermediate_size": 40,
     "vocab_size": 61,
     "max_position_embeddings": 32,
+    "pad_token_id": None,
+    "bos_token_id": None,
+    "eos_token_id": None,
 }
 _TWO: dict[str, Any] = {**_SIZES, "num_key_value_heads": 2, "head_dim": 8}
 CONFIGS: dict[str, dict[str, Any]] = {
     "bert": {"model_type": "bert", **_SIZES},
     "albert": {"model_type": "albert", **_SIZES, "embedding_size": 10},
-    "xlnet": {
-        "model_type": "xlnet",
-        "d_model": 24,
-        "n_layer": 3,
-        "n_head": 4,
-        "d_head": 6,
-        "d_inner": 40,
-        "vocab_size": 61,
-    },
     "gpt2": {
         "model_type": "gpt2",
         "n_embd": 24,
@@ -40,24 +43,110 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "mistral": {"model_type": "mistral", **_TWO, "sliding_window": 5},
     "qwen2": {"model_type": "qwen2", **_SIZES, "num_key_value_heads": 2},
     "qwen3": {"model_type": "qwen3", **_TWO},
+    "gemma2": {
+        "model_type": "gemma2",
+        **_TWO,
+        "query_pre_attn_scalar": 5,
+        "attn_logit_softcapping": 2.0,
+        "sliding_window": 5,
+    },
+    "deepseek_v3": {
+        "model_type": "deepseek_v3",
+        **_SIZES,
+        "num_key_value_heads": 4,
+        "qk_nope_head_dim": 6,
+        "qk_rope_head_dim": 4,
+        "v_head_dim": 5,
+        "q_lora_rank": 7,
+        "kv_lora_rank": 9,
+        "first_k_dense_replace": 1,
+        "moe_intermediate_size": 8,
+        "n_routed_experts": 4,
+        "num_experts_per_tok": 2,
+        "n_group": 1,
+        "topk_group": 1,
+    },
 }
 FAMILIES = tuple(CONFIGS)
-POST = ("bert", "albert", "xlnet")
+POST = ("bert", "albert")
 CAUSAL = tuple(family for family in FAMILIES if family not in POST)
+PLAIN = FAMILIES[:7]  # those that `by_hand` has layers of
+
+
+@dataclass(frozen=True)
+class Read:
+    """The weights of a model of the library, for segre's forward map; `changes` are factors."""
+
+    spec: Transformer
+    vector: np.ndarray
+    changes: tuple[tuple[str, float], ...] = ()
+
+    def part(
+        self, part: str, names: Iterable[str] | None = None, dtype: Any = np.float64
+    ) -> dict[str, np.ndarray]:
+        out = {}
+        for (where, name), slot in tensors(self.spec).items():
+            if where != part or (names is not None and name not in set(names)):
+                continue
+            value = self.vector[slot.range].reshape(slot.shape)
+            if name in query_factors(self.spec):  # the vector has the scale of the scores in it
+                value = value * self.spec.standard**0.5
+            for changed, factor in self.changes:
+                value = value * factor if name == changed else value
+            out[name] = value.astype(dtype)
+        return out
+
+    def columns(self, name: str, which: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
+        return self.part("embed", [name], dtype)[name][:, which]
 
 
 @cache
-def small(family: str) -> Loaded:
-    """One model of a family; whoever changes it puts it back."""
-    loaded = load(CONFIGS[family], seed=FAMILIES.index(family))
-    generator = torch.Generator().manual_seed(7)
-    with torch.no_grad():
-        for name, weight in loaded.model.named_parameters():
-            noise = torch.randn(weight.shape, generator=generator)
+def library(family: str) -> Any:
+    """The model of the transformers library, in double precision; the weights are float32."""
+    config = transformers.AutoConfig.for_model(**CONFIGS[family])
+    config._attn_implementation = config._experts_implementation = "eager"
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(FAMILIES.index(family))
+        with Double():  # rotary angles too
+            model = transformers.AutoModel.from_config(config).double().eval()
+        for name, weight in model.named_parameters():
+            noise = torch.randn_like(weight)
             weight += (0.3 if weight.ndim == 1 or "bias" in name else 0.1) * noise
-    return loaded
+            weight.copy_(weight.float())
+    return model
 
 
-def tokens(count: int = 3, length: int = 9, seed: int = 0) -> torch.Tensor:
+@cache
+def small(family: str, scaled: tuple[tuple[str, float], ...] = ()) -> Loaded:
+    """The same model in segre; tensors that are named in `scaled` are multiplied."""
+    model = library(family)
+    spec = from_config({**CONFIGS[family], "architectures": [type(model).__name__]}, family)
+    weights = Read(replace(spec, t=32), weights_of(model, spec), scaled)
+    trunk = Read(weights.spec.trunk(), weights.vector, scaled)
+    assert list(tensors(trunk.spec)) == list(tensors(spec))[: len(tensors(trunk.spec))]
+    return Loaded(family, family, trunk)
+
+
+def states(family: str, ids: np.ndarray) -> list[np.ndarray]:
+    """The library's hidden states in double precision; the last after the final norm."""
+    with torch.inference_mode(), Double():
+        out = library(family)(input_ids=torch.tensor(ids), output_hidden_states=True)
+    return [X.numpy() for X in out.hidden_states]
+
+
+def modules(family: str) -> list[Any]:
+    """The layers of the library's model, in the order in which they are run."""
+    model = library(family)
+    match family:
+        case "bert":
+            return list(model.encoder.layer)
+        case "albert":
+            return [model.encoder.albert_layer_groups[0].albert_layers[0]] * 3
+        case "gpt2":
+            return list(model.h)
+    return list(model.layers)
+
+
+def tokens(count: int = 3, length: int = 9, seed: int = 0) -> np.ndarray:
     """Sequences of random tokens."""
-    return torch.randint(61, (count, length), generator=torch.Generator().manual_seed(seed))
+    return np.random.default_rng(seed).integers(61, size=(count, length))

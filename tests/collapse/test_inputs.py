@@ -4,17 +4,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
-from transformers import PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from checkpoint.models import minilm
 from collapse.small_models import FAMILIES, small
 from segre.collapse import inputs
 from segre.collapse.inputs import Inputs, random_tokens, read_text
-from segre.collapse.models import Loaded
+from segre.collapse.models import Loaded, load
 from segre.errors import CheckpointError, SpecError, TooLargeError
 
 WORDS = [f"w{i}" for i in range(40)]
@@ -117,7 +117,19 @@ def test_texts_that_cannot_be_used_are_refused(reader: Loaded, tmp_path: Path) -
 
 def test_a_tokenizer_of_another_model_is_refused(reader: Loaded, tmp_path: Path) -> None:
     file = written(tmp_path, "w0 w39")
-    model = torch.nn.Module()
-    model.config = type("Config", (), {**reader.model.config.to_dict(), "vocab_size": 20})()
+    fewer = load("bert/d=8/heads=2/ff=8/vocab=20/t=32")
     with pytest.raises(CheckpointError, match="knows more than the 20 tokens"):
-        read_text(replace(reader, model=model), file)
+        read_text(replace(fewer, folder=tmp_path), file)
+
+
+def test_a_text_has_the_tokens_that_the_library_gives_it(tmp_path: Path) -> None:
+    """MiniLM's own tokenizer, and text with accents, marks of its own and other scripts."""
+    text = "Attention is not all [SEP] you need: naïve Ünïcode, 中文 and 100 emoji 🙂. " * 9
+    file = written(tmp_path, text)
+    loaded = load(minilm())
+    library = AutoTokenizer.from_pretrained(minilm())
+    pieces = library(text, truncation=True, max_length=16, return_overflowing_tokens=True)
+    right = [ids for ids in pieces["input_ids"] if len(ids) == 16]
+    assert rows(read_text(loaded, file, 100, 16)) == right
+    name = inputs.token_name(loaded, read_text(loaded, file, 3, 16), 0)
+    assert name == library.convert_ids_to_tokens(right[0][0]) == "[CLS]"

@@ -22,7 +22,7 @@ from segre.collapse.residual import norm_inf
 from segre.collapse.shares import path_counts, path_shares, shares_of
 from segre.collapse.stack import Affine, Pass, RecordedLayer, Stack, TokenMap
 from segre.errors import SegreError
-from segre.families import architecture
+from segre.models import architecture
 
 N, D = 4, 5
 

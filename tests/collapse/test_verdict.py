@@ -7,11 +7,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collapse.small_models import CONFIGS
+from collapse.test_apart import DEEP
 from segre.collapse.curves import Curve, Curves, curves
 from segre.collapse.inputs import random_tokens
 from segre.collapse.models import load
-from segre.collapse.surgery import ALL, Variant, variant
+from segre.collapse.variants import ALL, Variant, variant
 from segre.collapse.verdict import advice
 
 DOWN = (0.6, 1e-2, 1e-4, 1e-7)
@@ -122,7 +122,7 @@ def test_numbers_that_are_lost_are_no_evidence() -> None:
 
 
 def test_of_a_real_model() -> None:
-    loaded = load({**CONFIGS["bert"], "num_hidden_layers": 6})
+    loaded = load(DEEP["bert"].replace("t=12", "t=16"))
     said = advice(curves(loaded, random_tokens(loaded, 3, 16), ALL))
     assert said[1].startswith("The model does not collapse")
     assert any(sentence.startswith("Skips hold it up: ") for sentence in said)

@@ -13,9 +13,9 @@ from segre.fields.rational import Rational
 from segre.geometry import flow
 from segre.geometry.conserved import Conserved, conserved_quantities
 from segre.geometry.flow import drift, gradient_descent, gradient_flow, loss_and_gradient
+from segre.geometry.gauge.all import generators
 from segre.geometry.point import Point
 from segre.geometry.rank import symmetry_rank
-from segre.geometry.symmetry import Generators
 from segre.geometry.symmetry_table import gradients, symmetry_table
 from segre.network import forward, jacobian, layer_starts, unflatten
 from segre.spec import Network
@@ -125,14 +125,14 @@ def test_gradients_are_symmetric_generators_and_their_rank_is_the_count(net: Net
     point = Point.draw(net, seed=7)
     F: Prime = point.field
     try:
-        pieces = list(Generators(F, net, point.weights).pieces())
+        found = list(generators(F, net, point.weights))
     except UnluckyError:
         assume(False)
     v = F.constant(np.random.default_rng(2).integers(0, F.p, net.parameters))
     twice = F.constant(np.array([2]))
     laws = {(law.kind, law.layer, law.head): law for law in conserved_quantities(net)}
-    for piece in pieces:
-        rows = gradients(F, net, piece)
+    for own in found:
+        piece, rows = own.piece, gradients(F, net, own)
         law = laws.pop((piece.kind, piece.layer, piece.head), None)
         if law is None:
             assert not len(rows)

@@ -8,7 +8,6 @@ import pytest
 from bench.random_specs import random_transformer
 
 from segre.certificate import certify
-from segre.families import architecture
 from segre.fields.ball import Ball
 from segre.fields.formal import Formal
 from segre.geometry.alive import can_die, points_to_try
@@ -18,6 +17,7 @@ from segre.geometry.gauge.piece import Weights
 from segre.geometry.grown import bordered
 from segre.geometry.independence import only_in_balls
 from segre.geometry.point import Point
+from segre.models import architecture
 from segre.referee import verify
 from segre.transformer.choices import PIECEWISE
 from segre.transformer.spec import Transformer

@@ -1,5 +1,7 @@
 """Symmetries as finite transformations of real weights, and as generators mod p."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,10 +12,11 @@ from architectures import networks
 from segre.errors import UnluckyError
 from segre.fields import Echelon, Real
 from segre.geometry.dimension import prove
+from segre.geometry.gauge import stack
+from segre.geometry.gauge.all import generators
 from segre.geometry.point import Point
 from segre.geometry.rank import symmetry_rank
 from segre.geometry.reach import parallel_tokens, reached, silent
-from segre.geometry.symmetry import Generators
 from segre.network import forward, layer_starts, slots
 from segre.spec import Network
 
@@ -89,14 +92,14 @@ def test_the_function_does_not_move_under_the_group(net: Network) -> None:
 def test_every_generator_is_in_the_kernel_at_fresh_inputs(net: Network) -> None:
     point = Point.draw(net, seed=3)
     try:
-        pieces = list(Generators(point.field, net, point.weights).pieces())
+        found = list(generators(point.field, net, point.weights))
     except UnluckyError:
         return
     J = point.jacobian_rows(point.batch(5, 2))
-    for piece in pieces:
-        assert piece.generators.shape[1] == net.parameters
-        assert piece.generators.any(axis=1).all(), piece.kind
-        assert not point.field.matmul(piece.generators, J.T).any(), piece.kind
+    for own in found:
+        assert own.rows.shape[1] == net.parameters
+        assert own.rows.any(axis=1).all(), own.piece.kind
+        assert not point.field.matmul(own.rows, J.T).any(), own.piece.kind
 
 
 @given(networks())
@@ -117,14 +120,13 @@ def test_small_and_large_networks_are_computed_alike(net: Network) -> None:
 
 def test_a_broken_symmetry_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel check is real: a wrong sign in a generator makes it fail."""
-    original = Generators._scale
+    original = stack._scale
 
-    def wrong(self, i, h):
-        piece = original(self, i, h)
-        piece.generators[:] = abs(piece.generators)
-        return piece
+    def wrong(spec, i, h):
+        piece = original(spec, i, h)
+        return replace(piece, build=lambda w: abs(piece.build(w)))
 
-    monkeypatch.setattr(Generators, "_scale", wrong)
+    monkeypatch.setattr(stack, "_scale", wrong)
     with pytest.raises(AssertionError, match="changes the function"):
         symmetry_rank(Point.draw(Network.parse("lightning/d=3,3/a=2/t=2"), 0))
 
@@ -173,6 +175,6 @@ def test_rank_of_symmetries_does_not_depend_on_the_point(net: Network) -> None:
 def test_pieces_add_up_to_their_joint_rank() -> None:
     point = Point.draw(Network.parse("lightning/d=2,5,3/a=3/heads=2/dv=4,1/t=2"), 0)
     space = Echelon(point.spec.parameters, point.field)
-    for piece in Generators(point.field, point.spec, point.weights).pieces():
-        space.add(piece.generators)
+    for found in generators(point.field, point.spec, point.weights):
+        space.add(found.rows)
     assert symmetry_rank(point).rank == space.rank

@@ -10,8 +10,6 @@ from tests.architectures import random_transformers
 
 from segre import dimension
 from segre.errors import SpecError, UnsupportedError
-from segre.families import PRESETS, architecture
-from segre.families.instances import PROVED, small_instance
 from segre.fields.draw import Stream
 from segre.geometry.balls import ball_minor
 from segre.geometry.dimension import prove
@@ -23,6 +21,8 @@ from segre.geometry.point import Point, drawn_inputs
 from segre.geometry.rank import symmetry_rank
 from segre.geometry.redundancy import counted
 from segre.geometry.settle import Roots, settle
+from segre.models import PRESETS, architecture
+from segre.models.instances import PROVED, small_instance
 from segre.transformer.spec import Transformer
 
 ORACLE = Path(__file__).parents[1] / "oracle" / "dimensions.json"

@@ -181,10 +181,10 @@ def everything() -> Page:
 def sections() -> tuple[Section, ...]:
     return (
         Section(
-            "dimension",
-            "How large is the space of functions?",
-            "proved",
-            "The functions this architecture can compute form a space of dimension 1,208: "
+            key="dimension",
+            title="How large is the space of functions?",
+            status="proved",
+            lead="The functions this architecture can compute form a space of dimension 1,208: "
             "112 fewer than it has weights.",
             how="The Jacobian has rank 1,208 mod p at a random point (from below), and 112 "
             "symmetries are known (from above).",
@@ -207,20 +207,20 @@ def sections() -> tuple[Section, ...]:
             ),
         ),
         Section(
-            "parts",
-            "Where are the weights?",
-            "exact",
-            "Most are in the MLPs.",
+            key="parts",
+            title="Where are the weights?",
+            status="exact",
+            lead="Most are in the MLPs.",
             how="Counted by formulas.",
             command=f"segre explain {SPEC}",
             seconds=0.003,
             blocks=(sorting(), tall()),
         ),
         Section(
-            "collapse",
-            "Do tokens become alike with depth?",
-            "measured",
-            "They do not, as long as there are skip connections: 0.83 of the distance is left "
+            key="collapse",
+            title="Do tokens become alike with depth?",
+            status="measured",
+            lead="They do not, as long as there are skip connections: 0.83 of the distance is left "
             "after 12 layers.",
             how="One forward pass in float32 on 64 tokens.",
             command="segre collapse gpt2 --layers 12 --input text.txt --seed 0",
@@ -228,25 +228,25 @@ def sections() -> tuple[Section, ...]:
             blocks=(lines(), Prose(("What a paragraph says.", "And another one, longer."))),
         ),
         Section(
-            "heads",
-            "Which heads are alike?",
-            "measured",
-            "Neighbours are.",
+            key="heads",
+            title="Which heads are alike?",
+            status="measured",
+            lead="Neighbours are.",
             blocks=(heat("heat-square", 12, 12), heat("heat-tall", 30, 9)),
         ),
         Section(
-            "bound",
-            "How many linear regions?",
-            "bounded",
-            "Between 96 and 4,096.",
+            key="bound",
+            title="How many linear regions?",
+            status="bounded",
+            lead="Between 96 and 4,096.",
             how="A theorem from above, an example from below.",
             blocks=(Facts((("from below", 96, "found"), ("from above", 4096, "theorem"))),),
         ),
         Section(
-            "estimate",
-            "What is the learning coefficient?",
-            "estimated",
-            "About 604, from 40 samples.",
+            key="estimate",
+            title="What is the learning coefficient?",
+            status="estimated",
+            lead="About 604, from 40 samples.",
             blocks=(
                 Table(
                     "folded",
@@ -258,10 +258,10 @@ def sections() -> tuple[Section, ...]:
             ),
         ),
         Section(
-            HOSTILE,
-            HOSTILE,
-            "exact",
-            HOSTILE,
+            key=HOSTILE,
+            title=HOSTILE,
+            status="exact",
+            lead=HOSTILE,
             how=HOSTILE,
             command=HOSTILE,
             blocks=(
@@ -275,10 +275,10 @@ def sections() -> tuple[Section, ...]:
             ),
         ),
         Section(
-            "weights",
-            "Are the weights singular?",
-            "not run",
-            "",
+            key="weights",
+            title="Are the weights singular?",
+            status="not run",
+            lead="",
             reason="There are no weights: an architecture was given, not a checkpoint.",
             command="segre weights classify DIRECTORY",
         ),

@@ -116,7 +116,7 @@ def test_all_data_of_a_page_is_strict_json() -> None:
 
 def test_half_characters_are_written_as_question_marks(tmp_path: Path) -> None:
     half = json.loads('"\\ud800"')  # what a config.json may hold and UTF-8 may not
-    section = Section(half, half, "exact", half)
+    section = Section(key=half, title=half, status="exact", lead=half)
     write_page(Page(f"a{half}b", half, (), (section,), {half: half}), tmp_path / "half.html")
     assert "<title>a?b</title>" in (tmp_path / "half.html").read_text(encoding="utf-8")
 
@@ -129,7 +129,9 @@ def test_hostile_text_is_escaped_wherever_it_stands() -> None:
 
 def test_keys_that_are_the_same_get_different_ids() -> None:
     tables = tuple(Table("a b", "A", ("x",), ((1,),)) for _ in range(2))
-    sections = tuple(Section(key, key, "exact", "", blocks=tables) for key in ("a b", "A-B", "1"))
+    sections = tuple(
+        Section(key=key, title=key, status="exact", blocks=tables) for key in ("a b", "A-B", "1")
+    )
     text = render(Page("t", "", (), sections))
     for name in ("a-b", "a-b-2", "part-1", "table-a-b", "table-a-b-2", "table-a-b-6"):
         assert text.count(f'id="{name}"') == 1

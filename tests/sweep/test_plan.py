@@ -14,7 +14,7 @@ from small_sweeps import segre, small
 
 import segre.sweep.draw as sweep_draw
 from segre.errors import SweepError
-from segre.families import architecture
+from segre.models import architecture
 from segre.spec import Network
 from segre.sweep.draw import architectures
 from segre.sweep.plan import SPECS, Plan

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from segre.families import architecture
+from segre.models import architecture
 
 DIGESTS = json.loads(Path(__file__).with_name("digests.json").read_text())
 

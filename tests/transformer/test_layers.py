@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.architectures import random_transformers
 
-from segre.families import architecture
 from segre.fields import Ball, Prime, Real
 from segre.fields.circle import Frequencies, commensurable
 from segre.geometry.real_point import RealPoint
+from segre.models import architecture
 from segre.network import forward, jacobian
 from segre.transformer.layers import rotate
 from segre.transformer.spec import Transformer

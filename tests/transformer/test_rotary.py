@@ -14,9 +14,9 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from hugging_face import Double
 from segre.errors import SpecError
-from segre.families.rope import rope_config, rope_rescale
 from segre.fields import Ball, Prime, Real
 from segre.fields.circle import Frequencies, commensurable
+from segre.models.rope import rope_config, rope_rescale
 from segre.transformer.rescale import rescale
 from segre.transformer.rotary import frequencies
 from segre.transformer.spec import Transformer

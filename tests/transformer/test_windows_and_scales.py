@@ -9,11 +9,11 @@ import pytest
 
 from segre.certificate import certify, checksum
 from segre.errors import SpecError
-from segre.families import architecture
-from segre.families.instances import small_instance
 from segre.fields import Real
 from segre.geometry.dimension import dimension
 from segre.geometry.real_point import RealPoint
+from segre.models import architecture
+from segre.models.instances import small_instance
 from segre.network import forward
 from segre.referee import verify
 from segre.transformer.spec import Transformer

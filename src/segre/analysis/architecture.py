@@ -168,7 +168,7 @@ def _positions(spec: Transformer) -> tuple[str, str]:
 def parameters_by_piece(spec: Architecture) -> dict[str, int]:
     """How many parameters each kind of tensor has; those that are none are left out.
 
-    >>> from segre.families import architecture
+    >>> from segre.models import architecture
     >>> parameters_by_piece(architecture("llama/d=4/heads=2/ff=3/vocab=11/t=3"))
     {'embeddings': 44, 'queries and keys': 32, 'values and outputs': 32, 'MLP': 36,
      'norms': 12, 'unembedding': 44}

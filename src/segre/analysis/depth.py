@@ -5,16 +5,16 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from segre.analysis.part import Answer, Status
+from segre.analysis.part import Answer
 from segre.analysis.workbench import Workbench
 from segre.collapse.curves import curves
-from segre.collapse.models import Loaded, load
-from segre.collapse.sources import source
+from segre.collapse.models import Loaded, family_of, load
 from segre.collapse.study import study, study_advice
-from segre.collapse.surgery import ALL, FULL
+from segre.collapse.variants import ALL, FULL
 from segre.collapse.verdict import advice
 from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
-from segre.families import FAMILIES
+from segre.finding import Status
+from segre.models import FAMILIES
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
@@ -84,32 +84,27 @@ def _runnable(bench: Workbench) -> tuple[str, Loaded, str, bool]:
                 "the spec has no vocabulary, and so no model to run; give it one"
             )
         worded = f"{target.text}/vocab={WORDS}"
-        source(worded)  # says what is wrong with specs that the library has no model for
         said = f"Run with a vocabulary of {WORDS:,} random tokens, as the spec has none. "
         return shlex.quote(worded), load(worded, bench.seed, memory=bench.memory), said, False
     try:
         return target.argument, bench.loaded, "", False
     except TooLargeError as error:
-        narrow = narrow_model(spec, _family(bench))
+        narrow = narrow_model(spec, family_of(target.text).replace("_", "-"))
         try:
             loaded = load(narrow, bench.seed, memory=bench.memory)
         except SegreError:
             raise error from None
-        said = (
-            f"Too large to run ({spec.parameters:,} parameters): instead, a model of the same "
-            f"design and depth with width {loaded.width} instead of {spec.d:,}. "
-        )
-        return narrow, loaded, said, True
-
-
-def _family(bench: Workbench) -> str:
-    return str(source(bench.target.text).config["model_type"])
+    said = (
+        f"Too large to run ({spec.parameters:,} parameters): instead, a model of the same design "
+        f"and depth with width {loaded.width} instead of {spec.d:,}. "
+    )
+    return narrow, loaded, said, True
 
 
 def narrow_model(spec: Transformer, family: str) -> str:
     """The inline spec of a narrow model: the same depth, grouping and shape of the MLP.
 
-    >>> from segre.families import architecture
+    >>> from segre.models import architecture
     >>> narrow_model(architecture("llama-3-8b"), "llama")
     'llama/d=256/layers=32/heads=8/kv=2/ff=896/eps=1e-05/base=500000/vocab=1000/t=64'
     """

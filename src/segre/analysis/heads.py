@@ -7,7 +7,6 @@ import numpy as np
 from segre.analysis.part import Answer
 from segre.analysis.workbench import Workbench
 from segre.checkpoint.info import Info, Product
-from segre.collapse.stack import Pass
 from segre.errors import TooLargeError, UnsupportedError
 from segre.fields.interface import Array
 
@@ -16,9 +15,11 @@ def what_heads_do(bench: Workbench) -> Answer:
     """Singular values of OV and QK of every head, and of the patterns of one forward pass."""
     info = bench.info
     try:
-        patterns: list[list[dict[str, float]]] | None = patterns_of(bench.recorded)
+        patterns: list[list[dict[str, float]]] | None = [
+            [pattern(P) for P in layer] for layer in bench.patterns
+        ]
         missing = ""
-    except (TooLargeError, UnsupportedError) as error:  # no torch, or too large to run
+    except (TooLargeError, UnsupportedError) as error:  # no patterns, or too large to run
         patterns, missing = None, str(error)
     return Answer(
         status="measured",
@@ -27,7 +28,7 @@ def what_heads_do(bench: Workbench) -> Answer:
         + (
             "."
             if patterns is None
-            else f"; patterns are those of one forward pass on {len(bench.recorded.X)} tokens."
+            else f"; patterns are those of one forward pass on {len(bench.patterns[0][0])} tokens."
         ),
         command=bench.command(["heads"]),
         data={
@@ -60,11 +61,6 @@ def spectrum(heads: tuple[Product, ...]) -> list[float]:
         return [0.0] * len(heads[0].singular_values)
     values = np.array(known)
     return [float(value) for value in np.median(values / values[:, :1], axis=0)]
-
-
-def patterns_of(done: Pass) -> list[list[dict[str, float]]]:
-    """Of each head of each layer, what its pattern is like."""
-    return [[pattern(P) for P in layer.P] for layer in done.layers]
 
 
 def pattern(P: Array) -> dict[str, float]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-# `bounded`: a bound on one side, or two that do not meet.
-Status = Literal["proved", "exact", "bounded", "measured", "estimated", "not run"]
+from segre.finding import Status
 
 
 def percent(part: float, whole: float, digits: int = 0) -> str:
@@ -19,30 +18,39 @@ def percent(part: float, whole: float, digits: int = 0) -> str:
     return f"{100 * part / whole:.{digits}f}%"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """What a question finds: the answer in a sentence or two, how it is known, and its data."""
 
     status: Status
-    lead: str
-    how: str
-    command: str  # what answers this question alone
-    data: Mapping[str, Any]
+    lead: str = ""
+    how: str = ""
+    command: str = ""  # what answers this question alone
+    data: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()  # sentences: what else is to be said
 
+    @property
+    def value(self) -> Mapping[str, Any] | None:
+        """The data; None if there is no answer."""
+        return self.data
 
-@dataclass(frozen=True)
-class Part:
+    @property
+    def lower(self) -> int | None:
+        """The lower bound, of what has one."""
+        return (self.data or {}).get("lower")
+
+    @property
+    def upper(self) -> int | None:
+        """The upper bound, of what has one."""
+        return (self.data or {}).get("upper")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part(Answer):
     """A question with its answer, or the reason why there is none."""
 
     key: str
     title: str
-    status: Status
-    lead: str = ""
-    how: str = ""
-    command: str = ""
-    notes: tuple[str, ...] = ()
-    data: Mapping[str, Any] | None = None
     reason: str = ""  # why it did not run
     failed: bool = False  # it did not run for a reason that segre did not foresee
     seconds: float = 0.0

@@ -24,7 +24,7 @@ def which_paths_carry(bench: Workbench) -> Answer:
         return _counted(bench)
     try:
         return _summed(bench)
-    except (TooLargeError, UnsupportedError) as error:  # no torch, or too large to run
+    except (TooLargeError, UnsupportedError) as error:  # no patterns, or too large to keep
         return _counted(bench, str(error))
 
 

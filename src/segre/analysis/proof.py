@@ -10,12 +10,13 @@ from collections.abc import Sized
 from dataclasses import replace
 from typing import Any
 
-from segre.analysis.part import Answer, Status
+from segre.analysis.part import Answer
 from segre.analysis.workbench import Workbench
 from segre.certificate import certificate_of, certify
 from segre.errors import SegreError, UnsupportedError
-from segre.families.instances import small_instance
+from segre.finding import Status
 from segre.geometry.dimension import too_large
+from segre.models.instances import small_instance
 from segre.referee import Verdict, verify
 from segre.spec import Architecture, Network
 from segre.transformer.spec import Transformer
@@ -104,8 +105,8 @@ def _meeting(met: int, instances: Sized) -> str:
 def _instance(
     spec: Network | Transformer, claim: dict[str, Any], verdict: Verdict
 ) -> dict[str, Any]:
-    layers = spec.layers if isinstance(spec, Transformer) else spec.depth
-    width = spec.d if isinstance(spec, Transformer) else spec.width_in
+    layers = spec.depth
+    width = spec.width
     return {
         "spec": str(spec),
         "name": f"{layers} layer{'s' * (layers != 1)}, width {width}",

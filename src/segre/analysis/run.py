@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -24,7 +24,10 @@ from segre.errors import CheckpointError, SegreError, SpecError, is_due_to
 from segre.files import is_standard_input
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
+from segre.models import architecture
 from segre.plain import plain
+from segre.spec import Network
+from segre.transformer.spec import Transformer
 from segre.values import quote
 
 _ASKS_FOR = {"heads": "segre weights info DIR", "weights": "segre weights info DIR"}
@@ -42,7 +45,12 @@ QUESTIONS: dict[str, tuple[str, Callable[[Workbench], Answer]]] = {
 
 @dataclass(frozen=True)
 class Analysis:
-    """The answers about one target."""
+    """The answers about one target, each by its key.
+
+    >>> found = analyze("lightning/d=3,3/a=1/t=2", only=["what", "dimension"])
+    >>> [part.key for part in found.parts], found["dimension"].upper, "proof" in found
+    (['what', 'dimension'], 13, False)
+    """
 
     target: Target
     seed: int
@@ -80,7 +88,7 @@ class Analysis:
 
 
 def analyze(
-    target: str | Path,
+    target: str | Path | Mapping[str, Any] | Network | Transformer,
     *,
     only: Collection[str] = (),
     seed: int = 0,
@@ -107,7 +115,8 @@ def analyze(
     def tell(stage: str, done: int, total: int) -> None:
         progress(f"{asked[0]}: {stage}" if stage else asked[0], done, total)
 
-    meant = Target.read(str(target))
+    named = isinstance(target, str | Path)
+    meant = Target.read(str(target if named else architecture(target)))
     bench = Workbench(
         meant,
         seed=seed,
@@ -156,12 +165,12 @@ def _part(bench: Workbench, key: str) -> Part:
         foreseen = isinstance(error, SegreError)
         bug = f"{type(error).__name__}: {error}; this is a bug in segre, please report it"
         return Part(
-            key,
-            title,
-            "not run",
+            key=key,
+            title=title,
+            status="not run",
             command=_ASKS_FOR.get(key, ""),
             reason=str(error) if foreseen else bug,
             failed=not foreseen,
             seconds=perf_counter() - began,
         )
-    return Part(key, title, **vars(answer), seconds=perf_counter() - began)
+    return Part(**vars(answer), key=key, title=title, seconds=perf_counter() - began)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from segre.analysis.part import Answer, Status, percent
+from segre.analysis.part import Answer, percent
 from segre.analysis.workbench import Workbench
-from segre.finding import Finding
+from segre.finding import Finding, Status
 from segre.geometry.dimension import finding_of, too_large
 from segre.geometry.redundancy import counted
 

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from segre.checkpoint.model import Model
-from segre.checkpoint.store import CONFIG
-from segre.collapse.sources import has_weights
+from segre.checkpoint.store import CONFIG, has_weights
 from segre.errors import SpecError, UnsupportedError
-from segre.families import PRESETS, architecture
 from segre.files import shown
+from segre.models import PRESETS, architecture
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.values import quote

@@ -14,10 +14,11 @@ from segre.checkpoint.commands import info
 from segre.checkpoint.info import Info
 from segre.collapse.inputs import random_tokens, read_text
 from segre.collapse.models import Loaded, load
-from segre.collapse.recorder import record
+from segre.collapse.record import patterns, record
 from segre.collapse.stack import Pass
-from segre.collapse.surgery import FULL
+from segre.collapse.variants import FULL
 from segre.errors import UnsupportedError
+from segre.fields.interface import Array
 from segre.files import shown
 from segre.geometry.dimension import Proof, prove
 from segre.geometry.memory import DEFAULT_LIMIT
@@ -63,6 +64,13 @@ class Workbench:
         self.require_weights()
         tokens = self.tokens(self.loaded, 1, min(self.length, RECORDED))
         return record(self.loaded, tokens.batches[0][0], RECORDED_VARIANT, memory=self.memory)
+
+    @cached_property
+    def patterns(self) -> list[Array]:
+        """The patterns of every layer in the same pass; its weights are not kept."""
+        self.require_weights()
+        tokens = self.tokens(self.loaded, 1, min(self.length, RECORDED))
+        return patterns(self.loaded, tokens.batches[0][0])
 
     def tokens(self, loaded: Loaded, count: int, length: int) -> Inputs:
         """Token sequences for a model: from the text, or random ones."""

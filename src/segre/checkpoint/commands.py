@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from segre.checkpoint.align import Alignment, FartherError, Nearness
 from segre.checkpoint.canonical import canonical_parts
-from segre.checkpoint.evidence import Block
 from segre.checkpoint.gguf import convert
 from segre.checkpoint.info import Info, describe
 from segre.checkpoint.layout import Tensors
@@ -18,6 +17,7 @@ from segre.checkpoint.move import moved_parts
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
 from segre.checkpoint.overflow import within_float64
 from segre.checkpoint.same import (
+    Check,
     Comparison,
     check_blocks,
     outputs_tolerance,
@@ -63,6 +63,7 @@ class Written:
     difference: float | None = None  # largest difference of outputs, relative; None if not asked
     tolerance: float = 0.0  # what rounding explains of it
     unused: tuple[str, ...] = ()  # tensors that were left out
+    what: str = ""  # what it is, in words
     blocks: tuple[Nearness, ...] = ()  # align: distances by block, the whole model last
 
     @property
@@ -84,7 +85,16 @@ class Written:
 
 @within_float64(1)
 def info(directory: Where, progress: Progress = no_progress) -> Info:
-    """A checkpoint's pieces, its redundant parameters, and what is measured of its weights."""
+    """A checkpoint's pieces, its redundant parameters, and what is measured of its weights.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     found = info(model)
+    >>> found.parameters, len(found.layers), found.redundancy.redundancy["total"]
+    (1176, 2, 140)
+    """
     with Model.open(directory) as model:
         return describe(model, progress)
 
@@ -98,10 +108,20 @@ def canonical(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Written:
-    """Write the normal form; `report` compares outputs on random tokens."""
+    """Write the normal form; `report` compares outputs on random tokens.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     written = canonical(model, f"{folder}/normal")
+    >>> written.agrees, written.what
+    (True, 'the normal form, the same function')
+    """
     with Model.open(directory) as model:
         parts = canonical_parts(model)
-        return _write(model, parts, target, report=report, seed=seed, progress=progress)
+        written = _write(model, parts, target, report=report, seed=seed, progress=progress)
+        return replace(written, what="the normal form, the same function")
 
 
 @within_float64(1)
@@ -113,26 +133,54 @@ def move(
     report: bool = True,
     progress: Progress = no_progress,
 ) -> Written:
-    """Write a random point of the same fiber."""
+    """Write a random point of the same fiber.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     written = move(model, f"{folder}/moved", seed=1)
+    >>> written.agrees, written.what
+    (True, 'other weights (seed 1), the same function')
+    """
     with Model.open(directory) as model:
         parts = moved_parts(model, seed)
-        return _write(model, parts, target, report=report, seed=seed, progress=progress)
+        written = _write(model, parts, target, report=report, seed=seed, progress=progress)
+        return replace(written, what=f"other weights (seed {seed}), the same function")
 
 
 @within_float64(2)
 def same(one: Where, two: Where, *, seed: int = 0, progress: Progress = no_progress) -> Comparison:
-    """Whether two checkpoints are the same function."""
+    """Whether two checkpoints are the same function.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     other = example(f"{folder}/other", seed=1)
+    ...     found = same(model, other)
+    >>> found.verdict, found.first is not None
+    ('different', True)
+    """
     with Model.open(one) as a, Model.open(two) as b:
         return same_checkpoint(a, b, seed=seed, progress=progress)
 
 
 @within_float64(2)
-def check(
-    one: Where, two: Where, witness: Where, *, progress: Progress = no_progress
-) -> tuple[Block, ...]:
-    """All blocks of two checkpoints, compared in the basis of a witness."""
+def check(one: Where, two: Where, witness: Where, *, progress: Progress = no_progress) -> Check:
+    """All blocks of two checkpoints, compared in the basis of a witness.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     moved = move(model, f"{folder}/moved").directory
+    ...     same(model, moved).witness.write(f"{folder}/witness.safetensors")
+    ...     check(model, moved, f"{folder}/witness.safetensors").value
+    True
+    """
     with Model.open(one) as a, Model.open(two) as b:
-        return check_blocks(a, b, Witness.read(witness, a.spec), progress)
+        return Check(check_blocks(a, b, Witness.read(witness, a.spec), progress))
 
 
 @within_float64(2)
@@ -145,7 +193,17 @@ def align(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Written:
-    """Write the second checkpoint, moved along its own fiber towards the first."""
+    """Write the second checkpoint, moved along its own fiber towards the first.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     moved = move(model, f"{folder}/moved").directory
+    ...     before, after = align(model, moved, f"{folder}/aligned").blocks[-1].distances()
+    >>> before > 0.5, after < 1e-5
+    (True, True)
+    """
     with Model.open(one) as a, Model.open(two) as b:
         alignment = Alignment(a, b, progress=progress)
 
@@ -157,7 +215,7 @@ def align(
         except FartherError:
             written = write(alignment.unchanged())
         blocks = (*alignment.blocks.values(), alignment.total)
-        return Written(**{**vars(written), "blocks": blocks})
+        return replace(written, blocks=blocks)
 
 
 def _write(

@@ -49,8 +49,28 @@ def is_float(dtype: DType) -> bool:
 
 def all_finite(values: Array) -> bool:
     """Whether there is no NaN and no infinity; NumPy may warn when it meets one."""
+    if not values.size:
+        return True
     with np.errstate(invalid="ignore"):
-        return bool(np.isfinite(values).all())
+        if values.dtype not in (np.float32, np.float64):
+            return bool(np.isfinite(values).all())
+        return bool(np.isfinite(values.min()) and np.isfinite(values.max()))
+
+
+def as_floats(stored: Array, dtype: DType, *, copy: bool = False) -> Array:
+    """Stored numbers as float32 or float64; a view where they are of that type, unless `copy`.
+
+    A bfloat16 is the first half of a float32.
+
+    >>> as_floats(np.array([1.5, -2], FLOATS["BF16"]), np.dtype("float32")).tolist()
+    [1.5, -2.0]
+    """
+    if stored.dtype == FLOATS["BF16"] and dtype == np.float32:
+        wide = np.ascontiguousarray(stored).view(np.uint16).astype(np.uint32)
+        wide <<= 16
+        return wide.view(np.float32)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return stored.astype(dtype, copy=copy)
 
 
 def rounded(values: Array, dtype: DType) -> Array:

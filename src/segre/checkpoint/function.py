@@ -16,11 +16,11 @@ from typing import Any, Literal
 import numpy as np
 
 from segre.checkpoint.model import Model
-from segre.checkpoint.outputs import query_factors
 from segre.errors import CheckpointError
-from segre.families.relevance import unknown_differences
 from segre.fields.real import Real
+from segre.models.relevance import unknown_differences
 from segre.transformer.choices import KEYS
+from segre.transformer.forward import query_factors
 from segre.transformer.rotary import frequencies
 from segre.transformer.spec import Transformer
 from segre.values import show

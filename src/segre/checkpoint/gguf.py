@@ -25,6 +25,10 @@ def convert(file: str | Path, target: str | Path) -> list[str]:
     """Write the model of a GGUF file, and its tokenizer if it has one; gives the names of files.
 
     The whole model is held in memory, in float32.
+
+    >>> convert("nothing.gguf", "model")
+    Traceback (most recent call last):
+    segre.errors.CheckpointError: ...
     """
     source = Path(file)
     require_file(source)

@@ -8,16 +8,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from ml_dtypes import finfo
 
 from segre.checkpoint.folder import carry_along, new_directory
-from segre.checkpoint.layout import BUFFERS, PREFIX, UNTIED_BIAS, UNUSED, Held, Tensors, layout
+from segre.checkpoint.layout import Held, Tensors, layout
 from segre.checkpoint.store import Entry, Store
 from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
-from segre.families import from_config
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
+from segre.models.config import Config
+from segre.models.family import Family, Stored
+from segre.models.registry import MODEL_TYPES, from_config
 from segre.transformer.spec import Transformer
 
 Progress = Callable[[str, int, int], None]
@@ -63,21 +66,35 @@ class Model:
         """embed, 1, 2, ..., head: those that have tensors."""
         return [part for part, held in self.held.items() if held]
 
-    def part(self, part: str, names: Iterable[str] | None = None) -> Tensors:
-        """The tensors of a part, or those of them that are named, in double precision."""
+    def part(
+        self, part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
+    ) -> Tensors:
+        """The tensors of a part, or those of them that are named, in double precision or `dtype`.
+
+        What is stored in that type is a view of the file, which cannot be written to.
+        """
         wanted = None if names is None else set(names)
         out: Tensors = {}
         for held in self.held[part]:
             if wanted is None or wanted & set(held.names):
-                found = held.unpack(self.stored(part, held))
-                out |= {n: x for n, x in found.items() if wanted is None or n in wanted}
+                held.put(held.unpack(self.stored(part, held, dtype)), out)
+        if wanted is not None:
+            out = {name: x for name, x in out.items() if name in wanted}
         for name in out.keys() & self.factors.get(part, {}).keys():
-            out[name] = out[name] * self.factors[part][name]
+            out[name] = (out[name] * self.factors[part][name]).astype(dtype, copy=False)
         return out
 
-    def stored(self, _part: str, held: Held) -> Array:
-        """A tensor as the file has it, in double precision."""
-        return self.store.read(held.file)
+    def stored(self, _part: str, held: Held, dtype: npt.DTypeLike = np.float64) -> Array:
+        """A tensor as the file has it, in double precision or `dtype`."""
+        return self.store.read(held.file, dtype)
+
+    def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
+        """Some columns of a table of the embedding, which are rows of the file."""
+        held = next(held for held in self.held["embed"] if name in held.names)
+        plain = held.how == Stored((name,), columns=True)
+        if type(self) is not Model or not plain:
+            return self.part("embed", [name], dtype)[name][:, which]
+        return self.store.picked(held.file, which, dtype).T
 
     def roundoff(self) -> float:
         """The largest relative rounding error of the types in which weights are stored."""
@@ -96,34 +113,39 @@ def unit_roundoff(dtype: np.dtype) -> float:
     return float(finfo(dtype).eps) / 2  # type: ignore[no-untyped-call]
 
 
-def described(store: Store, *, compare: bool = True) -> Model:
+def described(store: Store, *, compare: bool = True, trunk: bool = False) -> Model:
     """The store as a model; refuses tensors that are missing, left over, or of another shape.
 
-    `compare` makes sure that tied tensors that are stored twice agree.
+    `compare` makes sure that tied tensors that are stored twice agree. With `trunk` the model ends
+    with its last hidden states: whatever else the files have, of whatever class, is left aside.
     """
     name = str(store.directory)
-    spec = from_config(store.config, f"{name}/config.json")
-    family = str(store.config["model_type"])
+    aside = {"architectures"} if trunk else set()
+    config = {key: value for key, value in store.config.items() if key not in aside}
+    spec = from_config(config, f"{name}/config.json")
+    if trunk:
+        spec = spec.trunk()
+    family = MODEL_TYPES[str(store.config["model_type"])]
     if spec.output == "softmax":
         spec = spec.with_output("logits")
-    model = Model(store, family, spec, layout(spec, family))
+    kind = family.model_type
+    family.runs(Config(store.config, family))
+    model = Model(store, kind, spec, layout(spec, kind, store.config))
     left = dict(store.entries)
     for part, every in model.held.items():
-        model.held[part] = [_found(model, held, left, name) for held in every]
-    model.copies = _copies(model, left, compare)
-    model.carried = _take(left, lambda key: key.endswith(BUFFERS) or _ignored(spec, key))
-    model.unused = _take(left, lambda key: key.removeprefix(PREFIX[family]).startswith(UNUSED))
+        model.held[part] = [_found(family, held, left, name) for held in every]
+    if trunk:
+        return model
+    model.copies = _copies(model, family, left, compare)
+    model.carried = _take(left, lambda key: key.endswith(family.buffers))
+    unused = tuple(start.format(layers=spec.layers) for start in family.unused)
+    model.unused = _take(left, lambda key: key.removeprefix(family.prefix).startswith(unused))
     if left:
         raise CheckpointError(
-            f"checkpoint {name!r}: tensor {min(left)!r} is not part of a {family} model of class "
+            f"checkpoint {name!r}: tensor {min(left)!r} is not part of a {kind} model of class "
             f"{_class(store)}; allowed: the tensors of that class"
         )
     return model
-
-
-def _ignored(spec: Transformer, key: str) -> bool:
-    """Whether the model of the library has a tensor, and does not use it."""
-    return key == "cls.predictions.bias" and not spec.tied
 
 
 def _take(left: dict[str, Entry], chosen: Callable[[str], bool]) -> tuple[str, ...]:
@@ -138,9 +160,9 @@ def _class(store: Store) -> str:
     return str(named[0]) if isinstance(named, list) and named else "(not named in config.json)"
 
 
-def _found(model: Model, held: Held, left: dict[str, Entry], name: str) -> Held:
+def _found(family: Family, held: Held, left: dict[str, Entry], name: str) -> Held:
     """A tensor under the name that the file has for it."""
-    for file in _names(held.file, PREFIX[model.family]):
+    for file in _names(held.file, family):
         entry = left.pop(file, None)
         if entry is None:
             continue
@@ -157,29 +179,22 @@ def _found(model: Model, held: Held, left: dict[str, Entry], name: str) -> Held:
     raise CheckpointError(f"checkpoint {name!r}: tensor {held.file!r} is missing")
 
 
-def _names(file: str, prefix: str) -> Iterator[str]:
+def _names(file: str, family: Family) -> Iterator[str]:
     """The names under which files have had a tensor, newest first."""
     yield file
-    bare = file.removeprefix(prefix)
-    old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
-    older = [bare.replace(now, then) for now, then in old.items() if now in bare]
+    bare = file.removeprefix(family.prefix)
     yield bare
-    for name in older:
-        yield prefix + name
-        yield name
-    if bare == "cls.predictions.bias":
-        yield UNTIED_BIAS
-    if bare == UNTIED_BIAS:
-        yield "cls.predictions.bias"
+    for now, then in family.old_names:
+        if bare.endswith(now):
+            older = bare.removesuffix(now) + then
+            yield family.prefix + older
+            yield older
 
 
-def _copies(model: Model, left: dict[str, Entry], compare: bool) -> dict[str, str]:
+def _copies(model: Model, family: Family, left: dict[str, Entry], compare: bool) -> dict[str, str]:
     """Tied tensors that are in the files twice; they must agree."""
     where = {n: held.file for every in model.held.values() for held in every for n in held.names}
-    pairs: dict[str, str] = {}
-    if model.spec.tied:
-        pairs = {UNTIED_BIAS: "b_U"}
-        pairs |= dict.fromkeys(("lm_head.weight", "cls.predictions.decoder.weight"), "tokens")
+    pairs = family.copies if model.spec.tied else {}
     out = {}
     for file, original in pairs.items():
         if file not in left or original not in where:

@@ -108,6 +108,8 @@ class Draw:
         out = Worn()
         for norm, gain in like.gains.items():
             out.gains[norm] = self.factors(gain.shape) * self.signs(gain.shape)
+        for norm, signs in like.signs.items():
+            out.signs[norm] = self.signs(signs.shape)
         for norm, shift in like.shifts.items():
             out.shifts[norm] = self.rng.uniform(0.1, 0.3, shift.shape)
             if norm in out.gains:  # so that shift/gain does not cancel

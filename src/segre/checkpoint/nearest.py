@@ -13,7 +13,7 @@ import numpy as np
 
 from segre.checkpoint.heads import keys, planes, queries, unbalance
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.norms import READERS
+from segre.checkpoint.norms import READERS, WRITERS
 from segre.checkpoint.reduce import Choice, Reduced
 from segre.checkpoint.units import scale_units, unit_norms
 from segre.fields.interface import Array
@@ -27,6 +27,10 @@ def nearest_choice(spec: Transformer, found: Reduced, like: Choice, target: Tens
         for name in (f"W_{reader}" for reader in READERS.get(norm, ())):
             if name in folded:
                 folded[name] = folded[name] * gain.T
+    for norm, signs in like.norms.signs.items():
+        writer = f"W_{WRITERS[norm.replace('post', 'norm')]}"
+        if writer in folded:
+            folded[writer] = folded[writer] * signs
     heads, units = like.heads, like.units
     if heads is not None:
         if heads.qk is not None and np.iscomplexobj(heads.qk):

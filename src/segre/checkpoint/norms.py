@@ -4,7 +4,8 @@ What a norm multiplies or adds, its readers can do. What lies along the one dire
 LayerNorm does not see, writers need not write, and what its output never has (it is orthogonal to
 1/gain) readers need not read. Biases of keys cancel in softmax where nothing turns; biases of
 values pass through it unchanged. `take_off` chooses the least of all these (docs/checkpoints.md);
-`put_on` is its inverse, for any choice.
+`put_on` is its inverse, for any choice. A norm between a sublayer and the stream keeps its gain, up
+to signs, which what it norms can have instead.
 """
 
 from __future__ import annotations
@@ -92,6 +93,10 @@ def _sublayer_off(
         bias = f"b_{WRITERS[norm]}"
         w[bias] = w[bias] + stream.shift
     _writer_off(spec, w, worn, WRITERS[norm])
+    if spec.place == "sandwich":
+        post = f"post{norm[-1]}"
+        worn.signs[post] = np.where(w[f"{post}.gain"] < 0, -1.0, 1.0)
+        _flip(w, post, WRITERS[norm], worn.signs[post])
     if spec.place == "post":
         post = f"post{norm[-1]}"
         stream.gain = w[f"{post}.gain"]
@@ -115,6 +120,9 @@ def _sublayer_on(
         stream.shift = w[f"{post}.bias"] if visible else _on(w, worn, post)
         if last and norm == "norm2" and spec.transform:
             stream.scale = w[f"{post}.gain"] = usable(worn.gains[post])
+    if spec.place == "sandwich":
+        post = f"post{norm[-1]}"
+        _flip(w, post, WRITERS[norm], worn.signs[post])
     _writer_on(spec, w, worn, WRITERS[norm])
     if spec.place == "post" and before is not None:
         bias = f"b_{WRITERS[norm]}"
@@ -182,6 +190,13 @@ def _writer_on(spec: Transformer, w: Tensors, worn: Worn, name: str) -> None:
         key = f"{letter}_{name}"
         if key in w and spec.norm == "layer":
             w[key] = w[key] + worn.writes[key]
+
+
+def _flip(w: Tensors, norm: str, writer: str, signs: Array) -> None:
+    """Change signs of a gain and of what its norm is of: both cancel."""
+    for name in (f"{norm}.gain", f"W_{writer}", f"b_{writer}"):
+        if name in w:
+            w[name] = w[name] * signs
 
 
 def _off(w: Tensors, worn: Worn, norm: str) -> Array:

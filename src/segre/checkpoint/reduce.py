@@ -13,9 +13,10 @@ from segre.checkpoint.heads import HeadGauge, balance, unbalance
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
 from segre.checkpoint.norms import put_on, take_off
+from segre.checkpoint.served import require_normal_form
 from segre.checkpoint.tables import shiftable
 from segre.checkpoint.turn import StreamTurn
-from segre.checkpoint.units import balance_units, require_known, scale_units
+from segre.checkpoint.units import balance_units, scale_units
 from segre.checkpoint.worn import Stream, Worn
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
@@ -46,7 +47,7 @@ def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
     What differs from its reduced form by less than `slack`, relative to its size, stays.
     """
     spec = model.spec
-    require_known(spec)
+    require_normal_form(spec)
     stream = Stream()
     for part in model.parts:
         w = model.part(part)

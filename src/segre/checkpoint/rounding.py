@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
 import numpy as np
+import numpy.typing as npt
 from ml_dtypes import finfo
 
 from segre.checkpoint.dtypes import DType, rounded
@@ -30,7 +31,7 @@ SIGNS = np.array([-1, 1], np.int8)
 ROOT_MEAN_SQUARE = 12**-0.5  # of a number that is evenly distributed within half a spacing
 ROWS = 4096  # of a table, at a time
 
-Where = tuple[str, tuple[str, ...]]  # a part, and the names of what a tensor of it holds
+Where = tuple[str, str]  # a part, and what a tensor of it holds
 
 
 def spacing(values: Array, dtype: DType) -> Array:
@@ -105,7 +106,7 @@ def differences(one: Model, two: Model) -> Differences:
     for part in one.parts:
         for ours, theirs in zip(one.held[part], two.held[part], strict=True):
             found, known, alike = _compared(one, two, ours, theirs)
-            touched[part, ours.names] = found
+            touched[part, ours.label] = found
             there, equal = there + known, equal + alike
     shared = equal / there if there else 1.0
     _touch_vectors(touched, shared)
@@ -179,17 +180,17 @@ class Rounded(Model):
         own = {item.name: getattr(model, item.name) for item in fields(Model)}
         return cls(**own, touched=found.touched, seed=None if found.edited else seed)
 
-    def stored(self, part: str, held: Held) -> Array:
+    def stored(self, part: str, held: Held, dtype: npt.DTypeLike = np.float64) -> Array:
         """A tensor of the file, rounded or moved."""
         out = super().stored(part, held)
-        found = self.touched[part, held.names]
+        found = self.touched[part, held.label]
         finer = self.store.entries[held.file].dtype != found.dtype
         if self.seed is None and not finer:
-            return out
+            return out.astype(dtype, copy=False)
         rng = None
         if self.seed is not None:
-            name = "/".join((part, *held.names))
-            rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
+            name = f"{part}/{held.label}".encode()
+            rng = np.random.default_rng([self.seed, zlib.crc32(name)])
         rows = out.reshape(len(out), -1)
         for start in range(0, len(rows), ROWS):
             some, mask = rows[start : start + ROWS], found.mask(start, start + ROWS)
@@ -200,4 +201,4 @@ class Rounded(Model):
                 noise *= ROOT_MEAN_SQUARE * rng.choice(SIGNS, some.shape)
                 noise *= mask
                 some += noise
-        return out
+        return out.astype(dtype, copy=False)

@@ -7,6 +7,7 @@ witness: anyone can apply it again.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -30,6 +31,7 @@ from segre.checkpoint.rounding import Differences, Rounded, differences
 from segre.checkpoint.strata import special_points, special_stream
 from segre.checkpoint.witness import Witness
 from segre.errors import CheckpointError
+from segre.finding import Status, Unbounded
 from segre.transformer.spec import Transformer
 
 Verdict = Literal["identical", "same function", "different", "undecided"]
@@ -40,7 +42,7 @@ ARITHMETIC = 1e-9  # what double precision does to outputs
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Unbounded):
     """The verdict on two checkpoints, and what it rests on."""
 
     verdict: Verdict
@@ -73,6 +75,21 @@ class Comparison:
         """The block that is nearest to its limit, or furthest beyond it."""
         return max(self.blocks, key=lambda block: block.excess, default=None)
 
+    @property
+    def value(self) -> Verdict:
+        """The verdict."""
+        return self.verdict
+
+    @property
+    def status(self) -> Status:
+        """Equal files are known exactly; the rest is measured beside rounding."""
+        return "exact" if self.verdict == "identical" else "measured"
+
+    @property
+    def how(self) -> str:
+        """What the verdict rests on."""
+        return self.reason
+
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
         return {
@@ -86,6 +103,38 @@ class Comparison:
             "differing": [block.document() for block in self.differing],
             "worst": None if self.worst is None else self.worst.document(),
         }
+
+
+@dataclass(frozen=True)
+class Check(Unbounded):
+    """All blocks of two checkpoints, compared in the basis of a witness."""
+
+    blocks: tuple[Block, ...]
+
+    def __iter__(self) -> Iterator[Block]:
+        return iter(self.blocks)
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    @property
+    def value(self) -> bool:
+        """Whether the witness holds: whether all blocks agree."""
+        return all(block.agrees for block in self.blocks)
+
+    @property
+    def status(self) -> Status:
+        """Differences are measured, beside what rounding does."""
+        return "measured"
+
+    @property
+    def how(self) -> str:
+        """How it is known."""
+        return "every block of both, compared in the basis of the witness beside what rounding does"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {"holds": self.value, "blocks": [block.document() for block in self.blocks]}
 
 
 def same_checkpoint(

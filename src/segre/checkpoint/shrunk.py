@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from segre.checkpoint.canonical import canonical_parts
 from segre.checkpoint.dtypes import DTYPES, dtype_name, is_float
@@ -24,6 +25,7 @@ from segre.checkpoint.shrink import Constants, Expander, Shrinker
 from segre.checkpoint.store import CONFIG, INDEX, Entry, Store
 from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
+from segre.files import shown
 from segre.geometry.redundancy import counted
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes
@@ -42,17 +44,27 @@ class Shrinking:
     bytes_before: int
     bytes_after: int
     kept: tuple[str, ...]
+    directory: Path  # where it was written
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {**vars(self), "kept": list(self.kept)}
+        return {**vars(self), "kept": list(self.kept), "directory": shown(self.directory)}
 
 
 @within_float64(1)
 def shrink(
     directory: str | Path, target: str | Path, progress: Progress = no_progress
 ) -> Shrinking:
-    """Write the normal form of a checkpoint without its redundant entries."""
+    """Write the normal form of a checkpoint without its redundant entries.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     done = shrink(model, f"{folder}/small")
+    >>> 0 < done.dropped <= done.redundant
+    True
+    """
     with Model.open(directory) as model:
         return _write_shrunk(model, target, progress)
 
@@ -91,6 +103,7 @@ def _write_shrunk(model: Model, target: str | Path, progress: Progress) -> Shrin
         bytes_before=before,
         bytes_after=after,
         kept=tuple(shrinker.kept),
+        directory=Path(target),
     )
 
 
@@ -127,7 +140,9 @@ class Expanded(Model):
 
     expander: Expander | None = None
 
-    def part(self, part: str, names: Iterable[str] | None = None) -> Tensors:
+    def part(
+        self, part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
+    ) -> Tensors:
         """The tensors of a part, or those of them that are named."""
         assert self.expander is not None
         try:
@@ -138,12 +153,23 @@ class Expanded(Model):
         except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
             raise _damaged(self.store, error) from None
         wanted = None if names is None else set(names)
-        return {n: x for n, x in found.items() if wanted is None or n in wanted}
+        chosen = {n: x for n, x in found.items() if wanted is None or n in wanted}
+        return {n: x.astype(dtype, copy=False) for n, x in chosen.items()}
 
 
 @within_float64(1)
 def expand(path: str | Path, target: str | Path, progress: Progress = no_progress) -> None:
-    """Rebuild the normal form that was shrunk, to within rounding."""
+    """Rebuild the normal form that was shrunk, to within rounding.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     small = shrink(model, f"{folder}/small").directory
+    ...     expand(small, f"{folder}/again")
+    ...     (model / "config.json").exists()
+    True
+    """
     with Store.open(path) as store:
         model = _opened(store)
         with new_directory(target, [store.directory]) as folder:

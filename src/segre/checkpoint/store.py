@@ -14,8 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from segre.checkpoint.dtypes import DTYPES, DType, dtype_name, is_float
+from segre.checkpoint.dtypes import (
+    DTYPES,
+    DType,
+    all_finite,
+    as_floats,
+    dtype_name,
+    is_float,
+)
 from segre.checkpoint.reading import Mapped, map_tensors, read_json, reading, refusal
 from segre.errors import TooLargeError
 from segre.fields.interface import Array
@@ -85,9 +93,25 @@ class Store:
             raise refusal(self.directory, f"tensor {quote(name)} {problem}")
         return self._arrays[name]
 
-    def read(self, name: str) -> Array:
-        """A tensor as float64; refused if not all of its numbers are finite."""
+    def read(self, name: str, dtype: npt.DTypeLike = np.float64) -> Array:
+        """A tensor as float64, or `dtype`; refused if not all of its numbers are finite.
+
+        What is stored as float32 and read as such is a view of the file, not a copy.
+        """
         stored = self.raw(name)
+        values = self._floats(name, stored, dtype, copy=np.dtype(dtype) == np.float64)
+        if values.base is not stored.base:
+            mapped, start, end = self._places[name]
+            mapped.forget(start, end)
+        return values
+
+    def picked(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
+        """Some rows of a tensor, as floats; the others are not read."""
+        return self._floats(name, self.raw(name)[which], dtype)
+
+    def _floats(
+        self, name: str, stored: Array, dtype: npt.DTypeLike, *, copy: bool = False
+    ) -> Array:
         file = self.directory / self.entries[name].file
         if not is_float(stored.dtype):
             raise refusal(
@@ -96,23 +120,20 @@ class Store:
                 "point",
             )
         try:
-            with np.errstate(invalid="ignore"):
-                values = stored.astype(np.float64)
-            finite = np.isfinite(values)
+            values = as_floats(stored, np.dtype(dtype), copy=copy)
+            finite = all_finite(values)
         except MemoryError:
             raise TooLargeError(
                 f"checkpoint {str(file)!r}: there is no memory for tensor {quote(name)} of shape "
-                f"{list(stored.shape)} in float64"
+                f"{list(stored.shape)} in {np.dtype(dtype)}"
             ) from None
-        if not finite.all():
-            first = np.unravel_index(np.argmin(finite), stored.shape)
+        if not finite:
+            first = np.unravel_index(np.argmin(np.isfinite(values)), stored.shape)
             raise refusal(
                 file,
                 f"tensor {quote(name)} is {values[first]} at {[int(i) for i in first]}; weights "
                 "must be finite",
             )
-        mapped, start, end = self._places[name]
-        mapped.forget(start, end)
         return values
 
     def rows(self, name: str, start: int, stop: int) -> Array:
@@ -180,6 +201,25 @@ class Store:
                     f"tensor {quote(name)} is in {quote(file)}, but in {quote(said)} by the "
                     "index; fetch the model again",
                 )
+
+
+def is_directory(path: Path) -> bool:
+    """Whether it is one, as far as can be seen."""
+    try:
+        return str(path).isprintable() and path.is_dir()
+    except OSError:  # a name too long, a directory closed to us
+        return False
+
+
+def has_weights(path: Path) -> bool:
+    """Whether it is a directory with files that would be weights, or one that cannot be read."""
+    if not is_directory(path):
+        return False
+    weights = (".safetensors", ".safetensors.index.json", ".gguf", *PICKLES)
+    try:
+        return any(name.endswith(weights) for name in os.listdir(path))  # noqa: PTH208 (names)
+    except OSError:
+        return True  # let the store say why
 
 
 def is_shard_name(name: str) -> bool:

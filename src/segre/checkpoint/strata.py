@@ -46,11 +46,11 @@ def special_stream(model: Model) -> str | None:
     spec = model.spec
     if stream_freedom(spec) not in ("order and signs", "order and sign"):
         return None
-    if spec.place == "pre":
-        gains = [model.part("head", ["norm.gain"])["norm.gain"]]
-    else:
-        names = ("norm.gain", "post1.gain", "post2.gain")
-        gains = [gain for part in model.parts for gain in model.part(part, names).values()]
+    names = ["norm.gain"] if spec.tied or spec.place == "post" else []
+    names += ["post1.gain", "post2.gain"] if spec.place != "pre" else []
+    gains = [gain for part in model.parts for gain in model.part(part, names).values()]
+    if spec.place == "sandwich":  # up to signs, which are free
+        gains = [np.abs(gain) for gain in gains]
     if all(np.ptp(gain) <= EQUAL * np.abs(gain).max() for gain in gains):
         return "gains are all equal, so that any rotation of the stream is free"
     return None

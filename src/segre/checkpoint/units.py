@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from segre.checkpoint.layout import Tensors
-from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
@@ -21,20 +20,6 @@ def scaled(spec: Transformer) -> bool:
 def signed(spec: Transformer) -> bool:
     """Whether units have a free sign."""
     return spec.gated
-
-
-def require_known(spec: Transformer) -> None:
-    """Refuse what has further symmetries, for which there is no normal form here."""
-    if spec.mlp in ("bilinear", "reglu"):
-        raise CheckpointError(
-            f"MLPs of kind {spec.mlp} are not put in a normal form; allowed: gelu, silu, relu and "
-            "gates of gelu or silu"
-        )
-    if max(spec.head, spec.dv) > spec.d:
-        raise CheckpointError(
-            f"heads of {max(spec.head, spec.dv)} dimensions are wider than the stream of {spec.d}; "
-            "such models are not put in a normal form"
-        )
 
 
 def balance_units(spec: Transformer, w: Tensors, slack: float = 0.0) -> Array | None:

@@ -27,6 +27,7 @@ class Worn:
     """The free choices of one part: any values give the same function."""
 
     gains: Tensors = field(default_factory=dict)  # by norm
+    signs: Tensors = field(default_factory=dict)  # by norm after a sublayer: of its gain
     shifts: Tensors = field(default_factory=dict)  # by norm
     reads: Tensors = field(default_factory=dict)  # by reader, along what it never sees
     writes: Tensors = field(default_factory=dict)  # by writer, along what nobody sees

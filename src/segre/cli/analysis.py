@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from segre.cli import completion
-from segre.cli.options import AsJson, Memory, Quiet, Seed, memory_bytes, print_json
+from segre.cli.options import Memory, Seed, memory_bytes
+from segre.cli.output import Out
 from segre.files import shown
 
 REPORT = Path("report.html")
@@ -49,21 +50,18 @@ def analyze(
     ] = None,
     seed: Seed = 0,
     memory: Memory = "8G",
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """One report: what is known of a model or a design, and how."""
     from datetime import date
 
     from segre.analysis.run import analyze as answers
-    from segre.cli.progress import progress_bar
     from segre.report.analysis.page import require_report, write_report
-    from segre.report.analysis.text import print_analysis
 
-    file = output or (None if as_json else REPORT)
+    file = output or (REPORT if out.is_text else None)
     if file is not None:
         require_report(file)
-    with progress_bar(quiet or as_json) as progress:
+    with out.progress() as progress:
         found = answers(
             target,
             only=[key.strip() for key in only.split(",")] if only is not None else (),
@@ -76,12 +74,20 @@ def analyze(
         )
     if file is not None:
         write_report(found, file, made=f"{date.today():%Y-%m-%d}")
-    if as_json:
-        print_json({**found.document(), "report": None if file is None else shown(file)})
-    else:
-        print_analysis(found, file)
-    if found.failed:
-        raise typer.Exit(3)
+    out.emit(
+        found,
+        data={"report": None if file is None else shown(file)},
+        lines=[
+            *([] if file is None else [_written(file)]),
+            *(f"{part.title} failed: {part.reason}" for part in found.failed),
+        ],
+        code=3 if found.failed else 0,
+    )
+
+
+def _written(file: Path) -> str:
+    size = file.stat().st_size / 1e6
+    return f"report: {file} ({size:.1f} MB, one file; open it in a browser)"
 
 
 COMMANDS = (

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from segre.cli.options import AsJson, Quiet, Seed, print_json
+from segre.cli.options import Seed
+from segre.cli.output import Out
 from segre.files import shown
 
-_HELP = "A model directory: config.json and safetensors (gpt2, bert, llama, mistral, qwen2, qwen3)."
+_HELP = "A model directory: config.json and safetensors."
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help=_HELP)]
 Target = Annotated[
     Path,
@@ -28,28 +29,22 @@ def info(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw it too: .png, .svg or .pdf.")
     ] = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """What a checkpoint is made of, how much is redundant, what its weights are like."""
     from segre.checkpoint.commands import info as describe
-    from segre.cli.progress import progress_bar
-    from segre.report.checkpoint_plots import plot_info
-    from segre.report.checkpoints import print_info
-    from segre.report.plots import require_static_format
 
     if plot is not None:
+        from segre.report.plots import require_static_format
+
         require_static_format(plot)
-    with progress_bar(quiet or as_json) as progress:
+    with out.progress() as progress:
         found = describe(directory, progress)
     if plot is not None:
+        from segre.report.checkpoint_plots import plot_info
+
         plot_info(found, plot)
-    if as_json:
-        print_json(found.document())
-        return
-    print_info(found)
-    if plot is not None:
-        typer.echo(f"plot: {plot}")
+    out.emit(found, lines=() if plot is None else [f"plot: {plot}"])
 
 
 def canonical(
@@ -57,16 +52,14 @@ def canonical(
     output: Target,
     report: Report = False,
     seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Write the normal form: up to rounding the same for all copies of one function."""
     from segre.checkpoint.commands import canonical as write
-    from segre.cli.progress import progress_bar
 
-    with progress_bar(quiet or as_json) as progress:
+    with out.progress() as progress:
         written = write(directory, output, report=report, seed=seed, progress=progress)
-    _tell(written, "the normal form, the same function", report, as_json)
+    out.emit(written, code=0 if written.agrees else 3)
 
 
 def move(
@@ -74,29 +67,14 @@ def move(
     output: Target,
     report: Report = False,
     seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Write other weights of the same function, by random symmetries of every kind."""
     from segre.checkpoint.commands import move as write
-    from segre.cli.progress import progress_bar
 
-    with progress_bar(quiet or as_json) as progress:
+    with out.progress() as progress:
         written = write(directory, output, report=report, seed=seed, progress=progress)
-    _tell(written, f"other weights (seed {seed}), the same function", report, as_json)
-
-
-def _tell(written: object, what: str, report: bool, as_json: bool) -> None:
-    from segre.checkpoint.commands import Written
-    from segre.report.weights import print_written
-
-    assert isinstance(written, Written)
-    if as_json:
-        print_json(written.document())
-    else:
-        print_written(written, what=what, report=report)
-    if not written.agrees:
-        raise typer.Exit(3)
+    out.emit(written, code=0 if written.agrees else 3)
 
 
 def same(
@@ -107,55 +85,42 @@ def same(
         typer.Option(metavar="FILE", help="Write the group element that takes two to one."),
     ] = None,
     seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Are two checkpoints the same function? Decided on weights, block by block."""
     from segre.checkpoint.commands import check as verify
     from segre.checkpoint.commands import same as compare
-    from segre.cli.progress import progress_bar
     from segre.errors import CheckpointError
-    from segre.report.weights import print_sameness
 
-    with progress_bar(quiet or as_json) as progress:
+    with out.progress() as progress:
         found = compare(one, two, seed=seed, progress=progress)
         written = witness is not None and found.verdict == "same function"
         if written:
             assert witness is not None
             assert found.witness is not None
             found.witness.write(witness)
-            if not all(block.agrees for block in verify(one, two, witness, progress=progress)):
+            if not verify(one, two, witness, progress=progress).value:
                 raise CheckpointError(f"witness {str(witness)!r} does not hold when read again")
-    if as_json:
-        named = shown(witness) if written and witness is not None else None
-        print_json({**found.document(), "witness": named})
-    else:
-        print_sameness(found)
-        if written:
-            typer.echo(f"witness: {witness}, read again and checked")
-    raise typer.Exit({"identical": 0, "same function": 0, "different": 1}.get(found.verdict, 3))
+    out.emit(
+        found,
+        data={"witness": shown(witness) if written and witness is not None else None},
+        lines=[f"witness: {witness}, read again and checked"] if written else (),
+        code={"identical": 0, "same function": 0, "different": 1}.get(found.verdict, 3),
+    )
 
 
 def check(
     one: Directory,
     two: Directory,
     witness: Annotated[Path, typer.Argument(metavar="WITNESS", help="A file of `same --witness`.")],
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Does a witness take the second checkpoint to the first? Nothing is searched for."""
     from segre.checkpoint.commands import check as verify
-    from segre.cli.progress import progress_bar
-    from segre.report.weights import print_check
 
-    with progress_bar(quiet or as_json) as progress:
-        blocks = verify(one, two, witness, progress=progress)
-    holds = all(block.agrees for block in blocks)
-    if as_json:
-        print_json({"holds": holds, "blocks": [block.document() for block in blocks]})
-    else:
-        print_check(blocks)
-    raise typer.Exit(0 if holds else 1)
+    with out.progress() as progress:
+        found = verify(one, two, witness, progress=progress)
+    out.emit(found, code=0 if found.value else 1)
 
 
 def align(
@@ -163,77 +128,57 @@ def align(
     two: Directory,
     output: Target,
     seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Write the second checkpoint, moved along its own fiber towards the first.
 
     Its function stays the same, and is checked; distances and cosines are printed by block.
     """
     from segre.checkpoint.commands import align as write
-    from segre.cli.progress import progress_bar
-    from segre.report.weights import print_alignment
 
-    with progress_bar(quiet or as_json) as progress:
+    with out.progress() as progress:
         written = write(one, two, output, seed=seed, progress=progress)
-    if as_json:
-        print_json(written.document())
-    else:
-        print_alignment(written)
-    if not written.agrees:
-        raise typer.Exit(3)
+    out.emit(written, code=0 if written.agrees else 3)
 
 
 def shrink(
-    directory: Directory, output: Target, as_json: AsJson = False, quiet: Quiet = False
+    directory: Directory,
+    output: Target,
+    out: Out = Out(),
 ) -> None:
     """Store the normal form without entries that follow from the others."""
     from segre.checkpoint.commands import shrink as write
-    from segre.cli.progress import progress_bar
-    from segre.report.weights import print_shrinking
 
-    with progress_bar(quiet or as_json) as progress:
+    with out.progress() as progress:
         done = write(directory, output, progress)
-    if as_json:
-        print_json({"directory": shown(output), **done.document()})
-    else:
-        print_shrinking(done, str(output))
+    out.emit(done)
 
 
 def expand(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="What `shrink` wrote.")],
     output: Target,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Rebuild the normal form from what `shrink` wrote, to within rounding."""
     from segre.checkpoint.commands import expand as write
-    from segre.cli.progress import progress_bar
 
-    with progress_bar(quiet or as_json) as progress:
+    with out.progress() as progress:
         write(directory, output, progress)
-    if as_json:
-        print_json({"directory": shown(output)})
-    else:
-        typer.echo(f"{output}: the normal form, an ordinary model directory")
+    said = f"{output}: the normal form, an ordinary model directory"
+    out.emit(data={"directory": shown(output)}, lines=[said])
 
 
 def convert(
     file: Annotated[Path, typer.Argument(metavar="FILE.gguf", help="A GGUF file.")],
     output: Target,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Write a GGUF file as an ordinary model directory (float32, safetensors)."""
     from segre.checkpoint.commands import convert as write
-    from segre.cli.progress import waiting
 
-    with waiting("converting", quiet or as_json):
+    with out.waiting("converting"):
         write(file, output)
-    if as_json:
-        print_json({"directory": shown(output)})
-    else:
-        typer.echo(f"{output}: an ordinary model directory")
+    out.emit(data={"directory": shown(output)}, lines=[f"{output}: an ordinary model directory"])
 
 
 COMMANDS = (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from segre.cli import completion
-from segre.cli.options import AsJson, Memory, Quiet, Seed, memory_bytes, print_json
-from segre.files import shown
+from segre.cli.options import Memory, Seed, memory_bytes
+from segre.cli.output import Out
 
 Model = Annotated[
     str,
@@ -50,85 +50,37 @@ def collapse(
     plot: Plot = None,
     seed: Seed = 0,
     memory: Memory = "8G",
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Do tokens become alike with depth, as it is and with parts removed?"""
-    from segre.report.plots import require_static_format
-
     if plot is not None:
+        from segre.report.plots import require_static_format
+
         require_static_format(plot)
-    if _is_stack(model):
-        _study(model, seed, inputs, certify, threshold, plot, as_json, quiet)
-        return
-    from segre.cli.progress import progress_bar
-    from segre.collapse.curves import curves
-    from segre.collapse.inputs import random_tokens, read_text
-    from segre.collapse.models import load
-    from segre.collapse.verdict import advice
-    from segre.report.collapse import print_curves
-    from segre.report.collapse_plots import plot_curves
+    from contextlib import nullcontext
 
-    chosen = _variants(variants)
-    loaded = load(model, seed, memory=memory_bytes(memory))
-    if text is None:
-        tokens = random_tokens(loaded, inputs, length, seed)
-    else:
-        tokens = read_text(loaded, text, inputs, length)
-    with progress_bar(quiet or as_json) as progress:
-        found = curves(loaded, tokens, chosen, ranks=ranks, past_floor=True, progress=progress)
-    said = advice(found, threshold)
+    from segre.collapse.commands import measure, own_spec
+
+    stack = own_spec(model) is not None  # which does not say how far it is
+    with out.waiting("measuring") if stack else nullcontext(), out.progress() as progress:
+        found = measure(
+            model,
+            variants=variants,
+            inputs=inputs,
+            length=length,
+            text=text,
+            ranks=ranks,
+            certify=certify,
+            threshold=threshold,
+            seed=seed,
+            memory=memory_bytes(memory),
+            progress=progress,
+        )
     if plot is not None:
-        plot_curves(found, plot)
-    if as_json:
-        print_json({**found.document(), "advice": said, "plot": plot and shown(plot)})
-        return
-    print_curves(found, said)
-    if plot is not None:
-        typer.echo(f"plot: {plot}")
+        from segre.report.collapse_plots import plot_depth
 
-
-def _variants(text: str) -> Any:
-    from segre.collapse.surgery import ALL, PAPER, variant
-
-    if text in ("all", "paper"):
-        return ALL if text == "all" else PAPER
-    return tuple(variant(name.strip()) for name in text.split(","))
-
-
-def _is_stack(model: str) -> bool:
-    """Whether it is one of segre's own specs, which need no library of models."""
-    return "=" in model and model.partition("/")[0] in ("softmax", "lightning", "transformer")
-
-
-def _study(
-    model: str,
-    seed: int,
-    inputs: int,
-    certify: bool,
-    threshold: float,
-    plot: Path | None,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    from math import log10
-
-    from segre.cli.progress import waiting
-    from segre.collapse.study import study, study_advice
-    from segre.report.collapse import print_study
-    from segre.report.collapse_plots import plot_study
-
-    with waiting("measuring", quiet or as_json):
-        found = study(model, seed, inputs, certify=certify)
-    said = study_advice(found, log10(threshold) if threshold > 0 else -3.0)
-    if plot is not None:
-        plot_study(found, plot)
-    if as_json:
-        print_json({**found.document(), "advice": said, "plot": plot and shown(plot)})
-        return
-    print_study(found, said)
-    if plot is not None:
-        typer.echo(f"plot: {plot}")
+        plot_depth(found, plot)
+    out.emit(found, files={"plot": plot})
 
 
 def paths(
@@ -157,95 +109,36 @@ def paths(
     plot: Plot = None,
     seed: Seed = 0,
     memory: Memory = "8G",
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """A forward pass as the exact sum over all paths."""
-    from segre.report.plots import require_static_format
-
     if plot is not None:
+        from segre.report.plots import require_static_format
+
         require_static_format(plot)
+    from segre.collapse.commands import count_paths, decompose
+
     if shares:
-        _shares(model, as_json)
+        out.emit(count_paths(model))
         return
-    from segre.cli.progress import waiting
-    from segre.collapse.paths import head_sums, path_sums
-    from segre.collapse.study import random_pass
-    from segre.collapse.surgery import Variant
-    from segre.report.collapse import print_paths
-    from segre.report.collapse_plots import plot_paths
-
-    with waiting("adding up paths", quiet or as_json):
-        if _is_stack(model):
-            name, done = random_pass(model, seed, skip=skip)
-        else:
-            variant = Variant(skip=skip is not False, mlp=mlp, norm=norms)
-            name, done = _pass(model, variant, length, text, seed, memory_bytes(memory))
-        sums, heads = path_sums(done), head_sums(done)
-        drawn = _drawn(done, sample, of_length, seed)
-    error = float(abs(sums.total - done.output).max() / abs(done.output).max())
-    if plot is not None:
-        plot_paths(name, sums, heads, plot)
-    if as_json:
-        print_json(
-            {
-                "model": name,
-                "paths": sums.document(),
-                "through": heads.document(),
-                "identity": error,
-                "sampled": drawn,
-                "plot": plot and shown(plot),
-            }
+    with out.waiting("adding up paths"):
+        found = decompose(
+            model,
+            skip=skip,
+            mlp=mlp,
+            norms=norms,
+            length=length,
+            text=text,
+            sample=sample,
+            of_length=of_length,
+            seed=seed,
+            memory=memory_bytes(memory),
         )
-        return
-    print_paths(name, sums, heads, error, drawn)
     if plot is not None:
-        typer.echo(f"plot: {plot}")
+        from segre.report.collapse_plots import plot_paths
 
-
-def _shares(model: str, as_json: bool) -> None:
-    from segre.collapse.shares import shares_of
-    from segre.report.collapse import print_shares
-
-    found = shares_of(model)
-    if as_json:
-        print_json({"model": model, "shares": found})
-    else:
-        print_shares(model, found)
-
-
-def _pass(
-    model: str, variant: Any, length: int | None, text: Path | None, seed: int, memory: int
-) -> tuple[str, Any]:
-    """A recorded forward pass, and what to call it."""
-    from segre.collapse.inputs import random_tokens, read_text
-    from segre.collapse.models import load
-    from segre.collapse.recorder import record
-
-    loaded = load(model, seed, memory=memory)
-    fits = length or min(32, loaded.longest or 32)
-    if text is None:
-        tokens = random_tokens(loaded, 1, fits, seed)
-    else:
-        tokens = read_text(loaded, text, 1, fits)
-    done = record(loaded, tokens.batches[0][0], variant, memory=memory)
-    return f"{loaded.name} ({variant.described})", done
-
-
-def _drawn(done: Any, count: int, length: int | None, seed: int) -> list[dict[str, Any]]:
-    from segre.collapse.paths import path_term, sample_paths
-    from segre.collapse.residual import norm, relative_residual
-
-    if not count:
-        return []
-    chosen = 1 if length is None and done.layers[0].skip else length
-    chosen = len(done.layers) if chosen is None else chosen
-    out = []
-    for path in sample_paths(done, chosen, count, seed):
-        term = path_term(done, path)
-        size, relative = float(norm(term)), float(relative_residual(term))
-        out.append({"path": list(path), "norm": size, "relative": relative})
-    return out
+        plot_paths(found, plot)
+    out.emit(found, files={"plot": plot})
 
 
 COMMANDS = (

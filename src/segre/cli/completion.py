@@ -33,7 +33,7 @@ def architecture(incomplete: str) -> list[str]:
 
     Where no name fits, nothing is offered: then the shell completes files by itself, and better.
     """
-    from segre.families import KINDS, PRESETS
+    from segre.models import KINDS, PRESETS
 
     known = [*PRESETS, *(f"{kind}/" for kind in KINDS)]
     names = [name for name in known if name.startswith(incomplete)]
@@ -68,7 +68,7 @@ def methods() -> tuple[str, ...]:
 
 def variants() -> list[str]:
     """Of `segre collapse`."""
-    from segre.collapse.surgery import ALL
+    from segre.collapse.variants import ALL
 
     return ["all", "paper", *map(str, ALL)]
 

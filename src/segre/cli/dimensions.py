@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from segre.cli import completion
-from segre.cli.options import AsJson, Memory, Quiet, Seed, Spec, Specs, memory_bytes, print_json
+from segre.cli.options import Memory, Seed, Spec, Specs, memory_bytes
+from segre.cli.output import Out
 from segre.errors import SegreError
 from segre.files import shown
 
@@ -45,18 +46,16 @@ def dim(
     output: Asked = None,
     seed: Seed = 0,
     memory: Memory = "8G",
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """How many dimensions of function it has, and how that is known."""
-    from segre.cli.progress import progress_bar
+    from segre.finding import Findings
     from segre.geometry.dimension import dimension
-    from segre.report.text import print_comparison_table, print_finding
 
     if len(specs) > 1 and not compare:
         raise SegreError("several architectures: add --compare to see them side by side")
     wanted = _asked(output)
-    with progress_bar(quiet or as_json) as progress:
+    with out.progress() as progress:
         found = [
             dimension(
                 spec,
@@ -69,39 +68,36 @@ def dim(
             )
             for spec in specs
         ]
-    if compare:
-        if as_json:
-            rows = zip(specs, found, strict=True)
-            print_json({"models": [{"name": name, **one.document()} for name, one in rows]})
-        else:
-            print_comparison_table(specs, found)
-    elif as_json:
-        print_json(found[0].document())
-    else:
-        print_finding(found[0])
+    out.emit(Findings(tuple(specs), tuple(found)) if compare else found[0])
 
 
 def explain(
     spec: Spec,
     output: Asked = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    seed: Seed = 0,
+    memory: Memory = "8G",
+    out: Out = Out(),
 ) -> None:
-    """Which symmetries it has, and which design choice removes which."""
-    from segre.cli.progress import waiting
-    from segre.families import architecture
+    """Which symmetries it has, what each conserves, and which choice removes which."""
     from segre.geometry.explain import explain as explanation
-    from segre.geometry.redundancy import asked_for
-    from segre.report.explanation import print_explanation
 
     wanted = _asked(output)
-    with waiting("explaining", quiet or as_json):
-        net = architecture(spec)
-        found = explanation(net if wanted is None else asked_for(net, wanted))
-    if as_json:
-        print_json(found.document())
-    else:
-        print_explanation(spec, found)
+    with out.progress() as progress:
+        found = explanation(
+            spec, seed, output=wanted, memory=memory_bytes(memory), progress=progress
+        )
+    out.emit(found)
+
+
+def symmetries(
+    spec: Spec,
+    output: Asked = None,
+    seed: Seed = 0,
+    memory: Memory = "8G",
+    out: Out = Out(),
+) -> None:
+    """The same as explain, under its other name."""
+    explain(spec, output, seed, memory, out)
 
 
 def _asked(output: str | None) -> Output | None:
@@ -117,23 +113,24 @@ def certify(
     ],
     seed: Seed = 0,
     memory: Memory = "8G",
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Write a proof of the dimension that anyone can check again."""
     from segre.certificate import certify as make_certificate
     from segre.certificate import write_certificate
-    from segre.cli.progress import progress_bar
+    from segre.report.proofs import claim_in_words
 
-    with progress_bar(quiet or as_json) as progress:
+    with out.progress() as progress:
         document = make_certificate(spec, seed=seed, memory=memory_bytes(memory), progress=progress)
     write_certificate(document, output)
     claim = document["claim"]
-    if as_json:
-        print_json({"file": shown(output), "digest": document["digest"], **claim})
-        return
-    typer.echo(f"{output}: {_claim_in_words(claim)}")
-    typer.echo(f"check it with: segre verify {output}")
+    out.emit(
+        data={"file": shown(output), "digest": document["digest"], **claim},
+        lines=(
+            f"{output}: {claim_in_words(claim)}",
+            f"check it with: segre verify {output}",
+        ),
+    )
 
 
 def verify(
@@ -143,61 +140,14 @@ def verify(
     seconds: Annotated[
         float, typer.Option(help="Give up after so long: inconclusive, exit code 3.", min=0)
     ] = 3600,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Check a proof with code that shares no arithmetic with the prover."""
-    from segre.cli.progress import progress_bar
     from segre.referee import verify as check
 
-    with progress_bar(quiet or as_json) as progress:
+    with out.progress() as progress:
         verdict = check(file, progress=progress, seconds=seconds)
-    if as_json:
-        print_json(
-            {
-                "file": shown(file),
-                "valid": verdict.valid,
-                "reason": verdict.reason,
-                "checks": list(verdict.checks),
-                "claim": verdict.claim,
-            }
-        )
-    elif verdict.valid:
-        for sentence in verdict.checks:
-            typer.echo(f"  ok  {sentence}")
-        typer.echo(f"valid: {_claim_in_words(verdict.claim)}")
-    else:
-        typer.echo(f"invalid: {verdict.reason}")
-    raise typer.Exit(0 if verdict.valid else 1)
-
-
-def symmetries(
-    spec: Spec,
-    seed: Seed = 0,
-    memory: Memory = "8G",
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
-    """The symmetries, and what each keeps constant in training."""
-    from segre.cli.progress import progress_bar
-    from segre.geometry.symmetry_table import symmetry_table
-    from segre.report.text import print_symmetries
-
-    with progress_bar(quiet or as_json) as progress:
-        table = symmetry_table(spec, seed, memory=memory_bytes(memory), progress=progress)
-    if as_json:
-        print_json(table.document())
-    else:
-        print_symmetries(table)
-
-
-def _claim_in_words(claim: dict[str, Any]) -> str:
-    if claim["status"] == "proved":
-        return f"dimension {claim['upper']} of {claim['parameters']} parameters, proved"
-    return (
-        f"{claim['lower']} <= dimension <= {claim['upper']} of {claim['parameters']} parameters, "
-        "both bounds proved"
-    )
+    out.emit(verdict, data={"file": shown(file)}, code=0 if verdict.valid else 1)
 
 
 COMMANDS = (
@@ -215,6 +165,7 @@ COMMANDS = (
         explain,
         """Examples:
     segre explain llama-3-8b
+    segre explain lightning/d=4,4,4/a=2/t=3
     segre explain qwen3/d=8/heads=4/kv=2/head=2/ff=16/vocab=40/t=3""",
     ),
     (
@@ -232,7 +183,8 @@ Exit code 0: valid; 1: invalid, with the reason; 2: not a certificate; 3: not ch
     ),
     (
         symmetries,
-        """Example:
-    segre symmetries lightning/d=4,4,4/a=2/t=3""",
+        """Examples:
+    segre symmetries lightning/d=4,4,4/a=2/t=3
+    segre symmetries gpt2""",
     ),
 )

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from segre.cli import completion
-from segre.cli.options import AsJson, Quiet, Seed, print_json
+from segre.cli.options import Seed
+from segre.cli.output import Out
 from segre.cli.resumable import resumable
-from segre.files import shown
 
 Output = Annotated[
     Path, typer.Option("--output", "-o", metavar="FILE", help="The plot: .png, .svg or .pdf.")
@@ -53,11 +53,8 @@ def _paths_of(name: str, what: str) -> Callable[..., None]:
         paths: Drawn = 5,
         fresh: Fresh = False,
         seed: Seed = 0,
-        as_json: AsJson = False,
-        quiet: Quiet = False,
+        out: Out = Out(),
     ) -> None:
-        from segre.cli.progress import progress_bar
-        from segre.report.collapse_experiments import print_effectiveness
         from segre.report.experiment_plots import plot_effectiveness
         from segre.report.plots import require_static_format
         from segre.reproduce.path_effectiveness import PLANS, changed, effectiveness
@@ -74,16 +71,12 @@ def _paths_of(name: str, what: str) -> Callable[..., None]:
             mlp=mlp,
         )
         run = run_file(output)
-        with resumable(run, fresh=fresh), progress_bar(quiet or as_json) as progress:
+        with resumable(run, fresh=fresh), out.progress() as progress:
             found = effectiveness(
                 plan, drawn=paths, seed=seed, file=run, fresh=fresh, progress=progress
             )
             plot_effectiveness(found, output)
-        if as_json:
-            print_json({"plot": shown(output), "run": shown(run), **found.document()})
-        else:
-            print_effectiveness(found)
-            typer.echo(f"run: {run}\nplot: {output}")
+        out.emit(found, files={"run": run, "plot": output})
 
     command.__doc__ = f"""Train a network to {what}: what do its paths do?
 
@@ -99,19 +92,16 @@ def circle(
     lr: Annotated[float, typer.Option("--lr", help="The rate.", min=1e-8, max=1.0)] = 1e-3,
     fresh: Fresh = False,
     seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Apply one trained layer again and again to two tokens: do they merge?"""
-    from segre.cli.progress import progress_bar
-    from segre.report.collapse_experiments import print_walks
     from segre.report.experiment_plots import plot_walks
     from segre.report.plots import require_static_format
-    from segre.reproduce.circle import walks
+    from segre.reproduce.circle import Walks, walks
 
     require_static_format(output)
     run = run_file(output)
-    with resumable(run, fresh=fresh), progress_bar(quiet or as_json) as progress:
+    with resumable(run, fresh=fresh), out.progress() as progress:
         found = walks(
             steps=steps,
             epochs=epochs,
@@ -122,33 +112,23 @@ def circle(
             progress=progress,
         )
         plot_walks(found, output)
-    if as_json:
-        walked = [walk.document() for walk in found]
-        print_json({"plot": shown(output), "seed": seed, "walks": walked})
-    else:
-        print_walks(found)
-        typer.echo(f"plot: {output}")
+    out.emit(Walks(tuple(found), seed), files={"plot": output})
 
 
 def path_lengths(
-    output: Output = Path("path-lengths.png"), as_json: AsJson = False, quiet: Quiet = False
+    output: Output = Path("path-lengths.png"),
+    out: Out = Out(),
 ) -> None:
     """Shares of paths by length in the paper's models; nothing is trained."""
-    from segre.cli.progress import waiting
-    from segre.report.collapse_experiments import print_path_lengths
     from segre.report.experiment_plots import plot_path_lengths
     from segre.report.plots import require_static_format
-    from segre.reproduce.path_lengths import rows
+    from segre.reproduce.path_lengths import PathLengths, rows
 
     require_static_format(output)
-    with waiting("counting", quiet or as_json):
+    with out.waiting("counting"):
         found = rows()
         plot_path_lengths(found, output)
-    if as_json:
-        print_json({"plot": shown(output), "rows": [row.document() for row in found]})
-    else:
-        print_path_lengths(found)
-        typer.echo(f"plot: {output}")
+    out.emit(PathLengths(tuple(found)), files={"plot": output})
 
 
 def rank_collapse(
@@ -156,7 +136,7 @@ def rank_collapse(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="bert, albert or xlnet; repeatable. All if not given.",
+            help="bert or albert; repeatable. Both if not given.",
             autocompletion=completion.one_of(completion.base_models),
         ),
     ] = None,
@@ -167,26 +147,23 @@ def rank_collapse(
         int | None, typer.Option(help="The width; not that of base models.", min=4, max=8192)
     ] = None,
     seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
-    """Rank by depth in BERT, ALBERT and XLNet: what collapses, what does not.
+    """Rank by depth in BERT and ALBERT: what collapses, what does not.
 
     Base models with random weights on random tokens, four variants each; nothing is downloaded.
     """
-    from segre.cli.progress import progress_bar
     from segre.errors import SegreError
-    from segre.report.collapse_experiments import print_rank_collapse
     from segre.report.experiment_plots import plot_rank_collapse
     from segre.report.plots import require_static_format
-    from segre.reproduce.rank_collapse import MODELS, collapse, verdict
+    from segre.reproduce.rank_collapse import MODELS, RankCollapse, collapse
 
     require_static_format(output)
     models = list(dict.fromkeys(model or MODELS))
     for name in models:
         if name not in MODELS:
             raise SegreError(f"model {name!r} is not known; allowed: {', '.join(MODELS)}")
-    with progress_bar(quiet or as_json) as progress:
+    with out.progress() as progress:
         found = collapse(
             models,
             count=count,
@@ -197,13 +174,7 @@ def rank_collapse(
             progress=progress,
         )
     plot_rank_collapse(found, output)
-    if as_json:
-        yes, no = verdict(found)
-        rest = {"plot": shown(output), "reproduces": yes, "does_not_reproduce": no}
-        print_json({**rest, "models": [one.document() for one in found]})
-    else:
-        print_rank_collapse(found)
-        typer.echo(f"plot: {output}")
+    out.emit(RankCollapse(tuple(found)), files={"plot": output})
 
 
 def run_file(output: Path) -> Path:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from segre.cli.options import AsJson, Quiet, Seed, print_json
+from segre.cli.options import Seed
+from segre.cli.output import Out
 from segre.files import shown
 
 WeightsFile = Annotated[
@@ -22,22 +23,15 @@ def same(
         float, typer.Option(help="Relative tolerance for floats; fractions need none.", min=0)
     ] = 1e-8,
     seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Are two small networks the same function? Proved for fractions."""
-    from segre.cli.progress import waiting
     from segre.geometry.same import same_function
-    from segre.report.text import print_comparison
     from segre.weights import Weights
 
-    with waiting("comparing", quiet or as_json):
+    with out.waiting("comparing"):
         found = same_function(Weights.read(one), Weights.read(two), tolerance=tolerance, seed=seed)
-    if as_json:
-        print_json(found.document())
-    else:
-        print_comparison(found)
-    raise typer.Exit({"same": 0, "different": 1, "undecided": 3}[found.verdict])
+    out.emit(found, code={"same": 0, "different": 1, "undecided": 3}[found.verdict])
 
 
 def move(
@@ -46,21 +40,19 @@ def move(
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write: .json or .npz.")
     ],
     seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Write other weights of the same function."""
-    from segre.cli.progress import waiting
     from segre.geometry.fiber import sample
     from segre.weights import Weights
 
-    with waiting("moving", quiet or as_json):
+    with out.waiting("moving"):
         weights = Weights.read(file)
         sample(weights, seed).write(output)
-    if as_json:
-        print_json({"file": shown(output), "spec": str(weights.spec), "seed": seed})
-    else:
-        typer.echo(f"{output}: other weights of {weights.spec}, the same function")
+    out.emit(
+        data={"file": shown(output), "spec": str(weights.spec), "seed": seed},
+        lines=[f"{output}: other weights of {weights.spec}, the same function"],
+    )
 
 
 def point(
@@ -74,26 +66,20 @@ def point(
     a: Annotated[
         int | None, typer.Option("--a", help="The head rank, if the file has V and A.", min=1)
     ] = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Is a function of one lightning layer a smooth or singular point?"""
-    from segre.cli.progress import waiting
     from segre.errors import SegreError
     from segre.geometry.strata import classify
-    from segre.report.text import print_stratum
     from segre.weights import LayerPoint
 
     given = LayerPoint.read(file)
     rank = a or given.a
     if rank is None:
         raise SegreError(f"point {str(file)!r}: A alone does not say the head rank; give --a")
-    with waiting("classifying", quiet or as_json):
+    with out.waiting("classifying"):
         stratum = classify(given.V, given.A, rank, given.weights if rank == given.a else None)
-    if as_json:
-        print_json(stratum.document())
-    else:
-        print_stratum(stratum)
+    out.emit(stratum)
 
 
 def recover(
@@ -111,24 +97,18 @@ def recover(
     ] = None,
     starts: Annotated[int, typer.Option(help="Starts of a fit.", min=1)] = 20,
     seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Recover the weights of a layer from its inputs and outputs.
 
     As far as they determine them: otherwise segre says what is missing.
     """
-    from segre.cli.progress import waiting
     from segre.geometry.recover import recover as find
     from segre.geometry.recovery.samples import Samples
-    from segre.report.text import print_recovered
 
-    with waiting("recovering", quiet or as_json):
+    with out.waiting("recovering"):
         found = find(Samples.read(file), spec, a=a, starts=starts, seed=seed)
-    if as_json:
-        print_json(found.document())
-    else:
-        print_recovered(found)
+    out.emit(found)
 
 
 COMMANDS = (

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from segre.cli.options import AsJson, Quiet, print_json
+from segre.cli.output import Out
 
 
 def doctor(
@@ -16,21 +16,14 @@ def doctor(
             "--imports", help="Also import every package, each in its own process (slower)."
         ),
     ] = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """What is installed, what is missing, and does it work?"""
-    from segre.cli.progress import progress_bar
     from segre.doctor import examine
-    from segre.report.doctor import print_examination
 
-    with progress_bar(quiet or as_json) as progress:
+    with out.progress() as progress:
         found = examine(imports, progress)
-    if as_json:
-        print_json(found.document())
-    else:
-        print_examination(found)
-    raise typer.Exit(0 if found.works else 1)
+    out.emit(found, code=0 if found.works else 1)
 
 
 COMMANDS = (

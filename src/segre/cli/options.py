@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -26,8 +26,6 @@ Seed = Annotated[int, typer.Option(help="Seed of what is random; results name it
 Memory = Annotated[
     str, typer.Option(help="Memory limit; past it segre says what it would need and stops.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -44,10 +42,3 @@ def memory_bytes(text: str) -> int:
             f"--memory {text!r} is not allowed; allowed: a number with K, M, G or T, such as 8G"
         )
     return int(match[1]) * _UNITS[match[2].upper()]
-
-
-def print_json(document: dict[str, Any]) -> None:
-    """One JSON object on standard output, keys sorted."""
-    from segre.plain import strict_json
-
-    typer.echo(strict_json(document, indent=2, sort_keys=True))

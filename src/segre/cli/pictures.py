@@ -9,8 +9,8 @@ import typer
 
 from segre.cli import completion
 from segre.cli.experiments import COMMANDS as EXPERIMENTS
-from segre.cli.options import AsJson, Quiet, Seed, print_json
-from segre.files import shown
+from segre.cli.options import Seed
+from segre.cli.output import Out
 
 SLICES = ("cone", "discriminant", "fiber")
 
@@ -36,11 +36,9 @@ def plot_slice(
         str, typer.Option(metavar="SPEC", help="fiber: the architecture, with a >= 2.")
     ] = "softmax/d=3,3/a=2/t=3",
     seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Draw the functions of one layer, or a fiber, as a picture or an interactive page."""
-    from segre.cli.progress import waiting
     from segre.errors import SegreError
     from segre.geometry.slices import discriminant, fiber_curve, segre_cone
     from segre.report.slices import draw, require_format
@@ -50,7 +48,7 @@ def plot_slice(
     require_format(output)
     if kind not in SLICES:
         raise SegreError(f"slice {kind!r} is not known; allowed: {', '.join(SLICES)}")
-    with waiting("drawing", quiet or as_json):
+    with out.waiting("drawing"):
         if kind == "cone":
             draw(segre_cone(), output)
         elif kind == "discriminant":
@@ -60,10 +58,7 @@ def plot_slice(
             draw(discriminant(placed), output)
         else:
             draw(fiber_curve(Weights.random(Network.parse(spec), seed)), output)
-    if as_json:
-        print_json({"plot": shown(output), "slice": kind, "seed": seed})
-    else:
-        typer.echo(f"plot: {output}")
+    out.emit(files={"plot": output}, data={"slice": kind, "seed": seed})
 
 
 def normalized_dimension(
@@ -72,28 +67,21 @@ def normalized_dimension(
     ] = Path("normalized-dimension.png"),
     widest: Annotated[int, typer.Option(help="The largest width d.", min=3, max=40)] = 10,
     seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """The first paper's numerical experiment: l = 2, t = 3, a = 2, d = 3..10.
 
     For softmax, and lightning beside it: the conjectured dimension (closed form), the certified
     one (exact rank and symmetries), and floating-point estimates. All are computed.
     """
-    from segre.cli.progress import progress_bar
     from segre.report.plots import plot_normalized_dimension, require_static_format
-    from segre.report.text import print_normalized_dimension
-    from segre.reproduce.normalized_dimension import experiment
+    from segre.reproduce.normalized_dimension import Rows, experiment
 
     require_static_format(output)
-    with progress_bar(quiet or as_json) as progress:
+    with out.progress() as progress:
         rows = experiment(range(3, widest + 1), seed=seed, progress=progress)
     plot_normalized_dimension(rows, output)
-    if as_json:
-        print_json({"plot": shown(output), "rows": [row.document() for row in rows]})
-    else:
-        print_normalized_dimension(rows)
-        typer.echo(f"plot: {output}")
+    out.emit(Rows(tuple(rows)), files={"plot": output})
 
 
 GROUPS = (

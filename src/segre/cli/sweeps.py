@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from segre.cli import completion
-from segre.cli.options import AsJson, Quiet, Seed, memory_bytes, print_json
+from segre.cli.options import Seed, memory_bytes
+from segre.cli.output import Out
 from segre.files import shown
 
 StoreFile = Annotated[Path, typer.Argument(metavar="STORE", help="What `segre sweep run` writes.")]
@@ -46,23 +47,21 @@ def run(
             help="Time for one architecture; slower ones are tried again later, last.",
         ),
     ] = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Find the dimension of every architecture of a sweep, and test its claim.
 
     The store is whole at any moment: interrupt or kill this, and the same command goes on.
     """
-    from segre.cli.progress import progress_bar
     from segre.cli.resumable import resumable
-    from segre.report.sweeps import print_ran, print_standing
     from segre.sweep.ready import plan_of
+    from segre.sweep.run import Swept
     from segre.sweep.run import run as drive
     from segre.sweep.status import standing
 
     plan = plan_of(sweep)
     limit_bytes = memory_bytes(memory)
-    with resumable(output), progress_bar(quiet or as_json, rate=True) as progress:
+    with resumable(output), out.progress(rate=True) as progress:
         ran = drive(
             plan,
             output,
@@ -74,27 +73,16 @@ def run(
             progress=progress,
         )
         found = standing(output)
-    if as_json:
-        print_json({"run": ran.document(), "status": found.document()})
-    else:
-        print_standing(found)
-        print_ran(ran)
-    raise typer.Exit(1 if found.refuted else 0)
+    out.emit(Swept(ran, found), code=1 if found.refuted else 0)
 
 
-def status(store: StoreFile, as_json: AsJson = False, quiet: Quiet = False) -> None:
+def status(store: StoreFile, out: Out = Out()) -> None:
     """Counterexamples, then how many architectures are done and what was found."""
-    from segre.cli.progress import waiting
-    from segre.report.sweeps import print_standing
     from segre.sweep.status import standing
 
-    with waiting("reading", quiet or as_json):
+    with out.waiting("reading"):
         found = standing(store)
-    if as_json:
-        print_json(found.document())
-    else:
-        print_standing(found)
-    raise typer.Exit(1 if found.refuted else 0)
+    out.emit(found, code=1 if found.refuted else 0)
 
 
 def export(
@@ -102,19 +90,14 @@ def export(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help=".csv, or .parquet.")
     ],
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Write every row as a table: CSV, or Parquet (with the extra segre[tables])."""
-    from segre.cli.progress import waiting
     from segre.sweep.export import export as write
 
-    with waiting("writing", quiet or as_json):
+    with out.waiting("writing"):
         rows = write(store, output)
-    if as_json:
-        print_json({"file": shown(output), "rows": rows})
-    else:
-        typer.echo(f"{output}: {rows} rows")
+    out.emit(data={"file": shown(output), "rows": rows}, lines=[f"{output}: {rows} rows"])
 
 
 def plot(
@@ -128,24 +111,19 @@ def plot(
     y: Annotated[
         str | None, typer.Option("--y", help="A field, upwards; chosen if left out.")
     ] = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Draw exact against predicted, redundancy by two fields, and counterexamples."""
-    from segre.cli.progress import waiting
     from segre.report.slices import require_format
     from segre.report.sweep_plots import draw_sweep
     from segre.sweep.picture import picture
 
     require_format(output)
-    with waiting("drawing", quiet or as_json):
+    with out.waiting("drawing"):
         drawn = picture(store, x, y)
         draw_sweep(drawn, output)
-    if as_json:
-        cells = [vars(cell) for cell in drawn.cells]
-        print_json({"plot": shown(output), "x": drawn.x, "y": drawn.y, "cells": cells})
-    else:
-        typer.echo(f"plot: {output}")
+    cells = [vars(cell) for cell in drawn.cells]
+    out.emit(files={"plot": output}, data={"x": drawn.x, "y": drawn.y, "cells": cells})
 
 
 def fit(
@@ -164,15 +142,12 @@ def fit(
     ] = False,
     fresh: Annotated[int, typer.Option(help="Fresh architectures per formula.", min=1)] = 20,
     seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out = Out(),
 ) -> None:
     """Propose formulas for the dimensions, and test them on fresh architectures."""
-    from segre.cli.progress import waiting
-    from segre.report.sweeps import print_fit
     from segre.sweep.fit import fit as search
 
-    with waiting("looking for polynomials", quiet or as_json):
+    with out.waiting("looking for polynomials"):
         found = search(
             store,
             fields=[name.strip() for name in fields.split(",") if name.strip()],
@@ -183,24 +158,16 @@ def fit(
             fresh=fresh,
             seed=seed,
         )
-    if as_json:
-        print_json(found.document())
-    else:
-        print_fit(found)
+    out.emit(found)
 
 
-def list_ready(as_json: AsJson = False, quiet: Quiet = False) -> None:
+def list_ready(out: Out = Out()) -> None:
     """The sweeps that come with segre."""
-    from segre.cli.progress import waiting
-    from segre.report.sweeps import print_ready
-    from segre.sweep.ready import plan_of, ready_names
+    from segre.sweep.ready import Ready
 
-    with waiting("reading", quiet or as_json):
-        plans = {name: plan_of(name) for name in ready_names()}
-    if as_json:
-        print_json({"sweeps": {name: dict(plan.given) for name, plan in plans.items()}})
-    else:
-        print_ready(plans)
+    with out.waiting("reading"):
+        found = Ready.read()
+    out.emit(found)
 
 
 GROUPS = (

@@ -47,7 +47,7 @@ GATES: dict[str, Callable[[Array], Array]] = {
 
 
 def _gelu_slope(z: Array) -> Array:
-    return np.asarray(ndtr(z) + z * np.exp(-z * z / 2) / sqrt(2 * pi))
+    return np.asarray(ndtr(z) + z * normal_density(z))
 
 
 def _tanh_slope(z: Array) -> Array:
@@ -95,28 +95,41 @@ def activate(kind: str, z: Array) -> Array:
 
 
 def mean_slope(kind: str, z: Array, shift: Array) -> Array:
-    """(activation(z + shift) - activation(z)) / shift, right also where the shift is tiny or 0.
-
-    Smooth activations by Gauss-Legendre quadrature of the slope where the shift is small, where
-    it is accurate to rounding.
-    """
+    """(activation(z + shift) - activation(z)) / shift, right also where the shift is tiny or 0."""
     z, shift = np.broadcast_arrays(z, shift)
     if kind == "identity":
         return np.ones(z.shape)
     if kind in _SMOOTH:
-        near = np.abs(shift) < _NEAR
-        nodes, shares = _FEW if (np.abs(shift) < _TINY).all() else _SOME
-        within = np.where(near, shift, 0)
-        slope = sum(
-            share / 2 * _SMOOTH[kind](z + within * (node + 1) / 2)
-            for node, share in zip(nodes, shares, strict=True)
-        )
-        if near.all():
-            return np.asarray(slope)
-        far = (activate(kind, z + shift) - activate(kind, z)) / np.where(near, 1, shift)
-        return np.where(near, slope, far)
+        return mean_over(_SMOOTH[kind], lambda z: activate(kind, z), z, shift)
     low, high = np.minimum(z, z + shift), np.maximum(z, z + shift)
     way = np.where(high > low, high - low, 1)
     low, high = np.maximum(low, 0), np.maximum(high, 0)
     slope = np.where(z + shift != z, (high - low) / way, _step(z))
     return np.asarray(slope * (high + low) if kind == "relu2" else slope)
+
+
+def mean_over(
+    slope: Callable[[Array], Array], function: Callable[[Array], Array], z: Array, shift: Array
+) -> Array:
+    """(function(z + shift) - function(z)) / shift, right also where the shift is tiny or 0.
+
+    By Gauss-Legendre quadrature of the slope where the shift is small, where that is accurate to
+    rounding.
+    """
+    z, shift = np.broadcast_arrays(z, shift)
+    near = np.abs(shift) < _NEAR
+    nodes, shares = _FEW if (np.abs(shift) < _TINY).all() else _SOME
+    within = np.where(near, shift, 0)
+    mean = sum(
+        share / 2 * slope(z + within * (node + 1) / 2)
+        for node, share in zip(nodes, shares, strict=True)
+    )
+    if near.all():
+        return np.asarray(mean)
+    far = (function(z + shift) - function(z)) / np.where(near, 1, shift)
+    return np.where(near, mean, far)
+
+
+def normal_density(z: Array) -> Array:
+    """The density of the normal distribution."""
+    return np.asarray(np.exp(-z * z / 2) / sqrt(2 * pi))

@@ -4,17 +4,17 @@ Layer 0 is what goes into the layers; layer l is the stream after the l-th, befo
 pre-norm models. Measures are those of `segre.collapse.residual`, taken as the stream goes by: a
 curve costs little more than the forward pass.
 
-A model is run in single precision. Rounding the entries of a stream, by at most 2^-24 of each,
-moves its relative residual by at most 2^-23; a layer does so about eight times (values, their
-mixture, the output, its bias; centre, root, gain and bias of a norm). Below eight times that,
-`FLOOR`, a curve is rounding, and all that comes after it in the layers is made of rounding. Where
-the layers allow it (`continued`), the first input is carried on in split arithmetic; elsewhere the
-curve ends there.
+A model is run in single precision, all variants at once, layer by layer. Rounding the entries of
+a stream, by at most 2^-24 of each, moves its relative residual by at most 2^-23; a layer does so
+about eight times (values, their mixture, the output, its bias; centre, root, gain and bias of a
+norm). Below eight times that, `FLOOR`, a curve is rounding, and all that comes after it in the
+layers is made of rounding. Without skips the first input is carried on from there with its mean and
+residual apart (`apart`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from time import perf_counter
@@ -22,22 +22,24 @@ from typing import Any
 
 import numpy as np
 
-from segre.collapse.continued import can_continue, continued
+from segre.collapse.apart import can_continue, continued
 from segre.collapse.inputs import Inputs
-from segre.collapse.library import libraries
 from segre.collapse.models import Loaded
-from segre.collapse.residual import Measures
+from segre.collapse.residual import Measures, norm
 from segre.collapse.sinks import Sink, sink_of, without_largest
-from segre.collapse.surgery import FULL, PAPER, Variant, operated, run
+from segre.collapse.variants import FULL, PAPER, Variant
+from segre.fields import Real
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.geometry.progress import Progress, quiet
+from segre.transformer.forward import Tokens, run
 
 FLOOR = 8 * 2.0**-23  # 9.5e-7: relative residuals below are rounding, not the model
 _LEAST = 1e-300  # a threshold of 0 is below everything
 LEAST = 1e-30  # streams of this size have too few digits left in single precision
 SPECTRAL = ("rank", "stable_rank")
 CACHED = 1 << 17  # numbers
+AT_ONCE = 1 << 28  # bytes of the streams of all variants
 
 
 @dataclass(frozen=True)
@@ -170,39 +172,45 @@ def curves(
 
     With `past_floor` curves that reach the floor are continued below it, where that is possible.
     """
-    torch, _ = libraries()
-    total = len(variants) * len(inputs.batches)
-    found = []
-    for place, variant in enumerate(variants):
-        parts: list[list[dict[str, Array]]] = [[] for _ in range(loaded.layers + 1)]
+    found: list[list[list[dict[str, Array]]]] = [
+        [[] for _ in range(loaded.layers + 1)] for _ in variants
+    ]
+    groups = list(_groups(inputs, loaded.width * 4 * len(variants)))
+    total = len(inputs.batches) * len(variants) * (loaded.layers + 1)
+    done = 0
 
-        def see(depth: int, X: Any, parts: Any = parts) -> None:
-            parts[depth].append(_measured(torch, X, ranks))
+    def see(depth: int, place: int, _batch: int, x: Array) -> None:
+        nonlocal done
+        progress(f"layer {depth}", done, total)
+        found[place][depth].append(_measured(x[:, 0, 0].swapaxes(1, 2), ranks))
+        done += 1
 
-        with operated(loaded, variant):
-            for number, batch in enumerate(inputs.batches):
-                progress(str(variant), place * len(inputs.batches) + number, total)
-                run(loaded, batch, see)
-        curve = _curve(variant, parts)
-        if past_floor and curve.floored is not None and can_continue(loaded, variant):
-            progress(f"{variant}, past the floor", place * len(inputs.batches), total)
-            curve = replace(curve, past=_continued(loaded, inputs, variant))
-        found.append(replace(curve, sink=sink_of(curve.values, loaded, inputs)))
+    with threads_for(loaded.width), np.errstate(all="ignore"):  # what overflows is lost, and said
+        for group in groups:
+            edits = [variant.edit for variant in variants]
+            run(loaded.weights, group, Real(np.float32), edits, see)
+        every = [_curve(variant, parts) for variant, parts in zip(variants, found, strict=True)]
+        below = [
+            c.variant for c in every if c.floored is not None and can_continue(loaded, c.variant)
+        ]
+        if past_floor and below:
+            progress("past the floor", total, total)
+            past = dict(zip(below, continued(loaded, below, inputs.batches[0][:1]), strict=True))
+            every = [replace(curve, past=past.get(curve.variant)) for curve in every]
+        every = [replace(curve, sink=sink_of(curve.values, loaded, inputs)) for curve in every]
     progress("measured", total, total)
-    return Curves(loaded.document(), inputs.document(), tuple(found))
+    return Curves(loaded.document(), inputs.document(), tuple(every))
 
 
-def _continued(loaded: Loaded, inputs: Inputs, variant: Variant) -> Array:
-    """The first input in split arithmetic: log10 of its relative residuals."""
-    tokens: list[Array] = []
-
-    def see(depth: int, X: Any) -> None:
-        if depth == 0:
-            tokens.append(X[0].double().numpy().copy())
-
-    run(loaded, inputs.batches[0][:1], see)
-    with threads_for(0):  # small matrices, and torch has threads of its own
-        return continued(loaded, variant, tokens[0])
+def _groups(inputs: Inputs, each: int) -> Iterator[list[Tokens]]:
+    """Batches whose streams, `each` bytes for a token, fit into memory together."""
+    group: list[Tokens] = []
+    for batch in inputs.batches:
+        if group and each * (batch.size + sum(one.words.size for one in group)) > AT_ONCE:
+            yield group
+            group = []
+        group.append(Tokens(batch))
+    yield group
 
 
 @dataclass(frozen=True)
@@ -225,8 +233,8 @@ def cost(loaded: Loaded, inputs: Inputs, repeats: int = 5) -> Cost:
         for name, taken in times.items():
             began = perf_counter()
             if name == "plain":
-                for batch in inputs.batches:
-                    run(loaded, batch)
+                with threads_for(loaded.width):
+                    run(loaded.weights, list(map(Tokens, inputs.batches)), Real(np.float32))
             else:
                 curves(loaded, inputs, [FULL])
             if attempt:  # the first is to warm up
@@ -251,53 +259,48 @@ def _curve(variant: Variant, parts: list[list[dict[str, Array]]]) -> Curve:
     return Curve(variant, {name: joined(name) for name in names}, spectrum)
 
 
-def _measured(torch: Any, X: Any, ranks: bool) -> dict[str, Array]:
+def _measured(X: Array, ranks: bool) -> dict[str, Array]:
     """What is measured of each stream of a batch (inputs, tokens, width)."""
     step = max(1, CACHED // (X.shape[1] * X.shape[2]))  # what fits the cache is measured fast
-    parts = [_of_streams(torch, part) for part in X.split(step)]
-    found = {name: torch.cat([part[name] for part in parts]).double().numpy() for name in parts[0]}
+    parts = [_of_streams(X[start : start + step]) for start in range(0, len(X), step)]
+    found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     if ranks:
-        finite = torch.isfinite(X).all(2).all(1)[:, None, None]
-        every = Measures.of(X.where(finite, 0).numpy())
+        finite = np.isfinite(X).all(axis=(1, 2), keepdims=True)
+        every = Measures.of(np.where(finite, X, 0))
         found |= {name: np.asarray(vars(every)[name], float) for name in (*SPECTRAL, "spectrum")}
     return found
 
 
-def _of_streams(torch: Any, X: Any) -> dict[str, Any]:
+def _of_streams(X: Array) -> dict[str, Array]:
     """The cheap measures. The mean is summed in double precision: equal tokens have residual 0."""
     n, d = X.shape[1:]
-    rest = X - X.mean(1, keepdim=True, dtype=torch.float64).to(X.dtype)
-    size = _frobenius(torch, X, dim=2)
-    whole = _frobenius(torch, size, dim=1)
-    weights = 1 / size.where(size != 0, 1)
-    total = (weights[:, None].to(X.dtype) @ X)[:, 0]
-    relative = _share(_composite(rest), _composite(X))
+    rest = X - X.mean(axis=1, keepdims=True, dtype=np.float64).astype(X.dtype)
+    size = _frobenius(X, axis=2)
+    whole = _frobenius(size, axis=1)
+    weights = 1 / np.where(size != 0, size, 1)
+    total = (weights[:, None].astype(X.dtype) @ X)[:, 0].astype(float)
+    relative = _share(norm(rest), norm(X))
     return {
         "relative": relative,
-        "relative_frobenius": _share(_frobenius(torch, rest, dim=(1, 2)), whole),
-        "cosine": ((total**2).sum(1) - (size != 0).sum(1)) / (n * (n - 1)),
+        "relative_frobenius": _share(_frobenius(rest, axis=(1, 2)), whole),
+        "cosine": ((total**2).sum(axis=1) - (size != 0).sum(axis=1)) / (n * (n - 1)),
         "size": whole / (n * d) ** 0.5,
-        **without_largest(torch, X, size, relative, lambda Y: _relative(torch, Y)),
+        **without_largest(X, size, relative, _relative),
     }
 
 
-def _relative(torch: Any, X: Any) -> Any:
-    rest = X - X.mean(1, keepdim=True, dtype=torch.float64).to(X.dtype)
-    return _share(_composite(rest), _composite(X))
+def _relative(X: Array) -> Array:
+    rest = X - X.mean(axis=1, keepdims=True, dtype=np.float64).astype(X.dtype)
+    return _share(norm(rest), norm(X))
 
 
-def _frobenius(torch: Any, X: Any, dim: int | tuple[int, int]) -> Any:
+def _frobenius(X: Array, axis: int | tuple[int, int]) -> Array:
     """In double precision: squares of small numbers are not lost."""
-    return torch.linalg.vector_norm(X, dim=dim, dtype=torch.float64)
+    return np.asarray(np.sqrt((X.astype(np.float64) ** 2).sum(axis=axis)))
 
 
-def _composite(X: Any) -> Any:
-    sizes = X.abs()
-    return sizes.sum(1).amax(1).sqrt() * sizes.sum(2).amax(1).sqrt()
-
-
-def _share(part: Any, whole: Any) -> Any:
-    return part / whole.where(whole != 0, 1)
+def _share(part: Array, whole: Array) -> Array:
+    return np.asarray(part / np.where(whole != 0, whole, 1), dtype=np.float64)
 
 
 def _plain(values: Array) -> list[float | None]:

@@ -9,16 +9,20 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from segre.checkpoint.reading import refusal
-from segre.collapse.library import libraries, quiet, reason
 from segre.collapse.models import Loaded
-from segre.errors import SegreError, SpecError, TooLargeError
+from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
+from segre.fields.interface import Array
 from segre.files import read_given, shown
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.values import quote
 
 COUNT, LENGTH = 32, 128  # as in the paper
 AT_ONCE = 1 << 28  # bytes of one batch
+TOKENIZER = "tokenizer.json"
+LARGEST_TOKENIZER = 200_000_000
 LETTERS = 40  # that a token has at most, on average: no more of a text is read
 
 
@@ -26,7 +30,7 @@ LETTERS = 40  # that a token has at most, on average: no more of a text is read
 class Inputs:
     """Token sequences, in batches of one length each."""
 
-    batches: tuple[Any, ...]  # tensors of tokens (inputs, length)
+    batches: tuple[Array, ...]  # tokens (inputs, length)
     kind: str  # "random tokens", or the name of a text
     seed: int | None = None  # of random tokens
 
@@ -51,9 +55,7 @@ def random_tokens(
     """Sequences of independent, uniform tokens; as many as the model takes, at most 128 each."""
     length = _length(loaded, length)
     _require("count", count, 1)
-    torch, _ = libraries()
-    generator = torch.Generator().manual_seed(seed)
-    ids = torch.randint(loaded.vocabulary, (count, length), generator=generator)
+    ids = np.random.default_rng(seed).integers(loaded.vocabulary, size=(count, length))
     return Inputs(tuple(_batches(loaded, ids.tolist())), "random tokens", seed)
 
 
@@ -92,7 +94,7 @@ def token_name(loaded: Loaded, inputs: Inputs, position: int) -> str | None:
     if len(found) != 1 or loaded.folder is None:
         return None
     try:
-        return str(_tokenizer(loaded).convert_ids_to_tokens(found.pop()))
+        return str(_tokenizer(loaded).id_to_token(found.pop()))
     except SegreError:
         return None
 
@@ -121,51 +123,50 @@ def _read(file: Path, letters: int) -> str:
             :letters
         ]
     except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or reason(error)
+        said = getattr(error, "strerror", None) or error
         raise SpecError(f"text {quote(str(file))}: cannot be read ({said})") from None
 
 
 def _tokenized(loaded: Loaded, text: str, length: int, *, whole: bool) -> list[list[int]]:
     """Pieces of a text as tokens; only the first of a line."""
     tokenizer = _tokenizer(loaded)
-    if tokenizer.num_special_tokens_to_add() >= length:
+    if tokenizer.num_special_tokens_to_add(False) >= length:
         raise SpecError(f"length: {length} has no room for words; give more")
-    with quiet():
-        pieces = tokenizer(
-            text,
-            truncation=True,
-            max_length=length,
-            return_overflowing_tokens=whole,
-            return_attention_mask=False,
-        )["input_ids"]
+    tokenizer.enable_truncation(length)
+    found = tokenizer.encode(text)
     if not whole:
-        return [pieces]
+        return [found.ids]
+    pieces = [found.ids, *(more.ids for more in found.overflowing)]
     full = [ids for ids in pieces if len(ids) == length]
     return full or pieces[:1]
 
 
 def _tokenizer(loaded: Loaded) -> Any:
-    _, transformers = libraries()
+    """The tokenizer of the model's directory, as its tokenizer.json has it."""
     if loaded.folder is None:
         raise SpecError(
             f"model {quote(loaded.name)}: has no tokenizer; give the directory of a model, or "
             "take random tokens"
         )
     try:
-        with quiet():
-            tokenizer = transformers.AutoTokenizer.from_pretrained(
-                loaded.folder, local_files_only=True, trust_remote_code=False
-            )
-    except Exception as error:  # whatever the library raises where there is none
-        raise refusal(loaded.folder, f"no tokenizer can be read ({reason(error)})") from None
-    if not tokenizer.is_fast:
-        raise refusal(loaded.folder, "its tokenizer has no tokenizer.json; convert it")
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise UnsupportedError("reading a text needs tokenizers; install segre[models]") from None
+    file = loaded.folder / TOKENIZER
+    try:
+        text = read_given(file, LARGEST_TOKENIZER).decode()
+        tokenizer = Tokenizer.from_str(text)
+    except Exception as error:  # whatever the library raises on files that it cannot read
+        said = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
+        raise refusal(
+            loaded.folder, f"no tokenizer can be read from {TOKENIZER} ({said})"
+        ) from None
+    tokenizer.no_padding()
     return tokenizer
 
 
-def _batches(loaded: Loaded, rows: list[list[int]]) -> Iterator[Any]:
+def _batches(loaded: Loaded, rows: list[list[int]]) -> Iterator[Array]:
     """Sequences of one length together, no more than fit into memory."""
-    torch, _ = libraries()
     for length, same in groupby(sorted(rows, key=len), key=len):
         group = list(same)
         one = 4 * length * (3 * loaded.heads * length + 24 * loaded.width)
@@ -175,4 +176,4 @@ def _batches(loaded: Loaded, rows: list[list[int]]) -> Iterator[Any]:
             )
         step = max(1, AT_ONCE // one)
         for start in range(0, len(group), step):
-            yield torch.tensor(group[start : start + step])
+            yield np.array(group[start : start + step])

@@ -1,4 +1,4 @@
-"""Models of the transformers library, ready to be run: single precision, patterns computed."""
+"""Models that can be run on tokens: a checkpoint, or a spec with random weights."""
 
 from __future__ import annotations
 
@@ -7,91 +7,75 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from segre.checkpoint.reading import refusal
-from segre.collapse.library import libraries, quiet, reason
-from segre.collapse.sources import Source, source
-from segre.errors import SpecError, TooLargeError
+from segre.checkpoint.model import described
+from segre.checkpoint.store import CONFIG, Store, has_weights, is_directory
+from segre.errors import SpecError, TooLargeError, UnsupportedError
 from segre.files import shown
 from segre.geometry.memory import DEFAULT_LIMIT
-from segre.spec import DEEPEST
-from segre.values import quote
+from segre.models import KINDS, PRESETS, architecture
+from segre.spec import Network
+from segre.transformer.drawn import Drawn
+from segre.transformer.forward import Weights
+from segre.transformer.spec import Transformer
+from segre.transformer.tensors import largest_stage
+from segre.values import quote, read_file
 
-CLASSES = {
-    "bert": "Bert",
-    "albert": "Albert",
-    "xlnet": "XLNet",
-    "gpt2": "GPT2",
-    "llama": "Llama",
-    "mistral": "Mistral",
-    "qwen2": "Qwen2",
-    "qwen3": "Qwen3",
-}
-POOLED = ("bert", "albert")  # models with a part beside the layers that may be left out
-LEARNED = ("bert", "albert", "gpt2")  # models with a table of positions
-# What changes how a model computes, but not what.
-COMPUTING: dict[str, Any] = {
-    "chunk_size_feed_forward": 0,
-    "reorder_and_upcast_attn": False,
-    "use_cache": False,
-    "use_mems_eval": False,
-    "output_attentions": False,
-    "output_hidden_states": False,
-    "return_dict": True,
-}
+Source = str | Path | Mapping[str, Any] | Network | Transformer
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model without a head, and where it is from."""
+    """A transformer up to its last hidden states, its weights, and where they are from."""
 
     name: str
     family: str
-    model: Any
+    weights: Weights
     folder: Path | None = None  # of its config; there may be a tokenizer
     seed: int | None = None  # of random weights; None: they are trained
 
     @property
+    def spec(self) -> Transformer:
+        """Its architecture."""
+        return self.weights.spec
+
+    @property
     def layers(self) -> int:
         """How many layers it has."""
-        return int(self.model.config.num_hidden_layers)
+        return self.spec.layers
 
     @property
     def width(self) -> int:
         """The width of the stream."""
-        return int(self.model.config.hidden_size)
+        return self.spec.d
 
     @property
     def heads(self) -> int:
         """Heads of a layer."""
-        return int(self.model.config.num_attention_heads)
-
-    @property
-    def activation(self) -> str:
-        """What the library calls the activation of its MLPs."""
-        config = self.model.config
-        return str(getattr(config, "hidden_act", getattr(config, "activation_function", "")))
-
-    @property
-    def decoder_of_an_encoder(self) -> bool:
-        """Whether a model that sees all tokens is used with a causal mask."""
-        return bool(getattr(self.model.config, "is_decoder", False))
+        return self.spec.heads
 
     @property
     def vocabulary(self) -> int:
         """How many tokens it knows."""
-        return int(self.model.config.vocab_size)
+        return self.spec.vocab
 
     @property
     def longest(self) -> int | None:
         """The longest input, if there is a table of positions."""
-        if self.family not in LEARNED:
-            return None
-        return int(self.model.config.max_position_embeddings)
+        return self.spec.positions or None
 
     @property
     def parameters(self) -> int:
         """How many weights it has, those of a head aside."""
-        return sum(int(weight.numel()) for weight in self.model.parameters())
+        return self.spec.parameters
+
+    def require_memory(self, what: str, needed: int, limit: int) -> None:
+        """Stop, saying what would be needed, if so many bytes are over the limit."""
+        if needed > limit:
+            raise TooLargeError(
+                f"model {quote(self.name)}: {self.parameters:,} parameters; {what} are "
+                f"{needed / 2**30:,.1f} GiB, over the limit of {limit / 2**30:,.1f} GiB; raise it "
+                "with --memory, or take a smaller model"
+            )
 
     def document(self) -> dict[str, Any]:
         """As plain data."""
@@ -107,103 +91,77 @@ class Loaded:
         }
 
 
-def load(
-    given: str | Path | Mapping[str, Any], seed: int = 0, *, memory: int = DEFAULT_LIMIT
-) -> Loaded:
-    """A model, by what `segre.collapse.sources.source` reads; random weights are seeded.
+def load(given: Source, seed: int = 0, *, memory: int = DEFAULT_LIMIT) -> Loaded:
+    """The model that is meant; random weights are seeded.
 
-    Weights are those of safetensors files, in float32, and finite; pickles are never read and
-    nothing is fetched. Attention is computed in the way that has patterns ("eager").
+    A directory with weights means them: safetensors files, mapped; pickles are never read and
+    nothing is fetched. Random weights are meant by a directory with a config alone, a config.json,
+    the name of a preset, and every spec of a transformer with a vocabulary. Only one sub-layer's
+    weights are in memory at a time.
     """
-    found = source(given)
-    torch, transformers = libraries()
-    with quiet():
-        config = _config(found, transformers)
-        family = str(found.config["model_type"])
-        kind = getattr(transformers, f"{CLASSES[family]}Model")
-        rest = {"add_pooling_layer": False} if family in POOLED else {}
-        require_memory(found.name, _size(found, torch, kind, config, rest), 4, memory)
-        if found.trained:
-            model = _trained(found, torch, kind, config, rest)
-        else:
-            model = _random(torch, kind, config, rest, seed)
-    _require_finite(found, torch, model)
-    random = None if found.trained else seed
-    return Loaded(found.name, family, model.eval(), found.folder, random)
+    if isinstance(given, str | Path) and _is_checkpoint(given):
+        loaded = _trained(Path(given))
+    else:
+        loaded = _random(given, seed)
+    largest = largest_stage(loaded.spec)
+    loaded.require_memory("those of one sub-layer, stored and as floats,", 8 * largest, memory)
+    if loaded.seed is not None:  # not all at once; but drawing them takes as long as running them
+        loaded.require_memory("the random weights", 4 * loaded.parameters, memory)
+    return loaded
 
 
-def _config(found: Source, transformers: Any) -> Any:
-    """The config as the library reads it."""
-    family = str(found.config["model_type"])
-    aside = (*COMPUTING, "dtype", "torch_dtype", "attn_implementation", "_attn_implementation")
-    given = {key: value for key, value in found.config.items() if key not in aside}
-    try:
-        config = getattr(transformers, f"{CLASSES[family]}Config").from_dict(given)
-        layers = int(config.num_hidden_layers)
-    except Exception as error:  # whatever the library raises on values that it does not know
-        raise SpecError(f"model {quote(found.name)}: config: {reason(error)}") from None
-    if not 1 <= layers <= DEEPEST:
-        raise SpecError(
-            f"model {quote(found.name)}: {layers} layers; allowed: 1 to {DEEPEST}"
-        ) from None
-    for key, value in COMPUTING.items():
-        if hasattr(config, key):
-            setattr(config, key, value)
-    return config
+def _is_checkpoint(given: str | Path) -> bool:
+    return given not in PRESETS and not _is_inline(given) and has_weights(Path(given))
 
 
-def _size(found: Source, torch: Any, kind: Any, config: Any, rest: Mapping[str, Any]) -> int:
-    """How many weights the model has; nothing is allocated."""
-    try:
-        with torch.device("meta"):
-            model = kind._from_config(config, attn_implementation="eager", **rest)
-        return sum(int(weight.numel()) for weight in model.parameters())
-    except Exception as error:  # whatever torch raises on sizes that do not go together
-        raise SpecError(f"model {quote(found.name)}: config: {reason(error)}") from None
+def _is_inline(given: str | Path) -> bool:
+    return isinstance(given, str) and "=" in given and given.partition("/")[0] in KINDS
 
 
-def require_memory(name: str, parameters: int, each: int, limit: int) -> None:
-    """Stop, saying what would be needed, if so many bytes for each weight are over the limit."""
-    if each * parameters > limit:
-        raise TooLargeError(
-            f"model {quote(name)}: {parameters:,} parameters need "
-            f"{each * parameters / 2**30:,.1f} GiB of memory, over the limit of "
-            f"{limit / 2**30:,.1f} GiB; raise it with --memory, or take a smaller model"
-        )
+def _trained(folder: Path) -> Loaded:
+    store = Store.open(folder)
+    _require_known(store.config, str(folder))
+    model = described(store, trunk=True)
+    return Loaded(str(folder), model.family, model, folder)
 
 
-def _random(torch: Any, kind: Any, config: Any, rest: Mapping[str, Any], seed: int) -> Any:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return kind._from_config(config, dtype=torch.float32, attn_implementation="eager", **rest)
+def _random(given: Source, seed: int) -> Loaded:
+    name, folder = str(given), None
+    if isinstance(given, Mapping):
+        name = str(dict(given))
+        _require_known(given, name)
+    spec = architecture(given)
+    if isinstance(spec, Network):
+        raise UnsupportedError(f"spec {quote(name)}: a stack of attention layers takes no tokens")
+    if not spec.discrete:
+        raise SpecError(f"spec {quote(name)}: give a vocabulary, for example vocab=1000")
+    if isinstance(given, str | Path) and not _is_inline(given) and name not in PRESETS:
+        folder = Path(given) if Path(given).is_dir() else Path(given).parent
+    return Loaded(name, family_of(given), Drawn(spec.trunk(), seed), folder, seed)
 
 
-def _trained(found: Source, torch: Any, kind: Any, config: Any, rest: Mapping[str, Any]) -> Any:
-    """The weights of a directory; the library would draw missing ones at random."""
-    folder = Path(found.name)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            model, report = kind.from_pretrained(
-                folder,
-                config=config,
-                dtype=torch.float32,
-                attn_implementation="eager",
-                use_safetensors=True,
-                local_files_only=True,
-                output_loading_info=True,
-                **rest,
-            )
-    except Exception as error:  # whatever libraries raise on files that they cannot read
-        raise refusal(folder, f"cannot be loaded ({reason(error)})") from None
-    for name in sorted(report["missing_keys"]):
-        raise refusal(folder, f"tensor {quote(name)} is not in it")
-    return model
+def family_of(given: Source) -> str:
+    """What the family of an architecture is called: as configs say it, or as inline specs do."""
+    config: Mapping[str, Any]
+    if isinstance(given, Network | Transformer):
+        config = {"kind": "transformer"}
+    elif isinstance(given, Mapping):
+        config = given
+    elif _is_inline(given):
+        config = {"kind": str(given).partition("/")[0]}
+    elif str(given) in PRESETS:
+        config = PRESETS[str(given)]
+    else:
+        path = Path(given) / CONFIG if is_directory(Path(given)) else Path(given)
+        config = read_file(path) if path.suffix in {".json", ".toml"} else {}
+    return str(config.get("kind") or config.get("model_type")).replace("-", "_")
 
 
-def _require_finite(found: Source, torch: Any, model: Any) -> None:
-    for name, weight in model.named_parameters():
-        if not torch.isfinite(weight).all():
-            raise refusal(
-                Path(found.name),
-                f"tensor {quote(name)} is not finite in float32; weights must be finite",
-            )
+def _require_known(config: Mapping[str, Any], name: str) -> None:
+    beyond = {
+        "relative positions with two streams": config.get("model_type") == "xlnet",
+        "quantised weights (quantization_config)": config.get("quantization_config") is not None,
+    }
+    for what, there in beyond.items():
+        if there:
+            raise UnsupportedError(f"model {quote(name)}: has {what}, which specs cannot say")

@@ -147,8 +147,7 @@ def head_sums(done: Pass, mlp: bool = True) -> HeadSums:
     layers = _layers(done, mlp)
     tokens, whole, out = done.X, done.X, []
     for i, layer in enumerate(layers):
-        own = np.moveaxis(layer.written(tokens, constants=False), -3, 0)
-        own = layer.finish(own, constants=False)
+        own = layer.finish(layer.written(tokens), constants=False)
         for later in layers[i + 1 :]:
             own = later.apply(own, constants=False)
         out.append(own)
@@ -172,6 +171,8 @@ def path_term(done: Pass, path: Path, mlp: bool = True) -> Array:
             read = tokens if layer.before is None else layer.before.apply(tokens, constants=False)
             values = read @ layer.W_V[..., h - 1, :, :] @ layer.W_O[..., h - 1, :, :]
             tokens = layer.P[..., h - 1, :, :] @ values
+            if layer.out is not None:
+                tokens = layer.out.apply(tokens, constants=False)
         tokens = layer.finish(tokens, constants=False)
     return np.asarray(tokens)
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from segre.families import architecture
+from segre.models import architecture
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 

@@ -8,7 +8,7 @@ of the rest: it is measured without the token, too.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -61,20 +61,18 @@ def sink_of(values: Mapping[str, Array], loaded: Loaded, inputs: Inputs) -> Sink
     return Sink(position, count, inputs.count, float(factor[layer]), layer, text)
 
 
-def without_largest(torch: Any, X: Any, size: Any, relative: Any, measure: Any) -> dict[str, Any]:
+def without_largest(
+    X: Array, size: Array, relative: Array, measure: Callable[[Array], Array]
+) -> dict[str, Array]:
     """Of streams X (inputs, tokens, width), norms of tokens `size`: which is largest, by how much.
 
     `without` is the measure of the stream without its largest token where that dominates, and
     elsewhere the relative residual as it is.
     """
-    largest, position = size.max(dim=1)
-    middle = size.median(dim=1).values
-    factor = largest / middle.where(middle != 0, 1)
-    without = relative.clone()
-    chosen = torch.nonzero(factor >= DOMINANT)[:, 0]
-    if len(chosen):
-        kept = torch.ones(len(chosen), X.shape[1], dtype=torch.bool)
-        kept[torch.arange(len(chosen)), position[chosen]] = False
-        rest = X[chosen][kept].reshape(len(chosen), X.shape[1] - 1, X.shape[2])
-        without[chosen] = measure(rest).to(without.dtype)
+    position = size.argmax(axis=1)
+    middle = np.sort(size, axis=1)[:, (size.shape[1] - 1) // 2]
+    factor = size.max(axis=1) / np.where(middle != 0, middle, 1)
+    without = np.array(relative)
+    for i in np.flatnonzero(factor >= DOMINANT):
+        without[i] = measure(np.delete(X[i], position[i], axis=0)[None])[0]
     return {"factor": factor, "position": position, "without": without}

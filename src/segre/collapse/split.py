@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import log, log10
-from typing import Protocol
 
 import numpy as np
 
@@ -25,28 +24,8 @@ from segre.fields.interface import Array
 _LARGEST = 1000.0  # exponents of powers of two that are surely floats
 _LOG2 = log(2)
 _FAR = 30.0  # rows of P this far from q are subtracted as they are
-_ROUNDING = 2.0**-52
-_CERTAIN = 1e-8  # how large roundings may be in a layer, of its residual
-
-
-class TokenNorm(Protocol):
-    """A LayerNorm (centred) or RMSNorm."""
-
-    @property
-    def gain(self) -> Array:
-        """By what entries are multiplied."""
-
-    @property
-    def bias(self) -> Array | None:
-        """What is added."""
-
-    @property
-    def epsilon(self) -> float:
-        """What is added to the mean square."""
-
-    @property
-    def centred(self) -> bool:
-        """Whether the mean is taken off."""
+ROUNDING = 2.0**-52
+CERTAIN = 1e-8  # how large roundings may be in a layer, of its residual
 
 
 @dataclass(frozen=True)
@@ -106,32 +85,9 @@ def transform(mlp: Mlp, state: Split, skip: bool) -> Split:
     slope = mean_slope(mlp.activation, at, step * state.scale)
     common = (activate(mlp.activation, at) @ mlp.W_2)[..., 0, :]
     common = common if mlp.b_2 is None else common + mlp.b_2
-    noise = _ROUNDING * (np.abs(slope) * (np.abs(state.R) @ np.abs(mlp.W_1))) @ np.abs(mlp.W_2)
+    noise = ROUNDING * (np.abs(slope) * (np.abs(state.R) @ np.abs(mlp.W_1))) @ np.abs(mlp.W_2)
     out = _Rows(common, (step * slope) @ mlp.W_2, noise, state.exponent)
     return _joined(state, out, skip)
-
-
-def normalize(norm: TokenNorm, state: Split) -> Split:
-    """A LayerNorm or RMSNorm: differences of roots are those of squares over sums of roots."""
-    at, R = state.mean[..., None, :], state.R
-    if norm.centred:
-        at, R = (rows - rows.mean(axis=-1, keepdims=True) for rows in (at, R))
-
-    def root(rows: Array) -> Array:
-        return np.asarray(np.sqrt((rows**2).mean(axis=-1, keepdims=True) + norm.epsilon))
-
-    def slope(size: Array, step: Array) -> Array:
-        """1 / root of the mean minus 1 / root of a row, over 2^e."""
-        square = (step * (2 * size + step * state.scale)).mean(axis=-1, keepdims=True)
-        return np.asarray(square / (common * own * (common + own)))
-
-    common, own = root(at), root(at + R * state.scale)
-    rows = (R / own - at * slope(at, R)) * norm.gain
-    sizes = np.abs(at), np.abs(R)
-    noise = _ROUNDING * (sizes[1] / own + sizes[0] * slope(*sizes)) * np.abs(norm.gain)
-    mean = (at / common * norm.gain)[..., 0, :]
-    mean = mean if norm.bias is None else mean + norm.bias
-    return _joined(state, _Rows(mean, rows, noise, state.exponent), False)
 
 
 @dataclass(frozen=True)
@@ -159,7 +115,7 @@ def _joined(before: Split, out: _Rows, skip: bool) -> Split:
         shift = _power_of_two(exponent - before.exponent, 2)
         mean, R = before.mean + mean, before.R + R * shift
         noise, exponent = noise * shift, before.exponent
-    lost = noise.max(axis=(-2, -1)) > _CERTAIN * np.abs(R).max(axis=(-2, -1))
+    lost = noise.max(axis=(-2, -1)) > CERTAIN * np.abs(R).max(axis=(-2, -1))
     return _scaled(mean, R, exponent, before.known & ~lost)
 
 
@@ -176,7 +132,7 @@ def _scores(heads: Heads, state: Split) -> tuple[Array, Array, Array]:
 def _unmasked(heads: Heads, state: Split) -> _Rows:
     """q is what the first token sees."""
     scores, Q, K = _scores(heads, state)
-    log_q = _log_softmax(scores[..., :1, :])
+    log_q = log_softmax(scores[..., :1, :])
     most = log_q.argmax(axis=-1, keepdims=True).mT
 
     def without(rows: Array) -> Array:
@@ -187,14 +143,14 @@ def _unmasked(heads: Heads, state: Split) -> _Rows:
     Q, K, rest = Q - Q[..., :1, :], without(K), without(R)
     square = _power_of_two(2 * state.exponent, 3)
     others = np.arange(K.shape[-2]) != most
-    D, m = _differences(log_q, others, heads.factor * Q @ K.mT, square)
+    D, m = differences(log_q, others, heads.factor * Q @ K.mT, square)
     size = np.abs(state.R).max(axis=-2, keepdims=True)[..., None, :, :]
     key, query = size @ np.abs(heads.W_K), size @ np.abs(heads.W_Q)
     loose = heads.factor * (np.abs(Q) @ key.mT + query @ np.abs(K).mT)  # E, if R is rounded
     q = np.exp(np.where(others, log_q, -np.inf) - _LOG2 * _wide(m, 3))
     P = np.where(others, np.maximum(q + D * square, 0), 0)
-    free = P * np.maximum(1 - P * _power_of_two(m, 3), _ROUNDING)
-    noise = _ROUNDING * (loose * free) @ (np.abs(rest) + _ROUNDING * size)
+    free = P * np.maximum(1 - P * _power_of_two(m, 3), ROUNDING)
+    noise = ROUNDING * (loose * free) @ (np.abs(rest) + ROUNDING * size)
     noise = noise + _noise(D, np.minimum(np.abs(D), free + q), scores, rest, size)
     seen_first = state.mean[..., None, None, :] + np.exp(log_q) @ R * state.scale[..., None]
     common = _written(heads, seen_first)[..., 0, :]
@@ -202,13 +158,13 @@ def _unmasked(heads: Heads, state: Split) -> _Rows:
     return _Rows(common, own, noise, 3 * state.exponent + m)
 
 
-def _differences(log_q: Array, others: Array, E: Array, square: Array) -> tuple[Array, Array]:
+def differences(log_q: Array, others: Array, E: Array, square: Array) -> tuple[Array, Array]:
     """P - 1 q^T over 4^e 2^m, and m; P is the softmax of log q + 4^e E.
 
     E is 0 where q is largest. The `others` may all be tiny, as far as 2^m.
     """
     log_P = log_q + E * square
-    m = _least_power(np.where(others, np.maximum(log_q, log_P), -np.inf))
+    m = least_power(np.where(others, np.maximum(log_q, log_P), -np.inf))
     rare = np.where(others, log_q, -np.inf) - _LOG2 * _wide(m, 3)
     gain = _gain(rare, E, square)
     total = gain.sum(axis=-1, keepdims=True)
@@ -216,7 +172,7 @@ def _differences(log_q: Array, others: Array, E: Array, square: Array) -> tuple[
     D = (gain - np.exp(log_q) * total) / (1 + total * unit)
     far = log_P.max(axis=-1, keepdims=True) > _FAR
     if far.any():
-        whole = np.exp(_log_softmax(log_P)) - np.exp(log_q)
+        whole = np.exp(log_softmax(log_P)) - np.exp(log_q)
         D = np.where(far, whole / np.where(far, unit, 1), D)
     return D, m
 
@@ -224,7 +180,7 @@ def _differences(log_q: Array, others: Array, E: Array, square: Array) -> tuple[
 def _noise(D: Array, free: Array, scores: Array, rest: Array, size: Array) -> Array:
     """What roundings do to D times the rest: in rows of this size, and in scores where free."""
     span = np.abs(scores).max(axis=-1, keepdims=True)
-    return np.asarray(_ROUNDING * (free * span @ np.abs(rest) + np.abs(D) @ (np.abs(rest) + size)))
+    return np.asarray(ROUNDING * (free * span @ np.abs(rest) + np.abs(D) @ (np.abs(rest) + size)))
 
 
 def _gain(log_q: Array, E: Array, square: Array) -> Array:
@@ -243,14 +199,14 @@ def _gain(log_q: Array, E: Array, square: Array) -> Array:
 def _masked(heads: Heads, state: Split) -> _Rows:
     """Behind a mask the first token sees only itself: its row is the one that is subtracted."""
     scores = _scores(heads, state)[0]
-    logs = _log_softmax(np.where(seen(scores.shape[-1]), scores, -np.inf))[..., 1:]
-    m = _least_power(logs)
+    logs = log_softmax(np.where(seen(scores.shape[-1]), scores, -np.inf))[..., 1:]
+    m = least_power(logs)
     P = np.exp(logs - _LOG2 * _wide(m, 3))
     first = state.R[..., :1, :]
     rest = (state.R[..., 1:, :] - first)[..., None, :, :]
     common = _written(heads, (state.mean[..., None, :] + first * state.scale)[..., None, :, :])
     size = np.abs(state.R).max(axis=-2, keepdims=True)[..., None, :, :]
-    free = P * np.maximum(1 - P * _power_of_two(m, 3), _ROUNDING)
+    free = P * np.maximum(1 - P * _power_of_two(m, 3), ROUNDING)
     noise = _noise(P, free, np.where(seen(scores.shape[-1]), scores, 0), rest, size)
     own, noise = _written(heads, P @ rest), _written(_absolute(heads), noise)
     return _Rows(common[..., 0, :], own, noise, state.exponent + m)
@@ -265,12 +221,13 @@ def _absolute(heads: Heads) -> Heads:
     return replace(heads, W_V=np.abs(heads.W_V), W_O=np.abs(heads.W_O))
 
 
-def _log_softmax(scores: Array) -> Array:
+def log_softmax(scores: Array) -> Array:
+    """The logarithm of the softmax of each row."""
     rest = scores - scores.max(axis=-1, keepdims=True)
     return np.asarray(rest - np.log(np.exp(rest).sum(axis=-1, keepdims=True)))
 
 
-def _least_power(logs: Array) -> Array:
+def least_power(logs: Array) -> Array:
     """The exponent of the power of two next to the largest exponential; 0 if that is above 1."""
     size = logs.max(axis=(-3, -2, -1), initial=-np.inf)
     return np.where(np.isfinite(size), np.minimum(np.ceil(size / _LOG2), 0), 0)

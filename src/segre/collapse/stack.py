@@ -76,18 +76,19 @@ class TokenMap:
 class RecordedLayer:
     """One layer of a pass: affine in the tokens, given the patterns that were recorded.
 
-    Heads read `before` (a norm, or the tokens as they are); then the skip is added, then come the
-    maps `after`.
+    Heads read `before` (norms and latents, or the tokens as they are); what they write goes through
+    `out`; then the skip is added, then come the maps `after`.
     """
 
     P: Array  # (H, n, n); every row sums to one: row = query, column = key
-    W_V: Array  # (H, d, v)
+    W_V: Array  # (H, width of what is read, v)
     W_O: Array  # (H, v, d)
     b_V: Array | None = None  # (H, v)
     b_O: Array | None = None  # (d,)
     skip: bool = False
     before: TokenMap | None = None
     after: tuple[TokenMap, ...] = ()
+    out: TokenMap | None = None
 
     @property
     def heads(self) -> int:
@@ -106,11 +107,12 @@ class RecordedLayer:
         out = mixed @ self.W_O.reshape(*self.W_O.shape[:-3], -1, self.W_O.shape[-1])
         if self.b_O is not None and constants:
             out = out + self.b_O[..., None, :]
-        return np.asarray(out)
+        return np.asarray(out if self.out is None else self.out.apply(out, constants))
 
-    def written(self, X: Array, constants: bool = True) -> Array:
-        """What each head writes for tokens X: (..., H, n, d)."""
-        return np.asarray(self._mixed(X, constants) @ self.W_O)
+    def written(self, X: Array) -> Array:
+        """What each head writes for tokens X, biases aside: (H, ..., n, d)."""
+        own = np.moveaxis(self._mixed(X, constants=False) @ self.W_O, -3, 0)
+        return own if self.out is None else self.out.apply(own, constants=False)
 
     def _mixed(self, X: Array, constants: bool) -> Array:
         """Values as each head mixes them: (..., H, n, v)."""
@@ -130,7 +132,8 @@ class RecordedLayer:
         """The same layer, its maps of this name left out."""
         before = None if self.before is not None and self.before.name == name else self.before
         after = tuple(step for step in self.after if step.name != name)
-        return replace(self, before=before, after=after)
+        out = None if self.out is not None and self.out.name == name else self.out
+        return replace(self, before=before, after=after, out=out)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ For segre's own specs: softmax stacks, and transformers without norms.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,8 @@ from segre.collapse.bounds import Bounds, bounds
 from segre.collapse.certified import certified_residuals
 from segre.collapse.floor import Descent, descent
 from segre.collapse.stack import Pass, Stack
-from segre.families import architecture
 from segre.fields.interface import Array
+from segre.models import architecture
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
@@ -55,7 +57,11 @@ class Study:
 
 
 def study(
-    given: str | Network | Transformer, seed: int = 0, inputs: int = 8, *, certify: bool = False
+    given: str | Path | Mapping[str, Any] | Network | Transformer,
+    seed: int = 0,
+    inputs: int = 8,
+    *,
+    certify: bool = False,
 ) -> Study:
     """Random normal weights of variance 1/width, and standard normal tokens."""
     spec = architecture(given)

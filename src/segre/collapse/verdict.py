@@ -9,7 +9,7 @@ import numpy as np
 
 from segre.collapse.curves import Curve, Curves
 from segre.collapse.sinks import Sink
-from segre.collapse.surgery import FULL
+from segre.collapse.variants import FULL
 
 THRESHOLD = 1e-3
 FORESEEN = 5  # times the depth: how far a rate is believed to go on

@@ -22,7 +22,7 @@ import segre
 
 State = Literal["ok", "missing", "wrong version", "broken"]
 NEEDED_FOR = {
-    "models": "collapse, paths and reproduce on real models, weights convert (GGUF)",
+    "models": "weights convert (GGUF), texts (--text), training (reproduce)",
     "cluster": "sweep run --dask",
     "tables": "sweep export to .parquet",
     "docs": "building the documentation",

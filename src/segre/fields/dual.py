@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from segre.fields.circle import Frequencies
+from segre.fields.composite import Composite
 from segre.fields.interface import Array, ArrayField
 
 
@@ -26,7 +27,7 @@ class DualArray:
     tangent: Array | None = None
 
 
-class Dual:
+class Dual(Composite[DualArray]):
     """Forward-mode differentiation: the field of dual numbers over `base`.
 
     >>> from segre.fields import Real
@@ -41,22 +42,26 @@ class Dual:
 
     def add(self, x: DualArray, y: DualArray) -> DualArray:
         """Entrywise sum."""
-        return DualArray(self.base.add(x.value, y.value), self._plus(x.tangent, y.tangent))
+        if x.tangent is None or y.tangent is None:
+            tangent = y.tangent if x.tangent is None else x.tangent
+        else:
+            tangent = self._plus(x.tangent, y.tangent)
+        return DualArray(self.base.add(x.value, y.value), tangent)
 
     def mul(self, x: DualArray, y: DualArray) -> DualArray:
         """Entrywise product, by the product rule."""
-        left = None if x.tangent is None else self.base.mul(x.tangent, y.value[..., None])
-        right = None if y.tangent is None else self.base.mul(x.value[..., None], y.tangent)
+        left = None if x.tangent is None else self.base.loose_mul(x.tangent, y.value[..., None])
+        right = None if y.tangent is None else self.base.loose_mul(x.value[..., None], y.tangent)
         return DualArray(self.base.mul(x.value, y.value), self._plus(left, right))
 
     def matmul(self, x: DualArray, y: DualArray) -> DualArray:
         """Matrix product, by the product rule."""
         left = right = None
         if x.tangent is not None:  # sum_k dx[r,k,D] y[k,c]: for each row r, y^T dx[r]
-            left = self.base.matmul(y.value.swapaxes(-1, -2)[..., None, :, :], x.tangent)
+            left = self.base.loose_matmul(y.value.swapaxes(-1, -2)[..., None, :, :], x.tangent)
         if y.tangent is not None:  # sum_k x[r,k] dy[k,c,D]: columns and directions as one axis
             *batch, k, c, directions = y.tangent.shape
-            wide = self.base.matmul(x.value, y.tangent.reshape(*batch, k, c * directions))
+            wide = self.base.loose_matmul(x.value, y.tangent.reshape(*batch, k, c * directions))
             right = wide.reshape(*wide.shape[:-1], c, directions)
         return DualArray(self.base.matmul(x.value, y.value), self._plus(left, right))
 
@@ -141,13 +146,15 @@ class Dual:
         return DualArray(value, self.base.mul(slope()[..., None], x.tangent))
 
     def _plus(self, x: Array | None, y: Array | None) -> Array | None:
+        """The sum of two tangents, or the one there is; they may be loose."""
         if x is None or y is None:
-            return y if x is None else x
+            one = y if x is None else x
+            return None if one is None else self.base.tight(one)
         if x.shape[-1] == y.shape[-1]:
-            return self.base.add(x, y)
+            return self.base.tight(x + y)
         short, long = (x, y) if x.shape[-1] < y.shape[-1] else (y, x)
-        common = self.base.add(short, long[..., : short.shape[-1]])
+        common = short + long[..., : short.shape[-1]]
         out = np.empty((*common.shape[:-1], long.shape[-1]), dtype=common.dtype)
         out[..., : short.shape[-1]] = common
         out[..., short.shape[-1] :] = long[..., short.shape[-1] :]
-        return out
+        return self.base.tight(out)

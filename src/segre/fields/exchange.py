@@ -175,10 +175,11 @@ def _exchange_window(
                 continue
         j = window[k]
         pivot = M.item(i, j)
-        row, column = M[i].copy(), M[:, j].copy()
-        M[i], M[:, j], row[j], column[i] = 0, 0, scale, -scale  # the rest is one formula for all
+        # pivot M - column row is right everywhere with these two entries for the row and the column
+        row, column = M[i].copy(), M[:, j : j + 1].copy()
+        row[j], column[i, 0] = pivot + scale, pivot - scale
         np.multiply(M, pivot, out=M)
-        np.multiply(column[:, None], row, out=scratch)
+        np.multiply(column, row, out=scratch)
         np.subtract(M, scratch, out=M)
         field.reduce_with(M, scratch)
         free[k] = False

@@ -60,6 +60,18 @@ class Field(Protocol[E]):
         """
         ...
 
+    def softmax(self, scores: E, seen: E | None = None, used: Array | None = None) -> E:
+        """exp(scores), each column divided by its sum; with `seen` (zeros and ones), only there."""
+        ...
+
+    def permuted(self, x: E, order: Array) -> E:
+        """The rows of x in another order; -1 is a row of zeros."""
+        ...
+
+    def joined(self, maps: E, parts: E, heads: tuple[int, int]) -> E:
+        """maps @ parts, summed over the query heads of each key-value head and over those."""
+        ...
+
 
 class Analytic(Field[E], Protocol[E]):
     """What transformers ask beyond arithmetic: constants, roots, activations, rotations."""
@@ -123,4 +135,20 @@ class ArrayField(Analytic[Array], Protocol):
 
     def sub(self, x: Array, y: Array) -> Array:
         """Entrywise difference."""
+        ...
+
+    def identity(self, rows: int, columns: int, first: int) -> Array:
+        """Ones at (i, first + i), zeros elsewhere."""
+        ...
+
+    def loose_mul(self, x: Array, y: Array) -> Array:
+        """An entrywise product that may be added to another one, and then must be made `tight`."""
+        ...
+
+    def loose_matmul(self, x: Array, y: Array) -> Array:
+        """The same for a matrix product."""
+        ...
+
+    def tight(self, x: Array) -> Array:
+        """A loose product, or the sum of two, as an element; x itself may be changed."""
         ...

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from segre.fields.composite import Composite
 from segre.fields.interface import Array
 
 
-class Operators:
+class Operators(Composite[Array]):
     """Sums and products of arrays by Python's operators; fields add what differs."""
+
+    def constant(self, x: Array) -> Array:
+        """Integers as elements."""
+        raise NotImplementedError
 
     def add(self, x: Array, y: Array) -> Array:
         """Entrywise sum."""
@@ -25,6 +30,22 @@ class Operators:
     def matmul(self, x: Array, y: Array) -> Array:
         """Matrix product."""
         return np.asarray(np.matmul(x, y))
+
+    def loose_mul(self, x: Array, y: Array) -> Array:
+        """Entrywise product."""
+        return self.mul(x, y)
+
+    def loose_matmul(self, x: Array, y: Array) -> Array:
+        """Matrix product."""
+        return self.matmul(x, y)
+
+    def tight(self, x: Array) -> Array:
+        """Nothing to do: numbers are kept as they are."""
+        return x
+
+    def identity(self, rows: int, columns: int, first: int) -> Array:
+        """Ones at (i, first + i), zeros elsewhere."""
+        return self.constant(np.eye(rows, columns, first, dtype=np.int64))
 
     def transpose(self, x: Array) -> Array:
         """Rows and columns exchanged."""

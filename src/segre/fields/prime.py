@@ -14,6 +14,7 @@ import numpy as np
 
 from segre.errors import UnluckyError
 from segre.fields.circle import Frequencies
+from segre.fields.composite import Composite
 from segre.fields.draw import Stream, words
 from segre.fields.interface import Array
 from segre.fields.operators import largest_entries
@@ -21,10 +22,10 @@ from segre.fields.operators import largest_entries
 # The largest primes = 3 mod 4 below 2^23; the first is the default, the others for retries.
 PRIMES = (8388587, 8388571, 8388547, 8388539)
 _CHUNK = 1 << 15
-_FEW = 128  # entries that are inverted one by one in less time than all together
+_FEW = 32  # entries that are inverted one by one in less time than all together
 
 
-class Prime:
+class Prime(Composite[Array]):
     """The field of p elements, with `exp` drawn as a random function of its argument.
 
     `exp(z)` is a non-zero residue that depends on z and the seed alone, with exp(0) = 1:
@@ -106,6 +107,22 @@ class Prime:
             piece = np.matmul(x[..., k : k + self.inner], y[..., k : k + self.inner, :])
             total = self.reduce(np.add(total, self.reduce(piece), out=piece))
         return total
+
+    def loose_mul(self, x: Array, y: Array) -> Array:
+        """Entrywise product, not reduced."""
+        return np.asarray(x * y)
+
+    def loose_matmul(self, x: Array, y: Array) -> Array:
+        """Matrix product, not reduced if the sum of two of them is still exact."""
+        return np.matmul(x, y) if 2 * x.shape[-1] <= self.inner else self.matmul(x, y)
+
+    def tight(self, x: Array) -> Array:
+        """Reduced, in place."""
+        return self.reduce(x)
+
+    def identity(self, rows: int, columns: int, first: int) -> Array:
+        """Ones at (i, first + i), zeros elsewhere."""
+        return np.eye(rows, columns, first)
 
     def transpose(self, x: Array) -> Array:
         """Rows and columns exchanged."""
@@ -221,20 +238,18 @@ class Prime:
     def reciprocal(self, x: Array) -> Array:
         """Entrywise inverse; raises UnluckyError at zero.
 
-        Of many entries: one inverse of their product, and a tree of products back to each of them.
+        Of many entries: the inverses of a few products, and trees of products back to each of them.
         """
         if not x.all():
             raise UnluckyError("division by zero at this point; another seed gives another point")
-        if x.size <= _FEW:
-            inverses = [pow(int(entry), -1, self.p) for entry in x.reshape(-1).tolist()]
-            return self.constant(np.array(inverses)).reshape(x.shape)
         levels = [x.reshape(-1)]
-        while len(levels[-1]) > 1:
+        while len(levels[-1]) > _FEW:
             below = levels[-1]
             if len(below) % 2:
                 below = levels[-1] = np.append(below, 1.0)
             levels.append(self.mul(below[0::2], below[1::2]))
-        inverse = self.constant(np.array([pow(int(levels.pop()[0]), -1, self.p)]))
+        top = [pow(int(entry), -1, self.p) for entry in levels.pop().tolist()]
+        inverse = self.constant(np.array(top))
         for level in reversed(levels):
             swapped = level.reshape(-1, 2)[:, ::-1]
             inverse = self.mul(swapped, inverse[: len(swapped), None]).reshape(-1)

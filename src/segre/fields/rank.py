@@ -97,7 +97,8 @@ class Echelon:
         """Take the pivots in the front columns of W; returns what is left of W."""
         r, rows = self.rank, len(W)
         front = min(W.shape[1], rows + _SLACK)
-        self._fill_front(W, front)
+        if front < W.shape[1]:
+            self._fill_front(W, front)
         tableau = W[:, :front].copy()
         chosen, pivots = exchange(self.field, tableau)
         s = len(chosen)
@@ -105,13 +106,18 @@ class Echelon:
         self._bring_forward(W, pivots)
         B = self._grown(r + s, W.shape[1] - s)
         new = B[r:]
-        new[...] = 0
-        subtract_product(self.field, new, -inverse, W[span(chosen), s:])
+        if new.size <= FEW and s <= self.field.inner:
+            new[...] = self.field.matmul(inverse, W[span(chosen), s:])
+        else:
+            new[...] = 0
+            subtract_product(self.field, new, -inverse, W[span(chosen), s:])
         if r:
             self._clear(B[:r], new)
         self._held, self._spare, self._B = self._spare, self._held, B
         self.rank += s
         self.pivot_rows += index[chosen].tolist()
+        if s == rows:
+            return W[:0, s:], index[:0]
         left = np.ones(rows, dtype=bool)
         left[chosen] = False
         rest = W[left, s:]

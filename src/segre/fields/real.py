@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from segre.fields.circle import Frequencies
 from segre.fields.interface import Array
+from segre.fields.normal import single_cdf
 from segre.fields.operators import Operators, largest_entries
 
 
@@ -44,12 +45,20 @@ class Real(Operators):
         return np.asarray(np.exp(x))
 
     def sigmoid(self, x: Array) -> Array:
-        """1 / (1 + exp(-x)), without overflow."""
-        return np.asarray((1 + np.tanh(x / 2)) / 2)
+        """1 / (1 + exp(-x)); where the exponential overflows, that is 0."""
+        out = np.asarray(-x)
+        with np.errstate(over="ignore"):
+            np.exp(out, out=out)
+        out += 1
+        return np.asarray(np.reciprocal(out, out=out))
 
     def cdf(self, x: Array) -> Array:
         """Normal distribution function."""
-        return self.constant((1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2)
+        if x.dtype == np.float32:
+            return single_cdf(x)
+        from scipy.special import ndtr  # takes a while to import
+
+        return np.asarray(ndtr(x))
 
     def pdf(self, x: Array) -> Array:
         """Normal density."""
@@ -87,6 +96,50 @@ class Real(Operators):
         """cos and sin of m times each frequency."""
         angles = speed.floats()[:, None] * np.arange(count)
         return self.constant(np.cos(angles)), self.constant(np.sin(angles))
+
+    def matmul(self, x: Array, y: Array) -> Array:
+        """Matrix product; maps side by side, of inputs side by side in memory, are one product."""
+        deep = x.ndim
+        if y.ndim < deep or y.shape[-deep:-2] != (1,) * (deep - 2):
+            return np.asarray(np.matmul(x, y))
+        rows, batch = x.reshape(-1, x.shape[-1]), y.shape[:-deep]
+        beside = np.moveaxis(y, -2, 0)
+        if beside.flags.c_contiguous:
+            out = np.matmul(rows, beside.reshape(len(beside), -1))
+            out = np.moveaxis(out.reshape(len(rows), *batch, y.shape[-1]), 0, -2)
+        elif deep == 2:
+            return np.asarray(np.matmul(x, y))
+        else:
+            out = np.matmul(rows, y.reshape(*batch, *y.shape[-2:]))
+        return np.asarray(out.reshape(*batch, *x.shape[:-1], y.shape[-1]))
+
+    def softmax(self, scores: Array, seen: Array | None = None, used: Array | None = None) -> Array:
+        """exp(scores), each column divided by its sum: in place, the largest subtracted first."""
+        shown = used if seen is None else seen
+        out = np.array(scores) if shown is None else np.where(shown, scores, -np.inf)
+        out -= out.max(axis=-2, keepdims=True)
+        np.exp(out, out=out)
+        out /= out.sum(axis=-2, keepdims=True)
+        return out
+
+    def permuted(self, x: Array, order: Array) -> Array:
+        """The rows of x in another order; -1 is a row of zeros."""
+        out = np.take(x, order, axis=-2)
+        if (order < 0).any():
+            out[..., order < 0, :] = 0
+        return out
+
+    def joined(self, maps: Array, parts: Array, heads: tuple[int, int]) -> Array:
+        """maps @ parts summed over heads: one product, of all heads side by side."""
+        if maps.ndim != 4 or parts.ndim < 4 or heads != maps.shape[1::-1]:
+            return super().joined(maps, parts, heads)
+        d, columns = maps.shape[-2], parts.shape[-1]
+        wide = maps.transpose(2, 0, 1, 3).reshape(d, -1)
+        batch = parts.shape[:-4]
+        beside = np.moveaxis(parts.reshape(*batch, -1, columns), -2, 0)
+        out = np.matmul(wide, np.ascontiguousarray(beside).reshape(len(beside), -1))
+        out = np.moveaxis(out.reshape(d, *batch, columns), 0, -2)
+        return np.asarray(out[..., None, None, :, :])
 
     def reciprocal(self, x: Array) -> Array:
         """Entrywise inverse."""

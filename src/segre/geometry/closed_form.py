@@ -8,27 +8,38 @@ That the bound is reached is proved by the exact rank, architecture by architect
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import comb
+from pathlib import Path
+from typing import Any
 
 from segre.errors import UnsupportedError
 from segre.finding import Bound, Evidence
+from segre.models import architecture
 from segre.spec import Network
+from segre.transformer.spec import Transformer
 
 
-def closed_form(spec: Network) -> Bound:
+def closed_form(spec: str | Path | Mapping[str, Any] | Network | Transformer) -> Bound:
     """The upper bound of the formula.
 
-    >>> closed_form(Network.parse("softmax/d=10,10,10/a=2,2/t=3")).value
+    >>> closed_form("softmax/d=10,10,10/a=2,2/t=3").value
     172
     """
-    if not spec.one_headed:
+    net = architecture(spec)
+    if not isinstance(net, Network):
         raise UnsupportedError(
-            f"spec {str(spec)!r}: there is no closed form for several heads or a factored value "
+            f"spec {str(net)!r}: no closed form is known for transformers; leave out "
+            "--method, or use --method count"
+        )
+    if not net.one_headed:
+        raise UnsupportedError(
+            f"spec {str(net)!r}: there is no closed form for several heads or a factored value "
             "map; use --method exact"
         )
-    value = _count(spec)
+    value = _count(net)
     statement = (
-        f"closed form of a one-head {spec.score} stack: the function depends on at most "
+        f"closed form of a one-head {net.score} stack: the function depends on at most "
         f"{value} dimensions of invariants of the weights"
     )
     return Bound(value, Evidence("closed-form", statement))
@@ -39,7 +50,7 @@ def _count(spec: Network) -> int:
     r = [d[0]]  # rank of U_i
     for width in d[1:]:
         r.append(min(r[-1], width))
-    if spec.score == "softmax" and spec.t == 1:  # the network is X -> L X
+    if spec.mechanism.silent(spec.t):  # the network is X -> L X
         return r[-1] * (d[-1] + d[0] - r[-1])
     p = [min(layer.attention.a, r[i]) for i, layer in enumerate(spec.layers)]  # rank of M_i
     s = r[-1]  # dimensions of the image of U_i that later layers read, from the last back
@@ -47,12 +58,12 @@ def _count(spec: Network) -> int:
     for i in reversed(range(spec.depth)):
         total += s * (r[i] - r[i + 1])
         s = min(r[i], s + 2 * p[i])
-    symmetric = spec.score == "lightning" and spec.t == 1
+    symmetric = spec.mechanism.bilinear and spec.t == 1
     for i in range(spec.depth):
         total += _symmetric_matrices(r[i], p[i]) if symmetric else p[i] * (2 * r[i] - p[i])
         # after a layer of rank one all tokens are parallel: later layers see symmetric parts
-        symmetric |= spec.score == "lightning" and p[i] == 1
-    return total - (spec.depth if spec.score == "lightning" else 0)
+        symmetric |= spec.mechanism.bilinear and p[i] == 1
+    return total - (spec.depth if spec.mechanism.bilinear else 0)
 
 
 def _symmetric_matrices(n: int, p: int) -> int:
@@ -67,7 +78,7 @@ def ambient(spec: Network) -> Bound | None:
     An output is a sum of products of a quadratic form in one token and a linear form in
     another (with one token: a cubic form), so nothing exceeds that space.
     """
-    if spec.score != "lightning" or spec.depth > 1:
+    if not spec.mechanism.bilinear or spec.depth > 1:
         return None
     d, out = spec.widths
     value = out * (comb(d + 2, 3) if spec.t == 1 else d * d * (d + 1) // 2)

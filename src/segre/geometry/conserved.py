@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from segre.fields.interface import Array, Field
-from segre.geometry.rank import place
+from segre.geometry.gauge.stack import place
 from segre.geometry.reach import parallel_tokens, silent
 from segre.network import LayerWeights
 from segre.spec import Network
@@ -131,7 +131,7 @@ def conserved_quantities(spec: str | Path | Mapping[str, Any] | Network) -> list
 def _of_layer(spec: Network, i: int) -> Iterator[Conserved]:
     layer, head = spec.layers[i], spec.layers[i].attention
     d, a, dv, heads = layer.width_in, head.a, head.dv, head.heads
-    lightning, last = head.score == "lightning", "W_V" if dv is None else "W_O"
+    mechanism, last = spec.mechanism, "W_V" if dv is None else "W_O"
 
     def law(kind: str, formula: str, count: int, h: int | None = None) -> Conserved:
         return Conserved(kind, place(spec, kind, i + 1, h), i + 1, h, formula, count)
@@ -147,12 +147,12 @@ def _of_layer(spec: Network, i: int) -> Iterator[Conserved]:
     else:
         for h in range(1, heads + 1):
             yield law("query-key", "W_Q W_Q^T - W_K W_K^T", _symmetric(a, 2 * d), h)
-            if lightning and a > 1 and parallel_tokens(spec)[i]:
+            if mechanism.bilinear and a > 1 and parallel_tokens(spec)[i]:
                 yield law("skew-scores", "W_K W_Q^T - W_Q W_K^T", _skew(a, 2 * d), h)
             if dv is not None:
                 count = _symmetric(dv, d + layer.width_out)
                 yield law("value-output", "W_V W_V^T - W_O^T W_O", count, h)
-            if lightning:
+            if mechanism.scales:
                 yield law("scale", f"|{last}|^2 - |W_Q|^2", 1, h)
     if i + 1 < spec.depth:
         after = spec.layers[i + 1]

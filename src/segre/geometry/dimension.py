@@ -15,8 +15,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from segre.errors import SegreError, UnluckyError, UnsupportedError
-from segre.families import architecture
+from segre.errors import SegreError, UnluckyError
 from segre.fields.threads import threads_for
 from segre.finding import Bound, Evidence, Finding
 from segre.geometry.balls import BallMinor, ball_minor
@@ -24,7 +23,6 @@ from segre.geometry.closed_form import ambient, closed_form
 from segre.geometry.estimate import estimate
 from segre.geometry.independence import (
     Independence,
-    has_exponentials,
     only_in_balls,
     witness,
 )
@@ -38,6 +36,7 @@ from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import JacobianRank, SymmetryRank, jacobian_rank, symmetry_rank
 from segre.geometry.redundancy import asked_for, counted
+from segre.models import architecture
 from segre.spec import Architecture, Network
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
@@ -102,7 +101,7 @@ def dimension(
     if method == "count" or (method == "auto" and too_large(net)):
         return counted(net)
     if method == "closed-form":
-        return Finding.from_bounds(net, None, closed_form(_stack(net)), seed=seed)
+        return Finding.from_bounds(net, None, closed_form(net), seed=seed)
     proof = prove(
         net,
         seed,
@@ -135,15 +134,6 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
     )
 
 
-def _stack(spec: Architecture) -> Network:
-    if not isinstance(spec, Network):
-        raise UnsupportedError(
-            f"spec {str(spec)!r}: no closed form is known for transformers; leave out "
-            "--method, or use --method count"
-        )
-    return spec
-
-
 def too_large(spec: Architecture) -> bool:
     """Whether it is a transformer that `auto` counts by formulas."""
     return isinstance(spec, Transformer) and (
@@ -167,7 +157,7 @@ def prove(
     upper bound is retried once with another prime and seed, since that may be bad luck. Symmetries
     are counted if asked for, and where there is no closed form to do without them.
     """
-    formula = formula and isinstance(spec, Network) and spec.one_headed
+    formula = formula and spec.has_closed_form
     symmetries = symmetries or not formula
     needed = bytes_for_rank(spec, 0) + symmetries * bytes_for_symmetries(spec)
     require_memory(spec, needed, memory)
@@ -225,11 +215,11 @@ def _modular(point: Point, at_most: int, progress: Progress) -> _Modular:
     spec = point.spec
     problem = independence = minor = None
     try:
-        independence = witness(spec, point.field) if has_exponentials(spec) else None
+        independence = witness(spec, point.field) if spec.exponentials else None
         if independence is not None and not independence.established:
             problem = "the exponentials were not shown to be independent mod p"
     except UnluckyError:
-        if not isinstance(spec, Transformer):
+        if not spec.salted:
             raise
         problem = _NO_ROOTS
     try:
@@ -237,7 +227,7 @@ def _modular(point: Point, at_most: int, progress: Progress) -> _Modular:
         if problem is None and not _roots_seen(point):
             problem = "the square roots were not shown to be independent mod p"
     except UnluckyError:
-        if not isinstance(spec, Transformer):
+        if not spec.salted:
             raise
         problem = _NO_ROOTS
     return _Modular(minor, independence, problem)
@@ -245,7 +235,7 @@ def _modular(point: Point, at_most: int, progress: Progress) -> _Modular:
 
 def _roots_seen(point: Point) -> bool:
     """Whether every radicand was seen without a root; a few more inputs are looked at."""
-    if not isinstance(point.spec, Transformer):
+    if not point.spec.salted:
         return True
     seen = 0
     while not point.roots.established and seen < _MOST_ROOT_INPUTS:

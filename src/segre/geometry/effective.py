@@ -131,7 +131,7 @@ def _canonical_heads(weights: Weights, i: int, A: list[Array], V: list[Array]) -
     spec = weights.spec
     if silent(spec):
         return EffectiveLayer((), (), _total(V), (), ())
-    if spec.score == "softmax":
+    if not spec.mechanism.scales:
         order = _order(A)
         ones = tuple(weights.field.constant(np.ones(len(A), dtype=int)))
         return EffectiveLayer(

@@ -1,4 +1,4 @@
-"""Which symmetries does a transformer have, and which design choice removes which?
+"""Which symmetries does an architecture have, and which design choice removes which?
 
 Each choice is undone by itself, and the redundant parameters are counted again by the same
 formulas: what appears or goes away is what the choice costs. Nothing is measured.
@@ -6,51 +6,58 @@ formulas: what appears or goes away is what the choice costs. Nothing is measure
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from segre.errors import SpecError, UnsupportedError
-from segre.finding import GROUPS, Finding
+from segre.errors import SpecError
+from segre.finding import GROUPS, Finding, Status
+from segre.geometry.choice import Choice
 from segre.geometry.discrete import Discrete, discrete_symmetries
-from segre.geometry.redundancy import counted
+from segre.geometry.memory import DEFAULT_LIMIT
+from segre.geometry.progress import Progress, quiet
+from segre.geometry.redundancy import asked_for, counted
+from segre.geometry.symmetry_table import SymmetryTable, symmetry_table
+from segre.models import architecture
 from segre.spec import Network
+from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
-from segre.values import quote
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A design choice, what it stands instead of, and what changes in the redundancy."""
-
-    name: str
-    instead: str
-    spec: Transformer  # the same network with the other choice
-    change: dict[str, int]  # by piece: redundant parameters with the other choice, minus here
-
-    @property
-    def total(self) -> int:
-        """All redundant parameters with the other choice, minus here."""
-        return sum(self.change.values())
-
-    def document(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-        return {
-            "choice": self.name,
-            "instead_of": self.instead,
-            "spec": str(self.spec),
-            "change": self.change,
-            "total": self.total,
-        }
 
 
 @dataclass(frozen=True)
 class Explanation:
     """The symmetries by formulas, the discrete ones, and what each design choice does."""
 
+    name: str  # as it was given
     finding: Finding
     discrete: tuple[Discrete, ...]
     choices: tuple[Choice, ...]
+
+    @property
+    def value(self) -> int | None:
+        """The dimension; None, as long as it is only counted."""
+        return self.finding.value
+
+    @property
+    def lower(self) -> int | None:
+        """The lower bound of the dimension."""
+        return self.finding.lower
+
+    @property
+    def upper(self) -> int | None:
+        """The upper bound of the dimension: parameters that are not redundant."""
+        return self.finding.upper
+
+    @property
+    def status(self) -> Status:
+        """How surely it is known."""
+        return self.finding.status
+
+    @property
+    def how(self) -> str:
+        """How it is known."""
+        return self.finding.how
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -61,26 +68,40 @@ class Explanation:
         }
 
 
-def explain(spec: Network | Transformer) -> Explanation:
-    """The symmetries of a transformer in numbers, and the design choices behind them.
+def explain(
+    spec: str | Path | Mapping[str, Any] | Network | Transformer,
+    seed: int = 0,
+    *,
+    output: Output | None = None,
+    memory: int = DEFAULT_LIMIT,
+    progress: Progress = quiet,
+) -> Explanation | SymmetryTable:
+    """The symmetries in numbers, and the design choices behind them.
 
-    >>> found = explain(Transformer.parse("transformer/d=6/heads=2/head=2/pos=rope/t=3"))
+    Those of a transformer are counted by formulas. Those of a stack are counted at a random point,
+    and come with what gradient flow conserves because of each. `output` asks about another output
+    of a language model: logits, or softmax.
+
+    >>> found = explain("transformer/d=6/heads=2/head=2/pos=rope/t=3")
     >>> [(choice.name, choice.change["QK"]) for choice in found.choices if choice.change["QK"]]
     [('rotary positions', 4)]
+    >>> explain("lightning/d=4,4/a=2/t=3").dimension
+    5
     """
-    if not isinstance(spec, Transformer):
-        raise UnsupportedError(
-            f"spec {quote(str(spec))}: stacks are explained by `segre symmetries`; "
-            "`segre explain` is for transformers"
-        )
-    found = counted(spec)
+    net = architecture(spec)
+    if output is not None:
+        net = asked_for(net, output)
+    if isinstance(net, Network):
+        return symmetry_table(net, seed, memory=memory, progress=progress)
+    found = counted(net)
     here = _pieces(found)
     choices = []
-    for name, instead, other in _alternatives(spec):
+    for name, instead, other in _alternatives(net):
         there = _pieces(counted(other))
         change = {group: there[group] - here[group] for group in GROUPS}
         choices.append(Choice(name, instead, other, change))
-    return Explanation(found, discrete_symmetries(spec), tuple(choices))
+    name = str(spec) if isinstance(spec, str | Path) else str(net)
+    return Explanation(name, found, discrete_symmetries(net), tuple(choices))
 
 
 def _pieces(found: Finding) -> dict[str, int]:

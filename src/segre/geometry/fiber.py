@@ -27,12 +27,17 @@ def sample(weights: Weights, seed: int = 0) -> Weights:
     """Another point of the fiber: a random symmetry, and random additions that nothing notices.
 
     One lightning head with rank V = rank A = 1 may also be swapped to its other sheet.
+
+    >>> w = Weights.random("softmax/d=3,3,3/a=2/t=2", exact=True)
+    >>> moved = sample(w, seed=1)
+    >>> bool((moved.vector == w.vector).all()), canonical(moved).invariants[0][0]
+    (False, 'layer 1: scores (A on effective tokens)')
     """
     rng = np.random.default_rng([seed, 1])
     moved = random_element(weights, seed).apply(weights)
     moved = _add_invisible(moved, rng)
     spec = weights.spec
-    if spec.depth == 1 and spec.one_headed and spec.score == "lightning" and rng.random() < 0.5:
+    if spec.depth == 1 and spec.one_headed and spec.mechanism.bilinear and rng.random() < 0.5:
         moved = _swap_sheets(moved)
     return moved
 
@@ -92,14 +97,19 @@ class Connection:
 
 
 def connect(one: Weights, two: Weights) -> Connection:
-    """The symmetry that takes `one` to `two`, or the first invariant that differs."""
+    """The symmetry that takes `one` to `two`, or the first invariant that differs.
+
+    >>> w = Weights.random("softmax/d=3,3,3/a=2/t=2", exact=True)
+    >>> connect(w, sample(w)).residual, connect(w, Weights.random(w.spec, 1, exact=True)).same
+    (0.0, False)
+    """
     first, second = canonical(one), canonical(two)
     found = difference(first, second)
     if found is not None:
         return Connection(False, found)
     if one.spec != two.spec or one.exact != two.exact:
         return Connection(True, note="equal functions of different architectures or numbers")
-    if one.spec.depth == 1 and one.spec.one_headed and one.spec.score == "lightning":
+    if one.spec.depth == 1 and one.spec.one_headed and one.spec.mechanism.bilinear:
         return _connect_one_layer(one, two)
     merged = any(layer.merged is not None for layer in first.effective.layers)
     if merged or first.effective.widths[1:-1] != one.spec.widths[1:-1]:

@@ -70,7 +70,7 @@ def random_element(weights: Weights, seed: int = 0) -> GroupElement:
         return np.asarray(left @ np.diag(rng.uniform(0.5, 2, n)) @ right)
 
     def scale() -> Any:
-        if spec.score == "softmax":
+        if not spec.mechanism.scales:
             return 1
         if weights.exact:
             top, bottom = rng.integers(1, 6, 2).tolist()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf, prod
+from math import prod
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from segre.fields.real import Real
 from segre.geometry.alive import can_die, points_to_try
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.progress import Progress
-from segre.geometry.real_point import RealPoint
+from segre.geometry.real_point import RealPoint, sequences
 from segre.network import jacobian
 from segre.spec import Architecture
 from segre.transformer.spec import Transformer
@@ -126,7 +126,7 @@ def _pivots(point: RealPoint, at_most: int, true: bool, progress: Progress) -> P
     spec, outputs = point.spec, prod(point.spec.output_shape)
     most = _MOST_ROWS * spec.parameters
     enough = min(most, 3 * at_most + 8 * outputs)
-    every = _sequences(spec)
+    every = sequences(spec)
     drawn, places, J = 0, list[tuple[int, int]](), np.zeros((0, spec.parameters))
     known: set[bytes] = set()
     while True:
@@ -153,10 +153,3 @@ def _pivots(point: RealPoint, at_most: int, true: bool, progress: Progress) -> P
         if found.rank() == at_most or len(J) >= most or all_seen:
             return found
         enough = min(2 * enough, most)
-
-
-def _sequences(spec: Architecture) -> float:
-    """How many different inputs there are."""
-    if not (isinstance(spec, Transformer) and spec.discrete):
-        return inf
-    return float(spec.vocab * max(1, spec.types)) ** min(spec.t, 64)

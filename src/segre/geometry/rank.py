@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from math import gcd, prod
 
@@ -14,15 +14,12 @@ from segre.fields.interface import Array
 from segre.fields.profile import new_rows
 from segre.fields.rank import Echelon
 from segre.finding import Bound, Evidence, Symmetry
-from segre.geometry.gauge.all import pieces
-from segre.geometry.gauge.piece import Weights
+from segre.geometry.gauge.all import generators, pieces
+from segre.geometry.gauge.piece import Piece, Weights
 from segre.geometry.independence import only_in_balls
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.point import FEW_PARAMETERS, Point
 from segre.geometry.progress import Progress, quiet
-from segre.geometry.symmetry import Generators
-from segre.spec import Network
-from segre.transformer.spec import Transformer
 
 _PATIENCE = 4
 _ROWS_AT_ONCE = 256
@@ -142,83 +139,58 @@ class SymmetryRank:
         return Bound(parameters - self.rank, Evidence("symmetries", statement))
 
 
-@dataclass(frozen=True)
-class _Family:
-    """A piece of either kind of architecture: who it is, in words, and its generators."""
-
-    kind: str
-    layer: int | None
-    head: int | None
-    symmetry: Symmetry  # with a dimension that is still to be counted
-    generators: Array
-
-
-def _families(point: Point) -> Iterator[_Family]:
-    spec = point.spec
-    if isinstance(spec, Transformer):
-        weights = Weights(point.field, spec, point.weights)
-        for piece in pieces(spec):
-            symmetry = Symmetry(piece.name, piece.where, 0, piece.group, piece.holds)
-            generators = point.field.reduce(piece.build(weights))
-            yield _Family(piece.kind, None, None, symmetry, generators)
-        return
-    assert isinstance(spec, Network)
-    for own in Generators(point.field, spec, point.weights).pieces():
-        where = place(spec, own.kind, own.layer, own.head)
-        symmetry = Symmetry(own.name, where, 0)
-        yield _Family(own.kind, own.layer, own.head, symmetry, own.generators)
-
-
 def symmetry_rank(point: Point, progress: Progress = quiet) -> SymmetryRank:
     """The rank of all symmetry generators, each checked to be in the kernel of the Jacobian."""
     check, rooted = _kernel_check(point)
     count = _gains_at_once if point.spec.parameters <= FEW_PARAMETERS else _gains
     counted = tuple(
-        CountedPiece(own.kind, own.layer, own.head, replace(own.symmetry, dimension=gained))
+        CountedPiece(own.kind, own.layer, own.head, own.symmetry(gained))
         for own, gained in count(point, check, progress)
         if gained
     )
     return SymmetryRank(counted, rooted)
 
 
-def _gains(point: Point, check: Array, progress: Progress) -> Iterator[tuple[_Family, int]]:
-    """The families, and what each adds to the rank of those before it."""
+def _gains(point: Point, check: Array, progress: Progress) -> Iterator[tuple[Piece, int]]:
+    """The pieces, and what each adds to the rank of those before it."""
     space = Echelon(point.spec.parameters, point.field)
-    for family in _families(point):
-        _require_in_kernel(point, [family], family.generators, check)
+    for found in generators(point.field, point.spec, point.weights):
+        rows = found.rows
+        _require_in_kernel(point, [found.piece], [len(rows)], rows, check)
         gained = sum(
-            space.add(family.generators[start : start + _ROWS_AT_ONCE])
-            for start in range(0, len(family.generators), _ROWS_AT_ONCE)
+            space.add(rows[start : start + _ROWS_AT_ONCE])
+            for start in range(0, len(rows), _ROWS_AT_ONCE)
         )
-        yield family, gained
+        yield found.piece, gained
         progress("rank of symmetries", space.rank, point.spec.parameters)
 
 
-def _gains_at_once(point: Point, check: Array, progress: Progress) -> Iterator[tuple[_Family, int]]:
+def _gains_at_once(point: Point, check: Array, progress: Progress) -> Iterator[tuple[Piece, int]]:
     """The same in one elimination, for small networks: most of their time would be calls."""
-    families = list(_families(point))
-    if not families:
+    every = list(pieces(point.spec))
+    if not every:
         return
-    generators = np.concatenate([family.generators for family in families])
-    _require_in_kernel(point, families, generators, check)
-    ends = np.cumsum([len(family.generators) for family in families])
-    new = new_rows(generators, point.field)
+    weights = Weights(point.field, point.spec, point.weights)
+    built = [piece.build(weights) for piece in every]
+    rows = point.field.reduce(np.concatenate(built))
+    ends = np.cumsum([len(own) for own in built]).tolist()
+    _require_in_kernel(point, every, ends, rows, check)
+    new = new_rows(rows, point.field)
     gained = np.diff(np.searchsorted(new, ends), prepend=0).tolist()
-    yield from zip(families, gained, strict=True)
+    yield from zip(every, gained, strict=True)
     progress("rank of symmetries", len(new), point.spec.parameters)
 
 
 def _require_in_kernel(
-    point: Point, families: Sequence[_Family], generators: Array, check: Array
+    point: Point, every: Sequence[Piece], ends: Sequence[int], rows: Array, check: Array
 ) -> None:
-    """Stop if a generator, of the families one after the other, changes the function."""
-    changes = point.field.matmul(generators, check).any(axis=1)
+    """Stop if a generator changes the function; those of a piece end where `ends` says."""
+    changes = point.field.matmul(rows, check).any(axis=1)
     if not changes.any():
         return
-    ends = np.cumsum([len(family.generators) for family in families])
-    symmetry = families[int(np.searchsorted(ends, changes.argmax(), side="right"))].symmetry
+    piece = every[int(np.searchsorted(ends, changes.argmax(), side="right"))]
     raise AssertionError(
-        f"{point.spec}: {symmetry.name}, {symmetry.where}, changes the function; this is a bug in "
+        f"{point.spec}: {piece.name}, {piece.where}, changes the function; this is a bug in "
         "segre, please report it"
     )
 
@@ -232,14 +204,6 @@ def _kernel_check(point: Point) -> tuple[Array, bool]:
         try:
             return point.first_rows.T, True
         except UnluckyError:
-            if not isinstance(point.spec, Transformer):
+            if not point.spec.salted:
                 raise
     return point.jacobian_rows(point.inputs_with_free_roots).T, False
-
-
-def place(spec: Network, kind: str, layer: int, head: int | None) -> str:
-    """Where a piece acts, in words; a lone head is not mentioned."""
-    if kind == "between":
-        return f"between layers {layer} and {layer + 1}"
-    several = spec.layers[layer - 1].attention.heads > 1
-    return f"layer {layer}" + (f", head {head}" if several and head is not None else "")

@@ -70,7 +70,7 @@ def parallel_tokens(spec: Network) -> list[bool]:
 
 def silent(spec: Network) -> bool:
     """Whether scores have no effect at all: a softmax over one token is 1."""
-    return spec.score == "softmax" and spec.t == 1
+    return spec.mechanism.silent(spec.t)
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import ceil
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
+from segre.attention import NAMES
+from segre.attention.softmax import SOFTMAX
 from segre.errors import SegreError
 from segre.fields.rational import Rational
 from segre.geometry.memory import DEFAULT_LIMIT
@@ -33,7 +35,7 @@ from segre.geometry.recovery.samples import (
     relative,
 )
 from segre.geometry.recovery.visible import normalise_scale, scale_pivot
-from segre.spec import Network, Score
+from segre.spec import Network
 
 __all__ = [
     "Head",
@@ -95,16 +97,16 @@ def recover(
     single = net.depth == 1 and net.layers[0].attention.heads == 1
     if isinstance(source, Samples):
         source.require(net)
-        if single and net.score == "lightning":
+        if single and net.mechanism.bilinear:
             return lightning_layer(net, source, _NOISY if tolerance is None else tolerance, memory)
         return _fitted(
             net, source.floats(), starts, seed, _EXACT if tolerance is None else tolerance
         )
-    if exact and not (single and net.score == "lightning"):
+    if exact and not (single and net.mechanism.bilinear):
         raise SegreError("exact answers exist for one lightning layer with one head only")
     if tolerance is None:
         tolerance = 0.0 if exact else _noise(source, net, size, seed)
-    if single and net.score == "softmax":
+    if single and net.mechanism is SOFTMAX:
         return softmax_layer(net, source, tolerance, oversample, seed)
     rng = np.random.default_rng(seed)
 
@@ -168,7 +170,7 @@ def _noise(box: BlackBox, net: Network, size: float, seed: int) -> float:
 def _network(
     source: Samples | BlackBox, spec: str | Path | Mapping[str, Any] | Network, a: int | None
 ) -> Network:
-    if not isinstance(spec, str) or spec not in get_args(Score):
+    if not isinstance(spec, str) or spec not in NAMES:
         if a is not None:
             raise SegreError("a is part of the spec; give it there")
         return Network.parse(spec)
@@ -194,13 +196,13 @@ def _require_visible(net: Network) -> None:
     if net.t == 1:
         reason = (
             "a lightning layer shows only the symmetrised cubic form"
-            if net.score == "lightning"
+            if net.mechanism.bilinear
             else "the softmax of one score is 1, and A is invisible"
         )
         raise NotDetermined(f"t = 1: with one token {reason}; give inputs with two tokens or more")
     reached = np.minimum.accumulate(net.widths)
     ranks = [min(layer.attention.a, r) for layer, r in zip(net.layers, reached, strict=False)]
-    if net.score == "lightning" and net.one_headed and 1 in ranks[:-1]:
+    if net.mechanism.bilinear and net.one_headed and 1 in ranks[:-1]:
         raise NotDetermined(
             "after a lightning layer of rank one all tokens are parallel, and the next layer shows "
             "only the symmetric part of the scores; give every layer but the last a >= 2"

@@ -7,10 +7,10 @@ same pieces, as generators, are proved to be all on small architectures; here th
 from __future__ import annotations
 
 from segre.errors import SpecError, UnsupportedError
-from segre.families import architecture
-from segre.families.instances import PROVED, small_instance
 from segre.finding import Bound, Evidence, Finding, Symmetry
 from segre.geometry.gauge.all import pieces
+from segre.models import architecture
+from segre.models.instances import PROVED, small_instance
 from segre.spec import Network
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer

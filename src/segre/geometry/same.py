@@ -18,6 +18,7 @@ from segre.fields.draw import Stream
 from segre.fields.interface import Array
 from segre.fields.prime import PRIMES, Prime
 from segre.fields.real import Real
+from segre.finding import Status, Unbounded
 from segre.geometry.normal_form import (
     TOLERANCE,
     Difference,
@@ -34,7 +35,7 @@ _ROUNDING = 2**-44
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Unbounded):
     """The verdict on two networks and what it rests on."""
 
     verdict: Verdict
@@ -44,6 +45,21 @@ class Comparison:
     output_residual: float | None = None
     condition: float | None = None
     first_difference: Difference | None = None
+
+    @property
+    def value(self) -> Verdict:
+        """The verdict."""
+        return self.verdict
+
+    @property
+    def status(self) -> Status:
+        """Proved for fractions; floats are measured."""
+        return "proved" if self.proved else "measured"
+
+    @property
+    def how(self) -> str:
+        """What the verdict rests on."""
+        return self.reason
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -89,12 +105,12 @@ def _decide(one: Weights, two: Weights, seed: int) -> Comparison:
     gap = difference(canonical(one), canonical(two))
     if gap is None:
         return Comparison("same", True, "the normal forms are equal", 0.0)
-    if one.spec.score == "lightning" and one.spec.depth == two.spec.depth == 1:
+    if one.spec.mechanism.bilinear and one.spec.depth == two.spec.depth == 1:
         reason = "the coefficients of the two polynomials differ"
         return Comparison("different", True, reason, first_difference=gap)
     found = (
         _differ_mod_p(one, two, seed)
-        if one.spec.score == "lightning"
+        if one.spec.mechanism.bilinear
         else _differ_in_balls(one, two, seed)
     )
     if found is not None:
@@ -165,7 +181,7 @@ def _rounding(one: Weights, two: Weights, X: Array) -> float:
     """
     found = 0.0
     for weights in (one, two):
-        if weights.spec.score == "lightning":
+        if weights.spec.mechanism.bilinear:
             reach = forward(Real(), weights.spec, np.abs(weights.vector), np.abs(X))
             found = max(found, float(np.linalg.norm(reach)))
             continue

@@ -21,6 +21,7 @@ import numpy as np
 from segre.errors import SegreError
 from segre.fields.interface import Array
 from segre.fields.linear import Floats, LinearAlgebra, Rationals
+from segre.finding import Status, Unbounded
 from segre.geometry.closed_form import closed_form
 from segre.geometry.coefficients import coefficient_tensor, tangent_vectors
 from segre.spec import Network
@@ -29,7 +30,7 @@ Reason = Literal["zero function", "rank drop of A", "crossing sheets", "fold"]
 
 
 @dataclass(frozen=True)
-class Stratum:
+class Stratum(Unbounded):
     """What kind of point a function is, and the numbers behind it.
 
     `tangent` is the rank of the parametrisation at the weights given (or at one factorisation of
@@ -55,6 +56,21 @@ class Stratum:
     def kind(self) -> str:
         """smooth or singular."""
         return "singular" if self.singular else "smooth"
+
+    @property
+    def value(self) -> str:
+        """The kind of point."""
+        return self.kind
+
+    @property
+    def status(self) -> Status:
+        """Exact for fractions; floats are measured."""
+        return "exact" if self.exact else "measured"
+
+    @property
+    def how(self) -> str:
+        """How it is known."""
+        return f"ranks of V, of A and of tangents, in {'fractions' if self.exact else 'float64'}"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""

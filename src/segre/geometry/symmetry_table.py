@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 
 from segre.errors import UnluckyError, UnsupportedError
-from segre.families import architecture
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
+from segre.finding import Status, Unbounded
+from segre.geometry.choice import Choice, stack_choices
 from segre.geometry.conserved import Conserved, conserved_quantities
+from segre.geometry.gauge.all import Generators, generators
 from segre.geometry.memory import DEFAULT_LIMIT, bytes_for_symmetries, require_memory
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
-from segre.geometry.rank import place, symmetry_rank
-from segre.geometry.symmetry import Generators, Piece
+from segre.geometry.rank import symmetry_rank
+from segre.models import architecture
 from segre.spec import Network
 from segre.values import quote
 
@@ -79,7 +81,7 @@ class SymmetryRow:
 
 
 @dataclass(frozen=True)
-class SymmetryTable:
+class SymmetryTable(Unbounded):
     """All symmetries of an architecture and what each conserves.
 
     `independent` is the rank of the gradients of all conserved quantities together, at a random
@@ -91,11 +93,27 @@ class SymmetryTable:
     rows: tuple[SymmetryRow, ...]
     independent: int
     seed: int = 0
+    choices: tuple[Choice, ...] = ()
 
     @property
     def dimension(self) -> int:
         """Dimension of the fiber that the symmetries explain."""
         return sum(row.dimension for row in self.rows)
+
+    @property
+    def value(self) -> int:
+        """The dimension."""
+        return self.dimension
+
+    @property
+    def status(self) -> Status:
+        """The rank of the symmetries is exact."""
+        return "exact"
+
+    @property
+    def how(self) -> str:
+        """How it is known."""
+        return "the rank of all symmetries together, at a random point mod p"
 
     def document(self) -> dict[str, Any]:
         """The table as plain data, for JSON."""
@@ -106,6 +124,7 @@ class SymmetryTable:
             "dimension": self.dimension,
             "conserved": self.independent,
             "symmetries": [row.document() for row in self.rows],
+            "choices": [choice.document() for choice in self.choices],
             "seed": self.seed,
         }
 
@@ -134,51 +153,55 @@ def symmetry_table(
     require_memory(net, bytes_for_symmetries(net), memory)
     for attempt in range(_POINTS):
         try:
-            return _table_at(Point.draw(net, seed, attempt), seed, progress)
+            return _table_at(Point.draw(net, seed, attempt), seed, memory, progress)
         except UnluckyError:
             continue
     raise UnluckyError(f"spec {str(net)!r}: no usable point in {_POINTS}; try another --seed")
 
 
-def _table_at(point: Point, seed: int, progress: Progress) -> SymmetryTable:
+def _table_at(point: Point, seed: int, memory: int, progress: Progress) -> SymmetryTable:
     spec = point.spec
     assert isinstance(spec, Network)
     laws = {(law.kind, law.layer, law.head): law for law in conserved_quantities(spec)}
-    counted = symmetry_rank(point, progress).pieces
-    dimensions = {(piece.kind, piece.layer, piece.head): piece.dimension for piece in counted}
+    counted = symmetry_rank(point, progress)
+    dimensions = {(one.kind, one.layer, one.head): one.dimension for one in counted.pieces}
     space = Echelon(spec.parameters, point.field)
     rows = []
-    for piece in Generators(point.field, spec, point.weights).pieces():
+    for found in generators(point.field, spec, point.weights):
+        piece = found.piece
+        assert piece.layer is not None
         key = (piece.kind, piece.layer, piece.head)
         law = laws.get(key)
         if law is not None:
-            space.add(gradients(point.field, spec, piece))
+            space.add(gradients(point.field, spec, found))
         if law is None and key not in dimensions:
             continue
         row = SymmetryRow(
             kind=piece.kind,
             name=piece.name,
-            where=place(spec, *key),
+            where=piece.where,
             layer=piece.layer,
             head=piece.head,
-            group=_group(spec, piece),
+            group=_group(spec, found),
             dimension=dimensions.get(key, 0),
             conserved=law,
             reason=_REASONS[piece.kind] if law is None else None,
         )
         rows.append(row)
     rows.sort(key=lambda row: (row.layer, row.kind == "between"))
-    return SymmetryTable(spec, tuple(rows), space.rank, seed)
+    choices = tuple(stack_choices(spec, counted, seed, memory))
+    return SymmetryTable(spec, tuple(rows), space.rank, seed, choices)
 
 
-def gradients(field: Prime, spec: Network, piece: Piece) -> Array:
+def gradients(field: Prime, spec: Network, found: Generators) -> Array:
     """Gradients of the piece's conserved quantity at the piece's point, one scalar per row.
 
     They are the generators X w with X symmetric: for GL(n) the sums of those of E_jk and E_kj
     (k <= j, the entry (j, k) of the quantity), for the skew part of scores the difference of
     dK = M Q and dQ = M K. Pieces without a conserved quantity have no rows.
     """
-    g = piece.generators
+    piece, g = found.piece, found.rows
+    assert piece.layer is not None
     dv = spec.layers[piece.layer - 1].attention.dv
     if piece.kind in _REASONS:
         return g[:0]
@@ -191,11 +214,12 @@ def gradients(field: Prime, spec: Network, piece: Piece) -> Array:
     return field.add(g[j * n + k], g[k * n + j])
 
 
-def _group(spec: Network, piece: Piece) -> str:
+def _group(spec: Network, found: Generators) -> str:
     """The group that acts, in words."""
-    layer = spec.layers[piece.layer - 1]
+    assert found.piece.layer is not None
+    layer = spec.layers[found.piece.layer - 1]
     head = layer.attention
-    match piece.kind:
+    match found.piece.kind:
         case "query-key":
             return f"GL({head.a})"
         case "skew-scores":
@@ -211,5 +235,5 @@ def _group(spec: Network, piece: Piece) -> str:
         case "pooled-heads" if head.dv is not None:
             return f"GL({head.heads * head.dv})"
         case "pooled-heads" | "silent-scores":
-            return f"R^{len(piece.generators)}"
+            return f"R^{len(found.rows)}"
     return "translations that depend on other weights"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from flint import nmod_mat
 
@@ -34,12 +34,45 @@ class Verdict:
 
     `checks` are the things that were checked and hold, in sentences; `claim` is what the
     certificate claims (to be trusted only if `valid`), empty if it is malformed.
+
+    >>> verdict = Verdict(False, "claim.upper: 5, but the closed-form bound is 6")
+    >>> verdict.value, verdict.upper, verdict.how
+    (False, None, 'claim.upper: 5, but the closed-form bound is 6')
     """
 
     valid: bool
     reason: str
     checks: tuple[str, ...] = ()
     claim: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def value(self) -> bool:
+        """The answer: whether it holds."""
+        return self.valid
+
+    @property
+    def lower(self) -> int | None:
+        """The lower bound of the dimension, if it is proved."""
+        return self.claim["lower"] if self.valid else None
+
+    @property
+    def upper(self) -> int | None:
+        """The upper bound of the dimension, if it is proved."""
+        return self.claim["upper"] if self.valid else None
+
+    @property
+    def status(self) -> Literal["exact"]:
+        """Everything is checked in integers, and in balls where there are roots."""
+        return "exact"
+
+    @property
+    def how(self) -> str:
+        """Why it holds, or does not."""
+        return self.reason
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {**vars(self), "checks": list(self.checks)}
 
 
 def verify(
@@ -55,6 +88,11 @@ def verify(
     memory, and `OutOfTimeError` if there are not enough `seconds`: then nothing is known.
     `progress` is called with what is being done, and how much of how much is done. A `meter` of
     one's own says afterwards how much work it was.
+
+    >>> import segre
+    >>> document = segre.certify("lightning/d=2,2/a=1/t=2")
+    >>> verify(document).claim, verify({**document, "seed": 1}).valid
+    ({'parameters': 8, 'lower': 6, 'upper': 6, 'status': 'proved'}, False)
     """
     document, fault = read(source)
     with metered(meter or Meter(seconds)):

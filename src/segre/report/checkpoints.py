@@ -11,11 +11,13 @@ from rich.text import Text
 from segre.checkpoint.info import Info, Layer, Product
 from segre.finding import GROUPS, HOLDS, Finding
 from segre.report.console import plain_console
+from segre.report.text import printed
 
 _MOST_SPECIAL = 8  # lines about special points
 _ONLY = {"eps=0": "only at eps = 0", "softmax": "only after the output softmax"}
 
 
+@printed.register
 def print_info(info: Info) -> None:
     """What it is, what is redundant, and its layers."""
     console = plain_console()

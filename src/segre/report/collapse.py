@@ -7,19 +7,32 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from segre.collapse.commands import Depth, Paths, PathShares
 from segre.collapse.curves import Curve, Curves
-from segre.collapse.paths import HeadSums, PathSums
 from segre.collapse.residual import norm, relative_residual
 from segre.collapse.sinks import DOMINANT
 from segre.collapse.study import Study
 from segre.fields.interface import Array
 from segre.report.console import plain_console
+from segre.report.text import printed
 
 _ROWS = 14
 
 
-def print_curves(found: Curves, said: list[str]) -> None:
-    """Mean relative residuals by layer and variant, then the verdict."""
+@printed.register
+def print_depth(depth: Depth) -> None:
+    """The numbers by layer, then what they say."""
+    if isinstance(depth.found, Study):
+        _print_study(depth.found)
+    else:
+        _print_curves(depth.found)
+    console = plain_console()
+    for sentence in depth.advice:
+        console.print(sentence)
+
+
+def _print_curves(found: Curves) -> None:
+    """Mean relative residuals by layer and variant."""
     console = plain_console()
     model, inputs = found.model, found.inputs
     console.print(
@@ -46,8 +59,6 @@ def print_curves(found: Curves, said: list[str]) -> None:
             said_of.append("Where layers do not allow that (<), a curve ends.")
         console.print(" ".join(said_of))
     _print_sinks(found)
-    for sentence in said:
-        console.print(sentence)
 
 
 def _cell(curve: Curve, layer: int, floor: float) -> str:
@@ -126,7 +137,7 @@ def _power(log: float) -> str:
     return f"1.0e{exponent + 1}" if mantissa == "10.0" else f"{mantissa}e{exponent}"
 
 
-def print_study(found: Study, said: list[str]) -> None:
+def _print_study(found: Study) -> None:
     """Residuals of a random stack as decimal logarithms, with rates and bounds."""
     console = plain_console()
     console.print(
@@ -165,17 +176,14 @@ def print_study(found: Study, said: list[str]) -> None:
         "exponent: each logarithm over the one before; order: each step over the one before "
         "(3 if every layer cubes the residual); step, theorem: the bounds"
     )
-    for sentence in said:
-        console.print(sentence)
 
 
-def print_paths(
-    name: str, sums: PathSums, heads: HeadSums, error: float, sampled: list[dict[str, Any]]
-) -> None:
+@printed.register
+def print_paths(found: Paths) -> None:
     """Contributions by length and layer."""
-    console = plain_console()
+    console, sums, heads = plain_console(), found.sums, found.heads
     total = sum(sums.counts)
-    console.print(f"{name}: {total:,} paths", soft_wrap=True)
+    console.print(f"{found.name}: {total:,} paths", soft_wrap=True)
     table = _table("length", "paths", "of all", "share of output", "norm", "relative residual")
     sizes, relative = norm(sums.by_length), relative_residual(sums.by_length)
     for length, count in enumerate(sums.counts):
@@ -197,7 +205,7 @@ def print_paths(
         "where a term points against the output"
     )
     console.print(
-        f"sum of all paths and biases against the network's output: {error:.1e}, relative"
+        f"sum of all paths and biases against the network's output: {found.error:.1e}, relative"
     )
     table = _table("layer", "share through its heads", "share past it", "largest share of a head")
     rest = 1 - np.mean(sums.bias_share)
@@ -211,7 +219,7 @@ def print_paths(
             f"{_share(own[largest])} (head {largest + 1})",
         )
     console.print(table)
-    for path in sampled:
+    for path in found.sampled:
         steps = " ".join(str(step) if step else "-" for step in path["path"])
         console.print(
             f"path {steps}: norm {_number(path['norm'])}, relative residual "
@@ -225,10 +233,11 @@ def _share(values: Any) -> str:
     return f"{mean:.4f}" if np.isfinite(mean) else "-"
 
 
-def print_shares(name: str, shares: list[float]) -> None:
+@printed.register
+def print_shares(found: PathShares) -> None:
     """Shares of paths by length."""
-    console = plain_console()
-    console.print(f"{name}: shares of paths by length", soft_wrap=True)
+    console, shares = plain_console(), found.value
+    console.print(f"{found.model}: shares of paths by length", soft_wrap=True)
     table = _table("length", "share")
     for length in sorted(range(len(shares)), reverse=True):
         if shares[length] >= 5e-5:

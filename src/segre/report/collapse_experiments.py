@@ -8,17 +8,19 @@ from rich.console import Console
 from rich.table import Table
 
 from segre.collapse.curves import FLOOR
-from segre.collapse.surgery import PAPER
+from segre.collapse.variants import PAPER
 from segre.report.console import plain_console
-from segre.reproduce.circle import MERGED, Walk
+from segre.report.text import printed
+from segre.reproduce.circle import MERGED, Walks
 from segre.reproduce.path_effectiveness import Effectiveness, verdict
-from segre.reproduce.path_lengths import LengthShares
-from segre.reproduce.rank_collapse import NAMES, ModelCollapse
+from segre.reproduce.path_lengths import PathLengths
+from segre.reproduce.rank_collapse import NAMES, RankCollapse
 from segre.reproduce.rank_collapse import verdict as collapse_verdict
 
 _UNKNOWN = "-"
 
 
+@printed.register
 def print_effectiveness(found: Effectiveness) -> None:
     """A trained network, and the accuracies of its paths by length."""
     plan, published, console = found.plan, found.plan.published, plain_console()
@@ -72,14 +74,15 @@ def print_effectiveness(found: Effectiveness) -> None:
     _print_verdict(console, *verdict(found))
 
 
-def print_walks(walks: Sequence[Walk]) -> None:
+@printed.register
+def print_walks(found: Walks) -> None:
     """Whether the tokens of each variant merged."""
     console = plain_console()
     console.print(
         "Two tokens on a circle of radius 0.3, moved by one trained layer again and again."
     )
     table = _table("layer", "error", "steps", "last distance", "merged")
-    for walk in walks:
+    for walk in found.walks:
         table.add_row(
             walk.name,
             f"{walk.loss**0.5:.1e}",
@@ -96,9 +99,10 @@ def print_walks(walks: Sequence[Walk]) -> None:
     )
 
 
-def print_path_lengths(rows: Sequence[LengthShares]) -> None:
+@printed.register
+def print_path_lengths(found: PathLengths) -> None:
     """Shares of the longest paths, beside the published ones."""
-    console = plain_console()
+    console, rows = plain_console(), found.rows
     console.print("Shares of paths by length: L is the number of layers; a path may skip layers.")
     table = _table("model", "L", "heads", "paths", "P(L)", "published", "P(L-1)", "published")
     for row in rows:
@@ -117,9 +121,10 @@ def print_path_lengths(rows: Sequence[LengthShares]) -> None:
     console.print(f"{agree} of {len(rows)} equal the published shares to all four digits.")
 
 
-def print_rank_collapse(found: Sequence[ModelCollapse]) -> None:
+@printed.register
+def print_rank_collapse(several: RankCollapse) -> None:
     """Mean relative residuals by layer, beside what is published."""
-    console = plain_console()
+    console, found = plain_console(), several.models
     inputs = found[0].curves.inputs
     console.print(
         f"Mean relative residual after each layer: random weights, {inputs['count']} inputs of "

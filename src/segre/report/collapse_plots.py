@@ -8,8 +8,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from segre.collapse.commands import Depth, Paths
 from segre.collapse.curves import Curves
-from segre.collapse.paths import HeadSums, PathSums
 from segre.collapse.study import Study
 from segre.files import whole_file
 
@@ -20,7 +20,15 @@ _LOWEST = 1e-30  # what lies below is in the numbers
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # told apart by the colour-blind
 
 
-def plot_curves(found: Curves, path: Path) -> None:
+def plot_depth(depth: Depth, path: Path) -> None:
+    """Residuals by layer: of a random stack, or of a model and its variants."""
+    if isinstance(depth.found, Study):
+        _plot_study(depth.found, path)
+    else:
+        _plot_curves(depth.found, path)
+
+
+def _plot_curves(found: Curves, path: Path) -> None:
     """Relative residuals by layer, one line for each variant, with spreads."""
     figure = Figure(figsize=(7.2, 4.6), layout="constrained")
     axes = figure.subplots()
@@ -53,7 +61,7 @@ def plot_curves(found: Curves, path: Path) -> None:
     _save(figure, path)
 
 
-def plot_study(found: Study, path: Path) -> None:
+def _plot_study(found: Study, path: Path) -> None:
     """Logarithms of residuals by layer, and the ratios that tend to three."""
     figure = Figure(figsize=(9, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -94,8 +102,9 @@ def plot_study(found: Study, path: Path) -> None:
     _save(figure, path)
 
 
-def plot_paths(name: str, sums: PathSums, heads: HeadSums, path: Path) -> None:
+def plot_paths(found: Paths, path: Path) -> None:
     """Shares of the output by length and of biases, numbers of paths, and a map of heads."""
+    sums, heads = found.sums, found.heads
     figure = Figure(figsize=(9.5, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     lengths = np.flatnonzero(np.array(sums.counts, dtype=float) > 0)
@@ -122,7 +131,7 @@ def plot_paths(name: str, sums: PathSums, heads: HeadSums, path: Path) -> None:
     right.set_ylabel("layer")
     right.set_title("share of the output of all paths through a head", fontsize=9)
     figure.colorbar(image, ax=right)
-    figure.suptitle(name, fontsize=10)
+    figure.suptitle(found.name, fontsize=10)
     _save(figure, path)
 
 

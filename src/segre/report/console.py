@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import textwrap
 
 from rich.console import Console
+from rich.text import Text
+
+Lines = list[tuple[str, str, str | Text]]  # a name, a number and a sentence
 
 
 def plain_console(width: int | None = None) -> Console:
@@ -16,6 +20,30 @@ def plain_console(width: int | None = None) -> Console:
 def progress_console() -> Console:
     """A console on standard error, for what is shown while one waits."""
     return Console(stderr=True, _environ=_environment())
+
+
+def print_lines(console: Console, lines: Lines) -> None:
+    """Name, number and sentence in columns; long sentences wrap under themselves."""
+    named = max(len(name) for name, _, _ in lines)
+    numbered = max(len(number) for _, number, _ in lines)
+    margin = named + numbered + 4
+    for name, number, sentence in lines:
+        head = Text(f"{name:<{named}}  {number:>{numbered}}  ")
+        head.stylize("bold", 0, named)
+        if isinstance(sentence, Text):
+            console.print(head.append_text(sentence), soft_wrap=True)
+            continue
+        first, *rest = textwrap.wrap(
+            sentence,
+            max(30, console.width - margin),
+            break_long_words=False,  # specs are to be copied
+            break_on_hyphens=False,
+        ) or [""]
+        head.append(first)
+        head.rstrip()
+        console.print(head, soft_wrap=True)
+        for line in rest:
+            console.print(" " * margin + line, soft_wrap=True)
 
 
 def _environment() -> dict[str, str]:

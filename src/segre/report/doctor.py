@@ -9,12 +9,14 @@ from rich.text import Text
 
 from segre.doctor import Examination, Extra, Package
 from segre.report.console import plain_console
+from segre.report.text import printed
 
 _COLOURS = {"ok": "green", "missing": "yellow", "wrong version": "yellow", "broken": "red"}
 _GIB = 1 << 30
 Line = tuple[str, str]  # a state, or nothing, and words
 
 
+@printed.register
 def print_examination(found: Examination) -> None:
     """Every part, good or bad, and a last line that sums up."""
     console = plain_console()

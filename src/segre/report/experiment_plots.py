@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 
-from segre.collapse.surgery import PAPER
+from segre.collapse.variants import PAPER
 from segre.files import whole_file
 from segre.report.plots import require_static_format
 from segre.reproduce.circle import RADIUS, Walk

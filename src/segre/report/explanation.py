@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
 
 from segre.finding import GROUPS
-from segre.geometry.explain import Choice, Explanation
+from segre.geometry.choice import Choice
+from segre.geometry.explain import Explanation
 from segre.report.console import plain_console
+from segre.report.text import printed
 
 _HOLDS = {
     "exact": "exact: they hold for every eps and every output",
@@ -18,13 +21,14 @@ _HOLDS = {
 }
 
 
-def print_explanation(name: str, found: Explanation) -> None:
+@printed.register
+def print_explanation(found: Explanation) -> None:
     """What is redundant and why, choice by choice."""
     console = plain_console()
     finding = found.finding
     redundancy = finding.redundancy or {"total": 0, "pieces": {}, "holds": {}}
     total = redundancy["total"]
-    console.print(Text(name, style="bold cyan"), soft_wrap=True)
+    console.print(Text(found.name, style="bold cyan"), soft_wrap=True)
     share = f"{total / finding.parameters:.3%}".replace("%", " %")
     _paragraph(
         console,
@@ -45,12 +49,17 @@ def print_explanation(name: str, found: Explanation) -> None:
         for one in found.discrete:
             places = "" if one.times == 1 else f", in each of {one.times:,} places"
             console.print(f"  {one.group}: {one.what}{places}", soft_wrap=True)
-    console.print("\nWhat each design choice does:", style="bold")
-    for choice in found.choices:
-        _paragraph(console, _sentence(choice), indent="  ")
+    print_choices(console, found.choices)
     for note in finding.notes:
         console.print()
         _paragraph(console, note)
+
+
+def print_choices(console: Console, choices: Sequence[Choice]) -> None:
+    """What each design choice removes and adds."""
+    console.print("\nWhat each design choice does:", style="bold")
+    for choice in choices:
+        _paragraph(console, _sentence(choice), indent="  ")
 
 
 def _sentence(choice: Choice) -> str:

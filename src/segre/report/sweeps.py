@@ -8,14 +8,22 @@ from rich.console import Console
 from rich.table import Table
 
 from segre.report.console import plain_console
+from segre.report.text import printed
 from segre.sweep.fit import CUT_SHORT, Fit
-from segre.sweep.plan import Plan
-from segre.sweep.run import Ran
+from segre.sweep.ready import Ready
+from segre.sweep.run import Ran, Swept
 from segre.sweep.status import Standing
 from segre.sweep.store import Row
 
 _WIDE = 400
 _FEW = 5
+
+
+@printed.register
+def print_swept(swept: Swept) -> None:
+    """How the sweep stands, and what this run did."""
+    print_standing(swept.standing)
+    print_ran(swept.ran)
 
 
 def print_ran(ran: Ran) -> None:
@@ -32,6 +40,7 @@ def print_ran(ran: Ran) -> None:
     )
 
 
+@printed.register
 def print_standing(found: Standing) -> None:
     """How a sweep stands."""
     console = _console()
@@ -74,10 +83,11 @@ def _print_rows(console: Console, rows: Sequence[Row], total: int) -> None:
         console.print(f"  and {total - len(rows):,} more: segre sweep export")
 
 
-def print_ready(plans: dict[str, Plan]) -> None:
+@printed.register
+def print_ready(found: Ready) -> None:
     """The sweeps that come with segre."""
     console = _console()
-    for name, plan in plans.items():
+    for name, plan in found.plans.items():
         number = f"{plan.draw:,} drawn" if plan.draw is not None else "exhaustive"
         console.print(f"{name}  ({number})", style="bold")
         console.print(f"  {plan.given.get('about', '')}")
@@ -96,6 +106,7 @@ def _agree(proved: int, ranked: int, allowed: int) -> str:
     return ", ".join(f"{count:,} {how}" for how, count in said.items() if count)
 
 
+@printed.register
 def print_fit(found: Fit) -> None:
     """Formulas, where they hold, and how they fared on fresh architectures."""
     console = _console()

@@ -8,21 +8,26 @@ from rich.text import Text
 
 from segre.checkpoint.commands import Written
 from segre.checkpoint.evidence import Block
-from segre.checkpoint.same import Comparison
+from segre.checkpoint.same import Check, Comparison
 from segre.checkpoint.shrunk import Shrinking
 from segre.report.console import plain_console
+from segre.report.text import printed
 
 _COLOURS = {"identical": "green", "same function": "green", "different": "red"}
 _SHOWN = 12
 
 
-def print_written(written: Written, *, what: str, report: bool) -> None:
+@printed.register
+def print_written(written: Written) -> None:
     """Where a checkpoint is, what moved most, and how near its outputs are."""
+    if written.blocks:
+        _print_alignment(written)
+        return
     console = plain_console()
-    console.print(f"{written.directory}: {what}", soft_wrap=True)
+    console.print(f"{written.directory}: {written.what}", soft_wrap=True)
     for name in written.unused:
         console.print(f"left out: {name}, which the class of the config does not have")
-    if not report:
+    if written.difference is None:  # no report was asked for
         return
     moved = sorted(written.changes, key=lambda change: -change.change)
     still = sum(change.change == 0 for change in moved)
@@ -43,6 +48,7 @@ def _print_outputs(console: Console, written: Written) -> None:
         )
 
 
+@printed.register
 def print_sameness(found: Comparison) -> None:
     """The verdict, and what it rests on."""
     console = plain_console()
@@ -88,9 +94,10 @@ def block_table(blocks: list[Block]) -> Table:
     return table
 
 
-def print_check(blocks: tuple[Block, ...]) -> None:
+@printed.register
+def print_check(check: Check) -> None:
     """Whether a witness holds."""
-    console = plain_console()
+    console, blocks = plain_console(), check.blocks
     differing = [block for block in blocks if not block.agrees]
     if differing:
         console.print(Text("the witness does not hold", style="bold red"))
@@ -101,7 +108,7 @@ def print_check(blocks: tuple[Block, ...]) -> None:
         console.print(f"all {len(blocks)} blocks agree to within rounding")
 
 
-def print_alignment(written: Written) -> None:
+def _print_alignment(written: Written) -> None:
     """Distances and cosines before and after, by block."""
     console = plain_console()
     before, after = written.blocks[-1].distances()
@@ -116,11 +123,12 @@ def print_alignment(written: Written) -> None:
     _print_outputs(console, written)
 
 
-def print_shrinking(done: Shrinking, directory: str) -> None:
+@printed.register
+def print_shrinking(done: Shrinking) -> None:
     """What shrinking saved, and what it did not."""
     console = plain_console()
     saved = done.bytes_before - done.bytes_after
-    console.print(f"{directory}: shrunk", soft_wrap=True)
+    console.print(f"{done.directory}: shrunk", soft_wrap=True)
     console.print(
         f"left out {done.dropped:,} of {done.parameters:,} numbers "
         f"({done.dropped / done.parameters:.3%}); {done.redundant:,} are redundant"

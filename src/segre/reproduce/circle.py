@@ -62,6 +62,18 @@ class Walk:
         }
 
 
+@dataclass(frozen=True)
+class Walks:
+    """All variants."""
+
+    walks: tuple[Walk, ...]
+    seed: int
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {"seed": self.seed, "walks": [walk.document() for walk in self.walks]}
+
+
 def walks(
     *,
     points: int = 100,

@@ -19,7 +19,7 @@ from segre.geometry.closed_form import closed_form
 from segre.geometry.dimension import dimension
 from segre.geometry.estimate import spectrum
 from segre.geometry.progress import Progress, quiet
-from segre.spec import Network, Score
+from segre.spec import Network
 
 INPUTS = 250
 
@@ -28,7 +28,7 @@ INPUTS = 250
 class Row:
     """One width of the experiment."""
 
-    kind: Score
+    kind: str
     d: int
     parameters: int
     conjectured: int
@@ -43,11 +43,22 @@ class Row:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class Rows:
+    """The whole table."""
+
+    rows: tuple[Row, ...]
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {"rows": [row.document() for row in self.rows]}
+
+
 def experiment(
     widths: Iterable[int] = range(3, 11), *, seed: int = 0, progress: Progress = quiet
 ) -> list[Row]:
     """All rows, softmax first."""
-    kinds: tuple[Score, ...] = ("softmax", "lightning")
+    kinds: tuple[str, ...] = ("softmax", "lightning")
     cases = [(kind, d) for kind in kinds for d in widths]
     rows = []
     for n, (kind, d) in enumerate(cases):
@@ -56,7 +67,7 @@ def experiment(
     return rows
 
 
-def _row(kind: Score, d: int, seed: int) -> Row:
+def _row(kind: str, d: int, seed: int) -> Row:
     spec = Network.parse(f"{kind}/d={d},{d},{d}/a=2/t=3")
     found = dimension(spec, method="exact", seed=seed)
     double = spectrum(spec, seed=seed, inputs=INPUTS)

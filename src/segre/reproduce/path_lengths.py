@@ -51,6 +51,17 @@ class LengthShares:
         return found | {"mean": self.mean, "agrees": self.agrees}
 
 
+@dataclass(frozen=True)
+class PathLengths:
+    """All models."""
+
+    rows: tuple[LengthShares, ...]
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {"rows": [row.document() for row in self.rows]}
+
+
 def rows() -> list[LengthShares]:
     """All models, in the paper's order."""
     return [

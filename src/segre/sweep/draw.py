@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any
 
 from segre.errors import SpecError, SweepError
-from segre.families import architecture
+from segre.models import architecture
 from segre.spec import Network
 from segre.sweep.names import fields_of, with_entries
 from segre.sweep.plan import SPECS, Plan, places

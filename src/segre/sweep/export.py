@@ -22,7 +22,16 @@ _LAST = (
 
 
 def export(path: str | Path, target: str | Path) -> int:
-    """Write the rows of a store, in the plan's order; how many there are."""
+    """Write the rows of a store, in the plan's order; how many there are.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.sweep.run import run
+    >>> fields = {"layers": 1, "d": "2..3", "a": 1, "t": 2}
+    >>> with TemporaryDirectory() as folder:
+    ...     ran = run({"kind": "softmax", "exhaustive": True, "fields": fields}, f"{folder}/s.db")
+    ...     export(f"{folder}/s.db", f"{folder}/s.csv")
+    2
+    """
     target = Path(target)
     if target.suffix not in FORMATS:
         raise SweepError(

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from segre.errors import SweepError
+from segre.finding import Status, Unbounded
 from segre.sweep.defect import Defect, Excess
 from segre.sweep.expression import Expression
 from segre.sweep.fresh import Source
@@ -124,7 +125,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Fit:
+class Fit(Unbounded):
     """What was found in a store."""
 
     fields: tuple[str, ...]
@@ -137,6 +138,21 @@ class Fit:
     refuted: int  # guesses that fresh architectures refuted
     ranks: bool  # whether ranks found in balls were used as dimensions
     cut_short: bool  # not all regions were looked at
+
+    @property
+    def value(self) -> tuple[str, ...]:
+        """The formulas, one for each region."""
+        return tuple(str(piece.law) for piece in self.pieces)
+
+    @property
+    def status(self) -> Status:
+        """A formula found is a conjecture."""
+        return "fitted"
+
+    @property
+    def how(self) -> str:
+        """How they were found."""
+        return f"exact interpolation of {self.rows:,} rows, tested on fresh architectures"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -169,6 +185,15 @@ def fit(
     `fields` are the variables (all that vary, by default); `where` restricts the rows;
     `rational` allows fractions as coefficients. The exact rank mod p of a row counts as its
     dimension; with `ranks` so does one that was found in balls, at a few real points.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.sweep.run import run
+    >>> fields = {"layers": 1, "d": "2..9", "a": 1, "t": 2}
+    >>> plan = {"kind": "lightning", "exhaustive": True, "compute": ["exact"], "fields": fields}
+    >>> with TemporaryDirectory() as folder:
+    ...     ran = run(plan, f"{folder}/widths.db", workers=1)
+    ...     fit(f"{folder}/widths.db", fresh=1).value
+    ('d**2 + 2*d - 2',)
     """
     with Store.open(path) as store:
         plan, rows = store.plan(), list(store.rows())

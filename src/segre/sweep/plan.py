@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from segre.errors import SegreError, SweepError
-from segre.families import KINDS, STACKS
 from segre.files import is_standard_input
+from segre.models import KINDS, STACKS
 from segre.sweep.expression import Expression
 from segre.sweep.names import NUMBERED, RESULTS, names_of_kind
 from segre.transformer.choices import KEYS as TRANSFORMER_KEYS

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from segre.errors import SweepError
 from segre.files import is_standard_input
@@ -14,12 +17,24 @@ _FOLDER = Path(__file__).parent / "ready"
 
 
 def ready_names() -> list[str]:
-    """The names of all of them."""
+    """The names of all of them.
+
+    >>> "deep-softmax" in ready_names()
+    True
+    """
     return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
-def plan_of(source: str | Path) -> Plan:
-    """The plan of a .toml file, or of a name."""
+def plan_of(source: str | Path | Mapping[str, Any] | Plan) -> Plan:
+    """The plan of a .toml file, of a name of `ready_names`, or of a mapping with the same keys.
+
+    >>> plan_of("deep-softmax").claim.text
+    'dimension == closed_form'
+    """
+    if isinstance(source, Plan):
+        return source
+    if isinstance(source, Mapping):
+        return Plan.from_mapping(source)
     if Path(source).suffix == ".toml" or is_standard_input(source):
         return Plan.read(source)
     names = ready_names()
@@ -30,3 +45,19 @@ def plan_of(source: str | Path) -> Plan:
     raise SweepError(
         f"sweep {quote(str(source))}: not known{guess}; allowed: a .toml file, {', '.join(names)}"
     )
+
+
+@dataclass(frozen=True)
+class Ready:
+    """All sweeps that come with segre."""
+
+    plans: dict[str, Plan]
+
+    @classmethod
+    def read(cls) -> Ready:
+        """Read them."""
+        return cls({name: plan_of(name) for name in ready_names()})
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {"sweeps": {name: dict(plan.given) for name, plan in self.plans.items()}}

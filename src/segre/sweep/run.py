@@ -6,7 +6,7 @@ Started again with the same plan it goes on where it stopped, however it stopped
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,6 +20,8 @@ from segre.sweep.draw import Drawn, architectures, require_possible
 from segre.sweep.local import cores, solve_locally
 from segre.sweep.names import RESULTS, with_entries
 from segre.sweep.plan import Plan
+from segre.sweep.ready import plan_of
+from segre.sweep.status import Standing
 from segre.sweep.store import RETRIED, Row, Store
 from segre.sweep.task import Result, Task, bytes_needed, failed
 
@@ -49,8 +51,20 @@ class Ran:
         return {**vars(self), "rate": round(rate, 2)}
 
 
+@dataclass(frozen=True)
+class Swept:
+    """What one run did, and how the sweep stands after it."""
+
+    ran: Ran
+    standing: Standing
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {"run": self.ran.document(), "status": self.standing.document()}
+
+
 def run(
-    plan: Plan,
+    plan: str | Path | Mapping[str, Any] | Plan,
     path: str | Path,
     *,
     workers: int | None = None,
@@ -66,7 +80,16 @@ def run(
     `timeout` is how many seconds one task may take; what takes longer is tried again by a later
     run, after all others. `dask` is the address of the scheduler of a Dask cluster, which does the
     work then.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> plan = {"kind": "softmax", "exhaustive": True, "claim": "dimension <= parameters",
+    ...     "fields": {"layers": 1, "d": "2..3", "a": 1, "t": 2}}
+    >>> with TemporaryDirectory() as folder:
+    ...     ran = run(plan, f"{folder}/small.db", workers=1)
+    >>> ran.done, ran.left
+    (2, 0)
     """
+    plan = plan_of(plan)
     if timeout is not None and not 0 < timeout < float("inf"):
         raise SweepError(f"timeout {timeout} is not allowed; allowed: seconds, more than 0")
     if workers is not None and workers < 1:

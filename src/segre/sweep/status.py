@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from segre.finding import Status, Unbounded
 from segre.sweep.row import Row
 from segre.sweep.schema import UNCHECKED
 from segre.sweep.store import Store
@@ -14,7 +15,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Standing:
+class Standing(Unbounded):
     """A sweep at a moment."""
 
     name: str
@@ -37,6 +38,21 @@ class Standing:
         """Whether there is a counterexample."""
         return self.verdicts.get("fails", 0) > 0
 
+    @property
+    def value(self) -> dict[str, int]:
+        """How many architectures the claim holds for, fails for, is undecided for."""
+        return self.verdicts
+
+    @property
+    def status(self) -> Status:
+        """Every verdict rests on bounds that are proved."""
+        return "exact"
+
+    @property
+    def how(self) -> str:
+        """How it is known."""
+        return f"bounds of {self.done:,} architectures, each proved by itself"
+
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
         return {
@@ -55,7 +71,18 @@ class Standing:
 
 
 def standing(path: str | Path) -> Standing:
-    """How the sweep in a store stands; it may be running."""
+    """How the sweep in a store stands; it may be running.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.sweep.run import run
+    >>> fields = {"layers": 1, "d": "2..3", "a": 1, "t": 2}
+    >>> plan = {"kind": "softmax", "exhaustive": True, "claim": "dimension == 7", "fields": fields}
+    >>> with TemporaryDirectory() as folder:
+    ...     ran = run(plan, f"{folder}/small.db", workers=1)
+    ...     found = standing(f"{folder}/small.db")
+    >>> found.refuted, [row.spec for row in found.counterexamples]
+    (True, ['softmax/d=3,3/a=1/t=2'])
+    """
     with Store.open(path) as store:
         plan = store.plan()
         return Standing(

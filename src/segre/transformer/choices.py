@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
-from segre.spec import Score
+from segre.attention import mechanism
+from segre.attention.mechanism import Mechanism
 from segre.transformer.rescale import Rescale, rescale
 
 MlpKind = Literal[
@@ -31,6 +32,7 @@ Layout = Literal["half", "interleaved"]
 Bias = Literal["none", "qkv", "all"]
 Output = Literal["hidden", "logits", "softmax"]
 Windows = tuple[int, ...]
+Attn = str  # the name of a mechanism
 
 PIECEWISE = ("relu", "relu2", "reglu")
 GATED = ("swiglu", "geglu", "geglu-tanh", "geglu-quick", "reglu", "bilinear")
@@ -65,7 +67,7 @@ class Choices:
     vocab: int = 0
     tied: bool = False
     final: bool = False  # a norm after the last layer
-    attn: Score = "softmax"
+    attn: Attn = "softmax"
     scale: Fraction = Fraction(0)  # scores are divided by its root; 0 is the dimensions of a head
     bylayer: bool = False  # and, in layer i, by i
     cap: Fraction = Fraction(0)  # soft cap of the scores; 0 is none
@@ -88,6 +90,10 @@ class Choices:
     pooler: bool = False  # a second output: tanh of a linear map of the first token
     output: Output = "hidden"
     t: int = 3
+
+    head_axes: ClassVar[int] = 2
+    salted: ClassVar[bool] = True
+    has_closed_form: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """What says the same is the same: shortest windows, scales that are standard left out."""
@@ -116,9 +122,34 @@ class Choices:
         return rescale(self.rescale) if self.rescale else None
 
     @property
+    def depth(self) -> int:
+        """Number of layers."""
+        return self.layers
+
+    @property
+    def width(self) -> int:
+        """Width of the residual stream."""
+        return self.d
+
+    @property
+    def exponentials(self) -> bool:
+        """Whether there are transcendental functions: of scores, or in an MLP."""
+        return self.mechanism.exponentials or self.mlp not in ("none", "bilinear")
+
+    @property
+    def piecewise(self) -> bool:
+        """Whether different formulas hold in different regions: of units, or of experts."""
+        return self.mlp in PIECEWISE or self.experts > 0
+
+    @property
     def group(self) -> int:
         """Query heads per key-value head."""
         return self.heads // self.kv
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """How scores become mixing weights."""
+        return mechanism(self.attn)
 
     @property
     def latent(self) -> bool:

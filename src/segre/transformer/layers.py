@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from segre.fields.interface import Analytic, Array, E
-from segre.scores import softmax
 from segre.transformer.rotary import frequencies
 from segre.transformer.spec import Transformer
 
@@ -91,8 +90,8 @@ def rotate(field: Analytic[E], spec: Transformer, x: E, dims: int, t: int) -> E:
     place = np.zeros((2, dims, planes), dtype=np.int64)
     place[0, first, range(planes)] = place[0, second, range(planes)] = 1
     place[1, first, range(planes)], place[1, second, range(planes)] = -1, 1
-    swap = np.zeros((dims, dims), dtype=np.int64)
-    swap[first, second] = swap[second, first] = 1
+    swap = np.full(dims, -1)
+    swap[first], swap[second] = second, first
     still = np.zeros((dims, t), dtype=np.int64)
     still[spec.rotary :] = 1
     cos, sin = field.turns(frequencies(spec), t)
@@ -102,7 +101,7 @@ def rotate(field: Analytic[E], spec: Transformer, x: E, dims: int, t: int) -> E:
         cos, sin = field.mul(cos, grown), field.mul(sin, grown)
     along = field.add(field.matmul(field.constant(place[0]), cos), field.constant(still))
     across = field.matmul(field.constant(place[1]), sin)
-    turned = field.mul(field.matmul(field.constant(swap), x), across)
+    turned = field.mul(field.permuted(x, swap), across)
     return field.add(field.mul(x, along), turned)
 
 
@@ -119,18 +118,12 @@ def attention(field: Analytic[E], spec: Transformer, w: Weights, x: E, layer: in
     scores, values = (_latent if spec.latent else _plain)(field, spec, w, x)
     for factor in _factors(field, spec, layer):
         scores = field.mul(scores, factor)
-    if spec.attn == "lightning":
-        pattern = scores
-        if spec.causal:
-            pattern = field.mul(pattern, field.constant(_seen(spec, layer)))
-    else:
-        if spec.cap:
-            scores = capped(field, scores, spec.cap)
-        seen = _seen(spec, layer) if spec.causal else None
-        pattern = softmax(field, scores, None if seen is None else field.constant(seen), seen)
-    written = field.matmul(w["W_O"], field.matmul(values, pattern))
-    for axis, size in ((-3, spec.group), (-4, spec.kv)):
-        written = field.sum(written, axis) if size > 1 else written
+    if spec.cap:
+        scores = capped(field, scores, spec.cap)
+    used = _seen(spec, layer) if spec.causal else None
+    seen = None if used is None else field.constant(used)
+    pattern = spec.mechanism.pattern(field, scores, seen, used)
+    written = field.joined(w["W_O"], field.matmul(values, pattern), (spec.group, spec.kv))
     return field.add(written, w["b_O"]) if "b_O" in w else written
 
 
@@ -190,18 +183,27 @@ def mlp(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
 
 
 def _experts(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
-    """The experts with the largest affinities, weighted by their shares; and the shared ones."""
+    """The experts with the largest affinities, weighted by their shares; and the shared ones.
+
+    A constant `b_R`, if there is one, is added where experts are chosen, and only there.
+    """
 
     def expert(gate: E, up: E, down: E) -> E:
         grown = activate(field, spec.mlp, field.matmul(gate, x))
         return field.matmul(down, field.mul(grown, field.matmul(up, x)))
 
-    router = w["W_R"]  # (experts, 1, d): one affinity per expert, on the axis of experts
-    affinity = field.sigmoid(field.matmul(router, x))
-    chosen = field.mul(affinity, field.constant(field.largest(affinity, spec.active)))
-    share = field.mul(chosen, field.reciprocal(field.sum(chosen, axis=-3)))
+    share = routing(field, spec, w, x)
     out = expert(w["W_gate"], w["W_up"], w["W_down"])
     total = field.sum(field.mul(out, share), axis=-3)
     if "S_gate" in w:
         total = field.add(total, expert(w["S_gate"], w["S_up"], w["S_down"]))
     return total
+
+
+def routing(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
+    """The shares of the experts, 0 for those that a token does not use."""
+    router = w["W_R"]  # (experts, 1, d): one affinity per expert, on the axis of experts
+    affinity = field.sigmoid(field.matmul(router, x))
+    ranked = field.add(affinity, w["b_R"]) if "b_R" in w else affinity
+    chosen = field.mul(affinity, field.constant(field.largest(ranked, spec.active)))
+    return field.mul(chosen, field.reciprocal(field.sum(chosen, axis=-3)))

@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from fractions import Fraction
+from functools import partial
 from typing import Any, get_args
 
+from segre.attention import NAMES
 from segre.errors import SpecError
-from segre.spec import DEEPEST, Score
+from segre.spec import DEEPEST
 from segre.transformer.choices import (
     DEFAULTS,
     KEYS,
@@ -91,6 +93,7 @@ def _reader(annotation: str) -> Callable[[str, Any], Any]:
         "Bias": _bias,
         "Windows": _windows,
         "str": _rescale,
+        "Attn": partial(choice, allowed=NAMES),
     }
     choices = {
         "MlpKind": MlpKind,
@@ -98,7 +101,6 @@ def _reader(annotation: str) -> Callable[[str, Any], Any]:
         "Place": Place,
         "Position": Position,
         "Layout": Layout,
-        "Score": Score,
         "Output": Output,
     }
     if annotation in plain:

@@ -70,15 +70,15 @@ def require(spec: Choices) -> None:
             ("kv", spec.kv != spec.heads),
             ("bias", spec.bias != "none"),
             ("cap", spec.cap),
-            ("attn", spec.attn != "softmax"),
+            ("attn", not spec.mechanism.sums_to_one),
         ):
             if wrong:
                 raise SpecError(f"{key} does not go with latent attention (kvrank)")
     elif spec.qrank:
         raise SpecError("qrank needs kvrank: the two are the ranks of latent attention")
-    if spec.cap and spec.attn != "softmax":
+    if spec.cap and not spec.mechanism.exponentials:
         raise SpecError("cap needs attn=softmax")
-    if spec.qknorm and spec.attn != "softmax":
+    if spec.qknorm and not spec.mechanism.exponentials:
         raise SpecError("qknorm needs attn=softmax")
     if spec.experts:
         if not spec.gated or not 0 < spec.active <= spec.experts or not spec.eff:

@@ -31,6 +31,10 @@ class Transformer(Choices):
     With `vocab` = 0 inputs are any d x t matrices and the function is the last hidden states.
     Otherwise inputs are token sequences, and the function is `output`: the distribution over
     the vocabulary (softmax), the logits, or the hidden states.
+
+    >>> spec = Transformer.parse("transformer/d=8/heads=4/kv=2/norm=rms/pos=rope/t=3")
+    >>> spec.group, spec.parameters
+    (2, 200)
     """
 
     @cached_property
@@ -68,6 +72,11 @@ class Transformer(Choices):
     def with_output(self, output: Output) -> Transformer:
         """The same network, asked about another output."""
         return replace(self, output=output)
+
+    def trunk(self) -> Transformer:
+        """The same network up to its last hidden states, without what reads them."""
+        bare = replace(self, output="hidden", tied=False, logitcap=Fraction(0))
+        return replace(bare, transform=False, outbias=False, pooler=False)
 
     @classmethod
     def parse(cls, text: str, defaults: Mapping[str, Any] | None = None) -> Transformer:

@@ -12,7 +12,6 @@ from functools import lru_cache, partial
 import numpy as np
 
 from segre.fields.interface import Analytic, E
-from segre.scores import softmax
 from segre.stage import Slot, Stage
 from segre.transformer.layers import (
     Weights,
@@ -25,7 +24,7 @@ from segre.transformer.layers import (
     tanh,
 )
 from segre.transformer.spec import Transformer
-from segre.transformer.tensors import tensors
+from segre.transformer.tensors import of_mlp, tensors
 
 AXES = 4  # key-value heads, query heads of each, rows, columns
 
@@ -43,80 +42,57 @@ def stages(spec: Transformer) -> tuple[Stage, ...]:
         out.append(Stage("embed", of("embed"), partial(_embed, spec=spec), mixes=False, axes=AXES))
     for i in range(1, spec.layers + 1):
         part = "1" if spec.share else str(i)
-        mine = partial(of, part)
-        out.append(
-            Stage(
-                f"attention {i}",
-                mine(lambda name: not _of_mlp(name)),
-                partial(_sublayer, spec=spec, inner=partial(attention, layer=i), number=1),
-                axes=AXES,
-            )
-        )
+        apply = partial(sublayer, spec=spec, layer=i)
+        mine = of(part, lambda name: not of_mlp(name))
+        out.append(Stage(f"attention {i}", mine, partial(apply, number=1), axes=AXES))
         if spec.mlp != "none":
-            apply = partial(_sublayer, spec=spec, inner=mlp, number=2)
-            out.append(Stage(f"mlp {i}", mine(_of_mlp), apply, mixes=False, axes=AXES))
+            mine = of(part, of_mlp)
+            out.append(Stage(f"mlp {i}", mine, partial(apply, number=2), mixes=False, axes=AXES))
     if spec.final or spec.output != "hidden" or spec.pooler:
         last = of("head")
         if spec.tied:
             last["tokens"] = every["embed", "tokens"]
-        out.append(Stage("head", last, partial(_head, spec=spec), mixes=spec.pooler, axes=AXES))
+        out.append(Stage("head", last, partial(head, spec=spec), mixes=spec.pooler, axes=AXES))
     return tuple(out)
-
-
-def _of_mlp(name: str) -> bool:
-    return name.split(".")[0] in {
-        "norm2",
-        "post2",
-        "W_R",
-        "W_gate",
-        "b_gate",
-        "W_up",
-        "b_up",
-        "W_down",
-        "b_down",
-        "S_gate",
-        "S_up",
-        "S_down",
-    }
 
 
 def _embed(field: Analytic[E], w: Weights, x: E, *, spec: Transformer) -> E:
     """Embeddings of one-hot columns (or tokens as they are), positions, types, norm."""
-    t, out = spec.t, x
-    if spec.discrete:
-        token = x
-        if spec.types:
-            rows = np.eye(spec.vocab, spec.vocab + spec.types, dtype=np.int64)
-            token = field.matmul(field.constant(rows), x)
-        out = field.matmul(w["tokens"], token)
-        if spec.embscale:
-            out = field.mul(out, field.surd(spec.d))
-    if "positions" in w:
-        first = field.constant(np.eye(spec.positions, t, dtype=np.int64))
-        out = field.add(out, field.matmul(w["positions"], first))
-    if "types" in w:
+    if not spec.discrete:
+        return embedded(field, spec, w, x)
+    token, kind = x, None
+    if spec.types:
+        rows = np.eye(spec.vocab, spec.vocab + spec.types, dtype=np.int64)
+        token = field.matmul(field.constant(rows), x)
         rows = np.eye(spec.types, spec.vocab + spec.types, spec.vocab, dtype=np.int64)
-        out = field.add(out, field.matmul(w["types"], field.matmul(field.constant(rows), x)))
+        kind = field.matmul(w["types"], field.matmul(field.constant(rows), x))
+    return embedded(field, spec, w, field.matmul(w["tokens"], token), kind)
+
+
+def embedded(
+    field: Analytic[E], spec: Transformer, w: Weights, words: E, types: E | None = None
+) -> E:
+    """What goes into the layers: columns of the tables of tokens and types, positions, norm."""
+    out = field.mul(words, field.surd(spec.d)) if spec.embscale else words
+    if "positions" in w:
+        first = field.constant(np.eye(spec.positions, spec.t, dtype=np.int64))
+        out = field.add(out, field.matmul(w["positions"], first))
+    if types is not None:
+        out = field.add(out, types)
     if spec.embnorm:
         out = normalise(field, spec, w, "norm", out, spec.embed or spec.d)
     return linear(field, w, "E", out) if spec.embed else out
 
 
-def _sublayer(
-    field: Analytic[E],
-    w: Weights,
-    x: E,
-    *,
-    spec: Transformer,
-    inner: Callable[[Analytic[E], Transformer, Weights, E], E],
-    number: int,
+def sublayer(
+    field: Analytic[E], w: Weights, x: E, *, spec: Transformer, layer: int, number: int
 ) -> E:
-    """Attention or MLP with its norms and its skip."""
+    """Attention (number 1) or the MLP (2) of a layer, with its norms and its skip."""
     normed = spec.norm != "none"
     read = x
     if normed and spec.place != "post":
         read = normalise(field, spec, w, f"norm{number}", x, spec.d)
-    out = inner(field, spec, w, read)
+    out = attention(field, spec, w, read, layer) if number == 1 else mlp(field, spec, w, read)
     if normed and spec.place == "sandwich":
         out = normalise(field, spec, w, f"post{number}", out, spec.d)
     if spec.residual:
@@ -126,7 +102,7 @@ def _sublayer(
     return out
 
 
-def _head(field: Analytic[E], w: Weights, x: E, *, spec: Transformer) -> E:
+def head(field: Analytic[E], w: Weights, x: E, *, spec: Transformer) -> E:
     """Final norm, transform, unembedding, cap and softmax: those that there are."""
     if spec.final:
         x = normalise(field, spec, w, "norm", x, spec.d)
@@ -147,4 +123,4 @@ def _head(field: Analytic[E], w: Weights, x: E, *, spec: Transformer) -> E:
         logits = field.add(logits, w["b_U"])
     if spec.logitcap:
         logits = capped(field, logits, spec.logitcap)
-    return softmax(field, logits) if spec.output == "softmax" else logits
+    return field.softmax(logits) if spec.output == "softmax" else logits

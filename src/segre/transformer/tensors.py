@@ -15,6 +15,12 @@ from segre.stage import Slot
 from segre.transformer.spec import Transformer
 
 Shapes = dict[str, tuple[int, ...]]
+_MLP_MAPS = ("gate", "up", "down")
+_OF_MLP = {
+    *("norm2", "post2", "W_R"),
+    *(f"{kind}_{name}" for kind in ("W", "b", "S") for name in _MLP_MAPS),
+}
+CONSTANTS = ("b_R",)  # what an MLP may read beside its weights: how much each expert is preferred
 
 
 @lru_cache(maxsize=64)
@@ -37,6 +43,24 @@ def count(spec: Transformer) -> int:
     first = min(spec.dense, spec.layers) if spec.experts else spec.layers
     rest = spec.layers - first
     return ends + first * _layer_size(spec, 1) + rest * _layer_size(spec, spec.layers)
+
+
+def largest_stage(spec: Transformer) -> int:
+    """Number of weights of the largest of all attentions and MLPs."""
+    layers = {
+        part: part_shapes(spec, part) for part in ("1", str(1 if spec.share else spec.layers))
+    }
+    sizes = [
+        sum(prod(shape) for name, shape in shapes.items() if of_mlp(name) == mlp)
+        for shapes in layers.values()
+        for mlp in (False, True)
+    ]
+    return max(sizes)
+
+
+def of_mlp(name: str) -> bool:
+    """Whether a tensor of a layer belongs to its MLP."""
+    return name.split(".")[0] in _OF_MLP
 
 
 def parts(spec: Transformer) -> list[str]:

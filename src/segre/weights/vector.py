@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,12 +22,14 @@ from segre.spec import Network
 from segre.values import quote
 from segre.weights.arrays import common_kind, number_array, read_arrays
 
+Source = str | Path | Mapping[str, Any] | Network
+
 
 @dataclass(frozen=True)
 class Weights:
     """A spec and its vector of weights: float64, or objects that are exact fractions.
 
-    >>> w = Weights.random(Network.parse("lightning/d=2,2/a=1/t=2"), seed=1, exact=True)
+    >>> w = Weights.random("lightning/d=2,2/a=1/t=2", seed=1, exact=True)
     >>> w.exact, w.layers[0].W_V.shape
     (True, (1, 2, 2))
     """
@@ -67,36 +70,38 @@ class Weights:
         ]
 
     @classmethod
-    def random(cls, spec: Network, seed: int = 0, *, exact: bool = False) -> Weights:
+    def random(cls, spec: Source, seed: int = 0, *, exact: bool = False) -> Weights:
         """Normal weights scaled by width, or small random fractions."""
+        net = Network.parse(spec)
         rng = np.random.default_rng(seed)
         if exact:
-            top = rng.integers(1, 60, spec.parameters) * rng.choice([-1, 1], spec.parameters)
-            bottom = rng.integers(1, 10, spec.parameters)
+            top = rng.integers(1, 60, net.parameters) * rng.choice([-1, 1], net.parameters)
+            bottom = rng.integers(1, 10, net.parameters)
             pairs = [f"{a}/{b}" for a, b in zip(top, bottom, strict=True)]
-            return cls(spec, Rational().constant(pairs))
+            return cls(net, Rational().constant(pairs))
         parts = [
             rng.standard_normal(slot.range.stop - slot.start) / np.sqrt(slot.shape[-1])
-            for layer, start in zip(spec.layers, layer_starts(spec), strict=True)
+            for layer, start in zip(net.layers, layer_starts(net), strict=True)
             for slot in slots(layer, start)
         ]
-        return cls(spec, np.concatenate(parts))
+        return cls(net, np.concatenate(parts))
 
     @classmethod
-    def of_layers(cls, spec: Network, layers: list[LayerWeights[Array]]) -> Weights:
+    def of_layers(cls, spec: Source, layers: list[LayerWeights[Array]]) -> Weights:
         """From tensors; inverse of `layers`."""
+        net = Network.parse(spec)
         parts = []
-        for number, (layer, own) in enumerate(zip(spec.layers, layers, strict=True), 1):
+        for number, (layer, own) in enumerate(zip(net.layers, layers, strict=True), 1):
             for slot in slots(layer):
                 tensor = getattr(own, slot.name)
                 if tensor is None or tensor.shape != slot.shape:
                     found = None if tensor is None else tensor.shape
                     raise WeightsError(
-                        f"layer {number}: {slot.name} has shape {found}; {str(spec)!r} needs "
+                        f"layer {number}: {slot.name} has shape {found}; {str(net)!r} needs "
                         f"{slot.shape} (heads, rows, columns)"
                     )
                 parts.append(tensor.reshape(-1))
-        return cls(spec, np.concatenate(parts))
+        return cls(net, np.concatenate(parts))
 
     @classmethod
     def read(cls, path: str | Path) -> Weights:

@@ -14,8 +14,8 @@ from segre.geometry.gauge.wiring import (
 
 def unit_shift(w: Weights, source: tuple[str, str]) -> Array:
     """What to add to a source so that the stream moves by one: embeddings may be scaled."""
-    if source == ("embed", "tokens") and w.spec.embscale:
-        return np.asarray(w.field.reciprocal(w.field.surd(w.spec.d))[0])
+    if source == ("embed", "tokens") and w.transformer.embscale:
+        return np.asarray(w.field.reciprocal(w.field.surd(w.transformer.d))[0])
     return np.ones(1)
 
 

@@ -1,23 +1,32 @@
-"""All symmetries of a transformer, place by place."""
+"""All symmetries of an architecture, place by place, and their generators at given weights."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+from segre.fields.interface import Array
+from segre.fields.prime import Prime
 from segre.geometry.gauge.heads import head_pieces
 from segre.geometry.gauge.means import mean_pieces
 from segre.geometry.gauge.norms import norm_pieces
-from segre.geometry.gauge.piece import Piece
+from segre.geometry.gauge.piece import Piece, Weights
 from segre.geometry.gauge.scales import scale_pieces
+from segre.geometry.gauge.stack import stack_pieces
 from segre.geometry.gauge.stream import stream_pieces
 from segre.geometry.gauge.units import unit_pieces
 from segre.geometry.gauge.vocabulary import vocabulary_pieces
 from segre.geometry.gauge.wiring import layer_parts
+from segre.spec import Architecture, Network
 from segre.transformer.spec import Transformer
 
 
-def pieces(spec: Transformer) -> Iterator[Piece]:
-    """The pieces of all layers, of the norms, and of the stream."""
+def pieces(spec: Architecture) -> Iterator[Piece]:
+    """The pieces of all layers; of a transformer, also those of the norms and of the stream."""
+    if isinstance(spec, Network):
+        yield from stack_pieces(spec)
+        return
+    assert isinstance(spec, Transformer)
     for part in layer_parts(spec):
         yield from head_pieces(spec, part)
         yield from unit_pieces(spec, part)
@@ -26,3 +35,20 @@ def pieces(spec: Transformer) -> Iterator[Piece]:
     yield from mean_pieces(spec)
     yield from scale_pieces(spec)
     yield from stream_pieces(spec)
+
+
+@dataclass(frozen=True)
+class Generators:
+    """A piece at a point: one tangent vector of weights per row."""
+
+    piece: Piece
+    rows: Array
+
+
+def generators(field: Prime, spec: Architecture, weights: Array) -> Iterator[Generators]:
+    """The pieces that have generators at given weights mod p."""
+    at = Weights(field, spec, weights)
+    for piece in pieces(spec):
+        rows = field.reduce(piece.build(at))
+        if len(rows):
+            yield Generators(piece, rows)

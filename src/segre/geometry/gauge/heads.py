@@ -27,7 +27,7 @@ def head_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
     if has(spec, part, "b_K"):
         yield from _key_bias(spec, part, at)
         yield from _value_bias(spec, part, at)
-    if spec.attn == "lightning":
+    if spec.mechanism.scales:
         yield _scale(spec, part, at)
     if spec.latent:
         yield from _latents(spec, part, at)
@@ -224,7 +224,7 @@ def _values(spec: Transformer, part: str, at: str) -> Piece:
 def _key_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
     """A key bias shifts all scores of a query alike; a softmax does not notice."""
     still = _still(spec)
-    if spec.attn != "softmax" or spec.cap or spec.qknorm or not still:
+    if not spec.mechanism.ignores_shifts or spec.cap or spec.qknorm or not still:
         return
 
     def build(w: Weights) -> Array:
@@ -241,7 +241,7 @@ def _key_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
 
 def _value_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
     """Softmax columns sum to one: value biases write a constant."""
-    if spec.attn != "softmax":
+    if not spec.mechanism.sums_to_one:
         return
     inner, d = spec.kv * spec.dv, spec.d
     centred = norm_centres(spec)

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
+from segre.finding import Symmetry
+from segre.geometry.reach import Passage
+from segre.network import layer_starts, tensors, unflatten
+from segre.spec import Architecture, Network
 from segre.transformer.spec import Transformer
-from segre.transformer.tensors import tensors
 
-Group = Literal["QK", "VO", "MLP", "norms and biases", "shifts", "residual"]
+# Of a transformer's redundancy; the pieces of a stack are in no group.
+Group = Literal["", "QK", "VO", "MLP", "norms and biases", "shifts", "residual"]
 Holds = Literal["exact", "eps=0", "softmax"]
 
 
 class Weights:
-    """The tensors of a transformer at weights mod p."""
+    """The tensors of an architecture at weights mod p."""
 
-    def __init__(self, field: Prime, spec: Transformer, vector: Array) -> None:
+    def __init__(self, field: Prime, spec: Architecture, vector: Array) -> None:
         self.field, self.spec, self.vector = field, spec, vector
 
     def __call__(self, part: str, name: str) -> Array:
@@ -36,11 +41,33 @@ class Weights:
         """The entrywise inverse of a tensor, such as a gain."""
         return self.field.reciprocal(self(part, name))
 
+    @property
+    def stack(self) -> Network:
+        """The architecture, which is a stack."""
+        assert isinstance(self.spec, Network)
+        return self.spec
+
+    @property
+    def transformer(self) -> Transformer:
+        """The architecture, which is a transformer."""
+        assert isinstance(self.spec, Transformer)
+        return self.spec
+
+    @cached_property
+    def passage(self) -> Passage:
+        """What passes through each layer of a stack."""
+        layers, starts = self.stack.layers, layer_starts(self.stack)
+        own = [
+            unflatten(layer, self.vector[at : at + layer.parameters])
+            for layer, at in zip(layers, starts, strict=True)
+        ]
+        return Passage.of(self.field, self.stack, own)
+
 
 class Canvas:
     """Generators under construction: a zero matrix with a view of every weight tensor."""
 
-    def __init__(self, spec: Transformer, count: int) -> None:
+    def __init__(self, spec: Architecture, count: int) -> None:
         self.spec = spec
         self.rows = np.zeros((count, spec.parameters))
 
@@ -55,7 +82,7 @@ class Piece:
     """A named family of symmetries.
 
     `count` is how many dimensions it adds to the pieces before it for generic weights of
-    generic sizes.
+    generic sizes; None if there is no formula. Layers and heads are counted from 1.
     """
 
     kind: str
@@ -63,5 +90,11 @@ class Piece:
     where: str
     group: Group
     holds: Holds
-    count: int
+    count: int | None
     build: Callable[[Weights], Array]
+    layer: int | None = None
+    head: int | None = None
+
+    def symmetry(self, dimension: int) -> Symmetry:
+        """The piece in words, with a dimension."""
+        return Symmetry(self.name, self.where, dimension, self.group, self.holds)

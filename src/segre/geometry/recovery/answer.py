@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from segre.errors import SegreError
 from segre.fields.interface import Array
+from segre.finding import Status, Unbounded
 from segre.geometry.recovery.fit import Search
 from segre.geometry.recovery.lightning import Head
 from segre.geometry.recovery.precision import standard_errors
 from segre.geometry.recovery.samples import Samples, relative
 from segre.geometry.recovery.visible import canonical
-from segre.spec import Network, Score
+from segre.spec import Network
 from segre.weights import Weights
 
 _STEEP = 1e5  # an error this many times the residual is beyond linearisation
 
-Status = Literal["exact", "least-squares", "fitted"]
-
 
 @dataclass(frozen=True, eq=False)
-class Recovered:
+class Recovered(Unbounded):
     """The weights of a function, as far as a function determines them.
 
     `heads` are those of one layer, the largest V first; a stack of one-head layers has
@@ -45,7 +44,19 @@ class Recovered:
     notes: tuple[str, ...] = ()
 
     @property
-    def kind(self) -> Score:
+    def value(self) -> tuple[Head, ...] | tuple[Array, ...]:
+        """What was found: the heads of one layer, or the products of a stack."""
+        return self.heads or self.products
+
+    @property
+    def how(self) -> str:
+        """How the weights were found."""
+        if self.search is not None:
+            return f"fitted from {self.starts} starts, verified on inputs held out"
+        return f"linear algebra, in {'fractions' if self.exact else 'float64'}"
+
+    @property
+    def kind(self) -> str:
         """lightning or softmax."""
         return self.spec.score
 
@@ -69,7 +80,7 @@ class Recovered:
         """The estimated relative error of the worst matrix; None if exact or not known."""
         if not self.deviations:
             return None
-        pairs = zip(_flat(self.deviations), _flat(self._found), strict=True)
+        pairs = zip(_flat(self.deviations), _flat(self.value), strict=True)
         estimate = max(relative(deviation, matrix) for deviation, matrix in pairs)
         return max(estimate, float(np.finfo(np.float64).eps))
 
@@ -88,10 +99,6 @@ class Recovered:
         if len(self.heads) != 1:
             raise SegreError(f"{str(self.spec)!r} has not one V and A; use .heads or .products")
         return self.heads[0]
-
-    @property
-    def _found(self) -> tuple[Head, ...] | tuple[Array, ...]:
-        return self.heads or self.products
 
     def document(self) -> dict[str, Any]:
         """The answer as plain data, for JSON; fractions are strings."""
@@ -139,7 +146,7 @@ def measured(
         return replace(answer, notes=(*notes, note))
     found = canonical(spec, vector)
     order = np.argsort(-np.linalg.norm(found[0], axis=(1, 2)), kind="stable")
-    if spec.score == "lightning" and heads > 1:
+    if spec.mechanism.bilinear and heads > 1:
         note = "several lightning heads: others may have the same sum, so no errors are given"
         return replace(answer, heads=_heads(found, order), notes=(*notes, note))
     errors = standard_errors(spec, vector, samples)

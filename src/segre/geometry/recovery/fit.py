@@ -160,7 +160,7 @@ def _start(spec: Network, samples: Samples, seed: int, size: float) -> Array:
 
 def _on_the_sphere(spec: Network, samples: Samples) -> Samples:
     """Lightning: inputs scaled to norm one, outputs with them, so that none outweighs the rest."""
-    if spec.score != "lightning":
+    if not spec.mechanism.bilinear:
         return samples
     sizes = np.linalg.norm(samples.X, axis=(1, 2), keepdims=True)
     kept = sizes[:, 0, 0] > 0

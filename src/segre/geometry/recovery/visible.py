@@ -100,7 +100,7 @@ def _layers(spec: Network, vector: Array) -> list[LayerWeights[Array]]:
 def _pivots(spec: Network, found: list[Array]) -> list[Array]:
     """For each M_i, the one entry that the scale makes 1, as a matrix of zeros and a one."""
     pivots = []
-    for heads in found[1:] if spec.score == "lightning" else []:
+    for heads in found[1:] if spec.mechanism.scales else []:
         marked = np.zeros_like(heads)
         for h, A in enumerate(heads):
             marked[(h, *scale_pivot(A))] = 1

@@ -65,17 +65,12 @@ def _section(part: Part) -> Section:
     if part.data is not None:
         notes = (_notes(part.notes),) if part.notes else ()
         blocks = (*_BLOCKS[part.key](part), *notes)
-    return Section(
-        key=part.key,
-        title=part.title,
-        status=part.status,
-        lead=part.lead,
-        how=part.how,
-        command=part.command,
-        blocks=blocks,
-        reason=f"{part.reason[:1].upper()}{part.reason[1:]}",
-        seconds=None if part.data is None else part.seconds,
-    )
+    shown = {
+        "blocks": blocks,
+        "reason": f"{part.reason[:1].upper()}{part.reason[1:]}",
+        "seconds": 0.0 if part.data is None else part.seconds,
+    }
+    return Section(**{**vars(part), **shown})
 
 
 def _notes(notes: tuple[str, ...]) -> Block:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rich.table import Table
 from rich.text import Text
 
 from segre.analysis.run import Analysis
 from segre.report.console import plain_console
+from segre.report.text import printed
 
 _COLOURS = {
     "proved": "bold green",
@@ -20,7 +19,8 @@ _COLOURS = {
 }
 
 
-def print_analysis(found: Analysis, report: Path | None) -> None:
+@printed.register
+def print_analysis(found: Analysis) -> None:
     """The answers in short; the report has the rest."""
     console = plain_console()
     target = found.target
@@ -42,13 +42,6 @@ def print_analysis(found: Analysis, report: Path | None) -> None:
         )
     console.print(table)
     console.print()
-    if report is not None:
-        size = report.stat().st_size / 1e6
-        console.print(
-            f"report: {report} ({size:.1f} MB, one file; open it in a browser)", soft_wrap=True
-        )
-    for part in found.failed:
-        console.print(f"{part.title} failed: {part.reason}", style="bold red")
 
 
 _TITLES = {

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from segre.analysis.part import Status
+from segre.analysis.part import Part
+from segre.finding import Status
 
 Cell = str | int | float | bool | None
 
@@ -78,19 +79,11 @@ class Download:
 Block = Facts | Prose | Items | Table | Figure | Download
 
 
-@dataclass(frozen=True)
-class Section:
-    """One question: its answer, how it is known, and how to ask it alone."""
+@dataclass(frozen=True, kw_only=True)
+class Section(Part):
+    """One question as it is shown: the part of the analysis, and what it is shown by."""
 
-    key: str  # unique on the page
-    title: str
-    status: Status
-    lead: str  # the answer in a sentence or two
-    how: str = ""  # how it is known
-    command: str = ""  # what reproduces it alone
     blocks: tuple[Block, ...] = ()
-    reason: str = ""  # why it could not run, if so
-    seconds: float | None = None
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from segre.analysis.part import Status
 from segre.files import whole_file
+from segre.finding import Status
 from segre.plain import strict_json
 from segre.report.page import cells
 from segre.report.page.blocks import Block, Download, Figure, Page, Section, Table

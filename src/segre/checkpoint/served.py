@@ -1,0 +1,46 @@
+"""For which design choices is there a normal form?
+
+What has further symmetries, or other ones than the code takes off, is refused by the name of the
+choice: what is missing is that choice, whatever the family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from segre.errors import CheckpointError, UnsupportedError
+from segre.transformer.spec import Transformer
+
+
+def require_normal_form(spec: Transformer) -> None:
+    """Refuse an architecture that cannot be reduced, and so cannot be moved, compared or shrunk."""
+    for choice, what in _missing(spec):
+        raise UnsupportedError(f"{choice}: the normal form is not implemented for {what}")
+    if spec.mlp in ("bilinear", "reglu"):
+        raise CheckpointError(
+            f"MLPs of kind {spec.mlp} are not put in a normal form; allowed: gelu, silu, relu and "
+            "gates of gelu or silu"
+        )
+    if max(spec.head, spec.dv) > spec.d:
+        raise CheckpointError(
+            f"heads of {max(spec.head, spec.dv)} dimensions are wider than the stream of {spec.d}; "
+            "such models are not put in a normal form"
+        )
+
+
+def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
+    """The choices for which there is none, each with what it stands for."""
+    if spec.experts:
+        yield "experts", "routed experts"
+    if spec.latent:
+        yield "kvrank", "latent attention"
+    if spec.share:
+        yield "share", "layers that share their weights"
+    if spec.embed:
+        yield "embed", "embeddings of another width than the stream"
+    if spec.pos == "rope" and (spec.layout != "half" or spec.rotary != spec.head):
+        yield "rotary", "rotary planes that are interleaved, or in a part of a head"
+    if spec.norm == "none" or not spec.gain or not spec.residual:
+        yield "norm", "models without norms, without gains or without skips"
+    if spec.place == "sandwich" and (spec.norm == "layer" or not spec.eps):
+        yield "place", "sandwiched LayerNorms, and sandwiched norms with eps=0"

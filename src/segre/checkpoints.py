@@ -1,0 +1,52 @@
+"""Model directories: what they are made of, their normal form, and whether two are the same.
+
+Each function is one command of `segre weights`; `example` writes a tiny model to try them on.
+
+>>> import segre
+>>> from tempfile import TemporaryDirectory
+>>> with TemporaryDirectory() as folder:
+...     model = segre.checkpoints.example(f"{folder}/model")
+...     moved = segre.checkpoints.move(model, f"{folder}/moved", seed=1)
+...     found = segre.checkpoints.same(model, moved.directory)
+>>> moved.agrees, found.verdict, found.status
+(True, 'same function', 'measured')
+"""
+
+from __future__ import annotations
+
+from segre.checkpoint.commands import (
+    Written,
+    align,
+    canonical,
+    check,
+    convert,
+    expand,
+    info,
+    move,
+    same,
+    shrink,
+)
+from segre.checkpoint.example import example
+from segre.checkpoint.info import Info
+from segre.checkpoint.same import Check, Comparison
+
+__all__ = [
+    "Check",
+    "Comparison",
+    "Info",
+    "Written",
+    "align",
+    "canonical",
+    "check",
+    "convert",
+    "example",
+    "expand",
+    "info",
+    "move",
+    "same",
+    "shrink",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,138 @@
+"""One way out: a command computes an answer, and `emit` prints it in the format that is asked for.
+
+A format is one entry of `FORMATS`: every command then has its flag, `--json` for "json". Without
+a flag the answer is text, by the renderer of its type (`report/text.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from segre.files import shown
+
+if TYPE_CHECKING:
+    from segre.finding import Documented
+    from segre.geometry.progress import Progress
+
+TEXT = "text"
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    """One JSON object, keys sorted."""
+    from segre.plain import strict_json
+
+    return strict_json(document, indent=2, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Format:
+    """What the help says of a format, and how a document is written in it."""
+
+    help: str
+    write: Callable[[Mapping[str, Any]], str]
+
+
+FORMATS = {"json": Format("Print one JSON object instead of text.", _json)}
+
+
+def emit(
+    answer: Documented | None,
+    format: str = TEXT,
+    *,
+    data: Mapping[str, Any] | None = None,
+    lines: Sequence[str] = (),
+) -> None:
+    """Print an answer; `data` is added to its document, and `lines` come after its text."""
+    if format != TEXT:
+        own = {} if answer is None else answer.document()
+        typer.echo(FORMATS[format].write({**own, **(data or {})}))
+        return
+    if answer is not None:
+        from segre.report.text import print_text
+
+        print_text(answer)
+    for line in lines:
+        typer.echo(line)
+
+
+@dataclass(frozen=True)
+class Out:
+    """What the user wants to see: the answer in a format, and progress unless told otherwise."""
+
+    format: str = TEXT
+    quiet: bool = False
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the answer is for a human reader."""
+        return self.format == TEXT
+
+    def progress(self, *, rate: bool = False) -> AbstractContextManager[Progress]:
+        """A progress bar, where one is wanted."""
+        from segre.cli.progress import progress_bar
+
+        return progress_bar(self.quiet or not self.is_text, rate)
+
+    def waiting(self, what: str) -> AbstractContextManager[None]:
+        """A spinner, where one is wanted."""
+        from segre.cli.progress import waiting
+
+        return waiting(what, self.quiet or not self.is_text)
+
+    def emit(
+        self,
+        answer: Documented | None = None,
+        *,
+        files: Mapping[str, Path | None] | None = None,
+        data: Mapping[str, Any] | None = None,
+        lines: Sequence[str] = (),
+        code: int = 0,
+    ) -> None:
+        """Print an answer and end with a code; `files` were written with it, and are named."""
+        written = files or {}
+        named = {what: file and shown(file) for what, file in written.items()}
+        said = [f"{what}: {file}" for what, file in written.items() if file is not None]
+        emit(answer, self.format, data={**(data or {}), **named}, lines=[*lines, *said])
+        if code:
+            raise typer.Exit(code)
+
+
+def with_output(command: Callable[..., None]) -> Callable[..., None]:
+    """A command as the argument reader sees it: in place of `out`, the options that make it."""
+
+    @functools.wraps(command)
+    def read(quiet: bool, **given: Any) -> None:
+        asked = [name for name in FORMATS if given.pop(_flag(name))]
+        command(**given, out=Out(asked[0] if asked else TEXT, quiet))
+
+    parameters = list(_parameters(command))
+    read.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    read.__annotations__ = {one.name: one.annotation for one in parameters}
+    return read
+
+
+def _parameters(command: Callable[..., None]) -> Iterator[inspect.Parameter]:
+    hints = get_type_hints(command, include_extras=True)
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name != "out":
+            yield parameter.replace(annotation=hints[name])
+    flags = {_flag(name): ((f"--{name}",), one.help) for name, one in FORMATS.items()}
+    for name, (spelled, said) in {
+        **flags,
+        "quiet": (("--quiet", "-q"), "No progress bar."),
+    }.items():
+        option = Annotated[bool, typer.Option(*spelled, help=said)]
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        yield inspect.Parameter(name, kind, default=False, annotation=option)
+
+
+def _flag(name: str) -> str:
+    return f"as_{name}"

@@ -1,0 +1,305 @@
+"""Tokens whose mean and residual are kept apart, as a number system for the forward map.
+
+Columns are x + 2^e r_j, with one column x for all tokens and residuals of size about one. Sums,
+products, roots and activations keep the two apart by differences that are never of numbers nearly
+equal; so does attention, as the columns of a pattern sum to one. Without skips the residual of a
+transformer can then be followed past every floor, in the same `stages` as everything else.
+
+Roundings are estimated beside the residuals. Where they may be more than a millionth of a percent
+of those after a sub-layer, the residual is not known from there on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import exp2, log10
+from typing import Any
+
+import numpy as np
+
+from segre.collapse.activations import mean_over, mean_slope, normal_density
+from segre.collapse.mixing import Masked, Unmasked
+from segre.collapse.models import Loaded
+from segre.collapse.residual import norm
+from segre.collapse.split import CERTAIN, ROUNDING, log10_of
+from segre.collapse.variants import Variant
+from segre.fields import Real
+from segre.fields.circle import Frequencies
+from segre.fields.interface import Array
+from segre.transformer.forward import ATTENTION, MLP, Tokens, run
+
+_LEAST = 1e-290
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Columns `mean` + 2^exponent `rest`; roundings in `rest` are about as large as `noise`."""
+
+    mean: Array  # (..., rows, 1)
+    rest: Array  # (..., rows, tokens)
+    exponent: float
+    noise: Array  # (..., rows, tokens); infinite from where the residual is not known
+
+    @classmethod
+    def of(cls, columns: Array) -> Apart:
+        """Columns as they are, taken apart."""
+        mean = columns.mean(axis=-1, keepdims=True)
+        return _scaled(mean, columns - mean, 0.0, ROUNDING * np.abs(columns))
+
+    @property
+    def step(self) -> Array:
+        """The residual as floats, 0 where it is too small for them."""
+        return np.asarray(self.rest * exp2(min(self.exponent, 1000.0)))
+
+    @property
+    def whole(self) -> Array:
+        """The columns, as far as floats can tell."""
+        return np.asarray(self.mean + self.step)
+
+    def settled(self) -> Apart:
+        """The same after a sub-layer: the mean is that of all columns, the noise is judged."""
+        middle = self.rest.mean(axis=-1, keepdims=True)
+        rest = self.rest - middle
+        fine = self.noise.max() <= CERTAIN * np.abs(rest).max()
+        mean = self.mean + middle * exp2(min(self.exponent, 1000.0))
+        return _scaled(mean, rest, self.exponent, np.full(rest.shape, 0.0 if fine else np.inf))
+
+    def log10_relative(self) -> float:
+        """log10 of the relative residual of the first input; nan where it is not known."""
+        if self.noise.any():
+            return float("nan")
+        rest, whole = norm(self.rest[0, 0, 0]), norm(self.whole[0, 0, 0])
+        if whole < _LEAST:  # and has lost digits
+            return float("nan")
+        return float(log10_of(rest) + self.exponent * log10(2) - log10(whole))
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """Keys, transposed: what they are multiplied by are queries."""
+
+    keys: Apart
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """keys^T queries, of one pair or of several whose scores are added, times a factor."""
+
+    pairs: tuple[tuple[Apart, Apart], ...]
+    factor: float = 1.0
+
+    @property
+    def whole(self) -> Array:
+        """The scores, as far as floats can tell: row = key, column = query."""
+        every = (keys.whole.swapaxes(-1, -2) @ queries.whole for keys, queries in self.pairs)
+        return np.asarray(self.factor * sum(every))
+
+
+class ApartField:
+    """The operations of the forward map on `Apart`; weights and constants are plain arrays."""
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self) -> None:
+        self.plain = Real()
+
+    def constant(self, x: Array) -> Array:
+        """Numbers that are the same for all inputs."""
+        return self.plain.constant(x)
+
+    def fraction(self, value: Fraction) -> Array:
+        """A rational number."""
+        return self.plain.fraction(value)
+
+    def surd(self, n: int, over_pi: bool = False) -> Array:
+        """A square root."""
+        return self.plain.surd(n, over_pi)
+
+    def absorbed(self, *given: Fraction) -> Array:
+        """A factor."""
+        return self.plain.absorbed(*given)
+
+    def turns(self, speed: Frequencies, count: int) -> tuple[Array, Array]:
+        """Rotations."""
+        return self.plain.turns(speed, count)
+
+    def largest(self, x: Any, count: int) -> Array:
+        """Which entries are largest."""
+        return self.plain.largest(x.whole, count)
+
+    def add(self, x: Any, y: Any) -> Any:
+        """Entrywise sum."""
+        if isinstance(x, Scores):
+            if x is y:
+                return replace(x, factor=2 * x.factor)
+            assert isinstance(y, Scores)
+            assert x.factor == y.factor
+            return replace(x, pairs=x.pairs + y.pairs)
+        if not isinstance(x, Apart):
+            x, y = y, x
+        if not isinstance(x, Apart):
+            return self.plain.add(x, y)
+        if not isinstance(y, Apart):
+            if y.shape[-1] == 1:
+                return replace(x, mean=x.mean + y)
+            y = Apart.of(y)
+        e = max(x.exponent, y.exponent)
+        one, two = exp2(x.exponent - e), exp2(y.exponent - e)
+        rest = x.rest * one + y.rest * two
+        noise = x.noise * one + y.noise * two + ROUNDING * np.abs(rest)
+        return Apart(x.mean + y.mean, rest, e, noise)
+
+    def mul(self, x: Any, y: Any) -> Any:
+        """Entrywise product."""
+        if isinstance(x, Scores):
+            return replace(x, factor=x.factor * float(y.item()))
+        if not isinstance(x, Apart):
+            x, y = y, x
+        if not isinstance(x, Apart):
+            return self.plain.mul(x, y)
+        if not isinstance(y, Apart):
+            if y.shape[-1] > 1 and (y != y[..., :1]).any():
+                return Apart.of(x.whole * y)
+            y = y[..., :1]
+            noise = (x.noise + ROUNDING * np.abs(x.rest)) * np.abs(y)
+            return Apart(x.mean * y, x.rest * y, x.exponent, noise)
+        e = max(x.exponent, y.exponent)
+        one, two = exp2(x.exponent - e), exp2(y.exponent - e)
+        left, right = x.whole * two, y.mean * one
+        rest = left * y.rest + right * x.rest
+        noise = np.abs(left) * (y.noise + ROUNDING * np.abs(y.rest))
+        noise = noise + np.abs(right) * (x.noise + ROUNDING * np.abs(x.rest))
+        return _scaled(x.mean * y.mean, rest, e, noise)
+
+    def matmul(self, x: Any, y: Any) -> Any:
+        """Matrix product: of a map and tokens, of keys and queries, of values and a pattern."""
+        if isinstance(x, Turned):
+            return Scores(((x.keys, y),))
+        if isinstance(y, Masked | Unmasked):
+            common, own, noise, exponent = y.mixed(x.rest, x.noise, exp2(min(x.exponent, 1000.0)))
+            mean = np.broadcast_to(x.mean + common, (*own.shape[:-1], 1))
+            return _scaled(mean, own, x.exponent + exponent, noise)
+        if not isinstance(y, Apart):
+            return self.plain.matmul(x, y)
+        loose = y.noise + ROUNDING * np.abs(y.rest)
+        return self._through(self.plain.matmul, x, y, loose)
+
+    def joined(self, maps: Array, parts: Apart, heads: tuple[int, int]) -> Apart:
+        """maps @ parts, summed over heads."""
+        loose = parts.noise + ROUNDING * np.abs(parts.rest)
+        return self._through(lambda w, x: self.plain.joined(w, x, heads), maps, parts, loose)
+
+    def _through(
+        self, product: Callable[[Array, Array], Array], w: Array, x: Apart, loose: Array
+    ) -> Apart:
+        return Apart(product(w, x.mean), product(w, x.rest), x.exponent, product(np.abs(w), loose))
+
+    def transpose(self, x: Any) -> Any:
+        """Rows and columns exchanged."""
+        return Turned(x) if isinstance(x, Apart) else self.plain.transpose(x)
+
+    def permuted(self, x: Apart, order: Array) -> Apart:
+        """The rows in another order."""
+        mean, rest, noise = (self.plain.permuted(y, order) for y in (x.mean, x.rest, x.noise))
+        return Apart(mean, rest, x.exponent, noise)
+
+    def sum(self, x: Any, axis: int) -> Any:
+        """Sum along an axis, kept."""
+        if not isinstance(x, Apart):
+            return self.plain.sum(x, axis)
+        mean, rest, noise = (self.plain.sum(y, axis) for y in (x.mean, x.rest, x.noise))
+        return Apart(mean, rest, x.exponent, noise)
+
+    def softmax(
+        self, scores: Any, seen: Array | None = None, used: Array | None = None
+    ) -> Masked | Unmasked:
+        """A pattern: behind a mask, or of scores that are not products, from the whole scores."""
+        if seen is not None or not isinstance(scores, Scores):
+            whole = scores.whole if isinstance(scores, Scores) else scores
+            return Masked.of(whole, used)
+        return Unmasked.of([_parts(*pair) for pair in scores.pairs], scores.factor)
+
+    def sigmoid(self, x: Any) -> Any:
+        """1 / (1 + exp(-x))."""
+        if isinstance(x, Scores):
+            return self.plain.sigmoid(x.whole)
+        if not isinstance(x, Apart):
+            return self.plain.sigmoid(x)
+        s = self.plain.sigmoid
+
+        def slope(a: Array, h: Array) -> Array:
+            near = np.abs(h) < 1
+            small = np.where(near & (h != 0), h, 1.0)
+            grown = np.where(h == 0, 1.0, np.expm1(small) / small)
+            far = (s(a + h) - s(a)) / np.where(near, 1.0, h)
+            return np.where(near, s(a) * s(-a - h) * grown, far)
+
+        return _along(x, s, slope)
+
+    def cdf(self, x: Apart) -> Apart:
+        """Normal distribution function."""
+        cdf = self.plain.cdf
+        return _along(x, cdf, lambda a, h: mean_over(normal_density, cdf, a, h))
+
+    def sqrt(self, x: Apart) -> Apart:
+        """Square root."""
+        return _along(x, np.sqrt, lambda a, h: 1 / (np.sqrt(a) + np.sqrt(a + h)))
+
+    def reciprocal(self, x: Apart) -> Apart:
+        """Entrywise inverse."""
+        return _along(x, np.reciprocal, lambda a, h: -1 / (a * (a + h)))
+
+    def relu(self, x: Apart) -> Apart:
+        """The larger of x and 0."""
+        return _along(x, self.plain.relu, lambda a, h: mean_slope("relu", a, h))
+
+
+def _along(
+    x: Apart, function: Callable[[Array], Array], slope: Callable[[Array, Array], Array]
+) -> Apart:
+    """A function of one variable; `slope` is its difference over a step, by the step."""
+    mean = slope(x.mean, x.step)
+    noise = np.abs(mean) * (x.noise + ROUNDING * np.abs(x.rest))
+    return _scaled(function(x.mean), x.rest * mean, x.exponent, noise)
+
+
+def _scaled(mean: Array, rest: Array, exponent: float, noise: Array) -> Apart:
+    """The same columns, the largest entry of the residual brought between 1/2 and 1."""
+    size = int(np.frexp(np.abs(rest).max())[1])
+    return Apart(mean, np.ldexp(rest, -size), exponent + size, np.ldexp(noise, -size))
+
+
+def _parts(keys: Apart, queries: Apart) -> tuple[Array, ...]:
+    """What a pattern is made of, keys and queries in rows."""
+    mean = queries.mean * np.ones_like(queries.rest[..., :1])
+    every = (keys.rest, keys.noise, mean, queries.rest, queries.noise)
+    return (
+        *(np.swapaxes(each, -1, -2) for each in every),
+        np.array(keys.exponent),
+        np.array(queries.exponent),
+    )
+
+
+def can_continue(loaded: Loaded, variant: Variant) -> bool:
+    """Whether a variant has softmax attention and no skips."""
+    attention, mlp = (variant.edit(loaded.spec, number) for number in (ATTENTION, MLP))
+    assert attention is not None
+    skips = attention.residual or (mlp is not None and mlp.residual and loaded.spec.mlp != "none")
+    return loaded.spec.attn == "softmax" and not skips
+
+
+def continued(loaded: Loaded, variants: Sequence[Variant], words: Array) -> list[Array]:
+    """log10 of the relative residual of tokens (1, n) before the layers and after each."""
+    found = np.zeros((len(variants), loaded.layers + 1))
+
+    def see(depth: int, place: int, _batch: int, x: Apart) -> None:
+        found[place, depth] = x.log10_relative()
+
+    def settle(x: Any) -> Apart:
+        return x.settled() if isinstance(x, Apart) else Apart.of(x).settled()
+
+    edits = [variant.edit for variant in variants]
+    run(loaded.weights, [Tokens(words)], ApartField(), edits, see, settle)
+    return list(found)

@@ -1,0 +1,246 @@
+"""What can be asked about depth, each in one call: residuals by layer, sums over paths, shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log10
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segre.attention import MECHANISMS
+from segre.collapse.curves import Curves, curves
+from segre.collapse.inputs import Inputs, random_tokens, read_text
+from segre.collapse.models import Loaded, family_of, load
+from segre.collapse.paths import HeadSums, PathSums, head_sums, path_sums, path_term, sample_paths
+from segre.collapse.record import record
+from segre.collapse.residual import norm, relative_residual
+from segre.collapse.shares import shares_of
+from segre.collapse.stack import Pass
+from segre.collapse.study import Study, random_pass, study, study_advice
+from segre.collapse.variants import ALL, FULL, PAPER, Variant, variant
+from segre.collapse.verdict import THRESHOLD, advice
+from segre.finding import Status, Unbounded
+from segre.geometry.memory import DEFAULT_LIMIT
+from segre.geometry.progress import Progress, quiet
+from segre.models import architecture
+from segre.spec import Network
+from segre.transformer.spec import Transformer
+
+__all__ = ["Depth", "PathShares", "Paths", "count_paths", "decompose", "measure"]
+
+Source = str | Path | Mapping[str, Any] | Network | Transformer
+_TOKENS = 32
+
+
+@dataclass(frozen=True)
+class Depth(Unbounded):
+    """How unlike tokens are after every layer, and what that says."""
+
+    found: Curves | Study
+    advice: list[str]
+
+    @property
+    def value(self) -> float | None:
+        """log10 of the relative residual after the last layer, as it is; None if not measured."""
+        if isinstance(self.found, Study):
+            return float(np.nanmedian(self.found.own.relative[..., -1]))
+        return float(self.found[FULL].log10[-1]) if FULL in self.found else None
+
+    @property
+    def status(self) -> Status:
+        """Residuals are measured, in floats."""
+        return "measured"
+
+    @property
+    def how(self) -> str:
+        """On what they were measured."""
+        if isinstance(self.found, Study):
+            return f"random weights and {self.found.inputs} random inputs, seed {self.found.seed}"
+        return f"{self.found.inputs['count']} inputs of {self.found.inputs['length']} tokens"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {**self.found.document(), "advice": self.advice}
+
+
+@dataclass(frozen=True)
+class Paths(Unbounded):
+    """A forward pass as the sum over all paths."""
+
+    name: str
+    sums: PathSums
+    heads: HeadSums
+    error: float  # of the sum of all paths and biases against the output, relative
+    sampled: list[dict[str, Any]]
+
+    @property
+    def value(self) -> list[float]:
+        """The shares of the output, by length."""
+        return [float(np.mean(one)) for one in self.sums.shares]
+
+    @property
+    def status(self) -> Status:
+        """The pass is in floats."""
+        return "measured"
+
+    @property
+    def how(self) -> str:
+        """How near the sum is to the output."""
+        return f"the sum of all paths and biases equals the output to {self.error:.1e}, relative"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "model": self.name,
+            "paths": self.sums.document(),
+            "through": self.heads.document(),
+            "identity": self.error,
+            "sampled": self.sampled,
+        }
+
+
+@dataclass(frozen=True)
+class PathShares(Unbounded):
+    """Shares of all paths, by length."""
+
+    model: str
+    value: list[float]
+
+    @property
+    def status(self) -> Status:
+        """Paths are counted."""
+        return "exact"
+
+    @property
+    def how(self) -> str:
+        """How they are counted."""
+        return "a path takes one head of a layer, or its skip"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {"model": self.model, "shares": self.value}
+
+
+def measure(
+    model: Source,
+    *,
+    variants: str | Sequence[Variant] = "all",
+    inputs: int = 8,
+    length: int | None = None,
+    text: str | Path | None = None,
+    ranks: bool = False,
+    certify: bool = False,
+    threshold: float = THRESHOLD,
+    seed: int = 0,
+    memory: int = DEFAULT_LIMIT,
+    progress: Progress = quiet,
+) -> Depth:
+    """Do tokens become alike with depth, as it is and with parts removed? As `segre collapse`.
+
+    Stacks, and transformers without a vocabulary, get random weights and random tokens, and numbers
+    go on below the smallest float; `certify` proves those of the first input. Others are run with
+    parts removed: `variants` are "all", "paper", or names with commas; `ranks` adds what needs
+    singular values; `text` is read through the model's tokenizer, and tokens are random without it.
+
+    >>> found = measure("softmax/d=16,16,16,16,16,16,16/a=8/heads=2/t=6", inputs=2)
+    >>> found.status, found.value < -3, found.advice[0].split(":")[0]
+    ('measured', True, 'Collapses without skips')
+    """
+    spec = own_spec(model)
+    if spec is not None:
+        alone = study(spec, seed, inputs, certify=certify)
+        return Depth(alone, study_advice(alone, log10(threshold) if threshold > 0 else -3.0))
+    chosen = _variants(variants)
+    loaded = load(model, seed, memory=memory)
+    tokens = _tokens(loaded, inputs, length, text, seed)
+    found = curves(loaded, tokens, chosen, ranks=ranks, past_floor=True, progress=progress)
+    return Depth(found, advice(found, threshold))
+
+
+def decompose(
+    model: Source,
+    *,
+    skip: bool | None = None,
+    mlp: bool = True,
+    norms: bool = True,
+    length: int | None = None,
+    text: str | Path | None = None,
+    sample: int = 0,
+    of_length: int | None = None,
+    seed: int = 0,
+    memory: int = DEFAULT_LIMIT,
+) -> Paths:
+    """A forward pass as the exact sum over all paths, as `segre paths`.
+
+    `skip`, `mlp` and `norms` keep those parts, the last two as fixed linear maps; `sample` paths of
+    a length are drawn, too.
+
+    >>> found = decompose("softmax/d=8,8,8/a=4/heads=2/t=6", skip=True)
+    >>> found.sums.counts, found.error < 1e-12
+    ((1, 4, 4), True)
+    """
+    spec = own_spec(model)
+    if spec is not None:
+        name, done = random_pass(spec, seed, skip=skip)
+    else:
+        kept = Variant(skip=skip is not False, mlp=mlp, norm=norms)
+        loaded = load(model, seed, memory=memory)
+        tokens = _tokens(loaded, 1, length or min(_TOKENS, loaded.longest or _TOKENS), text, seed)
+        done = record(loaded, tokens.batches[0][0], kept, memory=memory)
+        name = f"{loaded.name} ({kept.described})"
+    sums, heads = path_sums(done), head_sums(done)
+    error = float(abs(sums.total - done.output).max() / abs(done.output).max())
+    return Paths(name, sums, heads, error, _drawn(done, sample, of_length, seed))
+
+
+def count_paths(model: Source) -> PathShares:
+    """Shares of all paths by length; no weights are needed.
+
+    >>> print(f"{count_paths('gpt2').value[12]:.4f}")
+    0.3827
+    """
+    name = str(model) if isinstance(model, str | Path) else str(architecture(model))
+    return PathShares(name, shares_of(model))
+
+
+def own_spec(model: Source) -> Network | Transformer | None:
+    """The spec, if it is a stack, or one of the kind transformer without a vocabulary."""
+    if isinstance(model, Network | Transformer):
+        spec = model
+    elif family_of(model) in (*MECHANISMS, "transformer"):
+        spec = architecture(model)
+    else:
+        return None
+    return None if isinstance(spec, Transformer) and spec.discrete else spec
+
+
+def _variants(given: str | Sequence[Variant]) -> Sequence[Variant]:
+    if not isinstance(given, str):
+        return given
+    if given in ("all", "paper"):
+        return ALL if given == "all" else PAPER
+    return tuple(variant(name.strip()) for name in given.split(","))
+
+
+def _tokens(
+    loaded: Loaded, count: int, length: int | None, text: str | Path | None, seed: int
+) -> Inputs:
+    if text is None:
+        return random_tokens(loaded, count, length, seed)
+    return read_text(loaded, text, count, length)
+
+
+def _drawn(done: Pass, count: int, length: int | None, seed: int) -> list[dict[str, Any]]:
+    """So many single paths, of length 1 unless said; without skips there is only one length."""
+    if not count:
+        return []
+    usual = 1 if done.layers[0].skip else len(done.layers)
+    out = []
+    for path in sample_paths(done, usual if length is None else length, count, seed):
+        term = path_term(done, path)
+        size, relative = float(norm(term)), float(relative_residual(term))
+        out.append({"path": list(path), "norm": size, "relative": relative})
+    return out

@@ -1,0 +1,200 @@
+"""One forward pass of a transformer, written down: patterns and matrices of every head.
+
+Given the patterns, the gates of its MLPs and the roots of its norms, a layer is affine in the
+tokens. The patterns are those that a recording field saw; `Pass.replay` multiplies the matrices and
+gives the model's own hidden states, up to the rounding of double precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from segre.collapse.models import Loaded
+from segre.collapse.stack import Affine, Pass, RecordedLayer, TokenMap
+from segre.collapse.variants import BARE, Variant
+from segre.errors import SpecError, UnsupportedError
+from segre.fields import Real
+from segre.fields.interface import Array
+from segre.fields.threads import threads_for
+from segre.geometry.memory import DEFAULT_LIMIT
+from segre.transformer.forward import (
+    ATTENTION,
+    MLP,
+    Tensors,
+    Tokens,
+    at_length,
+    embed,
+    run,
+    sublayer_weights,
+)
+from segre.transformer.layers import activate, routing
+from segre.transformer.spec import Transformer
+from segre.transformer.stages import sublayer
+
+Rows = Callable[[Array], Array]  # tokens as rows, of tokens as columns
+
+
+class Recording(Real):
+    """Double precision that keeps the patterns it computes: (inputs, kv, group, keys, queries)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patterns: list[Array] = []
+
+    def softmax(self, scores: Array, seen: Array | None = None, used: Array | None = None) -> Array:
+        """A softmax, kept."""
+        self.patterns.append(super().softmax(scores, seen, used))
+        return self.patterns[-1]
+
+
+def patterns(loaded: Loaded, ids: Array) -> list[Array]:
+    """The patterns of every layer on tokens (n,): (H, n, n) each, row = query."""
+    _require_softmax(loaded)
+    field = Recording()
+    with threads_for(loaded.width):
+        run(loaded.weights, [Tokens(np.asarray(ids)[None])], field)
+    return [_by_query(P)[0] for P in field.patterns]
+
+
+def record(
+    loaded: Loaded, ids: Any, variant: Variant = BARE, *, memory: int = DEFAULT_LIMIT
+) -> Pass:
+    """A pass of a variant on tokens (n,), or on a batch of sequences (b, n), in float64."""
+    _require_softmax(loaded)
+    loaded.require_memory("the matrices written down", 8 * loaded.parameters, memory)
+    words = np.asarray(ids)
+    if words.ndim not in (1, 2) or words.shape[-1] < 1:
+        raise SpecError(f"tokens of shape {list(words.shape)}; allowed: (n,) or (b, n)")
+    single = words.ndim == 1
+    tokens, spec, field = Tokens(np.atleast_2d(words)), loaded.spec, Recording()
+    if tokens.words.size and not 0 <= tokens.words.min() <= tokens.words.max() < spec.vocab:
+        raise SpecError(f"a token is not of the vocabulary; allowed: 0 to {spec.vocab - 1}")
+
+    def rows(x: Array) -> Array:
+        return np.ascontiguousarray((x[0, 0, 0] if single else x[:, 0, 0]).swapaxes(-1, -2))
+
+    layers: list[RecordedLayer] = []
+    with threads_for(spec.d):
+        x = embed(loaded.weights, tokens, field)
+        first = rows(x)
+        for layer in range(1, spec.layers + 1):
+            edited = at_length(spec, tokens.length)
+            for number in (ATTENTION, MLP):
+                own = variant.edit(edited, number)
+                if own is None or (number == MLP and spec.mlp == "none"):
+                    continue
+                w = sublayer_weights(loaded.weights, layer, number)
+                before = x
+                x = sublayer(field, w, x, spec=own, layer=layer, number=number)
+                if number == ATTENTION:
+                    P = _by_query(field.patterns.pop())
+                    layers.append(_attention(own, w, rows(before), P[0] if single else P))
+                else:
+                    after = _mlp(own, w, before, rows)
+                    layers[-1] = replace(layers[-1], after=(*layers[-1].after, *after))
+    return Pass(first, tuple(layers), rows(x))
+
+
+def _require_softmax(loaded: Loaded) -> None:
+    if loaded.spec.attn != "softmax":
+        raise UnsupportedError(
+            f"model {loaded.name!r}: {loaded.spec.attn} attention has no patterns that sum to one"
+        )
+
+
+def _by_query(P: Array) -> Array:
+    """(inputs, H, queries, keys)."""
+    return P.reshape(len(P), -1, *P.shape[-2:]).swapaxes(-1, -2)
+
+
+def _attention(spec: Transformer, w: Tensors, X: Array, P: Array) -> RecordedLayer:
+    """What the attention of a layer did to tokens X, with its norms and its skip."""
+    normed = spec.norm != "none"
+    steps = _norm(spec, w, "norm1", X) if normed and spec.place != "post" else ()
+    if spec.latent:
+        latent = Affine(w["A_K"].T)
+        at = latent.apply(TokenMap("norm", steps).apply(X))
+        steps = (*steps, latent, *_norm(spec, w, "normk", at, centred=False))
+    b_O = w["b_O"][:, 0] if "b_O" in w else None
+    layer = RecordedLayer(
+        P,
+        _of_heads(spec, w["W_V"]).mT,
+        _of_heads(spec, w["W_O"]).mT,
+        _of_heads(spec, w["b_V"])[..., 0] if "b_V" in w else None,
+        b_O,
+        spec.residual,
+        TokenMap("norm", steps) if steps else None,
+    )
+    if normed and spec.place == "sandwich":
+        out = TokenMap("norm", _norm(spec, w, "post1", layer.attention(X)))
+        layer = replace(layer, out=out)
+    if normed and spec.place == "post":
+        layer = replace(layer, after=(TokenMap("norm", _norm(spec, w, "post1", layer.apply(X))),))
+    return layer
+
+
+def _mlp(spec: Transformer, w: Tensors, x: Array, rows: Rows) -> tuple[TokenMap, ...]:
+    """What the MLP of a layer did to tokens x (columns), with its norms and its skip."""
+    X, normed = rows(x), spec.norm != "none"
+    steps = _norm(spec, w, "norm2", X) if normed and spec.place != "post" else ()
+    read = TokenMap("norm", steps).apply(X)
+    if "W_R" in w:
+        steps = (*steps, *_experts(spec, w, read))
+    else:
+        first = Affine(w["W_up"].T, w["b_up"][:, 0] if "b_up" in w else None)
+        gate = first
+        if spec.gated:
+            gate = Affine(w["W_gate"].T, w["b_gate"][:, 0] if "b_gate" in w else None)
+        last = Affine(w["W_down"].T, w["b_down"][:, 0] if "b_down" in w else None)
+        steps = (*steps, replace(first, s=_gates(spec, gate.apply(read))), last)
+    if normed and spec.place == "sandwich":
+        steps = (*steps, *_norm(spec, w, "post2", TokenMap("mlp", steps).apply(X)))
+    done = TokenMap("mlp", steps, spec.residual)
+    if normed and spec.place == "post":
+        return done, TokenMap("norm", _norm(spec, w, "post2", done.apply(X)))
+    return (done,)
+
+
+def _gates(spec: Transformer, z: Array) -> Array:
+    """What the other factor, or z itself, is multiplied by."""
+    grown = activate(Real(), spec.mlp, z)
+    return grown if spec.gated else np.divide(grown, z, out=np.zeros_like(z), where=z != 0)
+
+
+def _experts(spec: Transformer, w: Tensors, X: Array) -> tuple[Affine, Affine]:
+    """All experts side by side, each gated by its share; the shared one has share one."""
+    columns = X.reshape(-1, *X.shape[-2:]).swapaxes(-1, -2)[:, None, None]
+    share = routing(Real(), spec, w, columns)[:, 0, :, 0].swapaxes(-1, -2)  # (inputs, n, experts)
+    share = np.repeat(share.reshape(*X.shape[:-1], -1), spec.eff, axis=-1)
+    up, gate = (w[name].reshape(-1, spec.d) for name in ("W_up", "W_gate"))
+    down = w["W_down"].mT.reshape(-1, spec.d)
+    if "S_up" in w:
+        up, gate = np.concatenate((up, w["S_up"])), np.concatenate((gate, w["S_gate"]))
+        down = np.concatenate((down, w["S_down"].T))
+        share = np.concatenate((share, np.ones((*X.shape[:-1], spec.shared))), axis=-1)
+    return Affine(up.T, None, _gates(spec, X @ gate.T) * share), Affine(down)
+
+
+def _norm(
+    spec: Transformer, w: Tensors, name: str, X: Array, *, centred: bool | None = None
+) -> tuple[Affine, ...]:
+    """What a norm does to tokens X, with the roots fixed."""
+    d = X.shape[-1]
+    centred = spec.norm == "layer" if centred is None else centred
+    centre = np.eye(d) - 1 / d if centred else None
+    kept = X if centre is None else X @ centre
+    root = np.sqrt((kept**2).mean(axis=-1, keepdims=True) + float(spec.eps))
+    gain = w[f"{name}.gain"][:, 0] if f"{name}.gain" in w else np.ones(d)
+    scaled = Affine(centre, None, gain / root)
+    bias = w.get(f"{name}.bias")
+    return (scaled,) if bias is None else (scaled, Affine(None, bias[:, 0]))
+
+
+def _of_heads(spec: Transformer, found: Array) -> Array:
+    """A tensor of heads (kv, group or 1, ...) as one for each head: (H, ...)."""
+    shape = found.shape[-2:]
+    return np.broadcast_to(found, (spec.kv, spec.group, *shape)).reshape(-1, *shape)

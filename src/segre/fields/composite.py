@@ -1,0 +1,37 @@
+"""What the forward map makes of a field's own operations; a field may know a faster way."""
+
+from __future__ import annotations
+
+from typing import Generic, cast
+
+import numpy as np
+
+from segre.fields.interface import Array, E, Field
+
+HEADS = (-3, -4)  # the axes of query heads and of key-value heads
+
+
+class Composite(Generic[E]):
+    """Softmax, permuted rows and sums over heads, by the operations that every field has."""
+
+    def softmax(self, scores: E, seen: E | None = None, used: Array | None = None) -> E:
+        """exp(scores), each column divided by its sum; with `seen` (zeros and ones), only there."""
+        field = cast(Field[E], self)
+        grown = field.exp(field.anchor(scores, used), used)
+        if seen is not None:
+            grown = field.mul(grown, seen)
+        return field.mul(grown, field.reciprocal(field.sum(grown, axis=-2)))
+
+    def permuted(self, x: E, order: Array) -> E:
+        """The rows of x in another order; -1 is a row of zeros."""
+        field = cast(Field[E], self)
+        chosen = order[:, None] == np.arange(len(order))
+        return field.matmul(field.constant(chosen.astype(np.int64)), x)
+
+    def joined(self, maps: E, parts: E, heads: tuple[int, int]) -> E:
+        """maps @ parts, summed over the query heads of each key-value head and over those."""
+        field = cast(Field[E], self)
+        out = field.matmul(maps, parts)
+        for axis, size in zip(HEADS, heads, strict=True):
+            out = field.sum(out, axis) if size > 1 else out
+        return out

@@ -1,0 +1,37 @@
+"""What the transformers library calls the activation of an MLP, and what specs call the MLP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_TANH = ("gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_accurate")
+UNITS = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    **dict.fromkeys(_TANH, "gelu-tanh"),
+    "quick_gelu": "gelu-quick",
+    "silu": "silu",
+    "swish": "silu",
+    "relu": "relu",
+    "relu2": "relu2",
+}
+# The same, for MLPs with a gate.
+GATES = {
+    "silu": "swiglu",
+    "swish": "swiglu",
+    "gelu": "geglu",
+    "gelu_python": "geglu",
+    **dict.fromkeys(_TANH, "geglu-tanh"),
+    "quick_gelu": "geglu-quick",
+    "relu": "reglu",
+    "linear": "bilinear",
+}
+
+
+def activation(names: Mapping[str, str], mlp: str) -> str:
+    """The library's name of an activation; one that it does not have will not read back.
+
+    >>> activation(GATES, "swiglu")
+    'silu'
+    """
+    return next((name for name, ours in names.items() if ours == mlp), next(iter(names)))

@@ -1,0 +1,125 @@
+"""A config.json of the transformers library, key by key.
+
+A key that is missing has the value that the library's config class gives it. What would change
+the function in a way that specs do not say is refused by name. Left aside are dropout, data
+types, and groups of experts (which say what a token may use, not what there is); `relevance` has
+the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from segre.errors import SpecError
+from segre.models.family import Family, Values
+from segre.spec import DEEPEST
+from segre.transformer.reading import fraction
+from segre.values import LARGEST, choice, flag, quote, show, whole
+
+# The only values of keys that specs can say, whatever the family (besides null).
+ONLY: dict[str, tuple[Any, ...]] = {
+    "add_cross_attention": (False,),
+    "is_causal": (True,),
+    "is_encoder_decoder": (False,),
+    "pruned_heads": ({},),
+}
+
+
+class Config:
+    """The keys of a config, with what the library has where they are missing."""
+
+    def __init__(self, given: Mapping[str, Any], family: Family) -> None:
+        self.given, self.family = given, family
+        for key, allowed in {**ONLY, **family.only}.items():
+            if given.get(key) not in (None, *allowed):
+                raise SpecError(
+                    f"{key}: {quote(str(given[key]))} cannot be said in a spec of "
+                    f"{family.model_type}; allowed: {', '.join(map(show, allowed))}"
+                )
+
+    def get(self, *names: str) -> tuple[str, Any]:
+        """A key, under the first of its names that is given, and its value."""
+        found = [name for name in names if name in self.given] or [names[0]]
+        if any(self.given[name] != self.given[found[0]] for name in found[1:]):
+            raise SpecError(f"{' and '.join(found)} differ; allowed: one of them")
+        return found[0], self.given.get(found[0], self.family.defaults.get(names[0]))
+
+    def count(self, *names: str, largest: int = LARGEST, smallest: int = 1) -> int:
+        """A whole number."""
+        return whole(*self.get(*names), largest, smallest)
+
+    def number(self, key: str) -> Fraction:
+        """A number that is not negative, exactly."""
+        _, value = self.get(key)
+        if isinstance(value, str):
+            raise SpecError(f"{key}: {quote(value)} is a string; allowed: numbers from 0")
+        return fraction(key, value)
+
+    def cap(self, key: str) -> Fraction:
+        """A soft cap: 0 in a spec, null in a config, is none."""
+        if self.get(key)[1] is None:
+            return Fraction(0)
+        cap = self.number(key)
+        if not cap:
+            raise SpecError(f"{key}: 0 is not allowed; allowed: null, or numbers above 0")
+        return cap
+
+    def flag(self, key: str) -> bool:
+        """true or false."""
+        return flag(*self.get(key))
+
+    def named(self, key: str, names: Mapping[str, str]) -> str:
+        """A name of the library as specs say it."""
+        return names[choice(*self.get(key), tuple(names))]
+
+    def even(self, key: str, value: int | None = None) -> int:
+        """A width that turns in planes."""
+        value = self.count(key) if value is None else value
+        if value % 2:
+            raise SpecError(f"{key}: {value} is odd; allowed: even numbers, for rotary positions")
+        return value
+
+    def width(self, *heads: str, of: int) -> int:
+        """Dimensions of a head, where heads divide the width."""
+        key, count = self.get(*heads)
+        if of % self.count(*heads):
+            raise SpecError(f"{key}: {count} does not divide the width {of}; allowed: a divisor")
+        return of // self.count(*heads)
+
+    def key_value_heads(self, heads: int) -> int:
+        """How many heads of keys and values there are; null is as many as heads."""
+        key, value = self.get("num_key_value_heads")
+        kv = heads if value is None else self.count(key)
+        if heads % kv:
+            raise SpecError(f"{key}: {kv} does not divide num_attention_heads={heads}")
+        return kv
+
+    def common(
+        self,
+        d: int,
+        layers: tuple[str, ...] = ("num_hidden_layers",),
+        heads: tuple[str, ...] = ("num_attention_heads",),
+    ) -> Values:
+        """What all families have."""
+        tied, words = self.flag("tie_word_embeddings"), self._words()
+        return {
+            "kind": self.family.name,
+            "d": d,
+            "layers": self.count(*layers, largest=DEEPEST),
+            "heads": self.count(*heads),
+            "vocab": self.count("vocab_size"),
+            "output": "softmax" if words else "hidden",
+            "tied": words and tied,
+            **({"pooler": True} if self.family.pooler and not words else {}),
+        }
+
+    def _words(self) -> bool:
+        """Whether the model ends with a distribution over the vocabulary."""
+        key, value = self.get("architectures")
+        if value is None or value == []:
+            return True
+        bare = self.family.base_class
+        name = value[0] if isinstance(value, list) and len(value) == 1 else value
+        return bool(choice(key, name, (bare, *self.family.head_classes)) != bare)

@@ -1,0 +1,33 @@
+"""Qwen3: a llama with norms of queries and keys, and the windows of Qwen2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from segre.models import llama, qwen2
+from segre.models.family import Family, Values
+
+
+def _preset(*sizes: int, **rest: Any) -> Values:
+    rest = {"head_dim": 128, "rope_theta": 1000000, **rest}
+    return llama.preset("qwen3", "Qwen3ForCausalLM", *sizes, **rest)
+
+
+FAMILY = Family(
+    model_type="qwen3",
+    base_class="Qwen3Model",
+    head_classes=("Qwen3ForCausalLM",),
+    defaults={**qwen2.DEFAULTS, "head_dim": 128},
+    read=qwen2.read,
+    write=qwen2.write,
+    prefix="model.",
+    tensors=llama.tensors,
+    choices={**llama.CHOICES, "qknorm": True},
+    presets={
+        "qwen3-0.6b": _preset(28, 1024, 3072, 16, 8, 151936, 40960, tie_word_embeddings=True),
+        "qwen3-8b": _preset(36, 4096, 12288, 32, 8, 151936, 40960),
+    },
+    only={"attention_bias": (False,)},
+    copies=llama.COPIES,
+    buffers=llama.BUFFERS,
+)

@@ -1,0 +1,69 @@
+"""Which families there are: one list, for every command.
+
+>>> from_config({"model_type": "gpt2"}, "gpt2").parameters
+124439808
+>>> to_config("llama", from_config(PRESETS["llama-3-8b"], "it"), "it")["num_key_value_heads"]
+8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from segre.errors import SpecError
+from segre.models import albert, bert, deepseek_v3, gemma2, gpt2, llama, mistral, qwen2, qwen3
+from segre.models.config import Config
+from segre.models.family import Family
+from segre.transformer.spec import Transformer
+from segre.values import choice, quote, show
+
+_MODULES = (gpt2, bert, albert, llama, mistral, qwen2, qwen3, gemma2, deepseek_v3)
+FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in _MODULES}
+MODEL_TYPES: dict[str, Family] = {family.model_type: family for family in FAMILIES.values()}
+PRESETS = {name: config for family in FAMILIES.values() for name, config in family.presets.items()}
+# What a spec says beside the layers and their input.
+ASIDE = ("t", "output", "tied", "transform", "outbias", "pooler", "logitcap")
+
+
+def family_of(config: Mapping[str, Any]) -> Family:
+    """The family of a config."""
+    if "model_type" not in config:
+        raise SpecError(f"model_type is missing; allowed: {', '.join(MODEL_TYPES)}")
+    return MODEL_TYPES[choice("model_type", config["model_type"], tuple(MODEL_TYPES))]
+
+
+def from_config(config: Mapping[str, Any], quoted: str) -> Transformer:
+    """The architecture of a config; `quoted` is how errors name it."""
+    try:
+        family = family_of(config)
+        values = family.read(Config(config, family))
+    except SpecError as error:
+        raise SpecError(f"spec {quote(quoted)}: {error}") from None
+    return Transformer.from_mapping(values, quoted, family.inline(values))
+
+
+def to_config(family: str, spec: Transformer, quoted: str) -> dict[str, Any]:
+    """The config of a spec, with a vocabulary, of a family; refused if it does not read back.
+
+    Heads are those of the family's class: what specs say of them beside is left aside.
+    """
+    if not spec.discrete:
+        raise SpecError(f"spec {quote(quoted)}: give a vocabulary, for example vocab=1000")
+    found = FAMILIES[family]
+    words = spec.output != "hidden"
+    config = {
+        "model_type": found.model_type,
+        "architectures": [found.head_classes[0] if words else found.base_class],
+        "vocab_size": spec.vocab,
+        "tie_word_embeddings": spec.tied,
+        **found.write(spec),
+    }
+    back = from_config(config, quoted)
+    for key, value in vars(spec).items():
+        if key not in ASIDE and getattr(back, key, value) != value:
+            raise SpecError(
+                f"spec {quote(quoted)}: {key}={show(value)} cannot be said in a config of "
+                f"{family}; allowed: {show(getattr(back, key))}"
+            )
+    return config

@@ -1,0 +1,100 @@
+"""Which keys of a config change the function, and which differences cannot be judged?
+
+Keys that `config` reads become a spec, and specs are compared. Keys of the list below change no
+output. All others are unknown: two configs that differ in one of them may or may not be of the
+same function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from segre.models.config import ONLY
+from segre.models.registry import MODEL_TYPES
+from segre.models.rope import KEYS as ROPE_KEYS
+
+_READ = ("model_type", "architectures")
+_ROTARY = ("layer_types", "rope_theta", "partial_rotary_factor", "original_max_position_embeddings")
+_ROPE = ("rope_scaling", "rope_parameters")
+
+# Keys that change no output of a model that is asked for its outputs on given tokens.
+IRRELEVANT = frozenset(
+    (
+        # training
+        *("attention_dropout", "attention_probs_dropout_prob", "attn_pdrop", "embd_pdrop"),
+        *("hidden_dropout_prob", "resid_pdrop", "classifier_dropout", "classifier_dropout_prob"),
+        *("dropout", "hidden_dropout", "initializer_range", "initializer_factor"),
+        *("gradient_checkpointing", "tf_legacy_loss", "loss_type", "router_aux_loss_coef"),
+        # how it is stored and computed
+        *("dtype", "torch_dtype", "use_bfloat16", "use_cache", "pretraining_tp", "torchscript"),
+        *("chunk_size_feed_forward", "reorder_and_upcast_attn", "attn_implementation"),
+        *("_attn_implementation", "_attn_implementation_internal", "_attn_implementation_autoset"),
+        *("_flash_attn_2_enabled", "use_flash_attention_2", "experts_implementation"),
+        # tokens with a meaning for generation, not for the model
+        *("bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id"),
+        *("mask_token_id", "unk_token_id", "decoder_start_token_id", "forced_bos_token_id"),
+        *("forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens", "bad_words_ids"),
+        # generation
+        *("do_sample", "temperature", "top_k", "top_p", "typical_p", "num_beams", "max_length"),
+        *(
+            "min_length",
+            "early_stopping",
+            "length_penalty",
+            "repetition_penalty",
+            "num_beam_groups",
+        ),
+        *("diversity_penalty", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size"),
+        *("num_return_sequences", "exponential_decay_length_penalty", "remove_invalid_values"),
+        # names, versions, and heads that these classes do not have
+        *(
+            "_name_or_path",
+            "name_or_path",
+            "transformers_version",
+            "_commit_hash",
+            "tokenizer_class",
+        ),
+        *("prefix", "task_specific_params", "finetuning_task", "problem_type", "id2label"),
+        *("label2id", "num_labels", "transformers.js_config", "summary_type", "summary_use_proj"),
+        *("summary_activation", "summary_proj_to_labels", "summary_first_dropout", "n_ctx"),
+        # what is returned besides
+        *("output_attentions", "output_hidden_states", "output_scores", "return_dict"),
+        *("output_router_logits", "num_nextn_predict_layers", "num_mtp_layers"),
+        *("return_dict_in_generate", "use_return_dict", "keys_to_ignore_at_inference"),
+    )
+)
+
+
+def unknown_differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
+    """Keys in which two configs of one model type differ and that may change the function.
+
+    null and an absent key are the same.
+
+    >>> one = {"model_type": "llama", "use_cache": True, "residual_multiplier": 0.2}
+    >>> unknown_differences(one, {"model_type": "llama", "residual_multiplier": None})
+    ['residual_multiplier']
+    """
+    known = _known(str(one["model_type"])) | _known(str(two["model_type"])) | IRRELEVANT
+    found = [key for key in _differing(one, two) if key not in known]
+    return [name for key in found for name in _inside(one, two, key)]
+
+
+def _known(kind: str) -> set[str]:
+    """The keys of a model type that become part of a spec, or are refused."""
+    family = MODEL_TYPES[kind]
+    read = {*_READ, *family.also, *family.defaults, *ONLY, *family.only}
+    return read | ({*_ROTARY} if family.rotary else set())
+
+
+def _inside(one: Mapping[str, Any], two: Mapping[str, Any], key: str) -> list[str]:
+    """Of what is said of rotations, the keys that the library does not know; else the key."""
+    a, b = (config.get(key) or {} for config in (one, two))
+    if key not in _ROPE or not isinstance(a, Mapping) or not isinstance(b, Mapping):
+        return [key]
+    return [f"{key}.{name}" for name in _differing(a, b) if name not in ROPE_KEYS]
+
+
+def _differing(one: Mapping[str, Any], two: Mapping[str, Any]) -> Iterator[str]:
+    for key in sorted({*one, *two}):
+        if one.get(key) != two.get(key):
+            yield key

@@ -1,0 +1,50 @@
+"""Sliding windows, as configs say them: one size, and which layers have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from segre.errors import SpecError
+from segre.models.config import Config
+from segre.transformer.spec import Transformer
+from segre.values import choice, quote
+
+FULL, SLIDING = "full_attention", "sliding_attention"
+
+
+def listed(config: Config, layers: int) -> list[bool] | None:
+    """Which layers slide, if a config has a list of them."""
+    key, value = config.get("layer_types")
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) != layers:
+        raise SpecError(f"{key}: {quote(str(value))}; allowed: a list, one for each layer")
+    return [choice(key, kind, (FULL, SLIDING)) == SLIDING for kind in value]
+
+
+def window(config: Config) -> int:
+    """The size of the window; 0 is none."""
+    if config.get("sliding_window")[1] is None:
+        return 0
+    return config.count("sliding_window", smallest=2)
+
+
+def chosen(config: Config, layers: int, size: int, otherwise: Callable[[int], bool]) -> list[int]:
+    """The window of every layer; `otherwise` says which layers slide where no list does."""
+    kinds = listed(config, layers)
+    if kinds is None:
+        kinds = [otherwise(i) for i in range(layers)]
+    if not size and any(kinds):
+        raise SpecError(f"layer_types: {SLIDING} needs sliding_window, a whole number")
+    return [size if slides else 0 for slides in kinds]
+
+
+def written(spec: Transformer) -> dict[str, Any]:
+    """The keys of a config: all windows of a spec of one size, or none, are said in full."""
+    size = max(spec.window, default=0)
+    every = [spec.window[i % len(spec.window)] if size else 0 for i in range(spec.layers)]
+    return {
+        "sliding_window": size or None,
+        "layer_types": [SLIDING if window else FULL for window in every],
+    }

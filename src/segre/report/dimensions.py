@@ -1,0 +1,121 @@
+"""Dimensions of architectures on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.text import Text
+
+from segre.finding import GROUPS, Finding, Findings, Symmetry
+from segre.report.console import Lines, plain_console, print_lines
+from segre.report.text import printed
+
+_WIDE = 400
+_LONG = 100_000  # from here on thousands are marked
+_COLOURS = {"proved": "green", "lower-bound": "yellow", "upper-bound": "yellow", "estimate": "red"}
+
+
+@printed.register
+def print_finding(found: Finding) -> None:
+    """The dimension, how it is known, and what the rest of the parameters do."""
+    number = "{:,}".format if found.parameters >= _LONG else str
+    lines: Lines = [
+        ("dimension", _value(found, number), _status(found)),
+        ("parameters", number(found.parameters), ""),
+    ]
+    for name, bound, evidence in (
+        ("lower bound", found.lower, found.lower_evidence),
+        ("upper bound", found.upper, found.upper_evidence),
+        ("estimate", found.estimate, found.estimate_evidence),
+    ):
+        if bound is not None and evidence is not None:
+            lines.append((name, number(bound), evidence.statement))
+    if found.redundancy is not None:
+        lines += _redundancy_lines(found, number)
+    elif found.symmetries:
+        total = sum(symmetry.dimension for symmetry in found.symmetries)
+        known = found.status == "proved" and total == found.fiber_dimension
+        name = "fiber" if known else "symmetries"
+        lines.append((name, number(total), "dimensions of weights with the same function:"))
+        lines += [("", number(s.dimension), f"{s.name}, {s.where}") for s in found.symmetries]
+    lines += [("note", "", note) for note in found.notes]
+    console = plain_console()
+    console.print(Text(str(found.spec), style="bold cyan"), soft_wrap=True)
+    print_lines(console, lines)
+
+
+def _redundancy_lines(found: Finding, number: Callable[[int], str]) -> Lines:
+    """Redundant parameters of a transformer, by piece; what is alike in many layers is one line."""
+    redundancy = found.redundancy
+    assert redundancy is not None
+    share = f"{redundancy['total'] / found.parameters:.3%}".replace("%", " %")
+    words = f"parameters ({share}) do not change the function:"
+    lines: Lines = [("redundant", number(redundancy["total"]), words)]
+    for group in GROUPS:
+        named: dict[str, list[Symmetry]] = {}
+        for symmetry in found.symmetries:
+            if symmetry.group == group:
+                named.setdefault(symmetry.name + _when(symmetry), []).append(symmetry)
+        if len(named) > 1:
+            lines.append((group, number(redundancy["pieces"][group]), ""))
+        for name, alike in named.items():
+            places = list(dict.fromkeys(symmetry.where for symmetry in alike))
+            kind = "layers" if all(place.startswith("layer ") for place in places) else "places"
+            where = places[0] if len(places) == 1 else f"{len(places)} {kind}"
+            total = number(sum(symmetry.dimension for symmetry in alike))
+            lines.append((group if len(named) == 1 else "", total, f"{name}, {where}"))
+    return lines
+
+
+def _when(symmetry: Symmetry) -> str:
+    words = {"eps=0": " (only at eps = 0)", "softmax": " (only after the output softmax)"}
+    return words.get(symmetry.holds, "")
+
+
+@printed.register
+def print_findings(several: Findings) -> None:
+    """One line for each transformer: its parameters, and which of them are redundant."""
+    from rich.table import Table  # here: one finding needs none
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("model", no_wrap=True)
+    for title in ("parameters", *GROUPS, "redundant", "%"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for name, one in zip(several.names, several.found, strict=True):
+        redundancy = one.redundancy or {"pieces": dict.fromkeys(GROUPS, 0), "total": 0}
+        share = 100 * redundancy["total"] / one.parameters
+        pieces = [f"{redundancy['pieces'][group]:,}" for group in GROUPS]
+        table.add_row(
+            name, f"{one.parameters:,}", *pieces, f"{redundancy['total']:,}", f"{share:.3f}"
+        )
+    # as wide as it is: numbers are not cut, whatever the terminal
+    plain_console(_WIDE).print(table, crop=False)
+
+
+def _value(found: Finding, number: Callable[[int], str]) -> str:
+    """The dimension as far as it is known: a bound is said to be one."""
+    if found.value is not None:
+        return number(found.value)
+    if found.lower is not None and found.upper is not None:
+        return f"{number(found.lower)}..{number(found.upper)}"
+    for words, bound in (
+        ("at least", found.lower),
+        ("at most", found.upper),
+        ("about", found.estimate),
+    ):
+        if bound is not None:
+            return f"{words} {number(bound)}"
+    raise AssertionError("a finding has a bound or an estimate")
+
+
+def _status(found: Finding) -> Text:
+    words = {
+        "proved": "proved",
+        "lower-bound": "between two proved bounds",
+        "upper-bound": "a proved upper bound",
+        "estimate": "an estimate, not proved",
+    }
+    text = words[found.status]
+    if found.upper_evidence is not None and found.upper_evidence.kind == "counted-symmetries":
+        text = "counted by formulas, not computed"
+    return Text(text, style=_COLOURS[found.status])

@@ -1,0 +1,30 @@
+"""What the referee says, on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from segre.referee.verdict import Verdict
+from segre.report.text import printed
+
+
+@printed.register
+def print_verdict(verdict: Verdict) -> None:
+    """Every check that holds and what they prove, or the first that does not."""
+    if not verdict.valid:
+        print(f"invalid: {verdict.reason}")
+        return
+    for sentence in verdict.checks:
+        print(f"  ok  {sentence}")
+    print(f"valid: {claim_in_words(verdict.claim)}")
+
+
+def claim_in_words(claim: Mapping[str, Any]) -> str:
+    """What a certificate claims."""
+    if claim["status"] == "proved":
+        return f"dimension {claim['upper']} of {claim['parameters']} parameters, proved"
+    return (
+        f"{claim['lower']} <= dimension <= {claim['upper']} of {claim['parameters']} parameters, "
+        "both bounds proved"
+    )

@@ -1,0 +1,38 @@
+"""Thousands of architectures: a claim about them, tested exactly on each, and formulas found.
+
+>>> import segre
+>>> from tempfile import TemporaryDirectory
+>>> plan = {"kind": "softmax", "exhaustive": True, "claim": "dimension == a*(2*d - a) + d*d",
+...     "fields": {"layers": 1, "d": "2..4", "a": 2, "t": 3}}
+>>> with TemporaryDirectory() as folder:
+...     ran = segre.sweeps.run(plan, f"{folder}/small.db", workers=1)
+...     found = segre.sweeps.standing(f"{folder}/small.db")
+>>> ran.done, found.verdicts, found.refuted
+(3, {'holds': 3}, False)
+"""
+
+from __future__ import annotations
+
+from segre.sweep.export import export
+from segre.sweep.fit import Fit, fit
+from segre.sweep.plan import Plan
+from segre.sweep.ready import plan_of, ready_names
+from segre.sweep.run import Ran, run
+from segre.sweep.status import Standing, standing
+
+__all__ = [
+    "Fit",
+    "Plan",
+    "Ran",
+    "Standing",
+    "export",
+    "fit",
+    "plan_of",
+    "ready_names",
+    "run",
+    "standing",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

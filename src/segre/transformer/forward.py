@@ -1,0 +1,174 @@
+"""Tokens through a transformer, sub-layer by sub-layer: one sub-layer's weights at a time.
+
+Weights come from wherever `Weights` says: a checkpoint that is mapped, or drawn ones. The same
+weights are used for several edits of the spec (without skips, without norms) before the next are
+read, so that a model larger than memory costs one reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from segre.fields.interface import Array
+from segre.fields.real import Real
+from segre.transformer.spec import Transformer
+from segre.transformer.stages import embedded, head, sublayer
+from segre.transformer.tensors import CONSTANTS, of_mlp, part_shapes
+
+Tensors = dict[str, Array]
+Edit = Callable[[Transformer, int], Transformer | None]
+See = Callable[[int, int, int, Any], None]
+ATTENTION, MLP = 1, 2  # the sub-layers of a layer
+
+
+class Weights(Protocol):
+    """The tensors of a spec, by part (embed, 1, 2, ..., head)."""
+
+    @property
+    def spec(self) -> Transformer:
+        """What they are the weights of."""
+        ...
+
+    def part(
+        self, part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
+    ) -> Tensors:
+        """The tensors of a part, or those of them that are named."""
+        ...
+
+    def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
+        """Some columns of a table of the embedding, without reading the others."""
+        ...
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Sequences of tokens, and of their types where a model has types: (inputs, length)."""
+
+    words: Array
+    types: Array | None = None
+
+    @property
+    def length(self) -> int:
+        """Tokens of a sequence."""
+        return int(self.words.shape[1])
+
+
+def as_it_is(spec: Transformer, _number: int) -> Transformer | None:
+    """The edit that changes nothing."""
+    return spec
+
+
+def at_length(spec: Transformer, length: int) -> Transformer:
+    """The same transformer on inputs of another length, and of its positions those in use."""
+    return replace(spec, t=length, positions=length if spec.positions else 0)
+
+
+def embed(weights: Weights, tokens: Tokens, field: Real) -> Array:
+    """What goes into the layers: (inputs, 1, 1, width, length)."""
+    spec = at_length(weights.spec, tokens.length)
+    names = [n for n in part_shapes(spec, "embed") if n not in ("tokens", "positions", "types")]
+    w = weights.part("embed", names, field.dtype) if names else {}
+    if spec.positions:
+        w["positions"] = weights.columns("positions", np.arange(tokens.length), field.dtype)
+    words = _looked_up(weights, "tokens", tokens.words, field)
+    if not spec.types:
+        return embedded(field, spec, w, words)
+    kinds = np.zeros_like(tokens.words) if tokens.types is None else tokens.types
+    return embedded(field, spec, w, words, _looked_up(weights, "types", kinds, field))
+
+
+def _looked_up(weights: Weights, table: str, which: Array, field: Real) -> Array:
+    """Columns of a table: (inputs, 1, 1, width, length); one that occurs often is read once.
+
+    In memory the inputs lie side by side in each row: what maps all of them is one product.
+    """
+    used, places = np.unique(which, return_inverse=True)
+    rows = np.take(weights.columns(table, used, field.dtype), places.reshape(which.shape), axis=1)
+    return np.moveaxis(rows, 0, 1)[:, None, None]
+
+
+def sublayer_weights(
+    weights: Weights, layer: int, number: int, dtype: npt.DTypeLike = np.float64
+) -> Tensors:
+    """The tensors of attention or MLP of a layer (from 1), ready for `sublayer`.
+
+    In a spec the standard scale of the scores is a part of the queries, or of their norm's gain.
+    """
+    spec = weights.spec
+    part = "1" if spec.share else str(layer)
+    names = [n for n in part_shapes(spec, part) if of_mlp(n) == (number == MLP)]
+    names += CONSTANTS if number == MLP else ()
+    return scaled(spec, weights.part(part, names, dtype))
+
+
+def scaled(spec: Transformer, w: Tensors) -> Tensors:
+    """The tensors, those that absorb the standard scale of the scores multiplied by it."""
+    names, scale = query_factors(spec), spec.standard**-0.5
+    return {n: (x * scale).astype(x.dtype, copy=False) if n in names else x for n, x in w.items()}
+
+
+def query_factors(spec: Transformer) -> tuple[str, ...]:
+    """The tensors of a layer that absorb a factor of its scores."""
+    return ("normq.gain",) if spec.qknorm else ("W_Q", "R_Q", "b_Q")
+
+
+def run(
+    weights: Weights,
+    batches: Sequence[Tokens],
+    field: Any = None,
+    edits: Sequence[Edit] = (as_it_is,),
+    see: See = lambda *_: None,
+    settle: Callable[[Any], Any] = lambda x: x,
+) -> list[list[Any]]:
+    """The streams after the last layer, of every edit and batch.
+
+    An edit is given the spec and which sub-layer it is for; None leaves the sub-layer out. `see` is
+    given the depth (0 before the layers), the numbers of the edit and the batch, and the stream.
+    `settle` is applied to what goes into the layers, an array, and to what comes out of each.
+    """
+    field = Real() if field is None else field
+    spec = weights.spec
+    first = [settle(embed(weights, tokens, Real(field.dtype))) for tokens in batches]
+    streams = [list(first) for _ in edits]
+
+    def seen(depth: int) -> None:
+        for i, each in enumerate(streams):
+            for j, x in enumerate(each):
+                see(depth, i, j, x)
+
+    seen(0)
+    kept: dict[int, Tensors] = {}  # where all layers have the same weights
+    for layer in range(1, spec.layers + 1):
+        for number in (ATTENTION, MLP) if spec.mlp != "none" else (ATTENTION,):
+            w = kept.get(number) or sublayer_weights(weights, layer, number, field.dtype)
+            if spec.share:
+                kept[number] = w
+            for i, edit in enumerate(edits):
+                for j, tokens in enumerate(batches):
+                    edited = edit(at_length(spec, tokens.length), number)
+                    if edited is not None:
+                        x = streams[i][j]
+                        x = sublayer(field, w, x, spec=edited, layer=layer, number=number)
+                        streams[i][j] = settle(x)
+            del w  # before the next are read
+        seen(layer)
+    return streams
+
+
+def outputs(
+    weights: Weights, tokens: Tokens, field: Real, progress: Callable[[int], None] = lambda _: None
+) -> Array:
+    """Hidden states (and the pooled token, as one more column) or logits: (inputs, rows, t)."""
+    spec = at_length(weights.spec, tokens.length)
+    ((x,),) = run(weights, [tokens], field, see=lambda depth, *_: progress(depth))
+    if spec.final or spec.output != "hidden" or spec.pooler:
+        w = weights.part("head", None, field.dtype)
+        if spec.tied:
+            w |= weights.part("embed", ["tokens"], field.dtype)
+        x = head(field, w, x, spec=spec)
+    return np.asarray(x.reshape(len(tokens.words), *x.shape[-2:]))

@@ -1,0 +1,75 @@
+"""Design choices without a normal form are refused by name, by every command that needs it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from checkpoint.models import rewritten
+from random_models import library_model, random_config
+from segre.checkpoint.commands import align, canonical, info, move, same, shrink
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.served import require_normal_form
+from segre.errors import UnsupportedError
+from segre.models import architecture
+
+MISSING = {
+    "albert": "share: the normal form is not implemented for layers that share their weights",
+    "deepseek_v3": "experts: the normal form is not implemented for routed experts",
+}
+
+
+def commands(one: Path, two: Path, out: Path) -> dict[str, Callable[[], Any]]:
+    return {
+        "info": lambda: info(one),
+        "canonical": lambda: canonical(one, out),
+        "move": lambda: move(one, out),
+        "same": lambda: same(one, two),
+        "align": lambda: align(one, two, out),
+        "shrink": lambda: shrink(one, out),
+    }
+
+
+@pytest.mark.parametrize("model_type", MISSING)
+def test_every_command_names_the_choice(model_type: str, tmp_path: Path) -> None:
+    config = random_config(model_type, Random(1))
+    if model_type == "deepseek_v3":
+        config["first_k_dense_replace"] = 0
+    library_model(config, 1).save_pretrained(one := tmp_path / "one")
+
+    def disturb(_part: str, w: Tensors) -> None:
+        for name in w:
+            w[name] = 1.01 * w[name]
+
+    two = rewritten(one, tmp_path / "two", disturb)
+    assert same(one, one).verdict == "identical"
+    for name, command in commands(one, two, tmp_path / "out").items():
+        with pytest.raises(UnsupportedError) as caught:
+            command()
+        assert str(caught.value) == MISSING[model_type], name
+        assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("spec", "choice"),
+    [
+        ("deepseek-v3/d=8/heads=2/ff=4/eps=1e-6/vocab=11", "kvrank"),
+        ("deepseek-v3/d=8/heads=2/ff=4/eps=1e-6/kvrank=0/qrank=0/vocab=11", "rotary"),
+        ("llama/d=8/heads=2/rotary=2/ff=4/vocab=11", "rotary"),
+        ("llama/d=8/heads=2/ff=4/gain=false/vocab=11", "norm"),
+        ("llama/d=8/heads=2/ff=4/residual=false/vocab=11", "norm"),
+        ("bert/d=8/heads=2/embed=4/vocab=11", "embed"),
+        ("gemma2/d=8/heads=2/ff=4/vocab=11", "place"),
+        ("transformer/d=8/heads=2/mlp=gelu/ff=4/vocab=11", "norm"),
+    ],
+)
+def test_choices_that_are_missing(spec: str, choice: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"^{choice}: the normal form is not implemented"):
+        require_normal_form(architecture(spec))
+
+
+@pytest.mark.parametrize("family", ["gpt2", "bert", "llama", "mistral", "qwen2", "qwen3", "gemma2"])
+def test_families_that_are_served(family: str) -> None:
+    require_normal_form(architecture(f"{family}/d=8/heads=2/ff=4/eps=1e-6/vocab=11"))

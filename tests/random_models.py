@@ -1,0 +1,155 @@
+"""Random small configs of every family, and the library's models of them."""
+
+from random import Random
+from typing import Any
+
+import torch
+import transformers
+from torch import nn
+
+from hugging_face import Double
+from segre.models.activations import GATES, UNITS
+from segre.models.registry import MODEL_TYPES
+
+# By family: its classes; the class without a head is the second.
+HEADS = {
+    name: (family.head_classes[0], family.base_class, *family.head_classes[1:])
+    for name, family in MODEL_TYPES.items()
+}
+
+
+def random_config(model_type: str, rng: Random, head: str | None = None) -> dict[str, Any]:
+    """A small config in which every choice that a spec can say is sometimes made."""
+    heads, dim = rng.choice([1, 2, 3, 4]), rng.choice([2, 4, 6])
+    out: dict[str, Any] = {
+        "model_type": model_type,
+        "architectures": [head or rng.choice(HEADS[model_type])],
+        "hidden_size": heads * dim,
+        "num_attention_heads": heads,
+        "num_hidden_layers": rng.choice([1, 2]),
+        "vocab_size": rng.randint(3, 9),
+        "max_position_embeddings": rng.randint(4, 8),
+        "intermediate_size": rng.randint(1, 9),
+        "tie_word_embeddings": rng.random() < 0.5,
+        "pad_token_id": None,  # the library never trains the embedding of padding
+        "bos_token_id": None,
+        "eos_token_id": None,
+    }
+    eps = rng.choice([1e-6, 1e-3, 0.1, 0.5])
+    if model_type == "gpt2":
+        inner = out.pop("intermediate_size")
+        out |= {"n_inner": rng.choice([None, inner]), "layer_norm_epsilon": eps}
+        out |= {"scale_attn_weights": rng.random() < 0.5}
+        out |= {"scale_attn_by_inverse_layer_idx": rng.random() < 0.3}
+        out |= {"activation_function": rng.choice(list(UNITS))}
+    elif model_type in ("bert", "albert"):
+        out |= {"type_vocab_size": rng.randint(1, 3), "layer_norm_eps": eps}
+        out |= {"hidden_act": rng.choice(list(UNITS))}
+        if model_type == "albert":
+            out["num_hidden_layers"] = rng.randint(1, 3)
+            out["embedding_size"] = rng.choice([2, 3, heads * dim, 15])
+    else:
+        out["rope_parameters"] = {
+            "rope_theta": rng.choice([10000.0, 100.0, 500000.0, 7.0]),
+            **random_rescaling(rng),
+        }
+        act = "hidden_activation" if model_type == "gemma2" else "hidden_act"
+        out |= {"rms_norm_eps": eps, act: rng.choice(list(GATES))}
+        kv = rng.choice([k for k in range(1, heads + 1) if heads % k == 0])
+        out |= {"num_key_value_heads": kv, "head_dim": rng.choice([2, 4, 6, 8])}
+    known = MODEL_TYPES[model_type].defaults
+    if known.get("head_dim", 0) is None and model_type != "deepseek_v3" and rng.random() < 0.3:
+        del out["head_dim"]
+    out |= random_windows(model_type, out["num_hidden_layers"], rng)
+    if model_type == "llama":
+        out["attention_bias"] = out["mlp_bias"] = rng.random() < 0.5
+    if model_type == "gemma2":
+        out["query_pre_attn_scalar"] = rng.choice([1, 5, 16])
+        out["attn_logit_softcapping"] = rng.choice([None, 0.5, 2.0, 50.0])
+        out["final_logit_softcapping"] = rng.choice([None, 1.5, 30.0])
+    if model_type == "deepseek_v3":
+        del out["head_dim"]
+        experts = rng.randint(2, 6)
+        out |= {
+            "rms_norm_eps": 1e-6,
+            "num_key_value_heads": heads,
+            "q_lora_rank": rng.choice([None, 1, 5]),
+            "kv_lora_rank": rng.randint(1, 6),
+            "qk_nope_head_dim": rng.randint(1, 5),
+            "qk_rope_head_dim": rng.choice([2, 4, 6]),
+            "v_head_dim": rng.randint(1, 5),
+            "rope_interleave": rng.random() < 0.5,
+            "first_k_dense_replace": rng.randint(0, 2),
+            "n_routed_experts": experts,
+            "num_experts_per_tok": rng.randint(1, experts),
+            "n_shared_experts": rng.randint(1, 2),
+            "moe_intermediate_size": rng.randint(2, 5),  # of 1 the library writes vectors
+            "n_group": 1,
+            "topk_group": 1,
+            "routed_scaling_factor": rng.choice([1.0, 2.5]),
+        }
+    if out.get("rope_parameters", {}).get("rope_type") == "dynamic":  # needs two planes
+        out["qk_rope_head_dim" if model_type == "deepseek_v3" else "head_dim"] = 4
+    return out
+
+
+def random_rescaling(rng: Random) -> dict[str, Any]:
+    """Any kind of rescaled frequencies, with lengths at which they make a difference."""
+    length = rng.choice([2, 8, 40, 100])
+    given = {"original_max_position_embeddings": length, "factor": rng.choice([1.0, 2.0, 8.5])}
+    slow, fast = rng.choice([(1, 32), (0.5, 2.0)])
+    return rng.choice(
+        [
+            {"rope_type": "default"},
+            {"rope_type": "linear", "factor": given["factor"]},
+            {"rope_type": "dynamic", "factor": given["factor"]},
+            {"rope_type": "llama3", **given, "low_freq_factor": slow, "high_freq_factor": 4.0},
+            {"rope_type": "yarn", **given, "beta_fast": fast, "beta_slow": slow},
+            {"rope_type": "yarn", **given, "attention_factor": 1.3},
+            {"rope_type": "yarn", **given, "mscale": 1.5, "mscale_all_dim": 0.7},
+        ]
+    )
+
+
+def random_windows(model_type: str, layers: int, rng: Random) -> dict[str, Any]:
+    """Sliding windows where a family has them, often smaller than inputs are long."""
+    size = rng.randint(2, 4)
+    kinds = [rng.choice(["full_attention", "sliding_attention"]) for _ in range(layers)]
+    if model_type == "mistral":
+        return {"sliding_window": rng.choice([None, size])}
+    if model_type == "gemma2":
+        return {"sliding_window": size, "layer_types": rng.choice([None, kinds])}
+    if model_type in ("qwen2", "qwen3"):
+        slides = {"use_sliding_window": True, "sliding_window": size}
+        by_number = {**slides, "max_window_layers": rng.randint(0, layers)}
+        off = {"use_sliding_window": False, "sliding_window": size, "max_window_layers": 0}
+        return rng.choice([off, by_number, {**slides, "layer_types": kinds}])
+    return {}
+
+
+def settings(config: dict[str, Any]) -> Any:
+    """The library's object for a config."""
+    given = {key: value for key, value in config.items() if key != "model_type"}
+    slow = {"attn_implementation": "eager", "experts_implementation": "eager"}
+    return transformers.AutoConfig.for_model(config["model_type"], **given, **slow)
+
+
+def library_model(config: dict[str, Any], seed: int) -> nn.Module:
+    """The library's model of a config; all of its parameters are random, gains and biases too."""
+    build = getattr(transformers, config["architectures"][0])
+    with Double():
+        model = build(settings(config)).double().eval()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            drawn = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            parameter.copy_(0.8 * drawn)
+    return model
+
+
+def prefer_experts(model: nn.Module, seed: int) -> None:
+    """Random constants by which routers prefer some experts."""
+    generator = torch.Generator().manual_seed(seed)
+    for name, buffer in model.named_buffers():
+        if name.endswith("e_score_correction_bias"):
+            buffer.copy_(torch.rand(buffer.shape, generator=generator, dtype=torch.float64))
