@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_sweeps import segre
 
 from segre.errors import SweepError
 from segre.sweep.defect import Defect, Excess, terms_of
@@ -19,6 +18,7 @@ from segre.sweep.plan import Plan
 from segre.sweep.polynomial import Polynomial, interpolate, monomials
 from segre.sweep.run import run
 from segre.sweep.store import Store
+from support.small_sweeps import segre
 
 NAMES = ("x", "y", "z")
 GRID = [{"x": x, "y": y, "z": z} for x in range(1, 5) for y in range(1, 5) for z in range(1, 5)]
