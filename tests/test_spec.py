@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from architectures import networks
 from segre.errors import SpecError
 from segre.spec import Network
+from support.architectures import networks
 
 
 def test_reads_an_inline_spec() -> None:

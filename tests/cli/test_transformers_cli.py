@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from terminal import run
+
+from support.terminal import run
 
 PIECES = ("QK", "VO", "MLP", "norms and biases", "shifts", "residual")
 SMALL = "llama/d=4/layers=1/heads=2/kv=1/head=2/ff=5/t=3"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from terminal import run
 
 from segre.spec import Network
 from segre.weights import Weights
+from support.terminal import run
 
 
 @pytest.fixture

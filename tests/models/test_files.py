@@ -6,8 +6,6 @@ from random import Random
 import numpy as np
 import pytest
 
-from checkpoint.models import furthest, library_outputs, rewritten, stored
-from random_models import HEADS, library_model, prefer_experts, random_config
 from segre.checkpoint.layout import Held, Tensors, layout
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import outputs, random_tokens
@@ -15,6 +13,8 @@ from segre.errors import SpecError, UnsupportedError
 from segre.models.family import Stored
 from segre.models.registry import FAMILIES, MODEL_TYPES, PRESETS, from_config, to_config
 from segre.transformer.tensors import part_shapes, parts
+from support.checkpoints import furthest, library_outputs, rewritten, stored
+from support.random_models import HEADS, library_model, prefer_experts, random_config
 
 CLOSE = 1e-10
 MODELS = 8  # random ones, for each family
