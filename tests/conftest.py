@@ -1,13 +1,9 @@
-"""What all tests share: where to find the generators of random architectures."""
+"""What all tests share: how many examples are tried, and what Ctrl-C does."""
 
 import signal
-import sys
-from pathlib import Path
 
 from hypothesis import settings
 
-for folder in ("", "cli", "sweep", "../scripts"):
-    sys.path.insert(0, str((Path(__file__).parent / folder).resolve()))
 settings.register_profile("segre", deadline=None, max_examples=60)
 settings.load_profile("segre")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import segre
-from architectures import random_stacks, random_transformers
 from segre.spec import Network
 from segre.transformer.spec import Transformer
+from support.architectures import random_stacks, random_transformers
 
 ROOT = Path(__file__).parents[1]
 NAMESPACES = (segre, segre.checkpoints, segre.collapse, segre.sweeps)

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bench.faults.hostile_files import COMMANDS, archive, hostile_files, npy, saved, try_files
-from terminal import SEGRE, environment, run
 
 from segre.spec import Network
 from segre.weights import Weights
 from segre.weights.npz import npz_arrays
+from support.terminal import SEGRE, environment, run
 
 SPEC = "lightning/d=3,2/a=2/t=2"
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from architectures import networks
 from segre.fields import Ball, Prime, Real
 from segre.fields.draw import Stream
 from segre.network import forward, jacobian, layer_starts, slots
 from segre.spec import Network
+from support.architectures import networks
 
 
 def naive_forward(net: Network, weights, X):

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from architectures import networks
 from segre.errors import WeightsError
 from segre.spec import Network
 from segre.weights import LayerPoint, Weights
+from support.architectures import networks
 
 
 @given(networks())

@@ -30,7 +30,7 @@ from segre.transformer.spec import Transformer
 
 FORMAT = "segre-certificate"
 VERSION = 1
-TRANSFORMER_VERSION = 2
+SALTED_VERSION = 2
 
 
 def certify(
@@ -52,14 +52,14 @@ def certify(
 def certificate_of(proof: Proof) -> dict[str, Any]:
     """A proof as a certificate."""
     net = proof.spec
-    if isinstance(proof.minor, BallMinor) and isinstance(net, Network):
+    if isinstance(proof.minor, BallMinor) and not net.salted:
         raise UnluckyError(
             f"spec {str(net)!r}: certificates of stacks have minors mod p, and none was proved "
             "independent there; nothing to certify, try another --seed"
         )
     document = {
         "format": FORMAT,
-        "version": VERSION if isinstance(net, Network) else TRANSFORMER_VERSION,
+        "version": SALTED_VERSION if net.salted else VERSION,
         "spec": net.document(),
         "digest": net.digest,
         "claim": {
@@ -72,7 +72,7 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
         "seed": proof.point.field.seed,
         "lower": _minor(proof),
         "independence": _independence(proof),
-        **({"roots": _roots(proof)} if isinstance(net, Transformer) else {}),
+        **({"roots": _roots(proof)} if net.salted else {}),
         "upper": _upper(proof),
     }
     return {**document, "checksum": checksum(document)}
@@ -124,7 +124,7 @@ def _minor(proof: Proof) -> dict[str, Any]:
         "rows": rows,
         "columns": minor.columns,
         "determinant": _determinant(matrix, point.field),
-        **({"salts": _salts(proof, sorted(wanted))} if isinstance(proof.spec, Transformer) else {}),
+        **({"salts": _salts(proof, sorted(wanted))} if proof.spec.salted else {}),
     }
 
 
@@ -159,7 +159,7 @@ def _independence(proof: Proof) -> dict[str, Any] | None:
         "arguments": found.arguments,
         "coordinates": found.coordinates,
         "points": found.points,
-        **({"salts": salts} if isinstance(proof.spec, Transformer) else {}),
+        **({"salts": salts} if proof.spec.salted else {}),
         "determinant": _determinant(rows.tolist(), field),
     }
 
@@ -177,7 +177,7 @@ def _upper(proof: Proof) -> dict[str, Any]:
     kind = proof.upper.evidence.kind
     if kind != "symmetries" or proof.symmetry is None:
         return {"kind": kind}
-    if isinstance(proof.spec, Transformer):
+    if proof.spec.salted:
         return {"kind": kind, "rank": proof.symmetry.rank, **_watched(proof)}
     return {
         "kind": kind,

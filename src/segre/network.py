@@ -125,7 +125,7 @@ def _apply_named(field: Field[E], weights: Mapping[str, E], X: E, *, layer: Laye
 
 def with_head_axes(spec: Architecture, X: Array) -> Array:
     """Inputs (..., rows, t) with an axis of length one for every axis of heads."""
-    return X[..., None, None, :, :] if isinstance(spec, Transformer) else X[..., None, :, :]
+    return X.reshape(*X.shape[:-2], *[1] * spec.head_axes, *X.shape[-2:])
 
 
 def forward(field: Field[Array], spec: Architecture, weights: Array, X: Array) -> Array:

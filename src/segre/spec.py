@@ -19,20 +19,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from segre.attention import NAMES, mechanism
 from segre.attention.mechanism import Mechanism
 from segre.errors import SpecError
 from segre.files import is_standard_input
-from segre.values import choice, optional, quote, read_file, read_inline, show, whole
+from segre.values import choice, optional, quote, read_file, read_inline, short_names, show, whole
 
 VERSION = 1
 DEEPEST = 10_000
 
 
 class Architecture(Protocol):
-    """What every architecture says about itself."""
+    """What stacks and transformers alike say about themselves."""
 
     @property
     def t(self) -> int:
@@ -40,8 +40,13 @@ class Architecture(Protocol):
         ...
 
     @property
-    def parameters(self) -> int:
-        """Number of weights."""
+    def depth(self) -> int:
+        """Number of layers."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Rows of what the first layer reads."""
         ...
 
     @property
@@ -50,8 +55,58 @@ class Architecture(Protocol):
         ...
 
     @property
+    def vocab(self) -> int:
+        """Rows of an input that say which token it is; 0 if inputs are any matrices."""
+        ...
+
+    @property
+    def types(self) -> int:
+        """Rows of an input that say of which type the token is."""
+        ...
+
+    @property
+    def discrete(self) -> bool:
+        """Whether inputs are token sequences."""
+        ...
+
+    @property
     def output_shape(self) -> tuple[int, int]:
         """Rows and columns of an output."""
+        ...
+
+    @property
+    def head_axes(self) -> int:
+        """How many axes of its tensors count heads."""
+        ...
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        ...
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """How scores become mixing weights."""
+        ...
+
+    @property
+    def exponentials(self) -> bool:
+        """Whether it computes transcendental functions at all."""
+        ...
+
+    @property
+    def piecewise(self) -> bool:
+        """Whether it is given by different formulas in different regions."""
+        ...
+
+    @property
+    def salted(self) -> bool:
+        """Whether points mod p have salts, for which its square roots exist."""
+        ...
+
+    @property
+    def has_closed_form(self) -> bool:
+        """Whether the dimension is known as a formula in the sizes."""
         ...
 
     @property
@@ -109,6 +164,13 @@ class Network:
     layers: tuple[Layer, ...]
     t: int
 
+    vocab: ClassVar[int] = 0  # inputs are any matrices
+    types: ClassVar[int] = 0
+    discrete: ClassVar[bool] = False
+    head_axes: ClassVar[int] = 1
+    piecewise: ClassVar[bool] = False
+    salted: ClassVar[bool] = False  # there are no square roots
+
     def __post_init__(self) -> None:
         for before, after in zip(self.layers, self.layers[1:], strict=False):
             if before.width_out != after.width_in:
@@ -143,6 +205,21 @@ class Network:
     def width_in(self) -> int:
         """Rows of an input."""
         return self.layers[0].width_in
+
+    @property
+    def width(self) -> int:
+        """Rows of what the first layer reads: the input."""
+        return self.width_in
+
+    @property
+    def exponentials(self) -> bool:
+        """Whether it computes transcendental functions at all."""
+        return self.mechanism.exponentials
+
+    @property
+    def has_closed_form(self) -> bool:
+        """Whether the dimension is known as a formula in the sizes: of heads that are alone."""
+        return self.one_headed
 
     @property
     def output_shape(self) -> tuple[int, int]:
@@ -229,7 +306,7 @@ class Network:
     def from_mapping(cls, given: Mapping[str, Any], quoted: str | None = None) -> Network:
         """Read a network from keys and values; `quoted` is how errors name it."""
         try:
-            return _build(given)
+            return _build(short_names(given, d_head="a"))
         except SpecError as error:
             name = quoted if quoted is not None else json.dumps(dict(given), default=str)
             raise SpecError(f"spec {quote(name)}: {error}") from None

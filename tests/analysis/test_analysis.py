@@ -12,15 +12,15 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import segre
-from architectures import random_stacks
-from checkpoint.models import minilm
-from checkpoint.zoo import NAMES, UNIT_GAINS, save_tiny
-from random_models import library_model
 from segre.analysis import run
 from segre.analysis.architecture import parameters_by_piece
 from segre.analysis.heads import pattern
 from segre.errors import CheckpointError, SegreError, SpecError
 from segre.models import PRESETS, architecture
+from support.architectures import random_stacks
+from support.checkpoints import minilm
+from support.random_models import library_model
+from support.zoo import NAMES, UNIT_GAINS, save_tiny
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]

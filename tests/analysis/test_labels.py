@@ -7,12 +7,12 @@ from typing import Any, get_args
 import pytest
 
 import segre
-from architectures import random_stacks
 from segre.analysis.part import Status
 from segre.analysis.run import Analysis
 from segre.models import PRESETS
 from segre.report.analysis.page import page_of
 from segre.report.page.blocks import Table
+from support.architectures import random_stacks
 
 SIZES = ("dimension", "redundancy", "proof")
 TILES = ("dimensions of function", "redundant parameters", "certificate")

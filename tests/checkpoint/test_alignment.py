@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from checkpoint.models import apart, rewritten
-from checkpoint.zoo import NAMES, save_tiny
 from segre.checkpoint.commands import align, move, same
 from segre.errors import CheckpointError
+from support.checkpoints import apart, rewritten
+from support.zoo import NAMES, save_tiny
 
 Tensors = dict[str, np.ndarray]
 

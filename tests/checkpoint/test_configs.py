@@ -20,14 +20,14 @@ from transformers import (
     Qwen3Config,
 )
 
-from checkpoint.models import apart, furthest, library_outputs
-from checkpoint.zoo import GPT2, SIZES, TWO, randomised, save_tiny
 from segre.checkpoint.commands import align, canonical, check, expand, move, same, shrink
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import outputs, random_tokens
 from segre.errors import CheckpointError
 from segre.models.registry import MODEL_TYPES
 from segre.models.relevance import unknown_differences
+from support.checkpoints import apart, furthest, library_outputs
+from support.zoo import GPT2, SIZES, TWO, randomised, save_tiny
 
 LLAMA3 = {
     "rope_type": "llama3",

@@ -14,7 +14,6 @@ import pytest
 import torch
 import transformers
 
-from checkpoint.zoo import NAMES, SIZES, TWO, randomised, save_tiny, tiny
 from segre.checkpoint.canonical import canonical_parts
 from segre.checkpoint.commands import info
 from segre.checkpoint.info import Info, Product, describe
@@ -25,6 +24,7 @@ from segre.errors import CheckpointError, SegreError
 from segre.geometry.dimension import dimension
 from segre.report.checkpoint_plots import plot_info
 from segre.report.checkpoints import print_info
+from support.zoo import NAMES, SIZES, TWO, randomised, save_tiny, tiny
 
 Parts = Callable[[Model], Iterator[tuple[str, Tensors]]]
 Change = Callable[[Tensors], None]

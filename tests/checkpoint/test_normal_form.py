@@ -6,8 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from checkpoint.models import apart, rewritten, stored
-from checkpoint.zoo import NAMES, save_tiny
 from segre.checkpoint.canonical import canonical_parts
 from segre.checkpoint.commands import canonical, move
 from segre.checkpoint.heads import queries
@@ -17,6 +15,8 @@ from segre.checkpoint.turn import stream_freedom
 from segre.errors import CheckpointError, SegreError
 from segre.geometry.redundancy import counted
 from segre.transformer.spec import Transformer
+from support.checkpoints import apart, rewritten, stored
+from support.zoo import NAMES, save_tiny
 
 
 @pytest.fixture(params=NAMES)
@@ -103,7 +103,7 @@ def test_other_storage_types(name: str, dtype: str, tmp_path: Path) -> None:
     """Types are kept, and errors are those of the type."""
     from torch import bfloat16, float16, float64
 
-    from checkpoint.zoo import tiny
+    from support.zoo import tiny
 
     kinds = {"F64": float64, "F16": float16, "BF16": bfloat16}
     tiny(name).to(kinds[dtype]).save_pretrained(tmp_path / "model")
@@ -117,7 +117,7 @@ def test_other_storage_types(name: str, dtype: str, tmp_path: Path) -> None:
 
 
 def test_shards_config_and_tokenizer_are_carried_along(tmp_path: Path) -> None:
-    from checkpoint.zoo import tiny
+    from support.zoo import tiny
 
     tiny("llama").save_pretrained(tmp_path / "model", max_shard_size="20KB")
     (tmp_path / "model" / "tokenizer.json").write_text("{}")

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from checkpoint.models import furthest, library_outputs
-from checkpoint.zoo import NAMES, save_tiny
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import outputs, random_tokens
+from support.checkpoints import furthest, library_outputs
+from support.zoo import NAMES, save_tiny
 
 
 @pytest.mark.parametrize("name", NAMES)

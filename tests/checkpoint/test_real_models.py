@@ -15,7 +15,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from checkpoint.models import (
+from segre.checkpoint.commands import align, canonical, convert, expand, move, same, shrink
+from segre.checkpoint.model import Model
+from segre.checkpoint.outputs import random_tokens
+from segre.fields import Real
+from segre.transformer.forward import outputs
+from support.checkpoints import (
     apart,
     furthest,
     library_outputs,
@@ -25,11 +30,6 @@ from checkpoint.models import (
     run,
     stored,
 )
-from segre.checkpoint.commands import align, canonical, convert, expand, move, same, shrink
-from segre.checkpoint.model import Model
-from segre.checkpoint.outputs import random_tokens
-from segre.fields import Real
-from segre.transformer.forward import outputs
 
 SEGRE = Path(sys.executable).parent / "segre"
 

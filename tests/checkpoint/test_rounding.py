@@ -6,12 +6,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from checkpoint.models import rewritten
-from checkpoint.zoo import save_tiny
 from segre.checkpoint.commands import move
 from segre.checkpoint.dtypes import FLOATS, rounded
 from segre.checkpoint.model import Model
 from segre.checkpoint.rounding import Rounded, differences, spacing
+from support.checkpoints import rewritten
+from support.zoo import save_tiny
 
 Tensors = dict[str, np.ndarray]
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from checkpoint.models import apart, rewritten
-from checkpoint.zoo import NAMES, save_tiny, tiny
 from segre.checkpoint.commands import canonical, check, move, same
 from segre.checkpoint.outputs import random_tokens
 from segre.errors import CheckpointError
 from segre.models import architecture
+from support.checkpoints import apart, rewritten
+from support.zoo import NAMES, save_tiny, tiny
 
 Tensors = dict[str, np.ndarray]
 
@@ -155,7 +155,7 @@ def test_a_rotated_stream_under_equal_gains_is_undecided(tmp_path: Path) -> None
     """Of a tied model the gains of the last norm fix the axes, unless all are equal."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    from checkpoint.zoo import TIED, TWO
+    from support.zoo import TIED, TWO
 
     torch.manual_seed(0)
     LlamaForCausalLM(LlamaConfig(**TWO, **TIED)).save_pretrained(tmp_path / "one")
@@ -256,7 +256,7 @@ def test_a_table_that_does_not_determine_the_basis(changed: bool, tmp_path: Path
     """Fewer tokens than coordinates, and any basis free: nothing is claimed."""
     from transformers import LlamaConfig
 
-    from checkpoint.zoo import TWO, randomised
+    from support.zoo import TWO, randomised
 
     config = LlamaConfig(**{**TWO, "vocab_size": 11})
     randomised(config, "LlamaForCausalLM", 0).save_pretrained(tmp_path / "one")

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from checkpoint.models import rewritten
-from random_models import library_model, random_config
 from segre.checkpoint.commands import align, canonical, info, move, same, shrink
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.served import require_normal_form
 from segre.errors import UnsupportedError
 from segre.models import architecture
+from support.checkpoints import rewritten
+from support.random_models import library_model, random_config
 
 MISSING = {
     "albert": "share: the normal form is not implemented for layers that share their weights",

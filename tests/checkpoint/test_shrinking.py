@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import transformers
 
-from checkpoint.models import apart, rewritten, stored
-from checkpoint.zoo import NAMES, save_tiny, tiny
 from segre.checkpoint.commands import canonical, expand, shrink
 from segre.errors import CheckpointError, SegreError
+from support.checkpoints import apart, rewritten, stored
+from support.zoo import NAMES, save_tiny, tiny
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from terminal import environment
 
-from checkpoint.zoo import save_tiny
+from support.terminal import environment
+from support.zoo import save_tiny
 
 SEGRE = Path(sys.executable).parent / "segre"
 STACK = "softmax/d=3,3/a=1/t=2"

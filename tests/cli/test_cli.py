@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from terminal import SEGRE, run
+
+from support.terminal import SEGRE, run
 
 
 def test_dim_prints_what_is_proved() -> None:

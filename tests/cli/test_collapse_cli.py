@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from terminal import run
 
-from checkpoint.zoo import save_tiny
+from support.terminal import run
+from support.zoo import save_tiny
 
 STACK = "softmax/d=12,12,12,12,12,12/a=6/heads=2/t=5"
 

@@ -5,7 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from terminal import SEGRE, environment, run
+
+from support.terminal import SEGRE, environment, run
 
 # What readline does: it sets the words and which of them is completed, and calls the function.
 ASK = """

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from terminal import environment, run
 
 import segre
 from segre.doctor.machine import machine
 from segre.doctor.packages import NEEDED_FOR
+from support.terminal import environment, run
 
 SOURCE = Path(segre.__file__).parents[1]
 PACKAGES = Path(sysconfig.get_path("purelib"))

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_sweeps import TOML
-from terminal import environment, run
 from typer.main import get_command
 
 from segre.cli.app import app
 from segre.cli.front import ORDER
 from segre.spec import Network
 from segre.weights import Weights
+from support.small_sweeps import TOML
+from support.terminal import environment, run
 
 FRONT: Any = get_command(app)
 Words = tuple[str, ...]
@@ -190,7 +190,7 @@ CASES = {
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a file of every kind that commands read."""
     from checkpoint.test_gguf import small as small_gguf  # here: torch takes seconds
-    from checkpoint.zoo import save_tiny
+    from support.zoo import save_tiny
 
     folder = tmp_path_factory.mktemp("desk")
     Weights.random(Network.parse(STACK), 0, exact=True).write(folder / "one.json")

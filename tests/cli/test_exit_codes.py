@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_sweeps import TOML
-from terminal import SEGRE, environment, run
 
 from segre.spec import Network
 from segre.weights import Weights
+from support.small_sweeps import TOML
+from support.terminal import SEGRE, environment, run
 
 NET = "softmax/d=3,3,3/a=2/t=2"
 

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from terminal import SEGRE, environment
+
+from support.terminal import SEGRE, environment
 
 NET = "softmax/d=3,3,3/a=2/t=2"
 FAULTY = """

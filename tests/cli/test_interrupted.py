@@ -9,9 +9,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from terminal import SEGRE, environment, run
 
-from checkpoint.models import minilm
+from support.checkpoints import minilm
+from support.terminal import SEGRE, environment, run
 
 SIGNALS = pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=lambda s: s.name)
 LONG = "softmax/d=40,40,40,40/a=2/t=3"

@@ -15,7 +15,6 @@ import typer
 from typer.testing import CliRunner
 
 import segre
-from architectures import random_stacks, random_transformers
 from segre.analysis.part import Part
 from segre.cli import dimensions, output
 from segre.finding import Documented, Finding, Findings, Result, Status
@@ -28,6 +27,7 @@ from segre.sweep.ready import Ready
 from segre.sweep.run import Swept, run
 from segre.sweep.status import standing
 from segre.weights import Weights
+from support.architectures import random_stacks, random_transformers
 
 SOURCE = Path(segre.__file__).parent
 TABLES = {"Findings", "Ready", "Rows", "PathLengths", "Swept", "Written", "Shrinking", "Analysis"}

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from terminal import run
+
+from support.terminal import run
 
 PIECES = ("QK", "VO", "MLP", "norms and biases", "shifts", "residual")
 SMALL = "llama/d=4/layers=1/heads=2/kv=1/head=2/ff=5/t=3"
@@ -156,7 +157,7 @@ def test_an_unknown_model_is_refused_with_a_guess(written: str, meant: str) -> N
         (("dim", SMALL, "--output", "logits"), "needs a language model"),
         (("dim", "gpt2", "--output", "hidden"), "allowed: logits, softmax"),
         (("dim", "--compare", "gpt2", "softmax/d=4,4/a=2/t=3"), "only transformers"),
-        (("explain", "softmax/d=4,4/a=2/t=3"), "segre symmetries"),
+        (("explain", "softmax/d=4,4/a=2/t=3", "--output", "logits"), "needs a language model"),
         (("explain", "llama-3-9b"), "did you mean llama-3-8b"),
         (("explain", "gpt2", "--output", "words"), "allowed: logits, softmax"),
     ],

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from terminal import run
 
-from checkpoint.zoo import save_tiny
+from support.terminal import run
+from support.zoo import save_tiny
 
 
 def segre(*arguments: object) -> Any:

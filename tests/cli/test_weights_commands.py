@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from terminal import run
 
 from segre.spec import Network
 from segre.weights import Weights
+from support.terminal import run
 
 
 @pytest.fixture
@@ -59,6 +59,15 @@ def test_symmetries() -> None:
     found = json.loads(run("symmetries", "lightning/d=4,4/a=2/t=3", "--json").stdout)
     assert found["dimension"] == 5
     assert found["conserved"] == 4
+    [choice] = found["choices"]
+    assert choice["instead_of"] == "softmax attention"
+    assert choice["change"] == {"scales of scores against values": -1}
+
+
+@pytest.mark.parametrize("spec", ["lightning/d=4,4/a=2/t=3", "gpt2"])
+def test_explain_and_symmetries_are_one(spec: str) -> None:
+    for rest in ((), ("--json",)):
+        assert run("explain", spec, *rest).stdout == run("symmetries", spec, *rest).stdout != ""
 
 
 def test_recover(files: Path) -> None:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from flint import arb
 
-from collapse.small_models import FAMILIES, small, tokens
 from segre.collapse.continued import can_continue, continued
 from segre.collapse.curves import FLOOR, curves
 from segre.collapse.inputs import random_tokens
@@ -18,6 +17,7 @@ from segre.fields import Real
 from segre.fields.ball import Ball
 from segre.transformer.forward import Tokens, at_length, embed, run, sublayer_weights
 from segre.transformer.stages import sublayer
+from support.small_models import FAMILIES, small, tokens
 
 BARE = [variant for variant in ALL if not variant.skip]
 LIMIT = 1e-13  # double precision has its own floor: rounding, three digits above

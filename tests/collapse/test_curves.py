@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from collapse.small_models import CAUSAL, FAMILIES, POST, small, tokens
 from collapse.test_apart import DEEP
 from collapse.test_variants import streams
 from segre.collapse import curves as module
@@ -18,6 +17,7 @@ from segre.collapse.models import Loaded, load
 from segre.collapse.residual import Measures
 from segre.collapse.streams import of_streams
 from segre.collapse.variants import ALL, ALONE, FULL, PAPER, Variant
+from support.small_models import CAUSAL, FAMILIES, POST, small, tokens
 
 MEASURES = ("relative", "relative_frobenius", "cosine", "size")
 

@@ -10,12 +10,12 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from checkpoint.models import minilm
-from collapse.small_models import FAMILIES, small
 from segre.collapse import inputs
 from segre.collapse.inputs import Inputs, random_tokens, read_text
 from segre.collapse.models import Loaded, load
 from segre.errors import CheckpointError, SpecError, TooLargeError
+from support.checkpoints import minilm
+from support.small_models import FAMILIES, small
 
 WORDS = [f"w{i}" for i in range(40)]
 

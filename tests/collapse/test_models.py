@@ -17,9 +17,6 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForSequenceClassification
 
-from checkpoint.models import minilm
-from checkpoint.zoo import NAMES, save_tiny
-from collapse.small_models import CONFIGS, FAMILIES, library, small, states, tokens
 from segre.collapse.curves import curves
 from segre.collapse.inputs import random_tokens
 from segre.collapse.models import Loaded, load
@@ -31,6 +28,9 @@ from segre.models import PRESETS, architecture
 from segre.transformer.drawn import DEVIATION, Drawn
 from segre.transformer.forward import Tokens, outputs
 from segre.transformer.tensors import parts, tensors
+from support.checkpoints import minilm
+from support.small_models import CONFIGS, FAMILIES, library, small, states, tokens
+from support.zoo import NAMES, save_tiny
 
 INLINE = [
     "bert/d=8/layers=2/heads=2/ff=12/eps=1e-12/vocab=11/t=6",

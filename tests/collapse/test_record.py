@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from collapse.small_models import CAUSAL, FAMILIES, library, small, tokens
 from collapse.test_variants import streams
-from hugging_face import Double
 from segre.collapse.models import load
 from segre.collapse.paths import all_paths, head_sums, path_sums, path_term
 from segre.collapse.record import patterns, record
 from segre.collapse.variants import ALL, BARE, FULL, PUBLISHED, Variant
 from segre.errors import SpecError, TooLargeError, UnsupportedError
+from support.hugging_face import Double
+from support.small_models import CAUSAL, FAMILIES, library, small, tokens
 
 EVERY = [*ALL, PUBLISHED[1]]
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from collapse.small_models import Read, small
 from segre.collapse.curves import curves
 from segre.collapse.inputs import random_tokens
 from segre.collapse.residual import relative_residual
@@ -15,6 +14,7 @@ from segre.collapse.sinks import DOMINANT
 from segre.collapse.streams import of_streams
 from segre.collapse.variants import FULL
 from segre.collapse.verdict import advice
+from support.small_models import Read, small
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from architectures import networks
 from segre.collapse.activations import GATES, LIPSCHITZ, activate, mean_slope
 from segre.collapse.stack import Affine, Heads, Mlp, Pass, Stack, TokenMap
 from segre.errors import SegreError, UnsupportedError
@@ -13,6 +12,7 @@ from segre.fields import Real
 from segre.network import forward
 from segre.spec import Network
 from segre.transformer.spec import Transformer
+from support.architectures import networks
 
 
 def close(one, two, tolerance=1e-12) -> bool:

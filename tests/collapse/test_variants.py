@@ -7,8 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from collapse import by_hand
-from collapse.small_models import (
+from segre.collapse.models import Loaded
+from segre.collapse.variants import ALL, ALONE, FULL, PAPER, PUBLISHED, Variant, variant
+from segre.errors import SpecError
+from segre.fields import Real
+from segre.transformer.forward import Tokens, outputs, run
+from support import by_hand
+from support.small_models import (
     CAUSAL,
     FAMILIES,
     PLAIN,
@@ -19,11 +24,6 @@ from collapse.small_models import (
     states,
     tokens,
 )
-from segre.collapse.models import Loaded
-from segre.collapse.variants import ALL, ALONE, FULL, PAPER, PUBLISHED, Variant, variant
-from segre.errors import SpecError
-from segre.fields import Real
-from segre.transformer.forward import Tokens, outputs, run
 
 BARE_MLP = Variant(mlp_skip=False)
 EVERY = [*ALL, PUBLISHED[1], BARE_MLP, replace(PUBLISHED[1], norm=False)]

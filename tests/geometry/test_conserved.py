@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 
-from architectures import networks
 from segre.errors import SegreError, UnluckyError
 from segre.fields import Echelon, Prime, Real
 from segre.fields.rational import Rational
@@ -20,6 +19,7 @@ from segre.geometry.symmetry_table import gradients, symmetry_table
 from segre.network import forward, jacobian, layer_starts, unflatten
 from segre.spec import Network
 from segre.weights import Weights
+from support.architectures import networks
 
 SPECS = [
     "softmax/d=3,3/a=2/t=2",

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from architectures import networks, random_stacks
 from segre.errors import SegreError, TooLargeError, UnluckyError
 from segre.geometry import dimension as module
 from segre.geometry.balls import ball_minor
@@ -16,6 +15,7 @@ from segre.geometry.estimate import spectrum
 from segre.geometry.point import Point
 from segre.geometry.rank import jacobian_rank
 from segre.spec import Network
+from support.architectures import networks, random_stacks
 
 
 def test_the_example_of_the_readme() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from architectures import random_stacks
 from segre.geometry.closed_form import closed_form
 from segre.geometry.dimension import dimension
+from support.architectures import random_stacks
 
 BATCHES, EACH = 12, 180  # 2,160 architectures
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from architectures import networks
 from segre.fields.rational import Rational
 from segre.fields.real import Real
 from segre.geometry.fiber import canonical, connect, sample
@@ -14,6 +13,7 @@ from segre.geometry.same import same_function
 from segre.network import LayerWeights, forward
 from segre.spec import Network
 from segre.weights import Weights, common_kind
+from support.architectures import networks
 
 SPECS = [
     "softmax/d=3,3/a=2/t=3",

@@ -1,7 +1,6 @@
 import pytest
 from hypothesis import given
 
-from architectures import networks
 from segre.fields import Prime
 from segre.geometry import dimension as dimension_module
 from segre.geometry import independence
@@ -9,6 +8,7 @@ from segre.geometry.balls import BallMinor
 from segre.geometry.dimension import prove
 from segre.geometry.independence import witness
 from segre.spec import Network
+from support.architectures import networks
 
 
 @given(networks())

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 
 import segre.geometry.point as geometry_point
 import segre.geometry.rank as geometry_rank
-from architectures import networks
 from segre.errors import UnluckyError
 from segre.fields import Echelon, Real
 from segre.geometry.dimension import prove
@@ -19,6 +18,7 @@ from segre.geometry.rank import symmetry_rank
 from segre.geometry.reach import parallel_tokens, reached, silent
 from segre.network import forward, layer_starts, slots
 from segre.spec import Network
+from support.architectures import networks
 
 
 def tensors(net: Network, weights):

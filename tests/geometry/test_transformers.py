@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.architectures import random_transformers
 
 from segre import dimension
 from segre.errors import SpecError, UnsupportedError
@@ -24,6 +23,7 @@ from segre.geometry.settle import Roots, settle
 from segre.models import PRESETS, architecture
 from segre.models.instances import PROVED, small_instance
 from segre.transformer.spec import Transformer
+from support.architectures import random_transformers
 
 ORACLE = Path(__file__).parents[1] / "oracle" / "dimensions.json"
 VECTORS = json.loads(ORACLE.read_text())["transformers"]

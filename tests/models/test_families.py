@@ -11,13 +11,13 @@ import pytest
 import torch
 import transformers
 
-from random_models import HEADS
 from segre.errors import SpecError
 from segre.models import FAMILIES, KINDS, PRESETS, architecture, from_config
 from segre.models.registry import MODEL_TYPES
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.values import LONGEST_FILE
+from support.random_models import HEADS
 
 TOTALS = {  # known from elsewhere; of deepseek-v3 without its module for the second next token
     "gpt2": 124_439_808,

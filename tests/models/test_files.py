@@ -6,14 +6,15 @@ from random import Random
 import numpy as np
 import pytest
 
-from checkpoint.models import furthest, library_outputs, rewritten, stored
-from random_models import HEADS, library_model, prefer_experts, random_config
-from segre.checkpoint.layout import layout
+from segre.checkpoint.layout import Held, Tensors, layout
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import outputs, random_tokens
 from segre.errors import SpecError, UnsupportedError
+from segre.models.family import Stored
 from segre.models.registry import FAMILIES, MODEL_TYPES, PRESETS, from_config, to_config
 from segre.transformer.tensors import part_shapes, parts
+from support.checkpoints import furthest, library_outputs, rewritten, stored
+from support.random_models import HEADS, library_model, prefer_experts, random_config
 
 CLOSE = 1e-10
 MODELS = 8  # random ones, for each family
@@ -58,6 +59,41 @@ def test_what_is_unpacked_packs_to_the_same_numbers(model_type: str, tmp_path: P
                 np.testing.assert_allclose(after[name], tensor, rtol=1e-15, atol=1e-15)
             else:
                 assert np.array_equal(after[name], tensor), name
+
+
+@pytest.mark.parametrize("joined", [("W_Q", "W_K", "W_V"), ("b_Q", "b_K", "b_V"), ("W_O",)])
+def test_however_tensors_are_stored_they_come_back(joined: tuple[str, ...]) -> None:
+    rng = np.random.default_rng(0)
+    for seed in range(60):
+        kv, group, k, d = rng.integers(1, 5, size=4).tolist()
+        last = 1 if joined[0].startswith("b_") else d
+        shapes = [(kv, group if name[-1] in "QO" else 1, k, last) for name in joined]
+        how = Stored(
+            joined,
+            columns=last > 1 and seed % 2 == 0,
+            by_head=len(joined) > 1 and seed % 3 == 0,
+            times=float(rng.choice([1.0, 2.0])),
+            plus=float(rng.choice([0.0, 1.0])),
+        )
+        held = Held("file", how, tuple(shapes))
+        stored = rng.integers(-9, 9, size=held.stored_shape).astype(float)
+        tensors = held.unpack(stored)
+        assert [tensors[name].shape for name in joined] == shapes
+        assert np.array_equal(held.pack(tensors), stored)
+        if how.by_head and not how.columns:  # the first head is what comes first
+            first = np.concatenate([tensors[name][0].ravel() for name in joined])
+            assert np.array_equal(first, how.times * stored.ravel()[: first.size] + how.plus)
+
+
+def test_members_are_put_together() -> None:
+    stored = np.arange(24.0).reshape(3, 2, 4)
+    into: Tensors = {}
+    for i in (2, 0, 1):
+        held = Held(f"expert {i}", Stored(("W_up",), member=i), ((3, 2, 4),))
+        assert held.stored_shape == (2, 4)
+        held.put(held.unpack(stored[i]), into)
+    assert np.array_equal(into["W_up"], stored)
+    assert np.array_equal(held.pack(into), stored[1])
 
 
 @pytest.mark.parametrize("model_type", MODEL_TYPES)

@@ -11,14 +11,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hugging_face import Double, weight_vector, weights_of
-from random_models import HEADS, library_model, random_config, settings
 from segre.fields import Real
 from segre.models import from_config
 from segre.models.activations import GATES, UNITS
 from segre.network import forward, jacobian
 from segre.transformer.choices import GATED, Layout
 from segre.transformer.spec import Transformer
+from support.hugging_face import Double, weight_vector, weights_of
+from support.random_models import HEADS, library_model, random_config, settings
 
 CLOSE = 1e-10
 CONFIGS = 16  # random ones, for each family

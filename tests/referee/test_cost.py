@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from bench.random_specs import random_transformer
 from bench.referee import Watch, certificates, healed, hostile, measured
-from terminal import run
 
-from architectures import random_stacks
 from segre.certificate import certify
 from segre.errors import TooLargeError
 from segre.referee import verify
 from segre.referee.meter import Meter, OutOfTimeError
+from support.architectures import random_stacks
+from support.terminal import run
 
 SMALL = "softmax/d=3,3,3/a=2/t=2"
 REAL = "transformer/d=2/mlp=relu/ff=2/t=2"

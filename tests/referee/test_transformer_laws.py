@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from bench.random_specs import random_transformer
 from flint import arb, arb_mat, ctx, nmod_mat
-from rooted_inputs import rooted
-from scalar_transformer import Dual, Reals, Residues, Scalar
 
 from segre.referee.rejection import RejectionError
 from segre.referee.residues import Stream
@@ -27,6 +25,8 @@ from segre.referee.transformers.symmetries import families, symmetry_rank
 from segre.referee.transformers.tangents import Point
 from segre.referee.transformers.weights import Layout
 from segre.transformer.spec import Transformer
+from support.rooted_inputs import rooted
+from support.scalar_transformer import Dual, Reals, Residues, Scalar
 
 P = 2147483647
 SPECS = [

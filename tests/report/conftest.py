@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from report.browser import Opened, opened, running
-from report.sample_pages import everything, plain
 from segre.report.page.render import write_page
+from support.browser import Opened, opened, running
+from support.sample_pages import everything, plain
 
 
 @pytest.fixture(scope="module")  # not longer: while it runs, nobody else may start an event loop

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from report.browser import Opened, opened
 from segre.report.page.render import MEANINGS
+from support.browser import Opened, opened
 
 # Of every text that is seen: its colour, and the first colour behind it.
 TEXTS = """() => {

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser
 
-from report.browser import opened
 from segre.geometry.slices import discriminant, fiber_curve, segre_cone
 from segre.report.slices import draw
 from segre.report.sweep_plots import draw_sweep
 from segre.spec import Network
 from segre.sweep.picture import Cell, Mark, Picture
 from segre.weights import Weights
+from support.browser import opened
 
 HOSTILE = (
     '<a href="https://evil.example/?x">click</a>',

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from report.browser import Opened, opened
-from report.sample_pages import HOSTILE, SPEC, everything
 from segre.report.page.blocks import Figure
+from support.browser import Opened, opened
+from support.sample_pages import HOSTILE, SPEC, everything
 
 FIGURES = [
     block for section in everything().sections for block in section.blocks if type(block) is Figure

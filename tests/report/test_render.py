@@ -12,12 +12,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from report.sample_pages import HOSTILE, everything, plain
 from segre.errors import SegreError
 from segre.report.page.blocks import Page, Section, Table
 from segre.report.page.cells import raw, shown, size, slug
 from segre.report.page.embed import embedded, policy
 from segre.report.page.render import render, write_page
+from support.sample_pages import HOSTILE, everything, plain
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 VALUES = st.recursive(

@@ -10,11 +10,11 @@ import pytest
 from playwright.sync_api import Browser
 
 import segre
-from checkpoint.models import minilm
-from report.browser import Opened, opened
 from segre.analysis.run import analyze
 from segre.report.analysis.page import page_of, write_report
 from segre.report.page.blocks import Figure, Table
+from support.browser import Opened, opened
+from support.checkpoints import minilm
 
 ROOT = Path(__file__).parents[2]
 SEGRE = Path(sys.executable).parent / "segre"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, expect
 
-from report.browser import Opened, opened
-from report.sample_pages import DOCUMENT, HOSTILE, SPEC
+from support.browser import Opened, opened
+from support.sample_pages import DOCUMENT, HOSTILE, SPEC
 
 
 def column(seen: Opened, number: int) -> list[str]:

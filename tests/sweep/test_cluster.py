@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from small_sweeps import SEGRE, TOML, never_ending, segre, small, table, tasks_of
 
 import segre.sweep.cluster as segre_cluster
 from segre.errors import StoppedRunError
@@ -19,6 +18,7 @@ from segre.sweep.plan import Plan
 from segre.sweep.run import run
 from segre.sweep.store import Store
 from segre.sweep.task import Task
+from support.small_sweeps import SEGRE, TOML, never_ending, segre, small, table, tasks_of
 
 DRAW = 150
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_sweeps import read_csv, segre, small
 
 from segre.errors import SweepError
 from segre.sweep.export import export
 from segre.sweep.plan import Plan
 from segre.sweep.run import run
 from segre.sweep.store import Store
+from support.small_sweeps import read_csv, segre, small
 
 
 @pytest.fixture(scope="module")

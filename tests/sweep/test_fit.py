@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_sweeps import segre
 
 from segre.errors import SweepError
 from segre.sweep.defect import Defect, Excess, terms_of
@@ -19,6 +18,7 @@ from segre.sweep.plan import Plan
 from segre.sweep.polynomial import Polynomial, interpolate, monomials
 from segre.sweep.run import run
 from segre.sweep.store import Store
+from support.small_sweeps import segre
 
 NAMES = ("x", "y", "z")
 GRID = [{"x": x, "y": y, "z": z} for x in range(1, 5) for y in range(1, 5) for z in range(1, 5)]
@@ -52,6 +52,17 @@ def swept(folder: Path, kind: str, fields: dict[str, Any], **more: Any) -> Path:
     plan = {"kind": kind, "exhaustive": True, "fields": fields, **more}
     run(Plan.from_mapping(plan), path, workers=2)
     return path
+
+
+def test_a_search_that_is_cut_short_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = swept(tmp_path, "softmax", {"layers": "1..3", "d": "2..4", "a": "1..4", "t": 2})
+    whole = fit(path, fresh=2)
+    assert not whole.cut_short
+    monkeypatch.setattr("segre.sweep.fit._WORK", 0)
+    with pytest.raises(SweepError, match="cut short; with fewer --fields"):
+        fit(path, fresh=2)
 
 
 def same(one: str, two: str, points: list[dict[str, int]]) -> bool:

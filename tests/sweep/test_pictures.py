@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from small_sweeps import segre, small
 
 from segre.errors import SweepError
 from segre.report.sweep_plots import _figure, _page, draw_sweep
@@ -11,6 +10,7 @@ from segre.sweep.picture import Cell, Mark, Picture, picture
 from segre.sweep.plan import Plan
 from segre.sweep.run import run
 from segre.sweep.store import Store
+from support.small_sweeps import segre, small
 
 
 @pytest.fixture(scope="module")

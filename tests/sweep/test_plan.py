@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_sweeps import segre, small
 
 import segre.sweep.draw as sweep_draw
 from segre.errors import SweepError
@@ -20,6 +19,7 @@ from segre.sweep.draw import architectures
 from segre.sweep.plan import SPECS, Plan
 from segre.sweep.ready import plan_of, ready_names
 from segre.sweep.run import rehearse
+from support.small_sweeps import segre, small
 
 FIELDS: dict[str, Any] = small()["fields"]
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from bench.faults.kills import Killed
-from small_sweeps import TOML, segre, small, table
 
 from segre.errors import SweepError
 from segre.geometry.dimension import dimension
@@ -20,6 +19,7 @@ from segre.sweep.local import Worker, blas_threads, cores
 from segre.sweep.plan import Plan
 from segre.sweep.run import run
 from segre.sweep.store import Store
+from support.small_sweeps import TOML, segre, small, table
 
 MANY = 150
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_sweeps import SEGRE, TOML, segre, small, table
 
 from segre.errors import SweepError
 from segre.sweep.plan import Plan
@@ -20,6 +19,7 @@ from segre.sweep.run import drive
 from segre.sweep.schema import _TABLES, UNCHECKED, VERSION
 from segre.sweep.store import Store
 from segre.sweep.task import solve
+from support.small_sweeps import SEGRE, TOML, segre, small, table
 
 PLAN = Plan.from_mapping(small(draw=20))
 

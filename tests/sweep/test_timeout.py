@@ -4,13 +4,13 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from small_sweeps import never_ending, small, tasks_of
 
 from segre.errors import SweepError
 from segre.sweep.local import solve_locally
 from segre.sweep.plan import Plan
 from segre.sweep.run import run
 from segre.sweep.store import Store
+from support.small_sweeps import never_ending, small, tasks_of
 
 LIMIT = 5.0  # seconds; tasks that end take a hundredth
 

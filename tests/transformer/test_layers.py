@@ -4,7 +4,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.architectures import random_transformers
 
 from segre.fields import Ball, Prime, Real
 from segre.fields.circle import Frequencies, commensurable
@@ -13,6 +12,7 @@ from segre.models import architecture
 from segre.network import forward, jacobian
 from segre.transformer.layers import rotate
 from segre.transformer.spec import Transformer
+from support.architectures import random_transformers
 
 
 @pytest.mark.parametrize("spec", list(random_transformers(2, 25)), ids=str)

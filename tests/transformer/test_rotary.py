@@ -12,7 +12,6 @@ from flint import arb
 from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
-from hugging_face import Double
 from segre.errors import SpecError
 from segre.fields import Ball, Prime, Real
 from segre.fields.circle import Frequencies, commensurable
@@ -20,6 +19,7 @@ from segre.models.rope import rope_config, rope_rescale
 from segre.transformer.rescale import rescale
 from segre.transformer.rotary import frequencies
 from segre.transformer.spec import Transformer
+from support.hugging_face import Double
 
 
 def random_rope(rng: random.Random) -> dict[str, Any]:

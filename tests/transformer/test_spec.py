@@ -6,11 +6,11 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.architectures import random_transformers
 
 from segre.errors import SpecError
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors
+from support.architectures import random_transformers
 
 
 def test_defaults_are_those_of_the_general_family() -> None:

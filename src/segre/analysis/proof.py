@@ -105,8 +105,8 @@ def _meeting(met: int, instances: Sized) -> str:
 def _instance(
     spec: Network | Transformer, claim: dict[str, Any], verdict: Verdict
 ) -> dict[str, Any]:
-    layers = spec.layers if isinstance(spec, Transformer) else spec.depth
-    width = spec.d if isinstance(spec, Transformer) else spec.width_in
+    layers = spec.depth
+    width = spec.width
     return {
         "spec": str(spec),
         "name": f"{layers} layer{'s' * (layers != 1)}, width {width}",

@@ -22,10 +22,11 @@ def what_is_redundant(bench: Workbench) -> Answer:
     found = dimension_of(bench)
     symmetries, unexplained = found.symmetries, ""
     try:
-        explained: Explanation | None = explain(spec)
-        assert explained is not None
-        if explained.finding.redundancy == found.redundancy:
-            symmetries = explained.finding.symmetries  # the same, layers alike together
+        answer = explain(spec)
+        assert isinstance(answer, Explanation)
+        explained: Explanation | None = answer
+        if answer.finding.redundancy == found.redundancy:
+            symmetries = answer.finding.symmetries  # the same, layers alike together
     except UnsupportedError as error:  # sizes for which the formulas do not hold
         explained, unexplained = None, str(error)
     proved = found.status == "proved"

@@ -74,15 +74,30 @@ def dim(
 def explain(
     spec: Spec,
     output: Asked = None,
+    seed: Seed = 0,
+    memory: Memory = "8G",
     out: Out = Out(),
 ) -> None:
-    """Which symmetries it has, and which design choice removes which."""
+    """Which symmetries it has, what each conserves, and which choice removes which."""
     from segre.geometry.explain import explain as explanation
 
     wanted = _asked(output)
-    with out.waiting("explaining"):
-        found = explanation(spec, output=wanted)
+    with out.progress() as progress:
+        found = explanation(
+            spec, seed, output=wanted, memory=memory_bytes(memory), progress=progress
+        )
     out.emit(found)
+
+
+def symmetries(
+    spec: Spec,
+    output: Asked = None,
+    seed: Seed = 0,
+    memory: Memory = "8G",
+    out: Out = Out(),
+) -> None:
+    """The same as explain, under its other name."""
+    explain(spec, output, seed, memory, out)
 
 
 def _asked(output: str | None) -> Output | None:
@@ -135,20 +150,6 @@ def verify(
     out.emit(verdict, data={"file": shown(file)}, code=0 if verdict.valid else 1)
 
 
-def symmetries(
-    spec: Spec,
-    seed: Seed = 0,
-    memory: Memory = "8G",
-    out: Out = Out(),
-) -> None:
-    """The symmetries, and what each keeps constant in training."""
-    from segre.geometry.symmetry_table import symmetry_table
-
-    with out.progress() as progress:
-        table = symmetry_table(spec, seed, memory=memory_bytes(memory), progress=progress)
-    out.emit(table)
-
-
 COMMANDS = (
     (
         dim,
@@ -164,6 +165,7 @@ COMMANDS = (
         explain,
         """Examples:
     segre explain llama-3-8b
+    segre explain lightning/d=4,4,4/a=2/t=3
     segre explain qwen3/d=8/heads=4/kv=2/head=2/ff=16/vocab=40/t=3""",
     ),
     (
@@ -181,7 +183,8 @@ Exit code 0: valid; 1: invalid, with the reason; 2: not a certificate; 3: not ch
     ),
     (
         symmetries,
-        """Example:
-    segre symmetries lightning/d=4,4,4/a=2/t=3""",
+        """Examples:
+    segre symmetries lightning/d=4,4,4/a=2/t=3
+    segre symmetries gpt2""",
     ),
 )

@@ -15,8 +15,6 @@ from segre.fields.real import Real
 from segre.geometry.real_point import RealPoint
 from segre.network import forward
 from segre.spec import Architecture
-from segre.transformer.choices import PIECEWISE
-from segre.transformer.spec import Transformer
 
 _NEXT = 0x9E3779B9  # so far apart are the seeds of the points that are tried
 _INPUTS = 24  # to look at each point with
@@ -53,7 +51,7 @@ class _Listening(Real):
 
 def can_die(spec: Architecture) -> bool:
     """Whether there are units, or experts, that may be off for every token."""
-    return isinstance(spec, Transformer) and (spec.mlp in PIECEWISE or spec.experts > 0)
+    return spec.piecewise
 
 
 def points_to_try(spec: Architecture, seed: int, count: int) -> list[int]:

@@ -23,7 +23,6 @@ from segre.geometry.closed_form import ambient, closed_form
 from segre.geometry.estimate import estimate
 from segre.geometry.independence import (
     Independence,
-    has_exponentials,
     only_in_balls,
     witness,
 )
@@ -158,7 +157,7 @@ def prove(
     upper bound is retried once with another prime and seed, since that may be bad luck. Symmetries
     are counted if asked for, and where there is no closed form to do without them.
     """
-    formula = formula and isinstance(spec, Network) and spec.one_headed
+    formula = formula and spec.has_closed_form
     symmetries = symmetries or not formula
     needed = bytes_for_rank(spec, 0) + symmetries * bytes_for_symmetries(spec)
     require_memory(spec, needed, memory)
@@ -216,11 +215,11 @@ def _modular(point: Point, at_most: int, progress: Progress) -> _Modular:
     spec = point.spec
     problem = independence = minor = None
     try:
-        independence = witness(spec, point.field) if has_exponentials(spec) else None
+        independence = witness(spec, point.field) if spec.exponentials else None
         if independence is not None and not independence.established:
             problem = "the exponentials were not shown to be independent mod p"
     except UnluckyError:
-        if not isinstance(spec, Transformer):
+        if not spec.salted:
             raise
         problem = _NO_ROOTS
     try:
@@ -228,7 +227,7 @@ def _modular(point: Point, at_most: int, progress: Progress) -> _Modular:
         if problem is None and not _roots_seen(point):
             problem = "the square roots were not shown to be independent mod p"
     except UnluckyError:
-        if not isinstance(spec, Transformer):
+        if not spec.salted:
             raise
         problem = _NO_ROOTS
     return _Modular(minor, independence, problem)
@@ -236,7 +235,7 @@ def _modular(point: Point, at_most: int, progress: Progress) -> _Modular:
 
 def _roots_seen(point: Point) -> bool:
     """Whether every radicand was seen without a root; a few more inputs are looked at."""
-    if not isinstance(point.spec, Transformer):
+    if not point.spec.salted:
         return True
     seen = 0
     while not point.roots.established and seen < _MOST_ROOT_INPUTS:

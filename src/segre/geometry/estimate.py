@@ -19,7 +19,6 @@ from segre.geometry.memory import DEFAULT_LIMIT, inputs_at_once, require_memory
 from segre.geometry.real_point import RealPoint
 from segre.network import jacobian, stages
 from segre.spec import Architecture
-from segre.transformer.spec import Transformer
 
 _SMALL_GAP = 1e3
 
@@ -64,7 +63,7 @@ def spectrum(
         for name, slot in stage.slots.items():
             drawn = rng.standard_normal(slot.size) / np.sqrt(slot.shape[-1])
             weights[slot.range] = 1 + drawn / 2 if name.endswith(".gain") else drawn
-    if isinstance(spec, Transformer) and spec.discrete:
+    if spec.discrete:
         X = RealPoint(spec, seed).inputs(np.arange(count))
     else:
         X = rng.standard_normal((count, spec.width_in, spec.t))

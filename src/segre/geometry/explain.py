@@ -1,4 +1,4 @@
-"""Which symmetries does a transformer have, and which design choice removes which?
+"""Which symmetries does an architecture have, and which design choice removes which?
 
 Each choice is undone by itself, and the redundant parameters are counted again by the same
 formulas: what appears or goes away is what the choice costs. Nothing is measured.
@@ -11,40 +11,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from segre.errors import SpecError, UnsupportedError
+from segre.errors import SpecError
 from segre.finding import GROUPS, Finding, Status
+from segre.geometry.choice import Choice
 from segre.geometry.discrete import Discrete, discrete_symmetries
+from segre.geometry.memory import DEFAULT_LIMIT
+from segre.geometry.progress import Progress, quiet
 from segre.geometry.redundancy import asked_for, counted
+from segre.geometry.symmetry_table import SymmetryTable, symmetry_table
 from segre.models import architecture
 from segre.spec import Network
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
-from segre.values import quote
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A design choice, what it stands instead of, and what changes in the redundancy."""
-
-    name: str
-    instead: str
-    spec: Transformer  # the same network with the other choice
-    change: dict[str, int]  # by piece: redundant parameters with the other choice, minus here
-
-    @property
-    def total(self) -> int:
-        """All redundant parameters with the other choice, minus here."""
-        return sum(self.change.values())
-
-    def document(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-        return {
-            "choice": self.name,
-            "instead_of": self.instead,
-            "spec": str(self.spec),
-            "change": self.change,
-            "total": self.total,
-        }
 
 
 @dataclass(frozen=True)
@@ -91,24 +69,30 @@ class Explanation:
 
 
 def explain(
-    spec: str | Path | Mapping[str, Any] | Network | Transformer, *, output: Output | None = None
-) -> Explanation:
-    """The symmetries of a transformer in numbers, and the design choices behind them.
+    spec: str | Path | Mapping[str, Any] | Network | Transformer,
+    seed: int = 0,
+    *,
+    output: Output | None = None,
+    memory: int = DEFAULT_LIMIT,
+    progress: Progress = quiet,
+) -> Explanation | SymmetryTable:
+    """The symmetries in numbers, and the design choices behind them.
 
-    `output` asks about another output of a language model: logits, or softmax.
+    Those of a transformer are counted by formulas. Those of a stack are counted at a random point,
+    and come with what gradient flow conserves because of each. `output` asks about another output
+    of a language model: logits, or softmax.
 
     >>> found = explain("transformer/d=6/heads=2/head=2/pos=rope/t=3")
     >>> [(choice.name, choice.change["QK"]) for choice in found.choices if choice.change["QK"]]
     [('rotary positions', 4)]
+    >>> explain("lightning/d=4,4/a=2/t=3").dimension
+    5
     """
     net = architecture(spec)
     if output is not None:
         net = asked_for(net, output)
-    if not isinstance(net, Transformer):
-        raise UnsupportedError(
-            f"spec {quote(str(net))}: stacks are explained by `segre symmetries`; "
-            "`segre explain` is for transformers"
-        )
+    if isinstance(net, Network):
+        return symmetry_table(net, seed, memory=memory, progress=progress)
     found = counted(net)
     here = _pieces(found)
     choices = []

@@ -48,14 +48,6 @@ class Independence:
     salts: dict[int, list[Salts]] = dataclass_field(default_factory=dict)
 
 
-def has_exponentials(spec: Architecture) -> bool:
-    """Whether there are transcendental functions at all."""
-    if isinstance(spec, Network):
-        return spec.mechanism.exponentials
-    assert isinstance(spec, Transformer)
-    return spec.mechanism.exponentials or spec.mlp not in ("none", "bilinear")
-
-
 def only_in_balls(spec: Architecture) -> str | None:
     """Why a lower bound mod p would prove nothing for this architecture; None if it does."""
     if not isinstance(spec, Transformer):
@@ -89,7 +81,7 @@ def witness(spec: Architecture, field: Prime) -> Independence:
     columns = arguments + coordinates
     space = Echelon(columns, field)
     # a transformer's point may be unusable: a token that sees only itself has no free roots
-    limit = columns + _SPARE_POINTS if isinstance(spec, Network) else 64 * columns
+    limit = 64 * columns if spec.salted else columns + _SPARE_POINTS
     batch = max(
         1, min(columns + _SPARE_POINTS, _ENTRIES_AT_ONCE // (spec.parameters + 2 * columns))
     )
@@ -131,8 +123,8 @@ def witness_rows(spec: Architecture, field: Prime, points: list[int]) -> Witness
     P, (d, t) = spec.parameters, (spec.width_in, spec.t)
     numbers = np.array(points, dtype=np.uint64)
     weights = field.draw(Stream.WITNESS_WEIGHTS, numbers * np.uint64(P), (1, P))
-    if isinstance(spec, Transformer):
-        return _transformer_rows(spec, field, points, weights[:, 0])
+    if spec.salted:
+        return _salted_rows(spec, field, points, weights[:, 0])
     assert isinstance(spec, Network)
     X = field.draw(Stream.WITNESS_INPUTS, numbers * np.uint64(2 * d * t), (2, d, t))
     listener = Formal(field)
@@ -146,8 +138,8 @@ def witness_rows(spec: Architecture, field: Prime, points: list[int]) -> Witness
     return WitnessRows(np.concatenate(rows, axis=1), {})
 
 
-def _transformer_rows(
-    spec: Transformer, field: Prime, points: list[int], weights: Array
+def _salted_rows(
+    spec: Architecture, field: Prime, points: list[int], weights: Array
 ) -> WitnessRows:
     """Two inputs for each point, with salts for which all roots exist."""
 

@@ -18,7 +18,6 @@ from segre.geometry.memory import inputs_at_once
 from segre.geometry.settle import Roots, Settled, settle
 from segre.network import jacobian
 from segre.spec import Architecture
-from segre.transformer.spec import Transformer
 
 FEW_PARAMETERS = 256  # a network with no more is small: most of its time is calls of NumPy
 _AHEAD = 5
@@ -60,7 +59,7 @@ class Point:
     def first_inputs(self) -> int:
         """How many inputs to begin with: to see a linear map on the tokens, and one more."""
         spec = self.spec
-        wanted = 2 if isinstance(spec, Transformer) else -(-spec.width_in // spec.t) + 1
+        wanted = 2 if spec.salted else -(-spec.width_in // spec.t) + 1
         return min(wanted, inputs_at_once(spec))
 
     @cached_property
@@ -82,7 +81,7 @@ class Point:
         For a small one most of the time is calls, and more inputs cost next to nothing.
         """
         spec = self.spec
-        if not isinstance(spec, Transformer) and spec.parameters <= FEW_PARAMETERS:
+        if not spec.salted and spec.parameters <= FEW_PARAMETERS:
             count = min(_AHEAD * self.first_inputs, inputs_at_once(spec))
             with suppress(UnluckyError):  # perhaps at an input that is not needed
                 rows = self.jacobian_rows(self.batch(0, count))
@@ -111,7 +110,7 @@ class Point:
     def batch(self, start: int, count: int) -> Batch:
         """The inputs start, ..., start + count - 1."""
         numbers = np.arange(start, start + count)
-        if not isinstance(self.spec, Transformer):
+        if not self.spec.salted:
             X = drawn_inputs(self.field, self.spec, numbers)
             return Batch(numbers.tolist(), X, self.field, np.zeros((0, count, self.spec.t)))
         while (known := sum(len(part.numbers) for part in self._settled)) < start + count:
@@ -126,7 +125,6 @@ class Point:
     def settle(self, numbers: Array, *, free_roots: bool = False) -> Settled:
         """The inputs of a transformer with salts for which its square roots exist, or are drawn."""
         spec = self.spec
-        assert isinstance(spec, Transformer)
         draw = partial(drawn_inputs, self.field, spec)
         roots = Roots() if free_roots else self.roots
         return settle(self.field, spec, self.weights, numbers, draw, roots, free_roots)
@@ -158,7 +156,7 @@ def drawn_inputs(
         index = index + salts.astype(np.uint64)[:, None, :] * _COLUMN_SALT
     residues = words(field.seed, stream, index) % np.uint64(field.p)
     X = field.reduce(residues.astype(np.float64))
-    if isinstance(spec, Transformer) and spec.discrete:
+    if spec.discrete:
         ends = [spec.vocab, spec.vocab + spec.types][: 1 + (spec.types > 0)]
         for first, end in zip([0, *ends], ends, strict=False):
             X[:, end - 1] = field.reduce(1 - X[:, first : end - 1].sum(axis=1))

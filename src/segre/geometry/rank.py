@@ -20,7 +20,6 @@ from segre.geometry.independence import only_in_balls
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.point import FEW_PARAMETERS, Point
 from segre.geometry.progress import Progress, quiet
-from segre.transformer.spec import Transformer
 
 _PATIENCE = 4
 _ROWS_AT_ONCE = 256
@@ -205,6 +204,6 @@ def _kernel_check(point: Point) -> tuple[Array, bool]:
         try:
             return point.first_rows.T, True
         except UnluckyError:
-            if not isinstance(point.spec, Transformer):
+            if not point.spec.salted:
                 raise
     return point.jacobian_rows(point.inputs_with_free_roots).T, False

@@ -14,9 +14,8 @@ import numpy as np
 
 from segre.fields.draw import Stream, words
 from segre.fields.interface import Array
+from segre.network import tensors
 from segre.spec import Architecture
-from segre.transformer.spec import Transformer
-from segre.transformer.tensors import tensors
 
 _GRID = 1 << 20
 _TYPES = np.uint64(1 << 41)
@@ -33,16 +32,15 @@ class RealPoint:
     def weights(self) -> Array:
         """The weights, one vector."""
         out = _dyadic(self.seed, Stream.WEIGHTS, np.arange(self.spec.parameters, dtype=np.uint64))
-        if isinstance(self.spec, Transformer):
-            for (_, name), slot in tensors(self.spec).items():
-                if name.endswith(".gain"):
-                    out[slot.range] = 1 + out[slot.range] / 2
+        for (_, name), slot in tensors(self.spec).items():
+            if name.endswith(".gain"):
+                out[slot.range] = 1 + out[slot.range] / 2
         return out
 
     def inputs(self, numbers: Array) -> Array:
         """Inputs by number: matrices, or one-hot columns of token (and type) sequences."""
         spec = self.spec
-        if isinstance(spec, Transformer) and spec.discrete:
+        if spec.discrete:
             return _one_hot(self.seed, spec, numbers)
         index = numbers.astype(np.uint64)[:, None, None] * np.uint64(spec.width_in * spec.t)
         within = np.arange(spec.width_in * spec.t, dtype=np.uint64)
@@ -51,7 +49,7 @@ class RealPoint:
 
 def sequences(spec: Architecture) -> float:
     """How many different inputs there are."""
-    if not (isinstance(spec, Transformer) and spec.discrete):
+    if not spec.discrete:
         return inf
     return float(spec.vocab * max(1, spec.types)) ** min(spec.t, 64)
 
@@ -61,7 +59,7 @@ def _dyadic(seed: int, stream: Stream, index: Array) -> Array:
     return (drawn.astype(np.float64) - _GRID) / _GRID
 
 
-def _one_hot(seed: int, spec: Transformer, numbers: Array) -> Array:
+def _one_hot(seed: int, spec: Architecture, numbers: Array) -> Array:
     """Token c of input n is u(seed, INPUTS, n t + c) mod the vocabulary; types 2^41 further on."""
     within = np.arange(spec.t, dtype=np.uint64)
     index = numbers.astype(np.uint64)[:, None] * np.uint64(spec.t) + within

@@ -24,6 +24,7 @@ from segre.fields.formal import Drawn, Formal
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.network import named_tensors, stages, with_head_axes
+from segre.spec import Architecture
 from segre.transformer.choices import PIECEWISE
 from segre.transformer.spec import Transformer
 
@@ -70,7 +71,7 @@ class Settled:
 
 def settle(
     base: Prime,
-    spec: Transformer,
+    spec: Architecture,
     weights: Array,
     numbers: Array,
     draw: Draw,
@@ -113,7 +114,7 @@ class _Run:
     def __init__(
         self,
         base: Prime,
-        spec: Transformer,
+        spec: Architecture,
         weights: Array,
         numbers: Array,
         draw: Draw,
@@ -121,6 +122,7 @@ class _Run:
         columns: Array,
         free_roots: bool,
     ) -> None:
+        assert isinstance(spec, Transformer)  # others have no roots
         self.base, self.spec, self.weights = base, spec, weights
         self.free_roots = free_roots
         self.numbers, self.draw, self.roots = numbers, draw, roots

@@ -15,6 +15,7 @@ from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
 from segre.finding import Status, Unbounded
+from segre.geometry.choice import Choice, stack_choices
 from segre.geometry.conserved import Conserved, conserved_quantities
 from segre.geometry.gauge.all import Generators, generators
 from segre.geometry.memory import DEFAULT_LIMIT, bytes_for_symmetries, require_memory
@@ -92,6 +93,7 @@ class SymmetryTable(Unbounded):
     rows: tuple[SymmetryRow, ...]
     independent: int
     seed: int = 0
+    choices: tuple[Choice, ...] = ()
 
     @property
     def dimension(self) -> int:
@@ -122,6 +124,7 @@ class SymmetryTable(Unbounded):
             "dimension": self.dimension,
             "conserved": self.independent,
             "symmetries": [row.document() for row in self.rows],
+            "choices": [choice.document() for choice in self.choices],
             "seed": self.seed,
         }
 
@@ -150,18 +153,18 @@ def symmetry_table(
     require_memory(net, bytes_for_symmetries(net), memory)
     for attempt in range(_POINTS):
         try:
-            return _table_at(Point.draw(net, seed, attempt), seed, progress)
+            return _table_at(Point.draw(net, seed, attempt), seed, memory, progress)
         except UnluckyError:
             continue
     raise UnluckyError(f"spec {str(net)!r}: no usable point in {_POINTS}; try another --seed")
 
 
-def _table_at(point: Point, seed: int, progress: Progress) -> SymmetryTable:
+def _table_at(point: Point, seed: int, memory: int, progress: Progress) -> SymmetryTable:
     spec = point.spec
     assert isinstance(spec, Network)
     laws = {(law.kind, law.layer, law.head): law for law in conserved_quantities(spec)}
-    counted = symmetry_rank(point, progress).pieces
-    dimensions = {(piece.kind, piece.layer, piece.head): piece.dimension for piece in counted}
+    counted = symmetry_rank(point, progress)
+    dimensions = {(one.kind, one.layer, one.head): one.dimension for one in counted.pieces}
     space = Echelon(spec.parameters, point.field)
     rows = []
     for found in generators(point.field, spec, point.weights):
@@ -186,7 +189,8 @@ def _table_at(point: Point, seed: int, progress: Progress) -> SymmetryTable:
         )
         rows.append(row)
     rows.sort(key=lambda row: (row.layer, row.kind == "between"))
-    return SymmetryTable(spec, tuple(rows), space.rank, seed)
+    choices = tuple(stack_choices(spec, counted, seed, memory))
+    return SymmetryTable(spec, tuple(rows), space.rank, seed, choices)
 
 
 def gradients(field: Prime, spec: Network, found: Generators) -> Array:

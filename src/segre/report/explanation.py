@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
 
 from segre.finding import GROUPS
-from segre.geometry.explain import Choice, Explanation
+from segre.geometry.choice import Choice
+from segre.geometry.explain import Explanation
 from segre.report.console import plain_console
 from segre.report.text import printed
 
@@ -47,12 +49,17 @@ def print_explanation(found: Explanation) -> None:
         for one in found.discrete:
             places = "" if one.times == 1 else f", in each of {one.times:,} places"
             console.print(f"  {one.group}: {one.what}{places}", soft_wrap=True)
-    console.print("\nWhat each design choice does:", style="bold")
-    for choice in found.choices:
-        _paragraph(console, _sentence(choice), indent="  ")
+    print_choices(console, found.choices)
     for note in finding.notes:
         console.print()
         _paragraph(console, note)
+
+
+def print_choices(console: Console, choices: Sequence[Choice]) -> None:
+    """What each design choice removes and adds."""
+    console.print("\nWhat each design choice does:", style="bold")
+    for choice in choices:
+        _paragraph(console, _sentence(choice), indent="  ")
 
 
 def _sentence(choice: Choice) -> str:

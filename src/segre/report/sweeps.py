@@ -9,7 +9,7 @@ from rich.table import Table
 
 from segre.report.console import plain_console
 from segre.report.text import printed
-from segre.sweep.fit import Fit
+from segre.sweep.fit import CUT_SHORT, Fit
 from segre.sweep.ready import Ready
 from segre.sweep.run import Ran, Swept
 from segre.sweep.status import Standing
@@ -126,4 +126,6 @@ def print_fit(found: Fit) -> None:
     console.print(f"not explained: {len(found.left):,} rows", style="yellow" if found.left else "")
     for spec in found.left[:_FEW]:
         console.print(f"  {spec}")
+    if found.cut_short:
+        console.print(f"The search was cut short: {CUT_SHORT}.", style="yellow")
     console.print("A formula found is a conjecture: state it as a claim, and sweep.")

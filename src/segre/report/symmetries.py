@@ -6,6 +6,7 @@ from rich.text import Text
 
 from segre.geometry.symmetry_table import SymmetryTable
 from segre.report.console import plain_console
+from segre.report.explanation import print_choices
 from segre.report.text import printed
 
 
@@ -27,6 +28,7 @@ def print_symmetries(table: SymmetryTable) -> None:
         f"{table.spec.parameters} parameters"
     )
     console.print(f"{table.independent:>5}  independent numbers that gradient flow conserves")
+    print_choices(console, table.choices)
 
 
 def _counted(numbers: int) -> str:

@@ -31,11 +31,13 @@ from segre.sweep.store import Row, Store
 from segre.values import quote
 
 DEGREE = 4
+CUT_SHORT = "with fewer --fields, a smaller --degree or a --where it looks at all regions"
 _PIECES = 4
 _COEFFICIENTS = 250  # of a guess
 _FEWEST = 8  # rows of a region
 _WRONG = 12  # guesses that fresh architectures may refute before the search is given up
 _REGIONS = 4_000  # to look at
+_WORK = 4e9  # multiplications of one search, after which it is cut short: about 12 s
 _DEFECTIVE = 12  # regions, the largest ones, on which a max(0, .) term is looked for
 _DEFECTS = 4  # such terms to try on one region
 
@@ -135,6 +137,7 @@ class Fit(Unbounded):
     left: tuple[str, ...]  # rows that no piece explains
     refuted: int  # guesses that fresh architectures refuted
     ranks: bool  # whether ranks found in balls were used as dimensions
+    cut_short: bool  # not all regions were looked at
 
     @property
     def value(self) -> tuple[str, ...]:
@@ -228,6 +231,7 @@ def fit(
         left=tuple(row.spec for row in left),
         refuted=search.refuted,
         ranks=ranks,
+        cut_short=search.work > _WORK,
     )
 
 
@@ -286,6 +290,7 @@ class _Search:
         self.degree = max(n for n, size in enumerate(sizes) if n == 0 or size <= _COEFFICIENTS)
         self.before: list[Region] = []
         self.refuted = 0
+        self.work = 0
         self.fractions: Polynomial | None = None
         self._only, self._source, self._count = only, source, count
 
@@ -302,7 +307,12 @@ class _Search:
             if len(inside) < _FEWEST:
                 continue
             here = [points[i] for i in inside], [values[i] or 0 for i in inside]
-            if equations.solvable(inside):
+            if self.work > _WORK:
+                return None
+            before = equations.work
+            solvable = equations.solvable(inside)
+            self.work += equations.work - before
+            if solvable:
                 laws = iter([Law(found)] if (found := self._solve(*here)) is not None else [])
             elif defective < _DEFECTIVE:
                 defective += 1
@@ -401,6 +411,8 @@ class _Search:
 
     def reason(self, rows: int) -> str:
         """Why nothing was found."""
+        if self.work > _WORK:
+            return f"the search was cut short; {CUT_SHORT}"
         if self.fractions is not None:
             return f"the coefficients of {self.fractions} are not integers (try --rational)"
         if self.refuted:

@@ -141,6 +141,7 @@ class Equations:
         self._names, self._degree = names, degree
         self._points, self._values = points, values
         self._lines: dict[int, list[int]] = {}
+        self.work = 0  # multiplications so far
 
     def solvable(self, members: Sequence[int]) -> bool:
         """Whether a polynomial up to the degree has the values at these points."""
@@ -152,6 +153,7 @@ class Equations:
         )
 
     def _consistent(self, some: Sequence[int], width: int) -> bool:
+        self.work += len(some) * width * width
         entries = [x for i in some for x in self._line(i)]
         solved, rank = nmod_mat(len(some), width, entries, _PRIME).rref()
         return rank == 0 or any(int(solved[rank - 1, k]) for k in range(width - 1))

@@ -62,7 +62,7 @@ def _compute(spec: Network | Transformer, task: Task) -> Result:
     upper: Bound | None = None
     evidence = {}
     formula = None
-    if "closed-form" in compute and isinstance(spec, Network) and spec.one_headed:
+    if "closed-form" in compute and spec.has_closed_form:
         formula = closed_form(spec).value
     if "exact" in compute:
         proof = prove(spec, seed, formula=False, memory=task["memory"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
 from segre.attention import mechanism
 from segre.attention.mechanism import Mechanism
@@ -91,6 +91,10 @@ class Choices:
     output: Output = "hidden"
     t: int = 3
 
+    head_axes: ClassVar[int] = 2
+    salted: ClassVar[bool] = True
+    has_closed_form: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         """What says the same is the same: shortest windows, scales that are standard left out."""
         object.__setattr__(self, "window", _shortest(self.window, self.layers))
@@ -116,6 +120,26 @@ class Choices:
     def rescaling(self) -> Rescale | None:
         """How rotary frequencies are rescaled, if they are."""
         return rescale(self.rescale) if self.rescale else None
+
+    @property
+    def depth(self) -> int:
+        """Number of layers."""
+        return self.layers
+
+    @property
+    def width(self) -> int:
+        """Width of the residual stream."""
+        return self.d
+
+    @property
+    def exponentials(self) -> bool:
+        """Whether there are transcendental functions: of scores, or in an MLP."""
+        return self.mechanism.exponentials or self.mlp not in ("none", "bilinear")
+
+    @property
+    def piecewise(self) -> bool:
+        """Whether different formulas hold in different regions: of units, or of experts."""
+        return self.mlp in PIECEWISE or self.experts > 0
 
     @property
     def group(self) -> int:

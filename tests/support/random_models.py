@@ -7,9 +7,9 @@ import torch
 import transformers
 from torch import nn
 
-from hugging_face import Double
 from segre.models.activations import GATES, UNITS
 from segre.models.registry import MODEL_TYPES
+from support.hugging_face import Double
 
 # By family: its classes; the class without a head is the second.
 HEADS = {

@@ -10,10 +10,10 @@ import pytest
 import torch
 import transformers
 
-from hugging_face import Double
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, saving
 from segre.checkpoint.outputs import Tokens
+from support.hugging_face import Double
 
 
 def run(directory: Path, seed: int = 0, batch: int = 3, length: int = 10) -> np.ndarray:

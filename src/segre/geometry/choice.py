@@ -1,0 +1,95 @@
+"""What does a design choice do to the symmetries? It is undone, and they are counted again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from segre.attention import NAMES
+from segre.errors import TooLargeError, UnluckyError
+from segre.geometry.memory import bytes_for_symmetries, require_memory
+from segre.geometry.point import Point
+from segre.geometry.rank import SymmetryRank, symmetry_rank
+from segre.spec import Architecture, Attention, Network
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A design choice, what it stands instead of, and what changes in the redundancy."""
+
+    name: str
+    instead: str
+    spec: Architecture  # the same network with the other choice
+    change: dict[str, int]  # by piece: redundant parameters with the other choice, minus here
+
+    @property
+    def total(self) -> int:
+        """All redundant parameters with the other choice, minus here."""
+        return sum(self.change.values())
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "choice": self.name,
+            "instead_of": self.instead,
+            "spec": str(self.spec),
+            "change": self.change,
+            "total": self.total,
+        }
+
+
+# What the pieces of a stack are called, whatever their sizes.
+_KINDS = {
+    "query-key": "query-key bases",
+    "skew-scores": "skew parts of scores",
+    "value-output": "value-output bases",
+    "scale": "scales of scores against values",
+    "between": "token bases",
+    "unread": "directions that no layer reads",
+    "unreached": "directions that no token reaches",
+    "mix-heads": "mixing of heads",
+    "silent-scores": "scores of a single token",
+    "pooled-heads": "sums of heads",
+}
+
+
+def stack_choices(spec: Network, here: SymmetryRank, seed: int, memory: int) -> Iterator[Choice]:
+    """The choices of a stack; those that would need too much memory to undo are left out."""
+    for name, instead, other in _alternatives(spec):
+        try:
+            require_memory(other, bytes_for_symmetries(other), memory)
+            there = _by_kind(symmetry_rank(Point.draw(other, seed)))
+        except (TooLargeError, UnluckyError):
+            continue
+        mine = _by_kind(here)
+        change = {kind: there[kind] - mine[kind] for kind in _KINDS.values()}
+        yield Choice(name, instead, other, {kind: n for kind, n in change.items() if n})
+
+
+def _by_kind(found: SymmetryRank) -> Counter[str]:
+    out: Counter[str] = Counter()
+    for piece in found.pieces:
+        out[_KINDS[piece.kind]] += piece.dimension
+    return out
+
+
+def _alternatives(spec: Network) -> Iterator[tuple[str, str, Network]]:
+    for name in NAMES:
+        if name != spec.score:
+            yield f"{spec.score} attention", f"{name} attention", _with(spec, score=name)
+    heads = [layer.attention for layer in spec.layers]
+    if any(one.heads > 1 for one in heads):
+        yield "several heads", "one head in every layer", _with(spec, heads=1)
+    if any(one.dv is not None for one in heads):
+        instead = "one value matrix for each head"
+        yield "values through a narrow space", instead, _with(spec, dv=None)
+
+
+def _with(spec: Network, **changes: Any) -> Network:
+    def changed(attention: Attention) -> Attention:
+        return replace(attention, **changes)
+
+    layers = (replace(layer, attention=changed(layer.attention)) for layer in spec.layers)
+    return replace(spec, layers=tuple(layers))

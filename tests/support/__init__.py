@@ -1,0 +1,1 @@
+"""What tests share: generators of architectures and models, terminals, browsers, oracles."""
