@@ -2,7 +2,7 @@
 export OPENBLAS_NUM_THREADS ?= 1
 BIN := .venv/bin
 
-.PHONY: demo test lint format docs bench clean
+.PHONY: demo test check lint format docs bench clean
 
 demo: .venv/ready
 	@mkdir -p out
@@ -17,6 +17,14 @@ demo: .venv/ready
 
 test: lint .venv/models .venv/browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+# The linters, types and fast laws, for every save: no browser, no models, no downloads.
+CHECKED := tests/fields tests/attention tests/transformer tests/geometry/test_closed_form.py \
+    tests/test_certificate.py tests/test_front_door.py tests/test_imports.py tests/test_markers.py \
+    tests/test_network.py tests/test_spec.py tests/test_weights.py
+
+check: lint
+	$(BIN)/python -m pytest -n 2 -q -m "not slow and not models and not browser" $(CHECKED)
 
 lint: .venv/ready
 	$(BIN)/ruff format --check --quiet .
