@@ -7,8 +7,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segre.errors import SpecError
+from segre.models import architecture
 from segre.spec import Network
 from support.architectures import networks
+
+
+@pytest.mark.parametrize(
+    ("long", "short"),
+    [
+        ("llama/d_model=8/n_heads=4/n_kv_heads=2/d_ff=16/t=3", "llama/d=8/heads=4/kv=2/ff=16/t=3"),
+        (
+            "transformer/d_model=6/n_layers=2/n_heads=2/d_head=2",
+            "transformer/d=6/layers=2/heads=2/head=2",
+        ),
+        (
+            "softmax/d_model=4/n_layers=2/n_heads=2/d_head=3/t=2",
+            "softmax/d=4/layers=2/heads=2/a=3/t=2",
+        ),
+    ],
+)
+def test_keys_may_have_their_common_names(long: str, short: str) -> None:
+    assert architecture(long) == architecture(short)
+    given = dict(part.split("=") for part in long.split("/")[1:])
+    numbers = {key: int(value) for key, value in given.items()}
+    assert architecture({"kind": long.split("/")[0], **numbers}) == architecture(short)
+    with pytest.raises(SpecError, match="are the same key"):
+        architecture(long + "/d=4")
 
 
 def test_reads_an_inline_spec() -> None:

@@ -25,7 +25,7 @@ from segre.attention import NAMES, mechanism
 from segre.attention.mechanism import Mechanism
 from segre.errors import SpecError
 from segre.files import is_standard_input
-from segre.values import choice, optional, quote, read_file, read_inline, show, whole
+from segre.values import choice, optional, quote, read_file, read_inline, short_names, show, whole
 
 VERSION = 1
 DEEPEST = 10_000
@@ -306,7 +306,7 @@ class Network:
     def from_mapping(cls, given: Mapping[str, Any], quoted: str | None = None) -> Network:
         """Read a network from keys and values; `quoted` is how errors name it."""
         try:
-            return _build(given)
+            return _build(short_names(given, d_head="a"))
         except SpecError as error:
             name = quoted if quoted is not None else json.dumps(dict(given), default=str)
             raise SpecError(f"spec {quote(name)}: {error}") from None

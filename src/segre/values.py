@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,32 @@ def read_inline(text: str, keys: Iterable[str]) -> dict[str, Any]:
         values = [literal(item) for item in value.split(",")]
         given[key] = values[0] if len(values) == 1 else values
     return given
+
+
+# What papers and other libraries call the keys of a spec.
+LONG_NAMES = {
+    "d_model": "d",
+    "n_layers": "layers",
+    "n_heads": "heads",
+    "n_kv_heads": "kv",
+    "d_head": "head",
+    "d_ff": "ff",
+}
+
+
+def short_names(given: Mapping[str, Any], **own: str) -> dict[str, Any]:
+    """The same keys under the names that specs have; `own` are those of one kind.
+
+    >>> short_names({"kind": "llama", "d_model": 8, "n_heads": 4, "kv": 2})
+    {'kind': 'llama', 'd': 8, 'heads': 4, 'kv': 2}
+    """
+    out: dict[str, Any] = {}
+    for key, value in given.items():
+        short = {**LONG_NAMES, **own}.get(key, key)
+        if short in out or (short != key and short in given):
+            raise SpecError(f"{key} and {short} are the same key; allowed: one of them")
+        out[short] = value
+    return out
 
 
 def literal(text: str) -> Any:

@@ -22,7 +22,7 @@ from segre.models.registry import FAMILIES, PRESETS, from_config
 from segre.spec import Network
 from segre.transformer.choices import KEYS
 from segre.transformer.spec import Transformer
-from segre.values import quote, read_file, read_inline
+from segre.values import quote, read_file, read_inline, short_names
 
 __all__ = ["FAMILIES", "KINDS", "PRESETS", "architecture", "from_config"]
 
@@ -91,6 +91,10 @@ def _meant(given: Mapping[str, Any], quoted: str) -> Network | Transformer:
         )
     if kind in STACKS:
         return Network.from_mapping(given, quoted)
+    try:
+        given = short_names(given)
+    except SpecError as error:
+        raise SpecError(f"spec {quote(quoted)}: {error}") from None
     defaults = FAMILIES[kind].inline(given) if kind in FAMILIES else None
     return Transformer.from_mapping(given, quoted, defaults)
 

@@ -21,7 +21,7 @@ from segre.errors import SpecError
 from segre.transformer.choices import DEFAULTS, KEYS, Choices, Output
 from segre.transformer.reading import VERSION, completed, read
 from segre.transformer.rules import require
-from segre.values import quote, read_inline, show
+from segre.values import quote, read_inline, short_names, show
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Transformer(Choices):
     ) -> Transformer:
         """Read keys and values; `quoted` is how errors name them."""
         try:
-            return cls._built(read({**(defaults or {}), **given}))
+            return cls._built(read({**(defaults or {}), **short_names(given)}))
         except SpecError as error:
             name = quoted if quoted is not None else json.dumps(dict(given), default=str)
             raise SpecError(f"spec {quote(name)}: {error}") from None

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.geometry.gauge.piece import Canvas, Group, Piece, Weights
-from segre.geometry.gauge.wiring import Norm, has, norm_at, where
+from segre.geometry.gauge.latents import latent_pieces, latent_planes
+from segre.geometry.gauge.piece import Group, Piece, Weights
+from segre.geometry.gauge.wiring import has, where
 from segre.geometry.reach import annihilator
 from segre.transformer.layers import plane_dimensions
 from segre.transformer.spec import Transformer
@@ -30,7 +31,7 @@ def head_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
     if spec.mechanism.scales:
         yield _scale(spec, part, at)
     if spec.latent:
-        yield from _latents(spec, part, at)
+        yield from latent_pieces(spec, part, at)
 
 
 def _still(spec: Transformer) -> range:
@@ -78,7 +79,7 @@ def _queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
     if spec.turned:
         count = spec.turned if spec.latent else spec.kv * spec.turned
         build = (
-            (lambda w: _latent_planes(spec, part, w))
+            (lambda w: latent_planes(spec, part, w))
             if spec.latent
             else (lambda w: _planes(spec, part, w))
         )
@@ -102,20 +103,6 @@ def _planes(spec: Transformer, part: str, w: Weights) -> Array:
                     tangent[row + 1, g, :, a] = -value[g, :, b]
                     tangent[row + 1, g, :, b] = value[g, :, a]
                     row += 2
-    return canvas.rows
-
-
-def _latent_planes(spec: Transformer, part: str, w: Weights) -> Array:
-    """Per plane of the common rotary key, against the rotary queries of all heads."""
-    first, second = plane_dimensions(spec)
-    canvas = w.canvas(spec.turned)
-    Q, K = w(part, "R_Q"), w(part, "R_K")
-    dQ, dK = canvas(part, "R_Q"), canvas(part, "R_K")
-    for n, (a, b) in enumerate(zip(first, second, strict=True)):
-        for d in (a, b):
-            dQ[2 * n, :, :, d], dK[2 * n, d] = Q[:, :, d], -K[d]
-        dQ[2 * n + 1, :, :, a], dQ[2 * n + 1, :, :, b] = -Q[:, :, b], Q[:, :, a]
-        dK[2 * n + 1, a], dK[2 * n + 1, b] = -K[b], K[a]
     return canvas.rows
 
 
@@ -297,95 +284,3 @@ def _scale(spec: Transformer, part: str, at: str) -> Piece:
 
     name = "scale of scores against values"
     return Piece("scale", name, at, "QK", "exact", spec.heads, build)
-
-
-def _latents(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
-    """A normed latent: rotations and gains before its readers, and at eps = 0 its scale."""
-    chosen = [("A_K", "normk", ["W_K", "W_V"], "key-value")]
-    if spec.qrank:
-        readers = ["W_Q", "R_Q"] if spec.turned else ["W_Q"]
-        chosen.insert(0, ("A_Q", "normq", readers, "query"))
-    for source, norm, readers, name in chosen:
-        width = spec.kvrank if source == "A_K" else spec.qrank
-        site = norm_at(spec, part, norm, width)
-        yield _latent_turns(part, at, site, source, readers, name)
-        if site.gain:
-            yield gain_piece(part, at, site, [(part, r) for r in readers], f"{name} latent")
-        if not spec.eps:
-
-            def scale(w: Weights, source: str = source) -> Array:
-                canvas = w.canvas(1)
-                canvas(part, source)[0] = w(part, source)
-                return canvas.rows
-
-            title = f"scale of the {name} latent"
-            yield Piece("latent-scale", title, at, "QK", "eps=0", 1, scale)
-
-
-def _latent_turns(
-    part: str, at: str, site: Norm, source: str, readers: list[str], name: str
-) -> Piece:
-    n = site.width
-
-    def build(w: Weights) -> Array:
-        pairs = below_diagonal(n)
-        canvas = w.canvas(len(pairs))
-        turn_rows(canvas, (part, source), w(part, source), pairs)
-        for reader in readers:
-            turn_columns(w, canvas, (part, reader), site, pairs)
-        return w.field.reduce(canvas.rows)
-
-    title = f"rotations O({n}) of the {name} latent"
-    return Piece("latent-turns", title, at, "QK", "exact", n * (n - 1) // 2, build)
-
-
-def below_diagonal(n: int) -> list[tuple[int, int]]:
-    """The pairs (j, k), k < j < n: a basis E_jk - E_kj of the skew matrices."""
-    return [(j, k) for j in range(n) for k in range(j)]
-
-
-def turn_rows(
-    canvas: Canvas, tensor: tuple[str, str], value: Array, pairs: list[tuple[int, int]]
-) -> None:
-    """d tensor = S tensor on its rows (next to last axis), S = E_jk - E_kj."""
-    tangent = canvas(*tensor)
-    for row, (j, k) in enumerate(pairs):
-        tangent[row, ..., j, :] = value[..., k, :]
-        tangent[row, ..., k, :] = -value[..., j, :]
-
-
-def turn_columns(
-    w: Weights,
-    canvas: Canvas,
-    tensor: tuple[str, str],
-    norm: Norm | None,
-    pairs: list[tuple[int, int]],
-) -> None:
-    """d tensor = -tensor G S G^-1 on its columns, G the gain of the norm before it."""
-    value, tangent = w(*tensor), canvas(*tensor)
-    g = inverse = np.ones(value.shape[-1])
-    if norm is not None and norm.gain is not None:
-        g = w(norm.part, norm.gain)[:, 0]
-        inverse = w.inverse(norm.part, norm.gain)[:, 0]
-    scaled = w.field.reduce(value * g)
-    for row, (j, k) in enumerate(pairs):
-        tangent[row, ..., k] = -w.field.reduce(scaled[..., j] * inverse[k])
-        tangent[row, ..., j] = w.field.reduce(scaled[..., k] * inverse[j])
-
-
-def gain_piece(part: str, at: str, site: Norm, readers: list[tuple[str, str]], name: str) -> Piece:
-    """A gain that its readers absorb."""
-
-    def build(w: Weights) -> Array:
-        assert site.gain is not None
-        canvas = w.canvas(site.width)
-        for i in range(site.width):
-            for own in (site.gain, site.bias):
-                if own is not None:
-                    canvas(part, own)[i, i, 0] = w(part, own)[i, 0]
-            for tensor in readers:
-                canvas(*tensor)[i, ..., i] = -w(*tensor)[..., i]
-        return canvas.rows
-
-    title = f"gains of the {name} norm, absorbed by what reads it"
-    return Piece("gain", title, at, "norms and biases", "exact", site.width, build)

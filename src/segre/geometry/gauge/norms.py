@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from segre.fields.interface import Array
 from segre.geometry.gauge.absorb import absorb_shift
-from segre.geometry.gauge.heads import gain_piece
 from segre.geometry.gauge.piece import Piece, Weights
+from segre.geometry.gauge.turns import gain_piece
 from segre.geometry.gauge.wiring import (
     Norm,
     Reader,

@@ -8,8 +8,8 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.geometry.gauge.absorb import absorb_shift, unit_shift
-from segre.geometry.gauge.heads import below_diagonal, turn_columns, turn_rows
 from segre.geometry.gauge.piece import Holds, Piece, Weights
+from segre.geometry.gauge.turns import below_diagonal, turn_columns, turn_rows
 from segre.geometry.gauge.vocabulary import logits_may_shift
 from segre.geometry.gauge.wiring import (
     End,
