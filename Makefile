@@ -21,9 +21,9 @@ test: lint .venv/models .venv/browser
 # The linters, types and fast laws, for every save: no browser, no models, no downloads.
 CHECKED := tests/fields tests/attention tests/transformer/test_digests.py \
     tests/transformer/test_layers.py tests/transformer/test_rotary.py tests/transformer/test_spec.py \
-    tests/geometry/test_closed_form.py tests/geometry/test_independence.py \
+    tests/geometry/test_independence.py \
     tests/geometry/test_slices.py tests/sweep/test_expression.py tests/test_certificate.py \
-    tests/test_front_door.py tests/test_imports.py tests/test_markers.py tests/test_network.py \
+    tests/test_imports.py tests/test_markers.py tests/test_network.py \
     tests/test_spec.py tests/test_weights.py
 
 check: lint
