@@ -2,7 +2,7 @@
 export OPENBLAS_NUM_THREADS ?= 1
 BIN := .venv/bin
 
-.PHONY: demo test lint format docs bench clean
+.PHONY: demo test check lint format docs bench clean
 
 demo: .venv/ready
 	@mkdir -p out
@@ -17,6 +17,17 @@ demo: .venv/ready
 
 test: lint .venv/models .venv/browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+# The linters, types and fast laws, for every save: no browser, no models, no downloads.
+CHECKED := tests/fields tests/attention tests/transformer/test_digests.py \
+    tests/transformer/test_layers.py tests/transformer/test_rotary.py tests/transformer/test_spec.py \
+    tests/geometry/test_independence.py \
+    tests/geometry/test_slices.py tests/sweep/test_expression.py tests/test_certificate.py \
+    tests/test_imports.py tests/test_markers.py tests/test_network.py \
+    tests/test_spec.py tests/test_weights.py
+
+check: lint
+	$(BIN)/python -m pytest -n 2 -q -m "not slow and not models and not browser" $(CHECKED)
 
 lint: .venv/ready
 	$(BIN)/ruff format --check --quiet .

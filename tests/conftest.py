@@ -1,7 +1,11 @@
-"""What all tests share: how many examples are tried, and what Ctrl-C does."""
+"""What all tests share: their markers, how many examples are tried, and what Ctrl-C does."""
 
+import re
 import signal
+from functools import cache
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("segre", deadline=None, max_examples=60)
@@ -9,3 +13,32 @@ settings.load_profile("segre")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Shells start what runs in the background deaf to Ctrl-C, and so would be all that tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# By what a file of tests imports it is known what its tests need.
+NEEDS = {
+    "models": r"\b(torch|transformers|accelerate|gguf)\b|"
+    r"\bsupport\.(checkpoints|hugging_face|random_models|small_models|zoo)\b",
+    "browser": r"\bplaywright\b|\bsupport\.browser\b",
+}
+
+
+@cache
+def needed(path: Path) -> frozenset[str]:
+    """The markers of a file of tests, from the lines that import."""
+    if path.suffix != ".py" or not path.name.startswith("test_"):
+        return frozenset()
+    lines = re.findall(r"^ *(?:from|import) .*", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return frozenset(mark for mark, name in NEEDS.items() if re.search(name, "\n".join(lines)))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What is not asked for is not imported either: torch alone takes seconds."""
+    left_out = set(re.findall(r"not (\w+)", config.option.markexpr))
+    return True if collection_path.is_file() and needed(collection_path) & left_out else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs the library of models, or a browser."""
+    for item in items:
+        for mark in needed(item.path):
+            item.add_marker(mark)

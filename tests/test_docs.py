@@ -28,6 +28,7 @@ def found_in(page: Path) -> list[Block]:
     return list(blocks(page.read_text()))
 
 
+@pytest.mark.slow
 @each_page
 def test_console_blocks(page: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
@@ -156,7 +157,9 @@ def test_every_public_name_is_documented(name: str) -> None:
 def test_every_field_is_documented(name: str) -> None:
     of = getattr(segre, name)
     section = API.split(f"### `{name}`\n")[1].split("\n#")[0]
-    properties = {key for key, value in vars(of).items() if not key.startswith("_")}
+    own = (kind for kind in of.__mro__ if kind.__name__ in (name, "Choices"))
+    every = {key for kind in own for key in vars(kind)}
+    properties = {key for key in every if not key.startswith("_")}
     methods = {key for key in properties if callable(getattr(of, key))}
     for field in {f.name for f in fields(of)} | properties - methods:
         assert f"`{field}`" in section, field

@@ -157,6 +157,7 @@ def test_the_command_about_depth_answers_the_same(target: str, tmp_path: Path) -
     assert found[key] == json.loads(json.dumps(part.data[key]))
 
 
+@pytest.mark.slow
 def test_commands_about_weights_answer_the_same(model: Path) -> None:
     keys = ["depth", "heads", "paths", "weights"]
     found = segre.analyze(model, only=keys, inputs=2, length=9, seed=1)

@@ -34,6 +34,7 @@ from support.checkpoints import (
 SEGRE = Path(sys.executable).parent / "segre"
 
 
+@pytest.mark.slow
 def test_a_real_bert(tmp_path: Path) -> None:
     model = minilm()
     before = {path.name: path.stat().st_mtime_ns for path in model.iterdir()}
@@ -75,6 +76,7 @@ def stored_as(model: Path, target: Path, dtype: str, change: Any = None) -> Path
     return target
 
 
+@pytest.mark.slow
 def test_a_real_bert_in_half_precision(tmp_path: Path) -> None:
     model = minilm()
     words = "embeddings.word_embeddings.weight"

@@ -39,6 +39,13 @@ def test_of_random_stacks(seed: int) -> None:
         holds(certify(str(net), seed=seed))
 
 
+@pytest.mark.parametrize("t", [20, 90, 200])
+def test_of_long_inputs_and_thin_matrices(t: int) -> None:
+    """What is read and written counts; with room, since charges still grow faster at these t."""
+    watch, _ = measured(hostile(f"transformer/d=1/head=1/attn=lightning/t={t}"))
+    assert 0 < 2.5 * watch.spent <= watch.estimated
+
+
 @pytest.mark.parametrize("seed", range(25))
 def test_of_random_transformers(seed: int) -> None:
     """A single row is claimed, so that nothing has to be proved first."""

@@ -43,6 +43,7 @@ def saved(seen: Opened, button: str) -> Any:
     return json.loads(Path(download.value.path()).read_text())
 
 
+@pytest.mark.slow
 def test_the_demo_shows_everything(browser: Browser, tmp_path: Path) -> None:
     """The command of `make demo`; every part has an answer, and all of it can be used."""
     report = tmp_path / "report.html"

@@ -16,6 +16,7 @@ from segre.referee.transformers.weights import Layout, parts, routed
 from segre.transformer.spec import Transformer
 
 _TAPE_BYTES = 8  # one entry of a matrix on the tape
+_COPIED = 20  # to read or write an entry takes as long as so many multiplications
 
 
 @dataclass(slots=True)
@@ -84,7 +85,7 @@ class Effort:
         self._linear(2 * k + 2 * v, source, t, heads)
         self._linear(spec.qrank + spec.kvrank + spec.rotary, d, t, spec.layers)
         self._linear(k, k, t, 2 * heads)  # rotations
-        self.products += heads * 4 * t * t * (k + v)
+        self.products += heads * 4 * t * t * (k + v + _COPIED)
         self.entries += heads * 14 * k * t
         self.fresh += (4 * heads + 3 * spec.layers) * t * t
         self.steps += 40 * heads
