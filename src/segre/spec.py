@@ -219,7 +219,7 @@ class Network:
     @property
     def has_closed_form(self) -> bool:
         """Whether the dimension is known as a formula in the sizes: of heads that are alone."""
-        return self.one_headed
+        return self.one_headed and self.mechanism.closed_form
 
     @property
     def output_shape(self) -> tuple[int, int]:

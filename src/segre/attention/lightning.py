@@ -20,4 +20,4 @@ def masked(
     return scores if seen is None else field.mul(scores, seen)
 
 
-LIGHTNING = Mechanism("lightning", masked, bilinear=True)
+LIGHTNING = Mechanism("lightning", masked, bilinear=True, closed_form=True)

@@ -26,6 +26,7 @@ class Mechanism:
     sums_to_one: bool = False  # in every column: a query shares out a whole
     non_negative: bool = False
     ignores_shifts: bool = False  # of a column: one number added to all scores of a query
+    closed_form: bool = False  # the dimension of one-head stacks is known by a formula
 
     @property
     def scales(self) -> bool:

@@ -22,4 +22,5 @@ SOFTMAX = Mechanism(
     sums_to_one=True,
     non_negative=True,
     ignores_shifts=True,
+    closed_form=True,
 )

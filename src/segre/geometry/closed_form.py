@@ -37,6 +37,11 @@ def closed_form(spec: str | Path | Mapping[str, Any] | Network | Transformer) ->
             f"spec {str(net)!r}: there is no closed form for several heads or a factored value "
             "map; use --method exact"
         )
+    if not net.has_closed_form:
+        raise UnsupportedError(
+            f"spec {str(net)!r}: no closed form is known for {net.score} attention; use "
+            "--method exact"
+        )
     value = _count(net)
     statement = (
         f"closed form of a one-head {net.score} stack: the function depends on at most "
