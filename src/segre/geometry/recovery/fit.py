@@ -133,7 +133,7 @@ def require_determined(spec: Network, X: Array, seed: int = 0) -> None:
 
 def _dimension(spec: Network) -> int:
     """What inputs have to show: no more than a rank that was seen, where that is not all."""
-    if spec.one_headed:
+    if spec.has_closed_form:
         return closed_form(spec).value
     lower = dimension(spec).lower
     assert lower is not None
