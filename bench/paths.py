@@ -15,7 +15,7 @@ import numpy as np
 
 from bench.harness import Report, arguments, blas_threads, timed
 from segre.collapse.paths import PathSums, path_sums
-from segre.collapse.stack import Pass, Stack
+from segre.collapse.stack import FloatNetwork, Pass
 from segre.fields.interface import Array
 
 TOKENS, WIDTH, HEAD = 32, 64, 8
@@ -51,7 +51,7 @@ def listed(done: Pass) -> Array:
 
 def compare(layers: int, heads: int, seed: int, most: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
-    stack = Stack.random(
+    stack = FloatNetwork.random(
         layers, heads, WIDTH, k=HEAD, v=HEAD, init=0.1, bias=0.1, skip=True, seed=seed
     )
     done = stack.forward(rng.standard_normal((TOKENS, WIDTH)))

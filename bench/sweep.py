@@ -23,8 +23,8 @@ from typing import Literal, NamedTuple
 
 from bench.harness import Report, arguments, blas_threads
 from segre import Network, closed_form, dimension
+from segre.sweep.builtin import plan_of
 from segre.sweep.plan import Plan
-from segre.sweep.ready import plan_of
 from segre.sweep.run import run as run_sweep
 from segre.sweep.store import Store
 

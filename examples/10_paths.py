@@ -24,9 +24,9 @@ Prints, but for measured numbers:
 import numpy as np
 
 from segre.collapse.paths import path_sums
-from segre.collapse.stack import Stack
+from segre.collapse.stack import FloatNetwork
 
-done = Stack.random(layers=12, heads=12, d=24, skip=True).forward(np.eye(5, 24))
+done = FloatNetwork.random(layers=12, heads=12, d=24, skip=True).forward(np.eye(5, 24))
 sums = path_sums(done)
 for length, (count, term) in enumerate(zip(sums.counts, sums.by_length, strict=True)):
     print(f"length {length:2}  {count:18,} paths  norm {np.linalg.norm(term):.1e}")

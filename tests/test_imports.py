@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "segre"
 ORDER = [
     {"errors"},
-    {"files", "plain"},
+    {"files", "json_data"},
     {"values"},
     {"fields"},
     {"attention"},

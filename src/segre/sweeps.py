@@ -13,10 +13,10 @@
 
 from __future__ import annotations
 
+from segre.sweep.builtin import builtin_names, plan_of
 from segre.sweep.export import export
 from segre.sweep.fit import Fit, fit
 from segre.sweep.plan import Plan
-from segre.sweep.ready import plan_of, ready_names
 from segre.sweep.run import Ran, run
 from segre.sweep.status import Standing, standing
 
@@ -25,10 +25,10 @@ __all__ = [
     "Plan",
     "Ran",
     "Standing",
+    "builtin_names",
     "export",
     "fit",
     "plan_of",
-    "ready_names",
     "run",
     "standing",
 ]

@@ -86,4 +86,4 @@ def test_silent(mechanism: Mechanism, tokens: int) -> None:
 def test_exponentials_are_heard(mechanism: Mechanism) -> None:
     listener = Formal(Prime())
     mechanism.pattern(listener, listener.constant(np.arange(4).reshape(2, 2)))
-    assert bool(listener.heard) == mechanism.exponentials
+    assert bool(listener.exp_arguments) == mechanism.exponentials

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from segre.checkpoint.alignment import stream_freedom
 from segre.checkpoint.canonical import canonical_parts
 from segre.checkpoint.commands import canonical, move
 from segre.checkpoint.heads import queries
 from segre.checkpoint.model import Model
 from segre.checkpoint.shrink import Shrinker
-from segre.checkpoint.turn import stream_freedom
 from segre.errors import CheckpointError, SegreError
 from segre.geometry.redundancy import counted
 from segre.transformer.spec import Transformer

@@ -19,18 +19,18 @@ from segre.analysis.part import Part
 from segre.cli import dimensions, output
 from segre.finding import Documented, Finding, Findings, Result, Status
 from segre.geometry.symmetry_table import symmetry_table
-from segre.plain import strict_json
+from segre.json_data import strict_json
 from segre.report import text
 from segre.reproduce.normalized_dimension import Rows, experiment
 from segre.reproduce.path_lengths import PathLengths, rows
-from segre.sweep.ready import Ready
+from segre.sweep.builtin import Builtin
 from segre.sweep.run import Swept, run
 from segre.sweep.status import standing
 from segre.weights import Weights
 from support.architectures import random_stacks, random_transformers
 
 SOURCE = Path(segre.__file__).parent
-TABLES = {"Findings", "Ready", "Rows", "PathLengths", "Swept", "Written", "Shrinking", "Analysis"}
+TABLES = {"Findings", "Builtin", "Rows", "PathLengths", "Swept", "Written", "Shrinking", "Analysis"}
 
 
 def answers() -> Iterator[Any]:
@@ -58,7 +58,7 @@ def answers() -> Iterator[Any]:
     yield segre.recover(lambda X: V @ X @ (X.T @ A @ X), "lightning/d=2,2/a=2/t=3")
     yield segre.collapse.measure("softmax/d=6,6,6,6/a=2/t=4", inputs=2, certify=True)
     yield segre.collapse.decompose("softmax/d=6,6,6/a=2/t=4", sample=2)
-    yield Ready.read()
+    yield Builtin.read()
     yield Rows(tuple(experiment([3])))
     yield PathLengths(tuple(rows()))
     with TemporaryDirectory() as folder:

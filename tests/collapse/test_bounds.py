@@ -19,16 +19,16 @@ from segre.collapse.bounds import (
 )
 from segre.collapse.residual import norm, norm_1, norm_inf, residual
 from segre.collapse.split import Split
-from segre.collapse.stack import Stack
+from segre.collapse.stack import FloatNetwork
 
 EACH, GROUPS = 150, 20  # 3,000 networks
 
 
-def group(seed: int) -> tuple[Stack, np.ndarray]:
+def group(seed: int) -> tuple[FloatNetwork, np.ndarray]:
     """Networks of one shape, and tokens from nearly alike to far apart."""
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(2, 7)), int(rng.integers(1, 5))
-    stack = Stack.random(
+    stack = FloatNetwork.random(
         int(rng.integers(1, 4)),
         int(rng.choice([1, 2, 4])),
         d,
@@ -71,7 +71,7 @@ def test_what_is_proved_holds_for_any_row_that_is_subtracted(seed: int, n: int, 
     """The theorem itself: near to the row that its proof finds, whatever the row x before."""
     rng = np.random.default_rng(seed)
     size = float(np.exp(rng.uniform(-4, 0)))
-    heads = Stack.random(1, H, 4, k=2, v=2, init=0.6, bias=0.3, seed=seed).layers[0][0]
+    heads = FloatNetwork.random(1, H, 4, k=2, v=2, init=0.6, bias=0.3, seed=seed).layers[0][0]
     x, R = rng.standard_normal(4), rng.standard_normal((n, 4)) * size
     squares, widest, y = [], 0.0, heads.b_O
     for h in range(H):
@@ -83,7 +83,7 @@ def test_what_is_proved_holds_for_any_row_that_is_subtracted(seed: int, n: int, 
         seen = x + common / common.sum() @ R
         y = y + (seen @ heads.W_V[h] + heads.b_V[h]) @ heads.W_O[h]
     c = 4 * max(squares) ** 0.5 * weight_norm(heads) * H * heads.factor
-    after = Stack(((heads, None),)).forward(x + R).output
+    after = FloatNetwork(((heads, None),)).forward(x + R).output
     if widest <= WIDEST:
         assert norm(after - y) <= c * norm(R) ** 3 * (1 + 1e-9) + 1e-13
         assert norm(residual(after)) <= mean_factor(n) * c * norm(R) ** 3 * (1 + 1e-9) + 1e-13
@@ -115,7 +115,7 @@ def test_the_theorem_is_no_sharper_than_its_steps() -> None:
 
 def test_the_largest_share_of_two_scalar_tokens_is_an_eighth() -> None:
     """R = (r, -r) gives R' = w v r^3 (1, -1) to first order, and the bound is 8 times as large."""
-    stack = Stack.random(1, 1, 1, init=1.0, seed=1)
+    stack = FloatNetwork.random(1, 1, 1, init=1.0, seed=1)
     found = bounds(stack, np.array([[1e-3], [-1e-3]]))
     assert found.measured[1] - found.step[0] == pytest.approx(np.log10(1 / 8), abs=1e-5)
 
@@ -125,7 +125,7 @@ def test_constants_depend_on_the_residual_alone_and_gamma_not_on_its_size(
     seed: int, size: float
 ) -> None:
     rng = np.random.default_rng(seed)
-    stack = Stack.random(1, 2, 4, seed=seed)
+    stack = FloatNetwork.random(1, 2, 4, seed=seed)
     X, row = rng.standard_normal((5, 4)), rng.standard_normal((1, 4))
     one, moved, grown = bounds(stack, X), bounds(stack, X + row), bounds(stack, size * X)
     for name in ("gamma", "beta", "constant", "widest", "step"):
@@ -140,7 +140,7 @@ def test_constants_depend_on_the_residual_alone_and_gamma_not_on_its_size(
 @settings(max_examples=30)
 def test_spread_is_its_definition(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    heads = Stack.random(1, 2, 4, seed=seed).layers[0][0]
+    heads = FloatNetwork.random(1, 2, 4, seed=seed).layers[0][0]
     X = rng.standard_normal((4, 4))
     R = residual(X)
     widest, squares = 0.0, []
@@ -163,7 +163,9 @@ def test_no_mlp_grows_distances_by_more_than_its_constant(
     seed: int, activation: str, skip: bool
 ) -> None:
     rng = np.random.default_rng(seed)
-    mlp = Stack.random(1, 1, 4, ff=6, activation=activation, bias=0.3, seed=seed).layers[0][1]
+    mlp = FloatNetwork.random(1, 1, 4, ff=6, activation=activation, bias=0.3, seed=seed).layers[0][
+        1
+    ]
     assert mlp is not None
     X, Y = rng.standard_normal((2, 5, 4)) * 2
     apart = mlp.record(X, skip).apply(X) - mlp.record(Y, skip).apply(Y)
@@ -185,7 +187,7 @@ def test_the_exponential_is_below_its_bound_up_to_the_widest() -> None:
     ],
 )
 def test_hypotheses_that_fail_are_named(more: dict, named: str) -> None:
-    stack = Stack.random(2, 2, 4, init=0.1, seed=2, **more)
+    stack = FloatNetwork.random(2, 2, 4, init=0.1, seed=2, **more)
     found = bounds(stack, np.random.default_rng(2).standard_normal((4, 4)))
     assert found.missing == (named,)
     assert not found.applies.any()
@@ -194,16 +196,16 @@ def test_hypotheses_that_fail_are_named(more: dict, named: str) -> None:
 
 def test_scores_far_apart_are_named_and_so_are_bounds_that_say_nothing() -> None:
     X = np.random.default_rng(3).standard_normal((4, 4))
-    found = bounds(Stack.random(2, 2, 4, init=1.0, seed=3), 3 * X)
+    found = bounds(FloatNetwork.random(2, 2, 4, init=1.0, seed=3), 3 * X)
     words = found.failures()[0]
     assert "more than 1.256" in words[0]
     assert "does not shrink" in words[1]
     assert not found.applies[0]
-    assert bounds(Stack.random(2, 2, 4, init=0.1, seed=3), X / 100).failures() == [[], []]
+    assert bounds(FloatNetwork.random(2, 2, 4, init=0.1, seed=3), X / 100).failures() == [[], []]
 
 
 def test_depth_overflows_nothing() -> None:
-    stack = Stack.random(40, 2, 4, init=0.3, seed=4)
+    stack = FloatNetwork.random(40, 2, 4, init=0.3, seed=4)
     found = bounds(stack, np.random.default_rng(4).standard_normal((4, 4)) / 1000)
     assert np.isfinite(found.theorem).all()
     assert found.theorem[-1] < -(10.0**15)

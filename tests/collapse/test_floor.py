@@ -13,7 +13,7 @@ from segre.collapse.certified import certified_residuals
 from segre.collapse.floor import descent
 from segre.collapse.residual import norm, relative_residual, residual
 from segre.collapse.split import Split
-from segre.collapse.stack import Stack
+from segre.collapse.stack import FloatNetwork
 from segre.errors import SegreError
 
 N, D = 5, 6
@@ -24,7 +24,7 @@ def tokens(seed: int = 0, size: float = 1.0, shape: tuple[int, ...] = (N, D)):
 
 
 stacks = st.builds(
-    Stack.random,
+    FloatNetwork.random,
     layers=st.integers(1, 4),
     heads=st.integers(1, 3),
     d=st.just(D),
@@ -40,7 +40,7 @@ stacks = st.builds(
 
 
 @given(stacks)
-def test_above_the_floor_it_is_the_network(stack: Stack) -> None:
+def test_above_the_floor_it_is_the_network(stack: FloatNetwork) -> None:
     X = tokens()
     found, done = descent(stack, X), stack.forward(X)
     for state, wanted in zip(found.states, done.replay(), strict=True):
@@ -54,7 +54,7 @@ def test_above_the_floor_it_is_the_network(stack: Stack) -> None:
 
 @given(stacks, st.sampled_from([1.0, 1e-3, 1e-20]))
 @settings(max_examples=40)
-def test_floats_agree_with_certified_balls(stack: Stack, size: float) -> None:
+def test_floats_agree_with_certified_balls(stack: FloatNetwork, size: float) -> None:
     X = tokens(1) * size
     found = descent(stack, X)
     assume((found.residual > -1500).all())  # not 0, nor rounded away, nor for hours of balls
@@ -68,7 +68,7 @@ def test_floats_agree_with_certified_balls(stack: Stack, size: float) -> None:
 @pytest.mark.parametrize("seed", [1, 28, 29])
 def test_a_saturated_softmax_collapses_tokens_too(seed: int) -> None:
     """All attend to the same token, and what they see of others is below e^-150."""
-    stack = Stack.random(3, 1, D, init=1.5, seed=seed)
+    stack = FloatNetwork.random(3, 1, D, init=1.5, seed=seed)
     found, proved = descent(stack, tokens(1)), certified_residuals(stack, tokens(1))
     assert found.residual[1] > 0
     assert found.residual[2] < -80
@@ -77,7 +77,7 @@ def test_a_saturated_softmax_collapses_tokens_too(seed: int) -> None:
 
 def test_what_was_rounded_away_is_not_claimed() -> None:
     """Tokens in clusters, alike to 1e-40, that see only themselves: floats cannot tell."""
-    stack = Stack.random(4, 2, D, init=1.5, bias=0.3, seed=82)
+    stack = FloatNetwork.random(4, 2, D, init=1.5, bias=0.3, seed=82)
     found, proved = descent(stack, tokens(1)), certified_residuals(stack, tokens(1))
     assert np.allclose(found.residual[:-1], proved.residual[:-1], rtol=1e-9)
     assert np.isnan(found.residual[-1])
@@ -89,7 +89,7 @@ def test_what_was_rounded_away_is_not_claimed() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_residuals_are_cubed(heads: int, bias: float, seed: int) -> None:
     """Without skips the exponent is 3, far below what floats can hold."""
-    stack = Stack.random(8, heads, 8, bias=bias, seed=seed)
+    stack = FloatNetwork.random(8, heads, 8, bias=bias, seed=seed)
     found = descent(stack, tokens(seed, 0.3, (6, 8)))
     assert found.exponents[6:] == pytest.approx(3, abs=0.02)
     assert found.orders[4:] == pytest.approx(3, abs=0.04)
@@ -98,7 +98,7 @@ def test_residuals_are_cubed(heads: int, bias: float, seed: int) -> None:
 
 @pytest.mark.parametrize("heads", [1, 4])
 def test_the_deepest_residuals_are_certified(heads: int) -> None:
-    stack, X = Stack.random(7, heads, 8, bias=0.1, seed=heads), tokens(heads, 0.3, (6, 8))
+    stack, X = FloatNetwork.random(7, heads, 8, bias=0.1, seed=heads), tokens(heads, 0.3, (6, 8))
     found, proved = descent(stack, X), certified_residuals(stack, X)
     assert found.residual[-1] < -500
     assert np.allclose(found.residual, proved.residual, rtol=1e-9)
@@ -109,8 +109,8 @@ def test_the_deepest_residuals_are_certified(heads: int) -> None:
 @settings(max_examples=20)
 def test_an_mlp_does_not_save_what_attention_loses(seed: int, heads: int) -> None:
     X = tokens(seed, 0.3)
-    bare = descent(Stack.random(6, heads, D, k=3, v=3, seed=seed), X)
-    after = descent(Stack.random(6, heads, D, k=3, v=3, ff=12, seed=seed), X)
+    bare = descent(FloatNetwork.random(6, heads, D, k=3, v=3, seed=seed), X)
+    after = descent(FloatNetwork.random(6, heads, D, k=3, v=3, ff=12, seed=seed), X)
     assert bare.exponents[-1] == pytest.approx(3, abs=0.1)
     assert after.exponents[-1] == pytest.approx(3, abs=0.1)
 
@@ -118,7 +118,7 @@ def test_an_mlp_does_not_save_what_attention_loses(seed: int, heads: int) -> Non
 @given(st.integers(0, 10**6))
 def test_a_skip_around_no_values_changes_nothing(seed: int) -> None:
     """With W_V = 0 and a skip the residual is exactly constant."""
-    stack = Stack.random(4, 2, D, skip=True, seed=seed)
+    stack = FloatNetwork.random(4, 2, D, skip=True, seed=seed)
     layers = tuple((replace(heads, W_V=0 * heads.W_V), mlp) for heads, mlp in stack.layers)
     found = descent(replace(stack, layers=layers), tokens(seed, 1e-200))
     assert len(set(found.residual.tolist())) == 1
@@ -128,14 +128,14 @@ def test_a_skip_around_no_values_changes_nothing(seed: int) -> None:
 @settings(max_examples=10)
 def test_a_skip_keeps_tokens_apart(seed: int, causal: bool) -> None:
     """To first order in the residual a layer is then 1 + small, and nothing is cubed."""
-    stack = Stack.random(8, 2, D, init=0.1, skip=True, causal=causal, seed=seed)
+    stack = FloatNetwork.random(8, 2, D, init=0.1, skip=True, causal=causal, seed=seed)
     found = descent(stack, tokens(seed, 1e-3))
     assert abs(found.residual[-1] - found.residual[0]) < 0.5
 
 
 def test_a_mask_makes_the_decay_geometric() -> None:
     """Behind a causal mask tokens see different tokens even if all scores are equal."""
-    found = descent(Stack.random(60, 2, D, causal=True, seed=3), tokens(3))
+    found = descent(FloatNetwork.random(60, 2, D, causal=True, seed=3), tokens(3))
     steps = np.diff(found.residual)[20:]
     assert found.residual[-1] < -10
     assert found.exponents[-20:] == pytest.approx(1, abs=0.1)
@@ -145,7 +145,7 @@ def test_a_mask_makes_the_decay_geometric() -> None:
 @given(st.booleans(), st.booleans(), st.sampled_from([0, 5]))
 @settings(max_examples=8)
 def test_a_batch_is_one_at_a_time(skip: bool, causal: bool, ff: int) -> None:
-    stack = Stack.random(3, 2, D, ff=ff, skip=skip, causal=causal, seed=4)
+    stack = FloatNetwork.random(3, 2, D, ff=ff, skip=skip, causal=causal, seed=4)
     X = np.stack([tokens(5, size) for size in (3.0, 1.0, 1e-100)])
     together = descent(stack, X)
     for i, one in enumerate(X):
@@ -153,17 +153,17 @@ def test_a_batch_is_one_at_a_time(skip: bool, causal: bool, ff: int) -> None:
 
 
 def test_depths_at_which_the_logarithm_itself_is_huge() -> None:
-    found = descent(Stack.random(60, 2, D, seed=6), tokens(6))
+    found = descent(FloatNetwork.random(60, 2, D, seed=6), tokens(6))
     assert found.residual[-1] < -(10.0**25)
     assert found.exponents[-1] == pytest.approx(3)
 
 
 def test_tokens_that_are_equal_stay_equal() -> None:
-    found = descent(Stack.random(2, 2, D, seed=7), np.ones((N, D)))
+    found = descent(FloatNetwork.random(2, 2, D, seed=7), np.ones((N, D)))
     assert (found.residual == -np.inf).all()
     assert np.isnan(found.exponents).all()
     with pytest.raises(SegreError, match="may be 0"):
-        certified_residuals(Stack.random(1, 2, D), np.ones((N, D)), most_bits=256)
+        certified_residuals(FloatNetwork.random(1, 2, D), np.ones((N, D)), most_bits=256)
 
 
 @given(st.floats(1e-300, 1e300), st.integers(0, 99))
@@ -172,12 +172,12 @@ def test_a_split_is_its_tokens(size: float, seed: int) -> None:
     state = Split.of(X)
     assert 0.5 <= np.abs(state.R).max() < 1
     assert np.allclose(state.tokens / size, X / size)
-    found = descent(Stack(()), X)
+    found = descent(FloatNetwork(()), X)
     assert found.relative[0] == pytest.approx(np.log10(relative_residual(X)), abs=1e-9)
 
 
 def test_a_descent_is_plain_data() -> None:
-    found = descent(Stack.random(2, 2, D), tokens())
+    found = descent(FloatNetwork.random(2, 2, D), tokens())
     document = json.loads(json.dumps(found.document()))
     assert document["residual"] == found.residual.tolist()
     assert (len(document["exponents"]), len(document["orders"])) == (2, 1)

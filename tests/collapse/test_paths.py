@@ -20,7 +20,7 @@ from segre.collapse.paths import (
 )
 from segre.collapse.residual import norm_inf
 from segre.collapse.shares import path_counts, path_shares, shares_of
-from segre.collapse.stack import Affine, Pass, RecordedLayer, Stack, TokenMap
+from segre.collapse.stack import Affine, FloatNetwork, Pass, RecordedLayer, TokenMap
 from segre.errors import SegreError
 from segre.models import architecture
 
@@ -36,7 +36,7 @@ def tokens(seed: int = 0):
 
 
 stacks = st.builds(
-    Stack.random,
+    FloatNetwork.random,
     layers=st.integers(1, 4),
     heads=st.integers(1, 3),
     d=st.just(D),
@@ -63,7 +63,7 @@ def brute(done: Pass) -> tuple[np.ndarray, dict]:
 
 
 @given(stacks)
-def test_sums_are_those_of_all_paths_listed(stack: Stack) -> None:
+def test_sums_are_those_of_all_paths_listed(stack: FloatNetwork) -> None:
     done = stack.forward(tokens())
     lengths, heads = brute(done)
     found, through = path_sums(done), head_sums(done)
@@ -80,7 +80,7 @@ def test_sums_are_those_of_all_paths_listed(stack: Stack) -> None:
 
 
 @given(stacks)
-def test_shares_add_up_to_one(stack: Stack) -> None:
+def test_shares_add_up_to_one(stack: FloatNetwork) -> None:
     """By length with the biases; and in every layer, by head, past it, and the biases."""
     done = stack.forward(tokens())
     found, through = path_sums(done), head_sums(done)
@@ -112,14 +112,14 @@ def test_of_nothing_there_are_no_shares() -> None:
 
 
 @given(stacks)
-def test_paths_and_bias_add_up_to_the_network(stack: Stack) -> None:
+def test_paths_and_bias_add_up_to_the_network(stack: FloatNetwork) -> None:
     done = stack.forward(tokens())
     assert close(path_sums(done).total, done.output)
 
 
 @pytest.mark.parametrize("skip", [True, False])
 def test_more_paths_than_could_be_listed(skip: bool) -> None:
-    done = Stack.random(12, 12, 24, bias=0.1, skip=skip, seed=1).forward(
+    done = FloatNetwork.random(12, 12, 24, bias=0.1, skip=skip, seed=1).forward(
         np.random.default_rng(1).standard_normal((6, 24))
     )
     found = path_sums(done)
@@ -128,7 +128,7 @@ def test_more_paths_than_could_be_listed(skip: bool) -> None:
 
 
 @given(stacks)
-def test_a_path_of_length_k_is_in_the_sums_of_k_heads(stack: Stack) -> None:
+def test_a_path_of_length_k_is_in_the_sums_of_k_heads(stack: FloatNetwork) -> None:
     done = stack.forward(tokens())
     found = path_sums(done)
     weighted = sum(k * term for k, term in enumerate(found.by_length))
@@ -136,7 +136,7 @@ def test_a_path_of_length_k_is_in_the_sums_of_k_heads(stack: Stack) -> None:
 
 
 @given(stacks, st.floats(-2, 2))
-def test_sums_are_linear_in_the_tokens(stack: Stack, c: float) -> None:
+def test_sums_are_linear_in_the_tokens(stack: FloatNetwork, c: float) -> None:
     """With the patterns of one pass; the bias does not depend on the tokens at all."""
     layers = stack.forward(tokens()).layers
 
@@ -150,7 +150,7 @@ def test_sums_are_linear_in_the_tokens(stack: Stack, c: float) -> None:
 
 
 @given(stacks.filter(lambda stack: stack.layers[0][1] is None))
-def test_biases_are_alike_for_all_tokens_masked_or_not(stack: Stack) -> None:
+def test_biases_are_alike_for_all_tokens_masked_or_not(stack: FloatNetwork) -> None:
     """And follow b <- b (sum_h W_h [+ 1]) + b_O + sum_h b_V W_O."""
     done = stack.forward(tokens())
     b = np.zeros(D)
@@ -173,7 +173,7 @@ def diameter(X: np.ndarray) -> float:
 
 @given(stacks.filter(lambda stack: stack.layers[0][1] is None))
 def test_tokens_of_long_paths_are_no_farther_apart_than_their_patterns_allow(
-    stack: Stack,
+    stack: FloatNetwork,
 ) -> None:
     done = stack.forward(tokens())
     limits = np.zeros(len(done.layers) + 1)
@@ -187,7 +187,7 @@ def test_tokens_of_long_paths_are_no_farther_apart_than_their_patterns_allow(
 
 
 def test_without_skips_all_paths_have_full_length() -> None:
-    done = Stack.random(3, 2, D, k=2, v=2).forward(tokens())
+    done = FloatNetwork.random(3, 2, D, k=2, v=2).forward(tokens())
     found = path_sums(done)
     assert found.counts == (0, 0, 0, 8)
     assert not found.by_length[:3].any()
@@ -195,7 +195,7 @@ def test_without_skips_all_paths_have_full_length() -> None:
 
 @given(stacks)
 @settings(max_examples=20)
-def test_mlps_may_be_left_out(stack: Stack) -> None:
+def test_mlps_may_be_left_out(stack: FloatNetwork) -> None:
     done = stack.forward(tokens())
     bare = Pass(done.X, tuple(layer.without("mlp") for layer in done.layers), done.output)
     assert close(path_sums(done, mlp=False).total, bare.replay()[-1])
@@ -205,7 +205,7 @@ def test_mlps_may_be_left_out(stack: Stack) -> None:
 
 
 def test_a_batch_is_one_at_a_time() -> None:
-    stack = Stack.random(3, 2, D, k=2, v=2, bias=0.2, skip=True, ff=4)
+    stack = FloatNetwork.random(3, 2, D, k=2, v=2, bias=0.2, skip=True, ff=4)
     X = np.stack([tokens(1), tokens(2)])
     done = stack.forward(X)
     together, heads = path_sums(done), head_sums(done)
@@ -248,7 +248,7 @@ def test_norms_and_layers_that_differ() -> None:
 
 
 def test_samples_are_paths_of_the_length_and_uniform() -> None:
-    done = Stack.random(3, 2, D, k=2, v=2, skip=True).forward(tokens())
+    done = FloatNetwork.random(3, 2, D, k=2, v=2, skip=True).forward(tokens())
     drawn = Counter(sample_paths(done, 2, 12_000, seed=3))
     assert set(drawn) == {p for p in all_paths(done) if sum(h > 0 for h in p) == 2}
     expected = 12_000 / len(drawn)
@@ -257,7 +257,7 @@ def test_samples_are_paths_of_the_length_and_uniform() -> None:
 
 
 def test_samples_of_deep_networks() -> None:
-    done = Stack.random(40, 3, 3, k=1, v=1, init=0.3, skip=True).forward(np.eye(2, 3))
+    done = FloatNetwork.random(40, 3, 3, k=1, v=1, init=0.3, skip=True).forward(np.eye(2, 3))
     for length in (0, 1, 20, 40):
         for path in sample_paths(done, length, 3):
             assert sum(h > 0 for h in path) == length
@@ -265,7 +265,7 @@ def test_samples_of_deep_networks() -> None:
 
 
 def test_paths_that_are_not_there_are_refused() -> None:
-    done = Stack.random(2, 2, D, k=2, v=2).forward(tokens())
+    done = FloatNetwork.random(2, 2, D, k=2, v=2).forward(tokens())
     with pytest.raises(SegreError, match="only paths of length 2"):
         sample_paths(done, 1, 1)
     with pytest.raises(SegreError, match="no step 0 in layer 1; allowed: 1 to 2"):
@@ -275,7 +275,7 @@ def test_paths_that_are_not_there_are_refused() -> None:
 
 
 def test_an_isolated_path_is_the_term_only_in_the_first_layer() -> None:
-    stack = Stack.random(2, 2, D, k=2, v=2, skip=True, seed=2)
+    stack = FloatNetwork.random(2, 2, D, k=2, v=2, skip=True, seed=2)
     done = stack.forward(tokens())
     for path in [(1, 0), (2, 0)]:
         assert close(isolated(stack, path).forward(tokens()).output, path_term(done, path))
@@ -286,7 +286,7 @@ def test_an_isolated_path_is_the_term_only_in_the_first_layer() -> None:
 
 
 def test_sums_are_plain_data() -> None:
-    done = Stack.random(2, 3, 6, bias=0.1, skip=True).forward(np.eye(4, 6))
+    done = FloatNetwork.random(2, 3, 6, bias=0.1, skip=True).forward(np.eye(4, 6))
     document = json.loads(json.dumps(path_sums(done).document()))
     assert document["counts"] == [1, 6, 9]
     assert len(document["norm"]) == len(document["residual"]) == 3

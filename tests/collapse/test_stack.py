@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segre.collapse.activations import GATES, LIPSCHITZ, activate, mean_slope
-from segre.collapse.stack import Affine, Heads, Mlp, Pass, Stack, TokenMap
+from segre.collapse.stack import Affine, FloatNetwork, Heads, Mlp, Pass, TokenMap
 from segre.errors import SegreError, UnsupportedError
 from segre.fields import Real
 from segre.network import forward
@@ -26,9 +26,9 @@ def test_a_stack_is_the_segre_network(net: Network, seed: int) -> None:
     X = rng.standard_normal((2, net.width_in, net.t))
     if net.score != "softmax":
         with pytest.raises(UnsupportedError):
-            Stack.from_network(net, weights)
+            FloatNetwork.from_network(net, weights)
         return
-    found = Stack.from_network(net, weights).forward(X.mT).output
+    found = FloatNetwork.from_network(net, weights).forward(X.mT).output
     assert close(found.mT, forward(Real(), net, weights, X))
 
 
@@ -65,7 +65,7 @@ def test_a_stack_is_the_segre_transformer(net: Transformer, seed: int) -> None:
     rng = np.random.default_rng(seed)
     weights = rng.standard_normal(net.parameters) / 4
     X = rng.standard_normal((2, net.d, net.t))
-    found = Stack.from_network(net, weights).forward(X.mT).output
+    found = FloatNetwork.from_network(net, weights).forward(X.mT).output
     assert close(found.mT, forward(Real(), net, weights, X))
 
 
@@ -75,11 +75,11 @@ def test_a_stack_is_the_segre_transformer(net: Transformer, seed: int) -> None:
 def test_what_a_stack_does_not_have_is_refused_by_name(more: str) -> None:
     net = Transformer.parse(f"transformer/d=4/heads=2/{more}/t=3")
     with pytest.raises(UnsupportedError, match="a stack has plain softmax attention"):
-        Stack.from_network(net, np.zeros(net.parameters))
+        FloatNetwork.from_network(net, np.zeros(net.parameters))
 
 
 stacks = st.builds(
-    Stack.random,
+    FloatNetwork.random,
     layers=st.integers(1, 3),
     heads=st.integers(1, 3),
     d=st.just(6),
@@ -97,7 +97,7 @@ stacks = st.builds(
 
 
 @given(stacks)
-def test_a_recorded_pass_replays_to_its_output(stack: Stack) -> None:
+def test_a_recorded_pass_replays_to_its_output(stack: FloatNetwork) -> None:
     done = stack.forward(np.random.default_rng(0).standard_normal((4, 6)))
     assert close(done.replay()[-1], done.output)
     for layer in done.layers:
@@ -108,7 +108,7 @@ def test_a_recorded_pass_replays_to_its_output(stack: Stack) -> None:
 
 
 @given(stacks, st.floats(-2, 2))
-def test_a_recorded_layer_is_affine(stack: Stack, c: float) -> None:
+def test_a_recorded_layer_is_affine(stack: FloatNetwork, c: float) -> None:
     """Its linear part is linear, and apart from it there is only a constant."""
     rng = np.random.default_rng(1)
     X, Y, Z = rng.standard_normal((3, 4, 6))
@@ -122,7 +122,7 @@ def test_a_recorded_layer_is_affine(stack: Stack, c: float) -> None:
 
 @given(stacks)
 @settings(max_examples=20)
-def test_the_key_bias_changes_nothing_without_a_query_bias_or_with(stack: Stack) -> None:
+def test_the_key_bias_changes_nothing_without_a_query_bias_or_with(stack: FloatNetwork) -> None:
     """A key bias shifts each query's scores by a constant, which a softmax does not notice."""
     X = np.random.default_rng(2).standard_normal((4, 6))
     heads = stack.layers[0][0]
@@ -134,7 +134,7 @@ def test_the_key_bias_changes_nothing_without_a_query_bias_or_with(stack: Stack)
 @given(st.booleans(), st.booleans(), st.sampled_from([0, 5]))
 @settings(max_examples=8)
 def test_a_batch_of_networks_is_one_at_a_time(skip: bool, causal: bool, ff: int) -> None:
-    batch = Stack.random(2, 2, 4, ff=ff, bias=0.2, skip=skip, causal=causal, batch=(3,))
+    batch = FloatNetwork.random(2, 2, 4, ff=ff, bias=0.2, skip=skip, causal=causal, batch=(3,))
     X = np.random.default_rng(3).standard_normal((3, 5, 4))
     together = batch.forward(X).output
 
@@ -148,7 +148,7 @@ def test_a_batch_of_networks_is_one_at_a_time(skip: bool, causal: bool, ff: int)
             own = Heads(*(nth(getattr(heads, name), i) for name in names))
             names = ("W_1", "W_2", "b_1", "b_2")
             layers.append((own, mlp and Mlp(*(nth(getattr(mlp, name), i) for name in names))))
-        assert close(Stack(tuple(layers), skip, causal).forward(X[i]).output, together[i])
+        assert close(FloatNetwork(tuple(layers), skip, causal).forward(X[i]).output, together[i])
 
 
 def test_a_layer_norm_is_a_token_map() -> None:
@@ -161,7 +161,7 @@ def test_a_layer_norm_is_a_token_map() -> None:
 
 
 def test_maps_are_left_out_by_name() -> None:
-    stack = Stack.random(2, 2, 4, ff=5, skip=True, seed=5)
+    stack = FloatNetwork.random(2, 2, 4, ff=5, skip=True, seed=5)
     X = np.random.default_rng(5).standard_normal((3, 4))
     done = stack.forward(X)
     bare = Pass(X, tuple(layer.without("mlp") for layer in done.layers), done.output)
@@ -173,9 +173,9 @@ def test_maps_are_left_out_by_name() -> None:
 
 def test_heads_that_do_not_divide_the_width_are_refused() -> None:
     with pytest.raises(SegreError, match="give k and v"):
-        Stack.random(1, 4, 6)
+        FloatNetwork.random(1, 4, 6)
     with pytest.raises(SegreError, match="allowed: identity"):
-        Stack.random(1, 1, 2, ff=2, activation="sine").forward(np.ones((2, 2)))
+        FloatNetwork.random(1, 1, 2, ff=2, activation="sine").forward(np.ones((2, 2)))
 
 
 # --- activations ---------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from segre.geometry.independence import only_in_balls, witness
 from segre.geometry.point import Point, drawn_inputs
 from segre.geometry.rank import symmetry_rank
 from segre.geometry.redundancy import counted
-from segre.geometry.settle import Roots, settle
+from segre.geometry.salts import Roots, find_salts
 from segre.models import PRESETS, architecture
 from segre.models.instances import PROVED, small_instance
 from segre.transformer.spec import Transformer
@@ -194,9 +194,9 @@ def test_salts_do_not_depend_on_the_company() -> None:
     def draw(numbers: np.ndarray, salts: np.ndarray) -> np.ndarray:
         return drawn_inputs(point.field, spec, numbers, salts, Stream.INPUTS)
 
-    many = settle(point.field, spec, point.weights, np.arange(12), draw, Roots())
+    many = find_salts(point.field, spec, point.weights, np.arange(12), draw, Roots())
     for n in (0, 5, 11):
-        alone = settle(point.field, spec, point.weights, np.array([n]), draw, Roots())
+        alone = find_salts(point.field, spec, point.weights, np.array([n]), draw, Roots())
         assert np.array_equal(alone.salts[:, 0], many.salts[:, n])
 
 

@@ -15,9 +15,9 @@ import segre.sweep.draw as sweep_draw
 from segre.errors import SweepError
 from segre.models import architecture
 from segre.spec import Network
+from segre.sweep.builtin import builtin_names, plan_of
 from segre.sweep.draw import architectures
 from segre.sweep.plan import SPECS, Plan
-from segre.sweep.ready import plan_of, ready_names
 from segre.sweep.run import rehearse
 from support.small_sweeps import segre, small
 
@@ -229,7 +229,7 @@ def test_the_documented_file_is_a_plan() -> None:
     assert list(islice(architectures(Plan.from_mapping(tomllib.loads(text))), 3))
 
 
-@pytest.mark.parametrize("name", ready_names())
+@pytest.mark.parametrize("name", builtin_names())
 def test_ready_made_sweeps_are_plans(name: str) -> None:
     plan = plan_of(name)
     assert plan.claim is not None

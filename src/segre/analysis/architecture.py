@@ -157,7 +157,7 @@ def _head_sizes(spec: Transformer) -> str:
 
 def _positions(spec: Transformer) -> tuple[str, str]:
     if spec.pos == "rope":
-        turned = "" if spec.turned == spec.head else f"{spec.turned} dimensions of a head, "
+        turned = "" if spec.rotary_dim == spec.head else f"{spec.rotary_dim} dimensions of a head, "
         rescaled = f", rescaled: {spec.rescale}" if spec.rescale else ""
         return "rotary", f"{turned}base {spec.base:,}{rescaled}"
     if spec.pos == "learned":

@@ -24,8 +24,8 @@ from segre.errors import CheckpointError, SegreError, SpecError, is_due_to
 from segre.files import is_standard_input
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
+from segre.json_data import json_data
 from segre.models import architecture
-from segre.plain import plain
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.values import quote
@@ -84,7 +84,7 @@ class Analysis:
             "command": self.command,
             "parts": [part.document() for part in self.parts],
         }
-        return dict(plain(found))
+        return dict(json_data(found))
 
 
 def analyze(

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from segre.checkpoint.alignment import StreamAlignment, stream_freedom
 from segre.checkpoint.function import require_same_scale
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import best_stream, stream_products
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.nearest import nearest_choice
-from segre.checkpoint.pairs import Finder, turned_pairs
+from segre.checkpoint.pairs import Finder, aligned_pairs
 from segre.checkpoint.reduce import Restore
 from segre.checkpoint.same import require_same_architecture
 from segre.checkpoint.sizes import apart, inner
-from segre.checkpoint.turn import StreamTurn, stream_freedom
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
@@ -76,7 +76,7 @@ class Known(Finder):
 
     def stream(
         self, _spec: Transformer, _one: Tensors, _two: Tensors, _unembedded: Array | None
-    ) -> StreamTurn:
+    ) -> StreamAlignment:
         """The basis that is given."""
         return self.basis
 
@@ -101,7 +101,7 @@ class Alignment:
         """The parts of the second checkpoint, aligned."""
         finder = self._finder()
         restore: Restore | None = None
-        for a, b in turned_pairs(self.one, self.two, finder):
+        for a, b in aligned_pairs(self.one, self.two, finder):
             a.tensors.clear()  # only its choices are needed from here on
             if restore is None:
                 restore = Restore(self.two.spec, finder.basis)
@@ -128,7 +128,7 @@ class Alignment:
             return finder
         for _ in range(self.rounds):
             inner = np.zeros((self.one.spec.d, self.one.spec.d))
-            for done, (a, b) in enumerate(turned_pairs(self.one, self.two, finder)):
+            for done, (a, b) in enumerate(aligned_pairs(self.one, self.two, finder)):
                 self.progress("basis of the stream", done, len(self.one.parts))
                 inner += stream_products(a.tensors, b.tensors)
             finder = Known(best_stream(self.one.spec, inner).after(finder.basis))

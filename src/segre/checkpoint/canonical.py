@@ -12,12 +12,12 @@ from math import fsum
 
 import numpy as np
 
+from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, stream_freedom
 from segre.checkpoint.frame import centred_basis, chosen_basis, chosen_frame, descending, weights
 from segre.checkpoint.heads import free_planes, keys, planes
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
 from segre.checkpoint.reduce import reduced
-from segre.checkpoint.turn import LayerTurn, StreamTurn, stream_freedom
 from segre.checkpoint.units import signed, unit_norms
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
@@ -28,11 +28,11 @@ SLACK = 8  # in units of the rounding error of the storage type
 def canonical_parts(model: Model) -> Iterator[tuple[str, Tensors]]:
     """The parts of a checkpoint in normal form."""
     spec, slack = model.spec, SLACK * model.roundoff()
-    stream = StreamTurn()
+    stream = StreamAlignment()
     for found in reduced(model, slack):
         w = found.tensors
         if found.part == "embed":
-            stream = _stream_turn(spec, w, slack)
+            stream = _stream_alignment(spec, w, slack)
         if found.part == "head" and spec.transform and not spec.tied:
             stream.transform = descending(np.linalg.norm(w["W_T"], axis=1), slack)
         stream.apply(spec, found.part, w)
@@ -41,25 +41,27 @@ def canonical_parts(model: Model) -> Iterator[tuple[str, Tensors]]:
         yield found.part, w
 
 
-def _stream_turn(spec: Transformer, embed: Tensors, slack: float) -> StreamTurn:
+def _stream_alignment(spec: Transformer, embed: Tensors, slack: float) -> StreamAlignment:
     table = embed["tokens"]
     freedom = stream_freedom(spec)
     if freedom == "none":
-        return StreamTurn()
+        return StreamAlignment()
     if freedom == "orthogonal":
         if spec.norm == "rms":
-            return StreamTurn(matrix=chosen_basis(table, slack))
+            return StreamAlignment(matrix=chosen_basis(table, slack))
         basis = centred_basis(spec.d)
         inner = chosen_basis(basis.T @ table, slack)
-        return StreamTurn(matrix=basis @ inner @ basis.T + 1 / spec.d)
+        return StreamAlignment(matrix=basis @ inner @ basis.T + 1 / spec.d)
     order = descending(np.array([np.linalg.norm(row) for row in np.ascontiguousarray(table)]))
     sums = np.array([fsum(table[i]) for i in order])  # exact, so that signs are
     if freedom == "order and signs":
-        return StreamTurn(order, np.where(sums < 0, -1.0, 1.0))
-    return StreamTurn(order, np.full(spec.d, -1.0 if fsum(sums * weights(spec.d)) < 0 else 1.0))
+        return StreamAlignment(order, np.where(sums < 0, -1.0, 1.0))
+    return StreamAlignment(
+        order, np.full(spec.d, -1.0 if fsum(sums * weights(spec.d)) < 0 else 1.0)
+    )
 
 
-def layer_turn(spec: Transformer, w: Tensors, slack: float) -> LayerTurn:
+def layer_turn(spec: Transformer, w: Tensors, slack: float) -> LayerAlignment:
     """The order and bases of heads and units of a reduced layer, the stream's basis being fixed."""
     V = w["W_V"][:, 0]
     vo = np.stack([chosen_frame(head, slack) for head in V])
@@ -69,7 +71,7 @@ def layer_turn(spec: Transformer, w: Tensors, slack: float) -> LayerTurn:
     queries = np.stack([descending(own, slack) for own in sizes])
     heads = descending(np.linalg.norm(sizes, axis=1), slack)
     qk = _qk_basis(spec, w, slack)
-    out = LayerTurn(heads, queries[heads], vo[heads], None if qk is None else qk[heads])
+    out = LayerAlignment(heads, queries[heads], vo[heads], None if qk is None else qk[heads])
     if spec.mlp != "none":
         reads, writes = unit_norms(w)
         gate = np.linalg.norm(w["W_gate"], axis=1) if "W_gate" in w else 1.0

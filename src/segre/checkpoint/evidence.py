@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from segre.checkpoint.alignment import StreamAlignment
 from segre.checkpoint.compare import Measure, measures
 from segre.checkpoint.limits import HALF, SHARED, Limits
 from segre.checkpoint.match import match_stream, rematched, unembedding_products
 from segre.checkpoint.model import Model, Progress, no_progress
-from segre.checkpoint.pairs import turned_pairs
+from segre.checkpoint.pairs import aligned_pairs
 from segre.checkpoint.reduce import Reduced, reduced
 from segre.checkpoint.rounding import Differences, Rounded
-from segre.checkpoint.turn import StreamTurn
 from segre.checkpoint.witness import Witness
 from segre.fields.interface import Array
 
@@ -169,7 +169,7 @@ def compared_blocks(
     spec, unit = one.spec, max(one.roundoff(), two.roundoff())
     limits = Limits.of(unit)
     again = [_Again(model, found, seed, NEAR * unit) for model in (one, two)]
-    pairs = turned_pairs(Rounded.of(one, found), Rounded.of(two, found), turns)
+    pairs = aligned_pairs(Rounded.of(one, found), Rounded.of(two, found), turns)
     for done, (a, b) in enumerate(pairs):
         progress("comparing", done, len(one.parts))
         apart = list(measures(spec, a, b))
@@ -189,7 +189,7 @@ class _Again:
     def __init__(self, model: Model, found: Differences, seed: int, near: float) -> None:
         moved = Rounded.of(model, found, seed)
         self.spec, self.parts, self.near = model.spec, reduced(moved), near
-        self.basis = StreamTurn.identity(model.spec)
+        self.basis = StreamAlignment.identity(model.spec)
         self.in_place = found.in_place
         self.unembedded = unembedding_products(Rounded.of(model, found), moved)
 

@@ -64,7 +64,7 @@ def differing_keys(one: Transformer, two: Transformer) -> list[str]:
     layers = range(1, one.layers + 1)
     if "layers" not in keys and [a.sees(i) for i in layers] != [b.sees(i) for i in layers]:
         keys.append("window")
-    if one.turned and one.turned == two.turned:
+    if one.rotary_dim and one.rotary_dim == two.rotary_dim:
         ours, theirs = (frequencies(spec).floats() for spec in (a, b))
         if not np.allclose(ours, theirs, rtol=_ALIKE, atol=0):
             keys += [key for key in ("base", "rescale") if getattr(one, key) != getattr(two, key)]

@@ -17,10 +17,10 @@ from segre.checkpoint.dtypes import dtype_name
 from segre.checkpoint.heads import DEFICIENT, HeadGauge, free_planes
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.reduce import Choice, Reduced, reduced
+from segre.checkpoint.norm_gauge import NormGauge
+from segre.checkpoint.reduce import GaugeChoice, Reduced, reduced
 from segre.checkpoint.strata import duplicate_units, equal_patterns, listed
 from segre.checkpoint.units import dead_units, unit_norms
-from segre.checkpoint.worn import Worn
 from segre.errors import UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
@@ -255,7 +255,7 @@ def _products(left: Array, right: Array, roundoff: float) -> tuple[Product, ...]
     return tuple(Product(tuple(s.tolist()), int(r)) for s, r in zip(sigma, ranks, strict=True))
 
 
-def _gauge(spec: Transformer, choice: Choice) -> Gauge:
+def _gauge(spec: Transformer, choice: GaugeChoice) -> Gauge:
     heads = choice.heads
     assert heads is not None
     return Gauge(
@@ -280,24 +280,24 @@ def _largest_log(factors: Array) -> float:
     return float(np.abs(np.log2(np.abs(factors))).max())
 
 
-def _norms(spec: Transformer, worn: Worn) -> Norms:
-    gains = [np.abs(gain) for gain in worn.gains.values()]
-    shifts = [float(np.abs(shift).max()) for shift in worn.shifts.values()]
+def _norms(spec: Transformer, gauge: NormGauge) -> Norms:
+    gains = [np.abs(gain) for gain in gauge.gains.values()]
+    shifts = [float(np.abs(shift).max()) for shift in gauge.shifts.values()]
     return Norms(
         (float(min(g.min() for g in gains)), float(max(g.max() for g in gains))) if gains else None,
         max(shifts, default=None),
-        dict(_unseen(spec, worn)),
+        dict(_unseen(spec, gauge)),
     )
 
 
-def _unseen(spec: Transformer, worn: Worn) -> Iterator[tuple[str, float]]:
+def _unseen(spec: Transformer, gauge: NormGauge) -> Iterator[tuple[str, float]]:
     """Components that were taken off tensors, over the tensors; means are of d coordinates."""
-    for name, read in worn.reads.items():
+    for name, read in gauge.reads.items():
         along = spec.d**0.5 if name == "U" else 1.0
-        yield f"W_{name}", _share(along * np.linalg.norm(read), worn.sizes[f"W_{name}"])
-    for name, write in worn.writes.items():
+        yield f"W_{name}", _share(along * np.linalg.norm(read), gauge.sizes[f"W_{name}"])
+    for name, write in gauge.writes.items():
         if not name.startswith("b_"):
-            yield name, _share(spec.d**0.5 * np.linalg.norm(write), worn.sizes[name])
+            yield name, _share(spec.d**0.5 * np.linalg.norm(write), gauge.sizes[name])
 
 
 def _share(part: Any, whole: float) -> float:

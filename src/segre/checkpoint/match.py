@@ -13,11 +13,11 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, stream_freedom
 from segre.checkpoint.frame import centred_basis
 from segre.checkpoint.heads import free_planes, keys, planes, queries
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.turn import LayerTurn, StreamTurn, stream_freedom
 from segre.checkpoint.units import signed
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
@@ -28,13 +28,13 @@ OPEN = 1e-9  # singular values below this fraction of the largest determine noth
 
 def match_stream(
     spec: Transformer, one: Tensors, two: Tensors, unembedded: Array | None = None
-) -> StreamTurn:
+) -> StreamAlignment:
     """The basis in which the table `two` is nearest to `one`.
 
     `unembedded` has the inner products of the columns of the unembeddings, which have names too.
     """
     if stream_freedom(spec) == "none":
-        return StreamTurn()
+        return StreamAlignment()
     return best_stream(spec, _named_products(one, two, unembedded))
 
 
@@ -79,23 +79,23 @@ def _unembedding(model: Model) -> Array:
     return out - out.mean(axis=1, keepdims=True) if model.spec.norm == "layer" else out
 
 
-def best_stream(spec: Transformer, inner: Array) -> StreamTurn:
+def best_stream(spec: Transformer, inner: Array) -> StreamAlignment:
     """The basis for inner products (d, d) of what two models write to the stream or read."""
     freedom = stream_freedom(spec)
     if freedom == "orthogonal":
         if spec.norm == "rms":
-            return StreamTurn(matrix=nearest_orthogonal(inner))
+            return StreamAlignment(matrix=nearest_orthogonal(inner))
         basis = centred_basis(spec.d)
         matrix = basis @ nearest_orthogonal(basis.T @ inner @ basis) @ basis.T + 1 / spec.d
-        return StreamTurn(matrix=matrix)
+        return StreamAlignment(matrix=matrix)
     if freedom == "order and signs":
         order = assignment(np.abs(inner))
-        return StreamTurn(order, np.where(inner[np.arange(spec.d), order] < 0, -1.0, 1.0))
+        return StreamAlignment(order, np.where(inner[np.arange(spec.d), order] < 0, -1.0, 1.0))
     best = max(
         ((sign, assignment(sign * inner)) for sign in (1.0, -1.0)),
         key=lambda found: found[0] * inner[np.arange(spec.d), found[1]].sum(),
     )
-    return StreamTurn(best[1], np.full(spec.d, best[0]))
+    return StreamAlignment(best[1], np.full(spec.d, best[0]))
 
 
 def stream_products(one: Tensors, two: Tensors) -> Array:
@@ -120,9 +120,9 @@ def match_transform(one: Tensors, two: Tensors) -> Array:
     return assignment(one["W_T"] @ two["W_T"].T + one["W_U"].T @ two["W_U"])
 
 
-def match_layer(spec: Transformer, one: Tensors, two: Tensors, near: float = 0.0) -> LayerTurn:
+def match_layer(spec: Transformer, one: Tensors, two: Tensors, near: float = 0.0) -> LayerAlignment:
     """Order and bases of heads and units in which the layer `two` is nearest to `one`."""
-    out = LayerTurn.identity(spec)
+    out = LayerAlignment.identity(spec)
     likeness = _values(one, two) + _scores(spec, one, two)  # (kv, kv, group, group)
     within = np.array([[assignment(pair) for pair in row] for row in likeness])
     best = np.take_along_axis(likeness, within[..., None], axis=-1).sum(axis=(-1, -2))
@@ -141,10 +141,10 @@ def match_layer(spec: Transformer, one: Tensors, two: Tensors, near: float = 0.0
 
 
 def rematched(
-    spec: Transformer, one: Tensors, two: Tensors, known: LayerTurn | None, near: float
-) -> LayerTurn:
+    spec: Transformer, one: Tensors, two: Tensors, known: LayerAlignment | None, near: float
+) -> LayerAlignment:
     """The turn of a layer whose orders are known; phases of rotary planes are matched again."""
-    out = LayerTurn.identity(spec)
+    out = LayerAlignment.identity(spec)
     if known is not None:
         out = replace(out, heads=known.heads, queries=known.queries)
         out = replace(out, units=known.units, signs=known.signs)

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, stream_freedom
 from segre.checkpoint.frame import centred_basis
 from segre.checkpoint.heads import HeadGauge, free_planes
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.reduce import Choice, Restore, reduced
-from segre.checkpoint.turn import LayerTurn, StreamTurn, stream_freedom
+from segre.checkpoint.norm_gauge import NormGauge
+from segre.checkpoint.reduce import GaugeChoice, Restore, reduced
 from segre.checkpoint.units import DEGREE, scaled, signed
-from segre.checkpoint.worn import Worn
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
@@ -58,26 +58,26 @@ class Draw:
         scaled = self.orthogonal(count, n) * self.factors((count, 1, n))
         return scaled @ self.orthogonal(count, n)
 
-    def stream(self, spec: Transformer) -> StreamTurn:
+    def stream(self, spec: Transformer) -> StreamAlignment:
         """A basis of the stream, of those that are free."""
         freedom, d = stream_freedom(spec), spec.d
         transform = None
         if spec.transform and not spec.tied:
             transform = self.rng.permutation(d)
         if freedom == "none":
-            return StreamTurn(transform=transform)
+            return StreamAlignment(transform=transform)
         if freedom == "orthogonal":
             if spec.norm == "rms":
-                return StreamTurn(matrix=self.orthogonal(1, d)[0])
+                return StreamAlignment(matrix=self.orthogonal(1, d)[0])
             basis = centred_basis(d)
             matrix = basis @ self.orthogonal(1, d - 1)[0] @ basis.T + 1 / d
-            return StreamTurn(matrix=matrix, transform=transform)
+            return StreamAlignment(matrix=matrix, transform=transform)
         signs = self.signs(d) if freedom == "order and signs" else np.full(d, self.signs(1)[0])
-        return StreamTurn(self.rng.permutation(d), signs, transform=transform)
+        return StreamAlignment(self.rng.permutation(d), signs, transform=transform)
 
-    def layer(self, spec: Transformer, w: Tensors) -> LayerTurn:
+    def layer(self, spec: Transformer, w: Tensors) -> LayerAlignment:
         """An order and bases of heads and units."""
-        out = LayerTurn.identity(spec)
+        out = LayerAlignment.identity(spec)
         out.heads = self.rng.permutation(spec.kv)
         out.queries = self.rng.permuted(out.queries, axis=1)
         out.vo = self.orthogonal(spec.kv, spec.dv)
@@ -93,9 +93,9 @@ class Draw:
             out.signs = self.signs(spec.ff) if signed(spec) else np.ones(spec.ff)
         return out
 
-    def choice(self, spec: Transformer, w: Tensors, like: Choice) -> Choice:
+    def choice(self, spec: Transformer, w: Tensors, like: GaugeChoice) -> GaugeChoice:
         """Choices of the kinds that `like` has; sizes in proportion to the weights."""
-        out = Choice(self.worn(w, like.norms))
+        out = GaugeChoice(self.norm_gauge(w, like.norms))
         if like.heads is not None:
             out.heads = self.heads(spec, like.heads)
         if like.units is not None:
@@ -103,9 +103,9 @@ class Draw:
         assert (out.units is not None) == (like.units is not None and scaled(spec))
         return out
 
-    def worn(self, w: Tensors, like: Worn) -> Worn:
+    def norm_gauge(self, w: Tensors, like: NormGauge) -> NormGauge:
         """Gains, shifts, means and biases."""
-        out = Worn()
+        out = NormGauge()
         for norm, gain in like.gains.items():
             out.gains[norm] = self.factors(gain.shape) * self.signs(gain.shape)
         for norm, signs in like.signs.items():

@@ -14,13 +14,15 @@ import numpy as np
 from segre.checkpoint.heads import keys, planes, queries, unbalance
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.norms import READERS, WRITERS
-from segre.checkpoint.reduce import Choice, Reduced
+from segre.checkpoint.reduce import GaugeChoice, Reduced
 from segre.checkpoint.units import scale_units, unit_norms
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
 
-def nearest_choice(spec: Transformer, found: Reduced, like: Choice, target: Tensors) -> Choice:
+def nearest_choice(
+    spec: Transformer, found: Reduced, like: GaugeChoice, target: Tensors
+) -> GaugeChoice:
     """The choices `like`, with scales that bring the reduced part `found` nearest to `target`."""
     w, folded = dict(found.tensors), dict(target)
     for norm, gain in like.norms.gains.items():
@@ -47,7 +49,7 @@ def nearest_choice(spec: Transformer, found: Reduced, like: Choice, target: Tens
         norm: _gains(norm, gain, w, target) if norm in free else gain
         for norm, gain in like.norms.gains.items()
     }
-    return Choice(replace(like.norms, gains=gains), heads, units)
+    return GaugeChoice(replace(like.norms, gains=gains), heads, units)
 
 
 def nearest_scale(p: Array, q: Array, r: Array, t: Array, *, positive: bool = False) -> Array:

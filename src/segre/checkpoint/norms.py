@@ -3,9 +3,9 @@
 What a norm multiplies or adds, its readers can do. What lies along the one direction that a
 LayerNorm does not see, writers need not write, and what its output never has (it is orthogonal to
 1/gain) readers need not read. Biases of keys cancel in softmax where nothing turns; biases of
-values pass through it unchanged. `take_off` chooses the least of all these (docs/checkpoints.md);
-`put_on` is its inverse, for any choice. A norm between a sublayer and the stream keeps its gain, up
-to signs, which what it norms can have instead.
+values pass through it unchanged. `fix_gauge` chooses the least of all these (docs/checkpoints.md);
+`restore_gauge` is its inverse, for any choice. A norm between a sublayer and the stream keeps its
+gain, up to signs, which what it norms can have instead.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.tables import tables_off, tables_on
-from segre.checkpoint.worn import TINY, Stream, Worn, away_from, usable
+from segre.checkpoint.norm_gauge import TINY, NormGauge, Stream, away_from, usable
+from segre.checkpoint.tables import fix_tables, restore_tables
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
@@ -22,59 +22,61 @@ READERS = {"norm1": ("Q", "K", "V"), "norm2": ("gate", "up")}
 WRITERS = {"norm1": "O", "norm2": "down"}
 
 
-def take_off(
+def fix_gauge(
     spec: Transformer,
     part: str,
     w: Tensors,
     stream: Stream,
     slack: float = 0.0,
-) -> Worn:
+) -> NormGauge:
     """Reduce a part in place; `stream` is carried from part to part.
 
     Means and components that are less than `slack` times what they are of count as none.
     """
-    worn = Worn(slack=slack)
+    gauge = NormGauge(slack=slack)
     if part == "embed":
-        tables_off(spec, w, worn, stream.tables)
+        fix_tables(spec, w, gauge, stream.tables)
         if "norm.bias" in w:
-            stream.gain, stream.shift = w["norm.gain"], _off(w, worn, "norm")
+            stream.gain, stream.shift = w["norm.gain"], _fix_shift(w, gauge, "norm")
     elif part == "head":
-        _head_off(spec, w, worn, stream)
+        _fix_head(spec, w, gauge, stream)
     else:
         for norm in READERS:
             if norm == "norm2" and spec.mlp == "none":
                 continue
-            _sublayer_off(spec, w, worn, stream, norm, last=part == str(spec.layers))
-    return worn
+            _fix_sublayer(spec, w, gauge, stream, norm, last=part == str(spec.layers))
+    return gauge
 
 
-def put_on(spec: Transformer, part: str, w: Tensors, worn: Worn, stream: Stream) -> None:
-    """Inverse of `take_off`, with free choices of one's own."""
+def restore_gauge(
+    spec: Transformer, part: str, w: Tensors, gauge: NormGauge, stream: Stream
+) -> None:
+    """Inverse of `fix_gauge`, with free choices of one's own."""
     if part == "embed":
         if "norm.bias" in w:
-            stream.gain, stream.shift = w["norm.gain"], _on(w, worn, "norm")
-        tables_on(spec, w, worn, stream.tables)
+            stream.gain, stream.shift = w["norm.gain"], _restore_shift(w, gauge, "norm")
+        restore_tables(spec, w, gauge, stream.tables)
     elif part == "head":
-        _head_on(spec, w, worn, stream)
+        _restore_head(spec, w, gauge, stream)
     else:
         for norm in READERS:
             if norm == "norm2" and spec.mlp == "none":
                 continue
-            _sublayer_on(spec, w, worn, stream, norm, last=part == str(spec.layers))
+            _restore_sublayer(spec, w, gauge, stream, norm, last=part == str(spec.layers))
 
 
 # --- attention and MLP ------------------------------------------------------------------------
 
 
-def _sublayer_off(
-    spec: Transformer, w: Tensors, worn: Worn, stream: Stream, norm: str, *, last: bool
+def _fix_sublayer(
+    spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream, norm: str, *, last: bool
 ) -> None:
     readers = [name for name in READERS[norm] if f"W_{name}" in w]
     if spec.place == "post":
         gain, shift = None, stream.shift
     else:
-        gain = worn.gains[norm] = w[f"{norm}.gain"].copy()
-        shift = _off(w, worn, norm) if spec.norm_bias else None
+        gain = gauge.gains[norm] = w[f"{norm}.gain"].copy()
+        shift = _fix_shift(w, gauge, norm) if spec.norm_bias else None
         w[f"{norm}.gain"] = np.ones_like(gain)
     unseen = _unseen(spec, stream)
     for name in readers:
@@ -83,32 +85,32 @@ def _sublayer_off(
             w[f"b_{name}"] = w[f"b_{name}"] + W @ shift
         if gain is not None:
             W = w[f"W_{name}"] = W * gain.T
-        worn.measure(f"W_{name}", W)
+        gauge.measure(f"W_{name}", W)
         if unseen is not None:
-            worn.reads[name] = worn.component(W, unseen)
-            w[f"W_{name}"] = W - worn.reads[name] * unseen.T
+            gauge.reads[name] = gauge.component(W, unseen)
+            w[f"W_{name}"] = W - gauge.reads[name] * unseen.T
     if norm == "norm1":
-        _attention_biases_off(spec, w, worn)
+        _fix_attention_biases(spec, w, gauge)
     if spec.place == "post" and stream.shift is not None:
         bias = f"b_{WRITERS[norm]}"
         w[bias] = w[bias] + stream.shift
-    _writer_off(spec, w, worn, WRITERS[norm])
+    _fix_writer(spec, w, gauge, WRITERS[norm])
     if spec.place == "sandwich":
         post = f"post{norm[-1]}"
-        worn.signs[post] = np.where(w[f"{post}.gain"] < 0, -1.0, 1.0)
-        _flip(w, post, WRITERS[norm], worn.signs[post])
+        gauge.signs[post] = np.where(w[f"{post}.gain"] < 0, -1.0, 1.0)
+        _flip(w, post, WRITERS[norm], gauge.signs[post])
     if spec.place == "post":
         post = f"post{norm[-1]}"
         stream.gain = w[f"{post}.gain"]
         visible = last and norm == "norm2" and spec.output == "hidden"
-        stream.shift = w[f"{post}.bias"] if visible else _off(w, worn, post)
+        stream.shift = w[f"{post}.bias"] if visible else _fix_shift(w, gauge, post)
         if last and norm == "norm2" and spec.transform:
-            stream.scale = worn.gains[post] = stream.gain.copy()
+            stream.scale = gauge.gains[post] = stream.gain.copy()
             stream.gain = w[f"{post}.gain"] = np.ones_like(stream.gain)
 
 
-def _sublayer_on(
-    spec: Transformer, w: Tensors, worn: Worn, stream: Stream, norm: str, *, last: bool
+def _restore_sublayer(
+    spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream, norm: str, *, last: bool
 ) -> None:
     readers = [name for name in READERS[norm] if f"W_{name}" in w]
     before = stream.shift
@@ -117,29 +119,29 @@ def _sublayer_on(
         post = f"post{norm[-1]}"
         stream.gain = w[f"{post}.gain"]
         visible = last and norm == "norm2" and spec.output == "hidden"
-        stream.shift = w[f"{post}.bias"] if visible else _on(w, worn, post)
+        stream.shift = w[f"{post}.bias"] if visible else _restore_shift(w, gauge, post)
         if last and norm == "norm2" and spec.transform:
-            stream.scale = w[f"{post}.gain"] = usable(worn.gains[post])
+            stream.scale = w[f"{post}.gain"] = usable(gauge.gains[post])
     if spec.place == "sandwich":
         post = f"post{norm[-1]}"
-        _flip(w, post, WRITERS[norm], worn.signs[post])
-    _writer_on(spec, w, worn, WRITERS[norm])
+        _flip(w, post, WRITERS[norm], gauge.signs[post])
+    _restore_writer(spec, w, gauge, WRITERS[norm])
     if spec.place == "post" and before is not None:
         bias = f"b_{WRITERS[norm]}"
         w[bias] = w[bias] - before
     if norm == "norm1":
-        _attention_biases_on(spec, w, worn)
+        _restore_attention_biases(spec, w, gauge)
     gain = shift = None
     if spec.place == "post":
         shift = before
     else:
-        gain = usable(worn.gains[norm])
+        gain = usable(gauge.gains[norm])
         w[f"{norm}.gain"] = gain.copy()
-        shift = _on(w, worn, norm) if spec.norm_bias else None
+        shift = _restore_shift(w, gauge, norm) if spec.norm_bias else None
     for name in readers:
         W = w[f"W_{name}"]
         if unseen is not None:
-            W = W + worn.reads[name] * unseen.T
+            W = W + gauge.reads[name] * unseen.T
         if gain is not None:
             W = W / gain.T
         w[f"W_{name}"] = W
@@ -157,39 +159,39 @@ def _unseen(spec: Transformer, stream: Stream) -> Array | None:
     return np.full((spec.d, 1), spec.d**-0.5)
 
 
-def _attention_biases_off(spec: Transformer, w: Tensors, worn: Worn) -> None:
+def _fix_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -> None:
     if "b_K" in w and spec.pos != "rope":
-        worn.biases["b_K"] = w["b_K"]
+        gauge.biases["b_K"] = w["b_K"]
         w["b_K"] = np.zeros_like(w["b_K"])
     if "b_V" in w and "b_O" in w:
-        worn.biases["b_V"] = w["b_V"]
+        gauge.biases["b_V"] = w["b_V"]
         w["b_O"] = w["b_O"] + (w["W_O"] @ w["b_V"]).sum(axis=(0, 1))
         w["b_V"] = np.zeros_like(w["b_V"])
 
 
-def _attention_biases_on(spec: Transformer, w: Tensors, worn: Worn) -> None:
+def _restore_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -> None:
     if "b_K" in w and spec.pos != "rope":
-        w["b_K"] = worn.biases["b_K"]
+        w["b_K"] = gauge.biases["b_K"]
     if "b_V" in w and "b_O" in w:
-        w["b_V"] = worn.biases["b_V"]
+        w["b_V"] = gauge.biases["b_V"]
         w["b_O"] = w["b_O"] - (w["W_O"] @ w["b_V"]).sum(axis=(0, 1))
 
 
-def _writer_off(spec: Transformer, w: Tensors, worn: Worn, name: str) -> None:
+def _fix_writer(spec: Transformer, w: Tensors, gauge: NormGauge, name: str) -> None:
     for letter in "Wb":
         key = f"{letter}_{name}"
         if key in w:
-            worn.measure(key, w[key])
+            gauge.measure(key, w[key])
             if spec.norm == "layer":
-                worn.writes[key] = worn.mean(w[key], -2)
-                w[key] = w[key] - worn.writes[key]
+                gauge.writes[key] = gauge.mean(w[key], -2)
+                w[key] = w[key] - gauge.writes[key]
 
 
-def _writer_on(spec: Transformer, w: Tensors, worn: Worn, name: str) -> None:
+def _restore_writer(spec: Transformer, w: Tensors, gauge: NormGauge, name: str) -> None:
     for letter in "Wb":
         key = f"{letter}_{name}"
         if key in w and spec.norm == "layer":
-            w[key] = w[key] + worn.writes[key]
+            w[key] = w[key] + gauge.writes[key]
 
 
 def _flip(w: Tensors, norm: str, writer: str, signs: Array) -> None:
@@ -199,25 +201,25 @@ def _flip(w: Tensors, norm: str, writer: str, signs: Array) -> None:
             w[name] = w[name] * signs
 
 
-def _off(w: Tensors, worn: Worn, norm: str) -> Array:
-    shift = worn.shifts[norm] = w[f"{norm}.bias"]
+def _fix_shift(w: Tensors, gauge: NormGauge, norm: str) -> Array:
+    shift = gauge.shifts[norm] = w[f"{norm}.bias"]
     w[f"{norm}.bias"] = np.zeros_like(shift)
     return shift
 
 
-def _on(w: Tensors, worn: Worn, norm: str) -> Array:
-    w[f"{norm}.bias"] = worn.shifts[norm]
-    return worn.shifts[norm]
+def _restore_shift(w: Tensors, gauge: NormGauge, norm: str) -> Array:
+    w[f"{norm}.bias"] = gauge.shifts[norm]
+    return gauge.shifts[norm]
 
 
 # --- the head ---------------------------------------------------------------------------------
 
 
-def _head_off(spec: Transformer, w: Tensors, worn: Worn, stream: Stream) -> None:
+def _fix_head(spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream) -> None:
     for name in ("pool", "T"):
         if f"W_{name}" in w:
             assert stream.shift is not None
-            worn.measure(f"W_{name}", w[f"W_{name}"])
+            gauge.measure(f"W_{name}", w[f"W_{name}"])
             unseen = _unseen(spec, stream)
             if name == "T":
                 assert stream.scale is not None
@@ -225,7 +227,7 @@ def _head_off(spec: Transformer, w: Tensors, worn: Worn, stream: Stream) -> None
                 w["W_T"] = w["W_T"] * stream.scale.T
             if unseen is not None:
                 W = w[f"W_{name}"]
-                seen = worn.reads[name] = worn.component(W, unseen)
+                seen = gauge.reads[name] = gauge.component(W, unseen)
                 w[f"W_{name}"] = W - seen * unseen.T
                 if name == "pool":  # the last norm keeps its bias: hidden states are the output
                     w["b_pool"] = w["b_pool"] + seen * (unseen.T @ stream.shift)
@@ -234,34 +236,34 @@ def _head_off(spec: Transformer, w: Tensors, worn: Worn, stream: Stream) -> None
     norm = "normT" if spec.transform else "norm"
     if spec.transform:
         table = w["W_U"] if "W_U" in w else w["tokens"].T
-        w["b_U"] = w["b_U"] + table @ _off(w, worn, "normT")
+        w["b_U"] = w["b_U"] + table @ _fix_shift(w, gauge, "normT")
     if spec.tied:
         return
-    gain = worn.gains[norm] = w[f"{norm}.gain"].copy()
+    gain = gauge.gains[norm] = w[f"{norm}.gain"].copy()
     offset = None
     if spec.norm_bias and not spec.transform:
         offset = w["W_U"] @ w["norm.bias"]
-        worn.shifts["norm"] = w["norm.bias"]
+        gauge.shifts["norm"] = w["norm.bias"]
     w[f"{norm}.gain"] = np.ones_like(gain)
     w["W_U"] = w["W_U"] * gain.T
-    worn.measure("W_U", w["W_U"])
+    gauge.measure("W_U", w["W_U"])
     if spec.norm == "layer":
-        worn.reads["U"] = worn.mean(w["W_U"], 1)
-        w["W_U"] = w["W_U"] - worn.reads["U"]
+        gauge.reads["U"] = gauge.mean(w["W_U"], 1)
+        w["W_U"] = w["W_U"] - gauge.reads["U"]
     if offset is not None:  # logits without a bias of their own: the mean column carries it
         w["norm.bias"] = np.ones_like(gain)
         w["W_U"] = w["W_U"] + offset / spec.d
 
 
-def _head_on(spec: Transformer, w: Tensors, worn: Worn, stream: Stream) -> None:
+def _restore_head(spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream) -> None:
     for name in ("pool", "T"):
         if f"W_{name}" in w:
             assert stream.shift is not None
             unseen = _unseen(spec, stream)
             if unseen is not None:
-                w[f"W_{name}"] = w[f"W_{name}"] + worn.reads[name] * unseen.T
+                w[f"W_{name}"] = w[f"W_{name}"] + gauge.reads[name] * unseen.T
                 if name == "pool":
-                    w["b_pool"] = w["b_pool"] - worn.reads[name] * (unseen.T @ stream.shift)
+                    w["b_pool"] = w["b_pool"] - gauge.reads[name] * (unseen.T @ stream.shift)
             if name == "T":
                 assert stream.scale is not None
                 w["W_T"] = w["W_T"] / stream.scale.T
@@ -270,12 +272,12 @@ def _head_on(spec: Transformer, w: Tensors, worn: Worn, stream: Stream) -> None:
         return
     norm = "normT" if spec.transform else "norm"
     if not spec.tied:
-        gain = usable(worn.gains[norm])
-        means = worn.reads.get("U")
+        gain = usable(gauge.gains[norm])
+        means = gauge.reads.get("U")
         if spec.norm_bias and not spec.transform:
             offset = w["W_U"].sum(axis=1, keepdims=True)
             w["W_U"] = w["W_U"] - offset / spec.d
-            shift, total = worn.shifts["norm"], float((worn.shifts["norm"] / gain).sum())
+            shift, total = gauge.shifts["norm"], float((gauge.shifts["norm"] / gain).sum())
             if abs(total) < TINY * spec.d:  # cannot carry the offset: the plain choice
                 shift, total = gain.copy(), float(spec.d)
             w["norm.bias"] = shift
@@ -286,4 +288,4 @@ def _head_on(spec: Transformer, w: Tensors, worn: Worn, stream: Stream) -> None:
         w[f"{norm}.gain"] = gain.copy()
     if spec.transform:
         table = w["W_U"] if "W_U" in w else w["tokens"].T
-        w["b_U"] = w["b_U"] - table @ _on(w, worn, "normT")
+        w["b_U"] = w["b_U"] - table @ _restore_shift(w, gauge, "normT")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from segre.checkpoint.alignment import LayerAlignment, StreamAlignment
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import (
     match_layer,
@@ -15,7 +16,6 @@ from segre.checkpoint.match import (
 )
 from segre.checkpoint.model import Model
 from segre.checkpoint.reduce import Reduced, reduced
-from segre.checkpoint.turn import LayerTurn, StreamTurn
 from segre.checkpoint.witness import Witness
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
@@ -31,10 +31,10 @@ class Finder(Witness):
 
     def stream(
         self, spec: Transformer, one: Tensors, two: Tensors, unembedded: Array | None
-    ) -> StreamTurn:
+    ) -> StreamAlignment:
         """The basis of the stream."""
         if self.in_place:
-            self.basis = StreamTurn.identity(spec)
+            self.basis = StreamAlignment.identity(spec)
         else:
             self.basis = match_stream(spec, one, two, unembedded)
             self.undetermined = undetermined(spec, one, two, unembedded)
@@ -44,16 +44,16 @@ class Finder(Witness):
         """The order of the units of a transform."""
         return match_transform(one, two)
 
-    def layer(self, spec: Transformer, part: str, one: Tensors, two: Tensors) -> LayerTurn:
+    def layer(self, spec: Transformer, part: str, one: Tensors, two: Tensors) -> LayerAlignment:
         """Heads and units of a layer."""
         self.layers[part] = match_layer(spec, one, two, self.near)
         return self.layers[part]
 
 
-def turned_pairs(one: Model, two: Model, turns: Witness) -> Iterator[tuple[Reduced, Reduced]]:
+def aligned_pairs(one: Model, two: Model, turns: Witness) -> Iterator[tuple[Reduced, Reduced]]:
     """Parts of both, reduced, the second in the basis of the first; one part at a time."""
     spec = one.spec
-    basis = StreamTurn()
+    basis = StreamAlignment()
     for a, b in zip(reduced(one), reduced(two), strict=True):
         w = b.tensors
         if a.part == "embed":

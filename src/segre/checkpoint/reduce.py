@@ -9,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from segre.checkpoint.alignment import StreamAlignment
 from segre.checkpoint.heads import HeadGauge, balance, unbalance
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.norms import put_on, take_off
+from segre.checkpoint.norm_gauge import NormGauge, Stream
+from segre.checkpoint.norms import fix_gauge, restore_gauge
 from segre.checkpoint.served import require_normal_form
 from segre.checkpoint.tables import shiftable
-from segre.checkpoint.turn import StreamTurn
 from segre.checkpoint.units import balance_units, scale_units
-from segre.checkpoint.worn import Stream, Worn
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
 
 @dataclass
-class Choice:
+class GaugeChoice:
     """All free continuous choices of one part."""
 
-    norms: Worn = field(default_factory=Worn)
+    norms: NormGauge = field(default_factory=NormGauge)
     heads: HeadGauge | None = None
     units: Array | None = None
 
@@ -37,7 +37,7 @@ class Reduced:
 
     part: str
     tensors: Tensors
-    choice: Choice
+    choice: GaugeChoice
     tables: Array | None = None  # directions in which tokens shift against positions
 
 
@@ -56,10 +56,10 @@ def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
             stream.tables = shiftable(spec, model.part("head", names))
         if needs_table(spec, part):
             w |= model.part("embed", ["tokens"])
-        norms = take_off(spec, part, w, stream, slack)
+        norms = fix_gauge(spec, part, w, stream, slack)
         if needs_table(spec, part):
             del w["tokens"]
-        choice = Choice(norms)
+        choice = GaugeChoice(norms)
         if part not in ("embed", "head"):
             choice.heads = balance(spec, w, slack)
             choice.units = balance_units(spec, w, slack)
@@ -74,11 +74,11 @@ def needs_table(spec: Transformer, part: str) -> bool:
 class Restore:
     """Puts choices back, part by part, on weights in a turned basis; the inverse of `reduced`."""
 
-    def __init__(self, spec: Transformer, turn: StreamTurn) -> None:
+    def __init__(self, spec: Transformer, turn: StreamAlignment) -> None:
         self.spec, self.turn, self.stream = spec, turn, Stream()
         self.table: Array | None = None
 
-    def part(self, found: Reduced, choice: Choice) -> None:
+    def part(self, found: Reduced, choice: GaugeChoice) -> None:
         """Restore one part in place."""
         part, w, tables = found.part, found.tensors, found.tables
         if tables is not None:
@@ -90,7 +90,7 @@ class Restore:
         if needs_table(self.spec, part):
             assert self.table is not None
             w["tokens"] = self.table
-        put_on(self.spec, part, w, choice.norms, self.stream)
+        restore_gauge(self.spec, part, w, choice.norms, self.stream)
         if part == "embed" and needs_table(self.spec, "head"):
             self.table = w["tokens"]
         if needs_table(self.spec, part):

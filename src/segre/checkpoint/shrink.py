@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from segre.checkpoint.alignment import stream_freedom
 from segre.checkpoint.frame import weights
 from segre.checkpoint.heads import queries, set_queries
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.turn import stream_freedom
-from segre.checkpoint.worn import away_from
+from segre.checkpoint.norm_gauge import away_from
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from segre.checkpoint.alignment import stream_freedom
 from segre.checkpoint.heads import keys, planes, queries
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
 from segre.checkpoint.reduce import Reduced
-from segre.checkpoint.turn import stream_freedom
 from segre.checkpoint.units import dead_units, scaled
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer

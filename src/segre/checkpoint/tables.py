@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.worn import Worn, away_from
+from segre.checkpoint.norm_gauge import NormGauge, away_from
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
@@ -23,36 +23,36 @@ def shiftable(spec: Transformer, head: Tensors) -> Array | None:
     return None
 
 
-def tables_off(spec: Transformer, w: Tensors, worn: Worn, shifts: Array | None) -> None:
+def fix_tables(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Array | None) -> None:
     """Take means and shifts off the tables, in place."""
     for name in ("tokens", "positions", "types"):
         if name in w:
-            worn.measure(name, w[name])
+            gauge.measure(name, w[name])
     for name in _centred(spec, w):
-        worn.writes[name] = worn.mean(w[name], 0)
-        w[name] = w[name] - worn.writes[name]
+        gauge.writes[name] = gauge.mean(w[name], 0)
+        w[name] = w[name] - gauge.writes[name]
     if "types" in w:
-        mean = worn.mean(w["types"], 1)
-        worn.tables["types"] = mean
+        mean = gauge.mean(w["types"], 1)
+        gauge.tables["types"] = mean
         w["types"] = w["types"] - mean
         w["positions"] = w["positions"] + mean
     if shifts is not None:
-        by = worn.tables["positions"] = _along(spec, w, worn, shifts)
+        by = gauge.tables["positions"] = _along(spec, w, gauge, shifts)
         w["positions"] = w["positions"] - _written(spec, shifts) @ by
         w["tokens"] = w["tokens"] + shifts @ by
 
 
-def tables_on(spec: Transformer, w: Tensors, worn: Worn, shifts: Array | None) -> None:
-    """Inverse of `tables_off`, with choices of one's own."""
+def restore_tables(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Array | None) -> None:
+    """Inverse of `fix_tables`, with choices of one's own."""
     if shifts is not None:
-        by = worn.tables["positions"]
+        by = gauge.tables["positions"]
         w["positions"] = w["positions"] + _written(spec, shifts) @ by
         w["tokens"] = w["tokens"] - shifts @ by
     if "types" in w:
-        w["types"] = w["types"] + worn.tables["types"]
-        w["positions"] = w["positions"] - worn.tables["types"]
+        w["types"] = w["types"] + gauge.tables["types"]
+        w["positions"] = w["positions"] - gauge.tables["types"]
     for name in _centred(spec, w):
-        w[name] = w[name] + worn.writes[name]
+        w[name] = w[name] + gauge.writes[name]
 
 
 def _written(spec: Transformer, shifts: Array) -> Array:
@@ -60,15 +60,15 @@ def _written(spec: Transformer, shifts: Array) -> Array:
     return shifts - shifts.mean(axis=0) if spec.norm == "layer" and spec.tied else shifts
 
 
-def _along(spec: Transformer, w: Tensors, worn: Worn, shifts: Array) -> Array:
+def _along(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Array) -> Array:
     """By how much to shift for the mean of the positions to vanish, as far as it can."""
     if not spec.tied:  # any shift is free
-        return worn.mean(w["positions"], 1)
+        return gauge.mean(w["positions"], 1)
     written = _written(spec, shifts)
     size = float((written**2).sum())
     if size < 1e-20:  # equal gains: nobody sees the shift of the tokens
-        return -worn.mean(shifts.T @ w["tokens"], 1)
-    return worn.mean(written.T @ w["positions"] / size, 1)
+        return -gauge.mean(shifts.T @ w["tokens"], 1)
+    return gauge.mean(written.T @ w["positions"] / size, 1)
 
 
 def _centred(spec: Transformer, w: Tensors) -> Iterator[str]:

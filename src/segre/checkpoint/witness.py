@@ -15,8 +15,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, stream_freedom
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.turn import LayerTurn, StreamTurn, stream_freedom
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.files import whole_file
@@ -29,12 +29,12 @@ LARGEST = 4 << 30
 class Witness:
     """Turns of all parts, as they were found or read."""
 
-    basis: StreamTurn = field(default_factory=StreamTurn)
-    layers: dict[str, LayerTurn] = field(default_factory=dict)
+    basis: StreamAlignment = field(default_factory=StreamAlignment)
+    layers: dict[str, LayerAlignment] = field(default_factory=dict)
 
     def stream(
         self, _spec: Transformer, _one: Tensors, _two: Tensors, _unembedded: Array | None
-    ) -> StreamTurn:
+    ) -> StreamAlignment:
         """The basis of the stream."""
         return self.basis
 
@@ -42,7 +42,7 @@ class Witness:
         """The order of the units of a transform."""
         return self.basis.transform
 
-    def layer(self, _spec: Transformer, part: str, _one: Tensors, _two: Tensors) -> LayerTurn:
+    def layer(self, _spec: Transformer, part: str, _one: Tensors, _two: Tensors) -> LayerAlignment:
         """Heads and units of a layer."""
         return self.layers[part]
 
@@ -99,8 +99,8 @@ def _checked(found: dict[str, Array], spec: Transformer) -> Witness:
     return out
 
 
-def _checked_stream(take: Any, spec: Transformer) -> StreamTurn:
-    out, d = StreamTurn(), spec.d
+def _checked_stream(take: Any, spec: Transformer) -> StreamAlignment:
+    out, d = StreamAlignment(), spec.d
     freedom = stream_freedom(spec)
     if freedom == "orthogonal":
         out.matrix = _orthogonal(take("stream.matrix", (d, d)), "stream.matrix")
@@ -116,7 +116,7 @@ def _checked_stream(take: Any, spec: Transformer) -> StreamTurn:
     return out
 
 
-def _checked_layer(take: Any, spec: Transformer, part: str) -> LayerTurn:
+def _checked_layer(take: Any, spec: Transformer, part: str) -> LayerAlignment:
     kv, group, k, v = spec.kv, spec.group, spec.head, spec.dv
     at = f"{part}."
     heads = _permutation(take(f"{at}heads", (kv,)), f"{at}heads")
@@ -131,7 +131,7 @@ def _checked_layer(take: Any, spec: Transformer, part: str) -> LayerTurn:
             raise ValueError(f"{at}qk is not of modulus 1")
     else:
         qk = _orthogonal(take(f"{at}qk", (kv, k, k)), f"{at}qk")
-    out = LayerTurn(heads, order.astype(np.int64), vo, qk)
+    out = LayerAlignment(heads, order.astype(np.int64), vo, qk)
     if spec.ff:
         out.units = _permutation(take(f"{at}units", (spec.ff,)), f"{at}units")
         out.signs = _signs(take(f"{at}signs", (spec.ff,)), f"{at}signs")

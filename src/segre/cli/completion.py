@@ -42,9 +42,9 @@ def architecture(incomplete: str) -> list[str]:
 
 def sweep(incomplete: str) -> list[str]:
     """Sweeps that come with segre, and files."""
-    from segre.sweep.ready import ready_names
+    from segre.sweep.builtin import builtin_names
 
-    names = [name for name in ready_names() if name.startswith(incomplete)]
+    names = [name for name in builtin_names() if name.startswith(incomplete)]
     return [*names, *_files(incomplete)] if names else []
 
 

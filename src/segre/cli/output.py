@@ -27,7 +27,7 @@ TEXT = "text"
 
 def _json(document: Mapping[str, Any]) -> str:
     """One JSON object, keys sorted."""
-    from segre.plain import strict_json
+    from segre.json_data import strict_json
 
     return strict_json(document, indent=2, sort_keys=True)
 

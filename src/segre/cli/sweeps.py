@@ -54,7 +54,7 @@ def run(
     The store is whole at any moment: interrupt or kill this, and the same command goes on.
     """
     from segre.cli.resumable import resumable
-    from segre.sweep.ready import plan_of
+    from segre.sweep.builtin import plan_of
     from segre.sweep.run import Swept
     from segre.sweep.run import run as drive
     from segre.sweep.status import standing
@@ -163,10 +163,10 @@ def fit(
 
 def list_ready(out: Out = Out()) -> None:
     """The sweeps that come with segre."""
-    from segre.sweep.ready import Ready
+    from segre.sweep.builtin import Builtin
 
     with out.waiting("reading"):
-        found = Ready.read()
+        found = Builtin.read()
     out.emit(found)
 
 

@@ -17,7 +17,7 @@ mean row, which is what is measured here, what is proved is
 
 and after L layers C^((3^L - 1) / 2) |res X|^(3^L). docs/rank-collapse.md has the proof.
 
->>> stack = Stack.random(layers=2, heads=2, d=4, init=0.3, seed=1)
+>>> stack = FloatNetwork.random(layers=2, heads=2, d=4, init=0.3, seed=1)
 >>> found = bounds(stack, np.random.default_rng(0).standard_normal((4, 4)) / 4)
 >>> bool(found.applies.all()), bool(found.exceeded().any())
 (True, False)
@@ -36,7 +36,7 @@ from segre.collapse.activations import LIPSCHITZ
 from segre.collapse.floor import descent
 from segre.collapse.residual import norm_1, norm_inf
 from segre.collapse.split import Split
-from segre.collapse.stack import Heads, Mlp, Stack
+from segre.collapse.stack import FloatNetwork, Heads, Mlp
 from segre.fields.interface import Array
 
 WIDEST = 1.256  # exp(x) - 1 <= 2 x from 0 to here
@@ -108,7 +108,7 @@ class Bounds:
         }
 
 
-def bounds(stack: Stack, X: Array) -> Bounds:
+def bounds(stack: FloatNetwork, X: Array) -> Bounds:
     """The theorem's bounds for tokens X (n, d) in every layer, and the residuals."""
     found = descent(stack, X)
     from_mean = mean_factor(X.shape[-2])

@@ -3,7 +3,7 @@
 Tokens run through the layers as they are; only then is the mean subtracted. The precision is
 doubled until the logarithms of all residuals are certain to as many digits as asked.
 
->>> stack = Stack.random(layers=3, heads=2, d=4, seed=1)
+>>> stack = FloatNetwork.random(layers=3, heads=2, d=4, seed=1)
 >>> found = certified_residuals(stack, np.random.default_rng(0).standard_normal((4, 4)))
 >>> print(found.bits, np.round(found.residual[-1], 6))
 128 -9.716823
@@ -20,7 +20,7 @@ from operator import add
 import numpy as np
 from flint import arb, arb_mat
 
-from segre.collapse.stack import Heads, Mlp, Stack
+from segre.collapse.stack import FloatNetwork, Heads, Mlp
 from segre.errors import SegreError
 from segre.fields.ball import Ball
 from segre.fields.interface import Array
@@ -40,7 +40,7 @@ class CertifiedResiduals:
 
 
 def certified_residuals(
-    stack: Stack, X: Array, digits: int = 12, most_bits: int = MOST_BITS
+    stack: FloatNetwork, X: Array, digits: int = 12, most_bits: int = MOST_BITS
 ) -> CertifiedResiduals:
     """Residuals of tokens X (n, d) before the first and after every layer, certified."""
     if X.ndim != 2:
@@ -60,7 +60,7 @@ def certified_residuals(
     )
 
 
-def _states(stack: Stack, X: arb_mat) -> list[arb_mat]:
+def _states(stack: FloatNetwork, X: arb_mat) -> list[arb_mat]:
     states = [X]
     for heads, mlp in stack.layers:
         out = _attention(heads, X, stack.causal)

@@ -3,7 +3,7 @@
 Mean and residual are carried apart (`split`). Without skips and masks differences of scores are
 quadratic in the residual, and so every layer cubes it: ratios of its logarithms tend to 3.
 
->>> stack = Stack.random(layers=6, heads=2, d=8, seed=1)
+>>> stack = FloatNetwork.random(layers=6, heads=2, d=8, seed=1)
 >>> found = descent(stack, np.random.default_rng(0).standard_normal((6, 8)))
 >>> print(np.round(found.residual, 1))
 [   0.9    0.4   -0.8   -4.3  -15.2  -47.7 -145.7]
@@ -20,7 +20,7 @@ import numpy as np
 
 from segre.collapse.residual import norm
 from segre.collapse.split import Split, attend, log10_of, transform
-from segre.collapse.stack import Stack
+from segre.collapse.stack import FloatNetwork
 from segre.fields.interface import Array
 
 
@@ -71,7 +71,7 @@ class Descent:
         return {name: getattr(self, name).tolist() for name in names}
 
 
-def descent(stack: Stack, X: Array) -> Descent:
+def descent(stack: FloatNetwork, X: Array) -> Descent:
     """Run tokens X (n, d) through a stack, mean and residual apart."""
     state = Split.of(X)
     states = [state]

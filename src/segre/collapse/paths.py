@@ -16,7 +16,7 @@ norm acts on them.
 Terms may be large and cancel each other, so their norms do not say what they contribute. Their
 shares <term, output> / |output|^2 do: with that of the biases they add up to one.
 
->>> done = Stack.random(12, 12, 24, skip=True, bias=0.1).forward(np.eye(5, 24))
+>>> done = FloatNetwork.random(12, 12, 24, skip=True, bias=0.1).forward(np.eye(5, 24))
 >>> found = path_sums(done)
 >>> f"{sum(found.counts):,}"
 '23,298,085,122,481'
@@ -38,7 +38,7 @@ import numpy as np
 
 from segre.collapse.residual import norm, residual
 from segre.collapse.shares import one_layer_more
-from segre.collapse.stack import Pass, RecordedLayer, Stack
+from segre.collapse.stack import FloatNetwork, Pass, RecordedLayer
 from segre.errors import SegreError
 from segre.fields.interface import Array
 
@@ -194,7 +194,7 @@ def all_paths(done: Pass) -> Iterator[Path]:
     return product(*(range(1 - layer.skip, layer.heads + 1) for layer in done.layers))
 
 
-def isolated(stack: Stack, path: Path) -> Stack:
+def isolated(stack: FloatNetwork, path: Path) -> FloatNetwork:
     """The network of one head in each layer of a path, and of no others.
 
     This is not a term of the sum: its patterns are those of what the path itself sees. Layers that

@@ -5,7 +5,7 @@ columns). A layer is X -> [X +] sum_h P_h X W_V^h W_O^h + biases, then perhaps a
 patterns P_h, and the gates of an MLP or the roots of a norm, are written down, every step is affine
 in X: a `Pass` is this list of affine maps. All arrays may have more axes in front: batches.
 
->>> stack = Stack.random(layers=2, heads=3, d=6, seed=1)
+>>> stack = FloatNetwork.random(layers=2, heads=3, d=6, seed=1)
 >>> done = stack.forward(np.random.default_rng(0).standard_normal((5, 6)))
 >>> done.layers[0].P.shape, bool(np.allclose(done.layers[0].P.sum(-1), 1))
 ((3, 5, 5), True)
@@ -227,7 +227,7 @@ class Mlp:
 
 
 @dataclass(frozen=True)
-class Stack:
+class FloatNetwork:
     """Layers of heads, each perhaps with an MLP after it.
 
     `skip` adds the input to what the heads write; an MLP has a skip too, unless `mlp_skip` says
@@ -287,7 +287,7 @@ class Stack:
         mlp_skip: bool | None = None,
         seed: int = 0,
         batch: tuple[int, ...] = (),
-    ) -> Stack:
+    ) -> FloatNetwork:
         """Random weights; k and v are d / heads unless given, and ff = 0 is no MLP.
 
         "xavier" is uniform with variance 2 / (fan in + fan out), of all heads together; "bert" is
@@ -325,7 +325,7 @@ class Stack:
         return cls(tuple(layer() for _ in range(layers)), skip, causal, mlp_skip)
 
     @classmethod
-    def from_network(cls, spec: Network | Transformer, weights: Array) -> Stack:
+    def from_network(cls, spec: Network | Transformer, weights: Array) -> FloatNetwork:
         """A softmax stack, or a transformer without norms, with its vector of weights."""
         vector = np.asarray(weights, dtype=np.float64)
         if isinstance(spec, Transformer):
@@ -346,7 +346,7 @@ def seen(n: int) -> Array:
     return np.tril(np.ones((n, n), dtype=bool))
 
 
-def _of_transformer(spec: Transformer, vector: Array) -> Stack:
+def _of_transformer(spec: Transformer, vector: Array) -> FloatNetwork:
     beyond = [
         (spec.norm != "none", "norms"),
         (spec.qknorm, "norms of queries and keys"),
@@ -386,4 +386,4 @@ def _of_transformer(spec: Transformer, vector: Array) -> Stack:
         return heads, Mlp(w["W_up"].T, w["W_down"].T, b_1, b_2, spec.mlp)
 
     layers = tuple(layer(number) for number in range(1, spec.layers + 1))
-    return Stack(layers, spec.residual, spec.causal)
+    return FloatNetwork(layers, spec.residual, spec.causal)

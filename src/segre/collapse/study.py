@@ -15,7 +15,7 @@ import numpy as np
 from segre.collapse.bounds import Bounds, bounds
 from segre.collapse.certified import certified_residuals
 from segre.collapse.floor import Descent, descent
-from segre.collapse.stack import Pass, Stack
+from segre.collapse.stack import FloatNetwork, Pass
 from segre.fields.interface import Array
 from segre.models import architecture
 from segre.spec import Network
@@ -65,8 +65,8 @@ def study(
 ) -> Study:
     """Random normal weights of variance 1/width, and standard normal tokens."""
     spec = architecture(given)
-    stack = Stack.from_network(spec, _weights(spec, seed))
-    width = spec.width_in if isinstance(spec, Network) else spec.d
+    stack = FloatNetwork.from_network(spec, _weights(spec, seed))
+    width = spec.width
     X = np.random.default_rng([seed, 1]).standard_normal((inputs, spec.t, width))
     turned = None
     if _square(spec):
@@ -82,9 +82,9 @@ def random_pass(
 ) -> tuple[str, Pass]:
     """A forward pass of the same random stack, and what to call it; skips as it has them or not."""
     spec = architecture(given)
-    own = Stack.from_network(spec, _weights(spec, seed))
+    own = FloatNetwork.from_network(spec, _weights(spec, seed))
     stack = own if skip is None else replace(own, skip=skip and _square(spec))
-    width = spec.width_in if isinstance(spec, Network) else spec.d
+    width = spec.width
     X = np.random.default_rng([seed, 1]).standard_normal((spec.t, width))
     return f"{spec} ({'with' if stack.skip else 'without'} skips)", stack.forward(X)
 
@@ -96,7 +96,7 @@ def _square(spec: Network | Transformer) -> bool:
 
 
 def _weights(spec: Network | Transformer, seed: int) -> Array:
-    width = spec.width_in if isinstance(spec, Network) else spec.d
+    width = spec.width
     drawn: Array = np.random.default_rng([seed, 0]).standard_normal(spec.parameters)
     return np.asarray(drawn / width**0.5)
 

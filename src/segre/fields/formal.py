@@ -41,7 +41,7 @@ class Formal(Prime):
         self.probe = probe
         self.free_roots = free_roots
         self.took_roots = False
-        self.heard: list[tuple[Array, Array | None]] = []  # arguments, and which are used
+        self.exp_arguments: list[tuple[Array, Array | None]] = []  # arguments, and which are used
         self.rootless: list[tuple[Array, bool]] = []  # where roots are missing; after draws?
         self.divided: list[Array] = []  # where something to be inverted is zero
         self.drew = False
@@ -59,12 +59,12 @@ class Formal(Prime):
 
     def exp(self, x: Array, used: Array | None = None) -> Array:
         """Drawn, and the argument heard."""
-        self.heard.append((x, used))
+        self.exp_arguments.append((x, used))
         return super().exp(x, used)
 
     def cdf(self, x: Array) -> Array:
         """Drawn, and the argument of its density heard: exp(-x^2 / 2), up to a factor."""
-        self.heard.append((self.mul(x, x), None))
+        self.exp_arguments.append((self.mul(x, x), None))
         return super().cdf(x)
 
     def sqrt(self, x: Array) -> Array:

@@ -239,7 +239,7 @@ def _roots_seen(point: Point) -> bool:
         return True
     seen = 0
     while not point.roots.established and seen < _MOST_ROOT_INPUTS:
-        point.settle(np.arange(2**20 + seen, 2**20 + seen + 64))
+        point.find_salts(np.arange(2**20 + seen, 2**20 + seen + 64))
         seen += 64
     return point.roots.established
 

@@ -43,9 +43,9 @@ def _all(spec: Transformer) -> Iterator[Discrete]:
     elif spec.heads > 1:
         yield Discrete(f"S_{spec.heads}", "heads", layers)
     if spec.qknorm and spec.gain:
-        planes = spec.turned // 2
-        if spec.head > spec.turned:
-            still = spec.head - spec.turned
+        planes = spec.rotary_dim // 2
+        if spec.head > spec.rotary_dim:
+            still = spec.head - spec.rotary_dim
             yield Discrete(f"2^{still} . S_{still}", "signs and order of normed dimensions", layers)
         if planes:
             yield Discrete(f"2^{planes}", "half turns of rotary planes", layers)

@@ -26,7 +26,7 @@ from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
 from segre.geometry.point import drawn_inputs
 from segre.geometry.reach import reached
-from segre.geometry.settle import Roots, Salts, settle
+from segre.geometry.salts import Roots, Salts, find_salts
 from segre.network import forward, named_tensors, stages, with_head_axes
 from segre.spec import Architecture, Network
 from segre.transformer.choices import PIECEWISE
@@ -58,9 +58,9 @@ def only_in_balls(spec: Architecture) -> str | None:
         return "relu is piecewise"
     if spec.experts:
         return "the choice of experts is piecewise"
-    if spec.mlp in ("gelu-tanh", "geglu-tanh") and spec.turned:
+    if spec.mlp in ("gelu-tanh", "geglu-tanh") and spec.rotary_dim:
         return "pi and rotary angles are not known to be independent"
-    if spec.turned and not frequencies(spec).commensurable:
+    if spec.rotary_dim and not frequencies(spec).commensurable:
         return f"the angles of rescale={spec.rescale} are not known to be independent"
     return None
 
@@ -107,7 +107,7 @@ def argument_count(spec: Architecture, field: Prime) -> int:
     weights = field.draw(Stream.WITNESS_WEIGHTS, 0, (spec.parameters,))
     listener = Formal(field)
     forward(listener, spec, weights, X)
-    return sum(_used(*heard).shape[1] for heard in listener.heard)
+    return sum(_used(*heard).shape[1] for heard in listener.exp_arguments)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def witness_rows(spec: Architecture, field: Prime, points: list[int]) -> Witness
     listener = Formal(field)
     forward(listener, spec, weights, X)
     rows = []
-    for (scores, _), kept in zip(listener.heard, distinct_scores(spec), strict=True):
+    for (scores, _), kept in zip(listener.exp_arguments, distinct_scores(spec), strict=True):
         keys, queries = np.array(kept).T
         chosen = scores[..., keys, queries].reshape(len(points), 2, -1)
         rows.append(field.sub(chosen[:, 0], chosen[:, 1]))
@@ -148,13 +148,13 @@ def _salted_rows(
 
     numbers = np.array([2 * m + b for m in points for b in (0, 1)])
     own = np.repeat(weights, 2, axis=0)
-    found = settle(field, spec, own, numbers, draw, Roots())
+    found = find_salts(field, spec, own, numbers, draw, Roots())
     tokens = with_head_axes(spec, found.X)
     heard: list[Array] = []
     for stage, salt in zip(stages(spec), found.salts[1:], strict=True):
         formal = Formal(field, salt)
         tokens = stage.apply(formal, named_tensors(stage, own), tokens)
-        heard += [_used(*argument) for argument in formal.heard]
+        heard += [_used(*argument) for argument in formal.exp_arguments]
     both_rows = np.concatenate([*heard, found.X.reshape(len(numbers), -1)], axis=1)
     salts = {
         m: found.salts[:, 2 * i : 2 * i + 2].swapaxes(0, 1).tolist() for i, m in enumerate(points)

@@ -15,7 +15,7 @@ from segre.fields.formal import Formal
 from segre.fields.interface import Array
 from segre.fields.prime import PRIMES, Prime
 from segre.geometry.memory import inputs_at_once
-from segre.geometry.settle import Roots, Settled, settle
+from segre.geometry.salts import Roots, SaltedInputs, find_salts
 from segre.network import jacobian
 from segre.spec import Architecture
 
@@ -95,7 +95,7 @@ class Point:
         Symmetries do not change the outputs there either: of a root they ask only that it have the
         derivative of a root (docs/soundness.md).
         """
-        found = self.settle(np.arange(2), free_roots=True)
+        found = self.find_salts(np.arange(2), free_roots=True)
         return Batch([0, 1], found.X, found.fields(self.field), found.salts)
 
     @cached_property
@@ -104,7 +104,7 @@ class Point:
         return Roots()
 
     @cached_property
-    def _settled(self) -> list[Settled]:
+    def _salted_inputs(self) -> list[SaltedInputs]:
         return []
 
     def batch(self, start: int, count: int) -> Batch:
@@ -113,21 +113,21 @@ class Point:
         if not self.spec.salted:
             X = drawn_inputs(self.field, self.spec, numbers)
             return Batch(numbers.tolist(), X, self.field, np.zeros((0, count, self.spec.t)))
-        while (known := sum(len(part.numbers) for part in self._settled)) < start + count:
-            self._settled.append(self.settle(np.arange(known, known + max(16, count))))
-        found = Settled(
+        while (known := sum(len(part.numbers) for part in self._salted_inputs)) < start + count:
+            self._salted_inputs.append(self.find_salts(np.arange(known, known + max(16, count))))
+        found = SaltedInputs(
             numbers,
-            np.concatenate([part.X for part in self._settled])[numbers],
-            np.concatenate([part.salts for part in self._settled], axis=1)[:, numbers],
+            np.concatenate([part.X for part in self._salted_inputs])[numbers],
+            np.concatenate([part.salts for part in self._salted_inputs], axis=1)[:, numbers],
         )
         return Batch(numbers.tolist(), found.X, found.fields(self.field), found.salts)
 
-    def settle(self, numbers: Array, *, free_roots: bool = False) -> Settled:
+    def find_salts(self, numbers: Array, *, free_roots: bool = False) -> SaltedInputs:
         """The inputs of a transformer with salts for which its square roots exist, or are drawn."""
         spec = self.spec
         draw = partial(drawn_inputs, self.field, spec)
         roots = Roots() if free_roots else self.roots
-        return settle(self.field, spec, self.weights, numbers, draw, roots, free_roots)
+        return find_salts(self.field, spec, self.weights, numbers, draw, roots, free_roots)
 
     def jacobian_rows(self, batch: Batch, outputs: Array | slice = slice(None)) -> Array:
         """Rows of the Jacobian: for each input, the chosen output entries, by the weights."""

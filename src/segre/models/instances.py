@@ -28,7 +28,7 @@ def small_instance(spec: Transformer) -> Transformer:
     the vocabulary is large enough to tell latents apart.
     """
     grouped = spec.kv < spec.heads
-    partial = 0 < spec.turned < spec.head and not spec.latent
+    partial = 0 < spec.rotary_dim < spec.head and not spec.latent
     head = 4 if partial else 2
     narrow = 3 if spec.latent else 0
     routed = spec.experts > 0
@@ -43,7 +43,7 @@ def small_instance(spec: Transformer) -> Transformer:
         ff=3 if spec.ff else 0,
         eps=Fraction(1, 10**5) if spec.eps else spec.eps,
         base=10_000,
-        rotary=2 if spec.turned else 0,
+        rotary=2 if spec.rotary_dim else 0,
         vocab=11 if spec.vocab else 0,
         positions=3 if spec.pos == "learned" else 0,
         types=min(spec.types, 2),

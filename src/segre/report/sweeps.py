@@ -9,8 +9,8 @@ from rich.table import Table
 
 from segre.report.console import plain_console
 from segre.report.text import printed
+from segre.sweep.builtin import Builtin
 from segre.sweep.fit import CUT_SHORT, Fit
-from segre.sweep.ready import Ready
 from segre.sweep.run import Ran, Swept
 from segre.sweep.status import Standing
 from segre.sweep.store import Row
@@ -84,7 +84,7 @@ def _print_rows(console: Console, rows: Sequence[Row], total: int) -> None:
 
 
 @printed.register
-def print_ready(found: Ready) -> None:
+def print_builtin(found: Builtin) -> None:
     """The sweeps that come with segre."""
     console = _console()
     for name, plan in found.plans.items():

@@ -26,7 +26,7 @@ HOMES = {
     "segre.sweep.status": "sweeps",
     "segre.sweep.run": "sweeps",
     "segre.sweep.fit": "sweeps",
-    "segre.sweep.ready": "sweeps",
+    "segre.sweep.builtin": "sweeps",
     "segre.reproduce.normalized_dimension": "normalized_dimension",
     "segre.reproduce.path_effectiveness": "collapse_experiments",
     "segre.reproduce.circle": "collapse_experiments",

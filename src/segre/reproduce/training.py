@@ -1,8 +1,8 @@
 """Small attention networks in torch, and their training, which can be killed and goes on.
 
 A network is an embedding, a stack of attention layers with skips (and perhaps MLPs), and a readout
-of each token. The stack is a `segre.collapse.stack.Stack`: `PathNetwork.stack` gives it, with the
-same weights. There are norms after the embedding and in the readout, but none between layers.
+of each token. The stack is a `segre.collapse.stack.FloatNetwork`, which `PathNetwork.stack` gives
+with the same weights. There are norms after the embedding and in the readout, none between layers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from segre.collapse.stack import Heads, Mlp, Stack
+from segre.collapse.stack import FloatNetwork, Heads, Mlp
 from segre.errors import SegreError
 from segre.fields.interface import Array
 from segre.files import whole_file
@@ -167,10 +167,10 @@ class PathNetwork(nn.Module):
         found: Tensor = self.readout(self.layers(self.embed(inputs)))
         return found
 
-    def stack(self) -> Stack:
+    def stack(self) -> FloatNetwork:
         """The layers in NumPy, with the same weights."""
         pairs = [layer.pair() for layer in self.layers if isinstance(layer, Layer)]
-        return Stack(tuple(pairs), skip=self.shape.skip)
+        return FloatNetwork(tuple(pairs), skip=self.shape.skip)
 
     def parameter_count(self) -> int:
         """How many weights there are."""

@@ -22,7 +22,7 @@ from segre.errors import SweepError
 from segre.finding import Status, Unbounded
 from segre.sweep.defect import Defect, Excess
 from segre.sweep.expression import Expression
-from segre.sweep.fresh import Source
+from segre.sweep.holdout import Source
 from segre.sweep.known import Known
 from segre.sweep.names import NUMBERED, with_entries
 from segre.sweep.polynomial import Equations, Polynomial, interpolate, monomials, plus, times

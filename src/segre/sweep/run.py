@@ -15,12 +15,12 @@ from typing import Any
 
 from segre.errors import SweepError
 from segre.geometry.progress import Progress, quiet
+from segre.sweep.builtin import plan_of
 from segre.sweep.claim import judge
 from segre.sweep.draw import Drawn, architectures, require_possible
 from segre.sweep.local import cores, solve_locally
 from segre.sweep.names import RESULTS, with_entries
 from segre.sweep.plan import Plan
-from segre.sweep.ready import plan_of
 from segre.sweep.status import Standing
 from segre.sweep.store import RETRIED, Row, Store
 from segre.sweep.task import Result, Task, bytes_needed, failed

@@ -157,14 +157,14 @@ class Choices:
         return self.kvrank > 0
 
     @property
-    def turned(self) -> int:
+    def rotary_dim(self) -> int:
         """Dimensions of a head that turn with the position."""
         return self.rotary if self.pos == "rope" else 0
 
     @property
     def still(self) -> int:
         """Dimensions of a head that do not turn."""
-        return self.head if self.latent else self.head - self.turned
+        return self.head if self.latent else self.head - self.rotary_dim
 
     @property
     def norm_bias(self) -> bool:

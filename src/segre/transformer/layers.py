@@ -162,7 +162,7 @@ def _latent(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> tuple[E,
     latent = root_mean_square(field, spec, w, "normk", latent, spec.kvrank)
     keys, queries = field.matmul(w["W_K"], latent), field.matmul(w["W_Q"], asked)
     scores = field.matmul(field.transpose(keys), queries)
-    if spec.turned:
+    if spec.rotary_dim:
         key = rotate(field, spec, field.matmul(w["R_K"], x), spec.rotary, spec.t)
         query = rotate(field, spec, field.matmul(w["R_Q"], asked), spec.rotary, spec.t)
         scores = field.add(scores, field.matmul(field.transpose(key), query))

@@ -119,7 +119,7 @@ def _attention_shapes(spec: Transformer) -> Shapes:
     if spec.norm != "none" and spec.place != "post":
         out |= _norm(spec, "norm1", d)
     if spec.latent:
-        r = spec.turned
+        r = spec.rotary_dim
         if spec.qrank:
             out |= {"A_Q": (spec.qrank, d), **_norm_gain(spec, "normq", spec.qrank)}
         reads = spec.qrank or d

@@ -36,12 +36,12 @@ def head_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
 
 def _still(spec: Transformer) -> range:
     """Dimensions of a head's W_Q, W_K that no rotation touches."""
-    return range(0 if spec.latent else spec.turned, spec.head)
+    return range(0 if spec.latent else spec.rotary_dim, spec.head)
 
 
 def _plane_pairs(spec: Transformer) -> list[tuple[int, int]]:
     """The two dimensions of each plane that turns."""
-    if not spec.turned:
+    if not spec.rotary_dim:
         return []
     first, second = plane_dimensions(spec)
     return list(zip(first.tolist(), second.tolist(), strict=True))
@@ -76,8 +76,8 @@ def _queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
             return canvas.rows
 
         yield Piece("query-key", name, at, "QK", "exact", count, basis)
-    if spec.turned:
-        count = spec.turned if spec.latent else spec.kv * spec.turned
+    if spec.rotary_dim:
+        count = spec.rotary_dim if spec.latent else spec.kv * spec.rotary_dim
         build = (
             (lambda w: latent_planes(spec, part, w))
             if spec.latent
@@ -85,14 +85,14 @@ def _queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
         )
         name = "scaled rotations of the rotary planes"
         yield Piece("rotary", name, at, "QK", "exact", count, build)
-    if not spec.turned and not spec.latent and spec.head > spec.d and spec.group > 1:
+    if not spec.rotary_dim and not spec.latent and spec.head > spec.d and spec.group > 1:
         yield _unmet(spec, part, at, "W_K", "W_Q", transpose=False)
 
 
 def _planes(spec: Transformer, part: str, w: Weights) -> Array:
     """Per key-value head and plane: scale queries against keys; turn both."""
     first, second = plane_dimensions(spec)
-    canvas = w.canvas(spec.kv * spec.turned)
+    canvas = w.canvas(spec.kv * spec.rotary_dim)
     for name, sign in (("W_Q", 1), ("W_K", -1)):
         for tensor in _names(spec, part, name):
             value, tangent = w(part, tensor), canvas(part, tensor)
@@ -136,7 +136,7 @@ def _unmet(spec: Transformer, part: str, at: str, key: str, query: str, transpos
 
 
 def _normed_queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
-    planes, still = spec.turned // 2, _still(spec)
+    planes, still = spec.rotary_dim // 2, _still(spec)
     if spec.gain:
 
         def gains(w: Weights) -> Array:

@@ -16,7 +16,7 @@ def latent_pieces(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
     """A normed latent: rotations and gains before its readers, and at eps = 0 its scale."""
     chosen = [("A_K", "normk", ["W_K", "W_V"], "key-value")]
     if spec.qrank:
-        readers = ["W_Q", "R_Q"] if spec.turned else ["W_Q"]
+        readers = ["W_Q", "R_Q"] if spec.rotary_dim else ["W_Q"]
         chosen.insert(0, ("A_Q", "normq", readers, "query"))
     for source, norm, readers, name in chosen:
         width = spec.kvrank if source == "A_K" else spec.qrank
@@ -55,7 +55,7 @@ def _latent_turns(
 def latent_planes(spec: Transformer, part: str, w: Weights) -> Array:
     """Per plane of the common rotary key, against the rotary queries of all heads."""
     first, second = plane_dimensions(spec)
-    canvas = w.canvas(spec.turned)
+    canvas = w.canvas(spec.rotary_dim)
     Q, K = w(part, "R_Q"), w(part, "R_K")
     dQ, dK = canvas(part, "R_Q"), canvas(part, "R_K")
     for n, (a, b) in enumerate(zip(first, second, strict=True)):

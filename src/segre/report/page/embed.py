@@ -6,7 +6,7 @@ import base64
 import hashlib
 from typing import Any
 
-from segre.plain import strict_json
+from segre.json_data import strict_json
 
 # Inside a script element these could end it, or open a comment; as escapes they are the same JSON.
 _ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}

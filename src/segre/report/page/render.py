@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from segre.files import whole_file
 from segre.finding import Status
-from segre.plain import strict_json
+from segre.json_data import strict_json
 from segre.report.page import cells
 from segre.report.page.blocks import Block, Download, Figure, Page, Section, Table
 from segre.report.page.embed import embedded, policy

@@ -29,7 +29,7 @@ def stream_freedom(spec: Transformer) -> Freedom:
 
 
 @dataclass
-class StreamTurn:
+class StreamAlignment:
     """A change of basis of the stream: a signed permutation, or an orthogonal matrix."""
 
     order: Array | None = None  # new coordinate i is the old order[i] ...
@@ -38,7 +38,7 @@ class StreamTurn:
     transform: Array | None = None  # order of the units of an untied transform
 
     @classmethod
-    def identity(cls, spec: Transformer) -> StreamTurn:
+    def identity(cls, spec: Transformer) -> StreamAlignment:
         """The turn that changes nothing."""
         freedom = stream_freedom(spec)
         if freedom == "none":
@@ -83,16 +83,16 @@ class StreamTurn:
         """Act on gains along the stream."""
         return gain if self.order is None else gain[self.order]
 
-    def after(self, first: StreamTurn) -> StreamTurn:
+    def after(self, first: StreamAlignment) -> StreamAlignment:
         """First another turn, then this one."""
         if self.matrix is not None:
-            return StreamTurn(matrix=self.matrix @ first.matrix)
+            return StreamAlignment(matrix=self.matrix @ first.matrix)
         if self.order is None:
             return first
         assert self.signs is not None
         assert first.order is not None
         assert first.signs is not None
-        return StreamTurn(first.order[self.order], first.signs[self.order] * self.signs)
+        return StreamAlignment(first.order[self.order], first.signs[self.order] * self.signs)
 
     def apply(self, spec: Transformer, part: str, w: Tensors) -> None:
         """Act on the tensors of a part, in place."""
@@ -127,7 +127,7 @@ class StreamTurn:
 
 
 @dataclass
-class LayerTurn:
+class LayerAlignment:
     """A change of basis and order of the heads and units of a layer."""
 
     heads: Array  # (kv,): new key-value head i is the old heads[i]
@@ -138,7 +138,7 @@ class LayerTurn:
     signs: Array | None = None  # (ff,)
 
     @classmethod
-    def identity(cls, spec: Transformer) -> LayerTurn:
+    def identity(cls, spec: Transformer) -> LayerAlignment:
         """The turn that changes nothing."""
         flat = spec.pos == "rope"
         qk = (

@@ -15,28 +15,28 @@ def strict_json(value: Any, *, indent: int | None = None, sort_keys: bool = Fals
     >>> strict_json((0.5, float("inf"), {"é": True}))
     '[0.5, null, {"é": true}]'
     """
-    plainly = plain(value)
+    plainly = json_data(value)
     return json.dumps(
         plainly, ensure_ascii=False, allow_nan=False, indent=indent, sort_keys=sort_keys
     )
 
 
-def plain(value: Any) -> Any:
+def json_data(value: Any) -> Any:
     """The same value from what JSON has; arrays of NumPy are known by their `tolist`."""
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, Mapping):
-        return {str(_key(key)): plain(item) for key, item in value.items()}
+        return {str(_key(key)): json_data(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [json_data(item) for item in value]
     if isinstance(value, set | frozenset):
-        return sorted(plain(item) for item in value)
+        return sorted(json_data(item) for item in value)
     if isinstance(value, Fraction):
         return str(value)
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
+        return json_data(value.tolist())
     raise TypeError(f"a {type(value).__name__} has no place in JSON")
 
 

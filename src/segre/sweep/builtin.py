@@ -13,20 +13,20 @@ from segre.files import is_standard_input
 from segre.sweep.plan import Plan
 from segre.values import quote
 
-_FOLDER = Path(__file__).parent / "ready"
+_FOLDER = Path(__file__).parent / "plans"
 
 
-def ready_names() -> list[str]:
+def builtin_names() -> list[str]:
     """The names of all of them.
 
-    >>> "deep-softmax" in ready_names()
+    >>> "deep-softmax" in builtin_names()
     True
     """
     return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
 def plan_of(source: str | Path | Mapping[str, Any] | Plan) -> Plan:
-    """The plan of a .toml file, of a name of `ready_names`, or of a mapping with the same keys.
+    """The plan of a .toml file, of a name of `builtin_names`, or of a mapping with the same keys.
 
     >>> plan_of("deep-softmax").claim.text
     'dimension == closed_form'
@@ -37,7 +37,7 @@ def plan_of(source: str | Path | Mapping[str, Any] | Plan) -> Plan:
         return Plan.from_mapping(source)
     if Path(source).suffix == ".toml" or is_standard_input(source):
         return Plan.read(source)
-    names = ready_names()
+    names = builtin_names()
     if str(source) in names:
         return Plan.read(_FOLDER / f"{source}.toml")
     near = get_close_matches(str(source), names)
@@ -48,15 +48,15 @@ def plan_of(source: str | Path | Mapping[str, Any] | Plan) -> Plan:
 
 
 @dataclass(frozen=True)
-class Ready:
+class Builtin:
     """All sweeps that come with segre."""
 
     plans: dict[str, Plan]
 
     @classmethod
-    def read(cls) -> Ready:
+    def read(cls) -> Builtin:
         """Read them."""
-        return cls({name: plan_of(name) for name in ready_names()})
+        return cls({name: plan_of(name) for name in builtin_names()})
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""

@@ -23,7 +23,7 @@ class Stream:
 
 
 @dataclass
-class Worn:
+class NormGauge:
     """The free choices of one part: any values give the same function."""
 
     gains: Tensors = field(default_factory=dict)  # by norm

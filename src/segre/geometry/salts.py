@@ -56,7 +56,7 @@ class Roots:
 
 
 @dataclass(frozen=True)
-class Settled:
+class SaltedInputs:
     """Inputs at which all roots exist: their numbers, themselves, and salts by source."""
 
     numbers: Array
@@ -69,7 +69,7 @@ class Settled:
         return [Formal(base, salt, free_roots=self.free_roots) for salt in self.salts[1:]]
 
 
-def settle(
+def find_salts(
     base: Prime,
     spec: Architecture,
     weights: Array,
@@ -77,7 +77,7 @@ def settle(
     draw: Draw,
     roots: Roots,
     free_roots: bool = False,
-) -> Settled:
+) -> SaltedInputs:
     """Salts for the inputs of the given numbers; `weights` is one vector or one for each.
 
     With `free_roots` roots are drawn: only divisions by zero are to be avoided.
@@ -95,7 +95,7 @@ def settle(
         run = _Run(base, spec, own, numbers[many], draw, roots, columns, free_roots)
         source: int | None = 0
         while source is not None and run.alive.any():
-            source = run.settle_source(source)
+            source = run.find_source_salts(source)
         alive = run.alive.reshape(len(left), copies)
         first = np.arange(len(left)) * copies + alive.argmax(axis=1)
         done = alive.any(axis=1)
@@ -104,7 +104,7 @@ def settle(
         starts += copies
         exhausted += run.exhausted and not run.alive.any()
     if not len(left):
-        return Settled(numbers, draw(numbers, salts[0]), salts, free_roots)
+        return SaltedInputs(numbers, draw(numbers, salts[0]), salts, free_roots)
     raise UnluckyError("square roots that exist nowhere mod p; another seed may help")
 
 
@@ -138,7 +138,7 @@ class _Run:
         self._noting = True  # whether some radicand has not been seen without a root yet
         self._mixed = False  # whether tokens are mixed between this source and the next
 
-    def settle_source(self, source: int) -> int | None:
+    def find_source_salts(self, source: int) -> int | None:
         """Find salts for one source; the next source, if there is one.
 
         Tokens do not see each other's salts between two sources, so that several salts of every
