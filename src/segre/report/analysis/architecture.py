@@ -120,11 +120,12 @@ def _symmetry_table(symmetries: list[dict[str, Any]]) -> Table:
 
 def _choice_table(choices: list[dict[str, Any]]) -> Table:
     """What each choice adds to the redundant parameters: the change with it, not without it."""
-    groups = [group for group in GROUPS if any(one["change"][group] for one in choices)]
+    named = dict.fromkeys((*GROUPS, *(group for one in choices for group in one["change"])))
+    groups = [group for group in named if any(one["change"].get(group) for one in choices)]
     rows = tuple(
         (
             f"{one['choice']}, instead of {one['instead_of']}",
-            *(-one["change"][group] for group in groups),
+            *(-one["change"].get(group, 0) for group in groups),
             -one["total"],
         )
         for one in choices
