@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from segre.checkpoint.quiet import quiet
 from segre.checkpoint.reading import reading, refusal, require_file
 from segre.errors import CheckpointError
 from segre.files import ordinary_file
+from segre.libraries import library
 from segre.values import quote
 
 NEEDED = ("torch", "transformers", "gguf", "accelerate")
@@ -56,12 +56,9 @@ def convert(file: str | Path, target: str | Path) -> list[str]:
 
 def _libraries() -> tuple[Any, Any]:
     """torch and transformers, which take seconds to import and may not be installed."""
-    try:
-        torch, transformers, *_ = [import_module(name) for name in NEEDED]
-    except ImportError as error:
-        raise CheckpointError(
-            f"converting GGUF needs {error.name}; install segre[models]"
-        ) from None
+    torch, transformers, *_ = [
+        library(name, "converting GGUF", extra="models", error=CheckpointError) for name in NEEDED
+    ]
     return torch, transformers
 
 
