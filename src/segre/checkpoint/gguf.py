@@ -64,12 +64,15 @@ def _libraries() -> tuple[Any, Any]:
 
 def _model(source: Path, torch: Any, transformers: Any) -> Any:
     """The model, with ordinary weights; the library would draw missing ones at random."""
+    unpacked: dict[str, Any] = {}  # libraries that do not know this word unpack in any case
+    if hasattr(transformers, "GgufConfig"):
+        unpacked = {"quantization_config": transformers.GgufConfig(dequantize=True)}
     try:
         model, found = transformers.AutoModelForCausalLM.from_pretrained(
             source.parent,
             gguf_file=source.name,
             dtype=torch.float32,
-            quantization_config=transformers.GgufConfig(dequantize=True),
+            **unpacked,
             local_files_only=True,
             output_loading_info=True,
         )
