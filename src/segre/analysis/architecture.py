@@ -33,6 +33,13 @@ _PLACES = {
     "post": "after the skips",
     "sandwich": "on both sides of attention and MLP",
 }
+_BIASES = {
+    "none": "none",
+    "qkv": "queries, keys and values",
+    "attn": "all of attention",
+    "mlp": "all of the MLP",
+    "all": "everywhere",
+}
 _OUTPUTS = {
     "hidden": "hidden states",
     "logits": "logits",
@@ -146,8 +153,7 @@ def _of_transformer(spec: Transformer) -> Iterator[Row]:
     else:
         yield "norms", _NORMS[spec.norm], f"{_PLACES[spec.place]}, eps {float(spec.eps):g}"
     yield "positions", *_positions(spec)
-    biases = {"none": "none", "qkv": "queries, keys and values", "all": "everywhere"}
-    yield "biases", biases[spec.bias], ""
+    yield "biases", _BIASES[spec.bias], ""
     if spec.discrete:
         tied = "one table for input and output" if spec.tied else "input and output apart"
         yield "vocabulary", spec.vocab, tied if spec.output != "hidden" else "no output head"
