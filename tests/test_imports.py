@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "segre"
 ORDER = [
     {"errors"},
-    {"files", "json_data", "libraries"},
+    {"files", "json_data", "libraries", "shown"},
     {"values"},
     {"fields"},
     {"attention"},

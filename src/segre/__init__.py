@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from segre.geometry.strata import classify
     from segre.models import architecture
     from segre.referee import Verdict, verify
+    from segre.report.progress import progress_bar
     from segre.spec import Network
     from segre.transformer.spec import Transformer
     from segre.weights import Weights
@@ -52,6 +53,7 @@ _HOMES = {
     "connect": "segre.geometry.fiber",
     "dimension": "segre.geometry.dimension",
     "explain": "segre.geometry.explain",
+    "progress_bar": "segre.report.progress",
     "recover": "segre.geometry.recover",
     "same_function": "segre.geometry.same",
     "sample": "segre.geometry.fiber",
@@ -79,6 +81,7 @@ __all__ = [
     "connect",
     "dimension",
     "explain",
+    "progress_bar",
     "recover",
     "same_function",
     "sample",

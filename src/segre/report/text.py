@@ -49,3 +49,12 @@ def print_text(answer: object) -> None:
     if home is not None:
         import_module(f"segre.report.{home}")
     printed(answer)
+
+
+def text_of(answer: object) -> str:
+    """The same text, not printed: without colours, and 80 columns wide where lines are broken."""
+    from segre.report.console import captured
+
+    with captured() as text:
+        print_text(answer)
+    return "\n".join(line.rstrip() for line in text.getvalue().strip("\n").split("\n"))
