@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from segre.errors import SegreError
     from segre.finding import Finding
     from segre.geometry.closed_form import closed_form
+    from segre.geometry.compare import compare
     from segre.geometry.dimension import dimension
     from segre.geometry.explain import explain
     from segre.geometry.fiber import canonical, connect, sample
@@ -50,6 +51,7 @@ _HOMES = {
     "certify": "segre.certificate",
     "classify": "segre.geometry.strata",
     "closed_form": "segre.geometry.closed_form",
+    "compare": "segre.geometry.compare",
     "connect": "segre.geometry.fiber",
     "dimension": "segre.geometry.dimension",
     "explain": "segre.geometry.explain",
@@ -78,6 +80,7 @@ __all__ = [
     "classify",
     "closed_form",
     "collapse",
+    "compare",
     "connect",
     "dimension",
     "explain",

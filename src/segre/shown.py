@@ -19,9 +19,9 @@ class Shown:
         text: str = import_module("segre.report.text").text_of(self)
         return text
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """The text that IPython shows."""
-        printer.text("..." if cycle else str(self))
+    def _repr_mimebundle_(self, **_wanted: Any) -> dict[str, str]:
+        """The text that IPython shows: without this it would be the `repr`, of a thousand words."""
+        return {"text/plain": str(self)}
 
     def _repr_html_(self) -> str:
         """The card that notebooks show."""

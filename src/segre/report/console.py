@@ -5,24 +5,21 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from io import StringIO
 
 from rich.console import Console
 from rich.text import Text
+
+from segre.report.text import captured
 
 Lines = list[tuple[str, str, str | Text]]  # a name, a number and a sentence
 
 
 _COLUMNS = 80  # of text that is not printed to a terminal
-_captured: ContextVar[StringIO | None] = ContextVar("_captured", default=None)
 
 
 def plain_console(width: int | None = None) -> Console:
     """A console on standard output; as wide as the terminal unless said otherwise."""
-    text = _captured.get()
+    text = captured.get()
     if text is not None:  # the same everywhere: no colours, and not a notebook's own output
         return Console(
             file=text,
@@ -34,17 +31,6 @@ def plain_console(width: int | None = None) -> Console:
             color_system=None,
         )
     return Console(highlight=False, markup=False, width=width, _environ=_environment())
-
-
-@contextmanager
-def captured() -> Iterator[StringIO]:
-    """What is printed to plain consoles meanwhile, as text."""
-    text = StringIO()
-    token = _captured.set(text)
-    try:
-        yield text
-    finally:
-        _captured.reset(token)
 
 
 def progress_console() -> Console:
