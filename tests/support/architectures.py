@@ -100,4 +100,6 @@ def _random_design(rng: random.Random) -> dict[str, Any]:
         out["output"] = pick(["softmax", "logits"])
     if out["pos"] == "learned":
         out["offset"] = pick([0, 0, 1, 2])
+    if out["bias"] == "all":
+        out["bias"] = pick(["all", "all", "attn", "mlp"])
     return out

@@ -73,8 +73,9 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
     if known.get("head_dim", 0) is None and model_type != "deepseek_v3" and rng.random() < 0.3:
         del out["head_dim"]
     out |= random_windows(model_type, out["num_hidden_layers"], rng)
-    if model_type == "llama":
-        out["attention_bias"] = out["mlp_bias"] = rng.random() < 0.5
+    for key in ("attention_bias", "mlp_bias"):
+        if key in known:
+            out[key] = rng.random() < 0.5
     if model_type == "gemma2":
         out["query_pre_attn_scalar"] = rng.choice([1, 5, 16])
         out["attn_logit_softcapping"] = rng.choice([None, 0.5, 2.0, 50.0])

@@ -43,6 +43,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "mistral": {"model_type": "mistral", **_TWO, "sliding_window": 5},
     "qwen2": {"model_type": "qwen2", **_SIZES, "num_key_value_heads": 2},
     "qwen3": {"model_type": "qwen3", **_TWO},
+    "gemma": {"model_type": "gemma", **_TWO, "attention_bias": True},
     "gemma2": {
         "model_type": "gemma2",
         **_TWO,

@@ -14,6 +14,7 @@ from transformers import (
     BertConfig,
     DistilBertConfig,
     Gemma2Config,
+    GemmaConfig,
     GPT2Config,
     LlamaConfig,
     MistralConfig,
@@ -87,6 +88,10 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "roberta", RobertaConfig(**SIZES), "RobertaModel"
     yield "roberta-mlm", RobertaConfig(**SIZES, type_vocab_size=1), "RobertaForMaskedLM"
     yield "distilbert", DistilBertConfig(**DISTILBERT), "DistilBertForMaskedLM"
+    yield "llama-attn-bias", LlamaConfig(**TWO, attention_bias=True), "LlamaForCausalLM"
+    yield "llama-mlp-bias", LlamaConfig(**TWO, mlp_bias=True), "LlamaForCausalLM"
+    yield "gemma", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaForCausalLM"
+    yield "gemma-hidden", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaModel"
 
 
 NAMES = tuple(name for name, _, _ in tiny_models())
@@ -108,7 +113,7 @@ def randomised(config: Any, kind: str, seed: int, *, unit_gains: bool = False) -
                 weight *= 5
             elif not (unit_gains and "_norm" in key):
                 weight += 0.3 * torch.randn_like(weight)
-                if config.model_type == "gemma2":  # the gain is 1 more: some are negative
+                if config.model_type.startswith("gemma"):  # the gain is 1 more: some are negative
                     weight -= 2.0 * (torch.rand_like(weight) < 0.25)
         tied = getattr(model, "_tied_weights_keys", None) or {}
         for one, two in tied.items():  # one bias under two names

@@ -17,6 +17,7 @@ from segre.models import (
     bert,
     deepseek_v3,
     distilbert,
+    gemma,
     gemma2,
     gpt2,
     llama,
@@ -32,8 +33,19 @@ from segre.transformer.spec import Transformer
 from segre.values import choice, quote, show
 
 _MODULES = (
-    *(gpt2, bert, roberta, xlm_roberta, distilbert, albert),
-    *(llama, mistral, qwen2, qwen3, gemma2, deepseek_v3),
+    gpt2,
+    bert,
+    roberta,
+    xlm_roberta,
+    distilbert,
+    albert,
+    llama,
+    mistral,
+    qwen2,
+    qwen3,
+    gemma,
+    gemma2,
+    deepseek_v3,
 )
 FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in _MODULES}
 MODEL_TYPES: dict[str, Family] = {family.model_type: family for family in FAMILIES.values()}
