@@ -47,7 +47,7 @@ def _unused_positions(spec: Transformer) -> Piece:
     unused = [column for column in range(spec.positions) if column not in used]
     count = rows * len(unused)
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(count)
         view = canvas("embed", "positions")
         for number, (row, column) in enumerate((r, c) for r in range(rows) for c in unused):
