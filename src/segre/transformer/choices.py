@@ -95,6 +95,7 @@ class Choices:
     head_axes: ClassVar[int] = 2
     salted: ClassVar[bool] = True
     has_closed_form: ClassVar[bool] = False
+    counted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """What says the same is the same: shortest windows, scales that are standard left out."""
@@ -136,6 +137,16 @@ class Choices:
     def width(self) -> int:
         """Width of the residual stream."""
         return self.d
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The width of the stream before the first layer and after each."""
+        return (self.d,) * (self.layers + 1)
+
+    @property
+    def heads_by_layer(self) -> list[int]:
+        """How many heads each layer has."""
+        return [self.heads] * self.layers
 
     @property
     def exponentials(self) -> bool:
