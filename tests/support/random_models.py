@@ -46,6 +46,13 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         out |= {"scale_attn_weights": rng.random() < 0.5}
         out |= {"scale_attn_by_inverse_layer_idx": rng.random() < 0.3}
         out |= {"activation_function": rng.choice(list(UNITS))}
+    elif model_type == "opt":
+        biased = rng.random() < 0.7
+        out |= {"ffn_dim": out.pop("intermediate_size"), "enable_bias": biased}
+        out["layer_norm_elementwise_affine"] = biased and rng.random() < 0.7
+        out["do_layer_norm_before"] = rng.random() < 0.6
+        out["_remove_final_layer_norm"] = rng.random() < 0.2
+        out["activation_function"] = rng.choice(list(UNITS))
     elif model_type == "distilbert":
         out |= {"hidden_dim": out.pop("intermediate_size"), "activation": rng.choice(list(UNITS))}
     elif model_type in ENCODERS:

@@ -66,6 +66,7 @@ def small_instance(spec: Transformer) -> Transformer:
 # The small instances of the presets, and their dimensions.
 PROVED = {
     "gpt2/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 120,
+    "opt/d=4/heads=2/ff=3/eps=1e-5/vocab=11/offset=1": 117,
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 153,
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11/output=hidden/pooler=true": 137,
     "roberta/d=4/heads=2/ff=3/eps=1e-5/vocab=11/offset=1": 150,

@@ -22,6 +22,7 @@ from segre.models import (
     gpt2,
     llama,
     mistral,
+    opt,
     qwen2,
     qwen3,
     roberta,
@@ -34,6 +35,7 @@ from segre.values import choice, quote, show
 
 _MODULES = (
     gpt2,
+    opt,
     bert,
     roberta,
     xlm_roberta,
