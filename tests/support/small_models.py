@@ -77,6 +77,7 @@ CONFIGS["distilbert"] = {
     **{"model_type": "distilbert", "dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40},
     **{"vocab_size": 61, "max_position_embeddings": 32},
 }
+CONFIGS["opt"] = {"model_type": "opt", **_SIZES, "ffn_dim": 40}
 FAMILIES = tuple(CONFIGS)
 POST = ("bert", "albert", "roberta", "distilbert")
 CAUSAL = tuple(family for family in FAMILIES if family not in POST)
@@ -150,6 +151,8 @@ def modules(family: str) -> list[Any]:
     match family:
         case "bert" | "roberta":
             return list(model.encoder.layer)
+        case "opt":
+            return list(model.decoder.layers)
         case "distilbert":
             return list(model.transformer.layer)
         case "albert":

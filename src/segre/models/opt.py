@@ -20,7 +20,10 @@ DECODER = "model.decoder"
 def _read(config: Config) -> Values:
     d = config.count("hidden_size")
     length = config.count("max_position_embeddings")
-    if config.get("word_embed_proj_dim")[1] is not None and config.count("word_embed_proj_dim") != d:
+    if (
+        config.get("word_embed_proj_dim")[1] is not None
+        and config.count("word_embed_proj_dim") != d
+    ):
         raise SpecError(
             "word_embed_proj_dim: tokens of another width, without their positions (project_in and "
             f"project_out), cannot be said in a spec; allowed: {d}, the width of the stream"
