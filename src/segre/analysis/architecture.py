@@ -173,7 +173,8 @@ def _positions(spec: Transformer) -> tuple[str, str]:
         rescaled = f", rescaled: {spec.rescale}" if spec.rescale else ""
         return "rotary", f"{turned}base {spec.base:,}{rescaled}"
     if spec.pos == "learned":
-        return "learned", f"a table of {spec.positions or spec.t:,}"
+        used = f", used from row {spec.offset} on" if spec.offset else ""
+        return "learned", f"a table of {spec.positions or spec.t:,}{used}"
     return "none", ""
 
 
