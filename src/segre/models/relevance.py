@@ -26,6 +26,7 @@ IRRELEVANT = frozenset(
         *("hidden_dropout_prob", "resid_pdrop", "classifier_dropout", "classifier_dropout_prob"),
         *("dropout", "hidden_dropout", "initializer_range", "initializer_factor"),
         *("gradient_checkpointing", "tf_legacy_loss", "loss_type", "router_aux_loss_coef"),
+        "router_jitter_noise",
         # how it is stored and computed
         *("dtype", "torch_dtype", "use_bfloat16", "use_cache", "pretraining_tp", "torchscript"),
         *("chunk_size_feed_forward", "reorder_and_upcast_attn", "attn_implementation"),
