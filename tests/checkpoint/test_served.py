@@ -70,6 +70,8 @@ def test_choices_that_are_missing(spec: str, choice: str) -> None:
         require_normal_form(architecture(spec))
 
 
-@pytest.mark.parametrize("family", ["gpt2", "bert", "llama", "mistral", "qwen2", "qwen3", "gemma2"])
+@pytest.mark.parametrize(
+    "family", ["gpt2", "bert", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2"]
+)
 def test_families_that_are_served(family: str) -> None:
     require_normal_form(architecture(f"{family}/d=8/heads=2/ff=4/eps=1e-6/vocab=11"))

@@ -41,6 +41,8 @@ TOTALS = {  # known from elsewhere; of deepseek-v3 without its module for the se
     "qwen2-7b": 7_615_616_512,
     "qwen3-0.6b": 596_049_920,
     "qwen3-8b": 8_190_735_360,
+    "gemma-2b": 2_506_172_416,
+    "gemma-7b": 8_537_680_896,
     "gemma-2-2b": 2_614_341_888,
     "gemma-2-9b": 9_241_705_984,
     "deepseek-v3": 671_026_404_352,
@@ -135,8 +137,9 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
         extra["rope_parameters"] = {"rope_theta": 10000.0, "rope_type": "default"}
         if family.defaults["head_dim"] is None and rng.random() < 0.5:
             del extra["head_dim"]
-        if model_type == "llama":
-            extra["attention_bias"] = extra["mlp_bias"] = rng.random() < 0.5
+        for key in ("attention_bias", "mlp_bias"):
+            if key in family.defaults:
+                extra[key] = rng.random() < 0.5
     if model_type == "deepseek_v3":
         experts = rng.randint(1, 6)
         extra = {
@@ -428,8 +431,8 @@ BAD_VALUES = [
     ("architectures", "LlamaModel,LlamaForCausalLM"),
     ("architectures", ["LlamaModel", "LlamaForCausalLM"]),
     ("architectures", [None]),
-    ("attention_bias", True),
-    ("mlp_bias", True),
+    ("attention_bias", "yes"),
+    ("mlp_bias", 1),
     ("partial_rotary_factor", 0.5),
     ("is_causal", False),
     ("add_cross_attention", True),
@@ -481,7 +484,6 @@ def llama(**rest: Any) -> dict[str, Any]:
         ({"model_type": "gemma2", "num_key_value_heads": None}, "num_key_value_heads"),
         ({"model_type": "gemma2", "hidden_activation": None}, "hidden_activation"),
         ({"model_type": "deepseek_v3", "attention_bias": True}, "attention_bias"),
-        ({"model_type": "qwen3_moe", "attention_bias": True}, "attention_bias"),
         ({"model_type": "qwen3_moe", "mlp_only_layers": [1]}, "mlp_only_layers"),
         ({"model_type": "qwen3_moe", "mlp_only_layers": "all"}, "mlp_only_layers"),
         ({"model_type": "qwen3_moe", "decoder_sparse_step": 2}, "decoder_sparse_step"),

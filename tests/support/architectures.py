@@ -98,4 +98,6 @@ def _random_design(rng: random.Random) -> dict[str, Any]:
     if rng.random() < 0.6:
         out |= {"vocab": 23, "tied": pick([True, False]), "outbias": pick([True, False])}
         out["output"] = pick(["softmax", "logits"])
+    if out["bias"] == "all":
+        out["bias"] = pick(["all", "all", "attn", "mlp"])
     return out

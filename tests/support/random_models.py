@@ -63,8 +63,9 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         if model_type == "mixtral":  # the library's rescaling fails without it
             out["rope_parameters"] = {"rope_theta": 100.0, "rope_type": "default"}
     out |= random_windows(model_type, out["num_hidden_layers"], rng)
-    if model_type == "llama":
-        out["attention_bias"] = out["mlp_bias"] = rng.random() < 0.5
+    for key in ("attention_bias", "mlp_bias"):
+        if key in known:
+            out[key] = rng.random() < 0.5
     if model_type == "gemma2":
         out["query_pre_attn_scalar"] = rng.choice([1, 5, 16])
         out["attn_logit_softcapping"] = rng.choice([None, 0.5, 2.0, 50.0])
@@ -99,6 +100,7 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
     if model_type == "qwen3_moe":
         out |= {
             "moe_intermediate_size": rng.randint(2, 5),
+            "attention_bias": rng.random() < 0.3,
             "norm_topk_prob": rng.random() < 0.5,
             "mlp_only_layers": rng.choice([None, [], [0]]),
             "decoder_sparse_step": rng.choice([1, 1, 3]),

@@ -43,12 +43,23 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "mistral": {"model_type": "mistral", **_TWO, "sliding_window": 5},
     "qwen2": {"model_type": "qwen2", **_SIZES, "num_key_value_heads": 2},
     "qwen3": {"model_type": "qwen3", **_TWO},
+    "gemma": {"model_type": "gemma", **_TWO, "attention_bias": True},
     "gemma2": {
         "model_type": "gemma2",
         **_TWO,
         "query_pre_attn_scalar": 5,
         "attn_logit_softcapping": 2.0,
         "sliding_window": 5,
+    },
+    "mixtral": {"model_type": "mixtral", **_TWO, "num_local_experts": 4},
+    "qwen3_moe": {
+        "model_type": "qwen3_moe",
+        **_TWO,
+        "attention_bias": True,
+        "moe_intermediate_size": 8,
+        "mlp_only_layers": [0],
+        "num_experts": 4,
+        "num_experts_per_tok": 2,
     },
     "deepseek_v3": {
         "model_type": "deepseek_v3",

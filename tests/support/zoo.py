@@ -13,6 +13,7 @@ import transformers
 from transformers import (
     BertConfig,
     Gemma2Config,
+    GemmaConfig,
     GPT2Config,
     LlamaConfig,
     MistralConfig,
@@ -78,6 +79,10 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "gemma2", Gemma2Config(**TWO, **GEMMA2), "Gemma2ForCausalLM"
     yield "gemma2-untied", Gemma2Config(**TWO, **GEMMA2, **UNTIED), "Gemma2ForCausalLM"
     yield "gemma2-hidden", Gemma2Config(**TWO, **GEMMA2), "Gemma2Model"
+    yield "llama-attn-bias", LlamaConfig(**TWO, attention_bias=True), "LlamaForCausalLM"
+    yield "llama-mlp-bias", LlamaConfig(**TWO, mlp_bias=True), "LlamaForCausalLM"
+    yield "gemma", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaForCausalLM"
+    yield "gemma-hidden", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaModel"
 
 
 NAMES = tuple(name for name, _, _ in tiny_models())
@@ -99,7 +104,7 @@ def randomised(config: Any, kind: str, seed: int, *, unit_gains: bool = False) -
                 weight *= 5
             elif not (unit_gains and "_norm" in key):
                 weight += 0.3 * torch.randn_like(weight)
-                if config.model_type == "gemma2":  # the gain is 1 more: some are negative
+                if config.model_type.startswith("gemma"):  # the gain is 1 more: some are negative
                     weight -= 2.0 * (torch.rand_like(weight) < 0.25)
         if kind == "BertForMaskedLM":  # one bias under two names
             model.cls.predictions.decoder.bias.copy_(model.cls.predictions.bias)

@@ -82,6 +82,7 @@ FAMILY = Family(
     defaults={
         **mistral.FAMILY.defaults,
         "rms_norm_eps": 1e-5,
+        "rope_theta": 1000000,
         "sliding_window": None,
         "num_local_experts": 8,
         "num_experts_per_tok": 2,

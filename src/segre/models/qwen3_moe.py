@@ -19,6 +19,7 @@ def _read(config: Config) -> Values:
     out = llama.decoder(config)
     count = config.count("num_experts", "num_local_experts", smallest=0)
     dense = _dense(config, out["layers"]) if count else out["layers"]
+    out["bias"] = "attn" if config.flag("attention_bias") else "none"
     out["window"] = [window(config) if config.flag("use_sliding_window") else 0]
     if dense == out["layers"]:
         return {**out, "experts": 0}
@@ -55,6 +56,7 @@ def _write(spec: Transformer) -> Values:
         **llama.write_decoder(spec),
         "use_sliding_window": bool(spec.window),
         "sliding_window": max(spec.window, default=0) or None,
+        "attention_bias": spec.output_bias,
         "num_experts": spec.experts,
     }
     if spec.experts:
@@ -112,6 +114,7 @@ FAMILY = Family(
         "intermediate_size": 6144,
         "num_hidden_layers": 24,
         "num_key_value_heads": 4,
+        "attention_bias": False,
         "use_sliding_window": False,
         "sliding_window": 4096,
         "decoder_sparse_step": 1,
@@ -122,7 +125,6 @@ FAMILY = Family(
         "mlp_only_layers": None,
     },
     also=("num_local_experts", "max_window_layers"),
-    only={"attention_bias": (False,)},
     read=_read,
     write=_write,
     prefix="model.",

@@ -16,6 +16,7 @@ from segre.models import (
     albert,
     bert,
     deepseek_v3,
+    gemma,
     gemma2,
     gpt2,
     llama,
@@ -31,7 +32,7 @@ from segre.transformer.spec import Transformer
 from segre.values import choice, quote, show
 
 _MODULES = (
-    *(gpt2, bert, albert, llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, gemma2),
+    *(gpt2, bert, albert, llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, gemma, gemma2),
     deepseek_v3,
 )
 FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in _MODULES}

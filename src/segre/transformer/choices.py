@@ -29,7 +29,7 @@ NormKind = Literal["none", "rms", "layer"]
 Place = Literal["pre", "post", "sandwich"]
 Position = Literal["none", "rope", "learned"]
 Layout = Literal["half", "interleaved"]
-Bias = Literal["none", "qkv", "all"]
+Bias = Literal["none", "qkv", "attn", "mlp", "all"]
 Router = Literal["sigmoid", "softmax", "sigmoid-raw", "softmax-raw"]
 Output = Literal["hidden", "logits", "softmax"]
 Windows = tuple[int, ...]
@@ -172,6 +172,21 @@ class Choices:
     def still(self) -> int:
         """Dimensions of a head that do not turn."""
         return self.head if self.latent else self.head - self.rotary_dim
+
+    @property
+    def query_bias(self) -> bool:
+        """Whether queries, keys and values have biases."""
+        return self.bias in ("qkv", "attn", "all")
+
+    @property
+    def output_bias(self) -> bool:
+        """Whether what attention writes has a bias."""
+        return self.bias in ("attn", "all")
+
+    @property
+    def mlp_bias(self) -> bool:
+        """Whether the linear maps of MLPs have biases."""
+        return self.bias in ("mlp", "all")
 
     @property
     def norm_bias(self) -> bool:
