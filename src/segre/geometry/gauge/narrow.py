@@ -1,4 +1,4 @@
-"""Symmetries of embeddings that are narrower than the stream: what lies outside them is not read."""
+"""Symmetries of narrow embeddings: the first layer reads nothing outside of what they fill."""
 
 from __future__ import annotations
 

@@ -79,6 +79,6 @@ def _check_upper(
     if upper.rank not in (early, rank):
         raise RejectionError(f"upper.rank: {upper.rank}, but the symmetries have rank {rank}")
     checks.append(
-        f"Symmetries have rank {upper.rank} and change none of the outputs of two inputs: the dimension "
-        f"is at most {certificate.claim.upper}."
+        f"Symmetries have rank {upper.rank} and change none of the outputs of two inputs: "
+        f"the dimension is at most {certificate.claim.upper}."
     )
