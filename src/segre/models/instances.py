@@ -35,7 +35,9 @@ def small_instance(spec: Transformer) -> Transformer:
     return replace(
         spec,
         d=5 if spec.latent or spec.embed else 4,
-        layers=2 if spec.share or spec.embed or (routed and spec.dense) else 1,
+        layers=2
+        if spec.share or spec.embed or not spec.firstnorm or (routed and spec.dense)
+        else 1,
         heads=2,
         kv=1 if grouped else 2,
         head=head,

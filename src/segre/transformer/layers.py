@@ -120,7 +120,7 @@ def attention(field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: in
         scores = field.mul(scores, factor)
     if spec.cap:
         scores = capped(field, scores, spec.cap)
-    used = _seen(spec, layer) if spec.causal else None
+    used = _seen(spec, layer) if spec.causal or spec.sees(layer) < spec.t else None
     seen = None if used is None else field.constant(used)
     pattern = spec.mechanism.pattern(field, scores, seen, used)
     written = field.joined(w["W_O"], field.matmul(values, pattern), (spec.group, spec.kv))
@@ -128,9 +128,10 @@ def attention(field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: in
 
 
 def _seen(spec: Transformer, layer: int) -> Array:
-    """Which keys (rows) a query (column) sees: those before it, as far as the window goes."""
-    before = np.triu(np.ones((spec.t, spec.t), dtype=np.int64))
-    return before - np.triu(before, spec.sees(layer))
+    """Which keys (rows) a query (column) sees: as far as the window goes, if causal backwards."""
+    near = np.triu(np.ones((spec.t, spec.t), dtype=np.int64))
+    near = near - np.triu(near, spec.sees(layer))
+    return near if spec.causal else near | near.T
 
 
 def _factors(field: Analytic[E], spec: Transformer, layer: int) -> Iterator[E]:

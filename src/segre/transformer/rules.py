@@ -5,7 +5,7 @@ from __future__ import annotations
 from segre.errors import SpecError
 from segre.spec import DEEPEST
 from segre.transformer.choices import Choices
-from segre.values import whole
+from segre.values import show, whole
 
 
 def require(spec: Choices) -> None:
@@ -28,8 +28,8 @@ def require(spec: Choices) -> None:
         raise SpecError(f"{'rescale' if spec.rescale else 'rotary'} needs pos=rope")
     if spec.rescaling is not None and spec.rescaling.kind == "dynamic" and spec.rotary < 4:
         raise SpecError("rescale=dynamic needs rotary=4 or more")
-    if spec.window and not spec.causal:
-        raise SpecError("window needs causal=true")
+    if not spec.firstnorm:
+        _require_first_norm(spec)
     _require_absorbed(spec)
     if spec.pos == "learned" and spec.positions < spec.offset + spec.t:
         first = f" after the first {spec.offset}" if spec.offset else ""
@@ -63,7 +63,7 @@ def require(spec: Choices) -> None:
         raise SpecError("pooler needs output=hidden")
     if spec.tied and spec.embed and not spec.transform:
         raise SpecError("tied embeddings of another width need transform=true")
-    if spec.transform and (spec.mlp == "none" or spec.gated or spec.norm == "none"):
+    if spec.transform and (spec.mlp in ("none", "bilinear") or spec.norm == "none"):
         raise SpecError("transform needs a norm and an MLP whose activation it shares")
     if spec.embscale and spec.tied and not (spec.gain and (spec.final or spec.transform)):
         raise SpecError("embscale with tied tables needs a norm with gains before the output")
@@ -102,3 +102,16 @@ def _require_absorbed(spec: Choices) -> None:
         raise SpecError(f"{key} needs gain=true where queries and keys have norms (qknorm)")
     if spec.bylayer and spec.share:
         raise SpecError("bylayer=true does not go with share=true")
+
+
+def _require_first_norm(spec: Choices) -> None:
+    """A first attention without a norm reads what the norm of the embeddings puts out."""
+    if spec.norm == "none" or spec.place != "pre" or not spec.embnorm or spec.embed:
+        raise SpecError("firstnorm=false needs norms before the layers and embnorm=true")
+    for key, wrong in (
+        ("bias", spec.bias != "none"),
+        ("share", spec.share),
+        ("residual", not spec.residual),
+    ):
+        if wrong:
+            raise SpecError(f"{key}={show(getattr(spec, key))} does not go with firstnorm=false")

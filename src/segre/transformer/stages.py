@@ -90,7 +90,7 @@ def sublayer(
     """Attention (number 1) or the MLP (2) of a layer, with its norms and its skip."""
     normed = spec.norm != "none"
     read = x
-    if normed and spec.place != "post":
+    if spec.normed_before(layer, number):
         read = normalise(field, spec, w, f"norm{number}", x, spec.d)
     out = attention(field, spec, w, read, layer) if number == 1 else mlp(field, spec, w, read)
     if normed and spec.place == "sandwich":

@@ -93,7 +93,7 @@ class Effort:
             self._scaled(t, t, heads)
             self.functions += heads * t * t * (6 if spec.cap else 2)
             self.entries += heads * t * t * (10 if spec.cap else 4)
-        elif spec.causal:
+        elif spec.causal or spec.window:
             self.entries += heads * t * t
         for width in (spec.qrank, spec.kvrank):
             if width:
