@@ -33,6 +33,13 @@ def stream_freedom(spec: Transformer) -> Freedom:
     return "order and signs" if spec.norm == "rms" else "order and sign"
 
 
+def embedding_freedom(spec: Transformer) -> Freedom:
+    """Likewise for embeddings of another width, whose norm has its gain absorbed by their map."""
+    if not spec.embed:
+        return "none"
+    return "order and sign" if spec.tied else "orthogonal"
+
+
 @dataclass
 class StreamAlignment:
     """A change of basis of the stream: a signed permutation, or an orthogonal matrix."""
@@ -41,16 +48,23 @@ class StreamAlignment:
     signs: Array | None = None  # ... times signs[i]
     matrix: Array | None = None
     transform: Array | None = None  # order of the units of an untied transform
+    embed: StreamAlignment | None = None  # of embeddings of another width
 
     @classmethod
     def identity(cls, spec: Transformer) -> StreamAlignment:
         """The turn that changes nothing."""
-        freedom = stream_freedom(spec)
+        out = cls._free(stream_freedom(spec), spec.d)
+        if spec.embed:
+            out.embed = cls._free(embedding_freedom(spec), spec.embed)
+        return out
+
+    @classmethod
+    def _free(cls, freedom: Freedom, width: int) -> StreamAlignment:
         if freedom == "none":
             return cls()
         if freedom == "orthogonal":
-            return cls(matrix=np.eye(spec.d))
-        return cls(np.arange(spec.d), np.ones(spec.d))
+            return cls(matrix=np.eye(width))
+        return cls(np.arange(width), np.ones(width))
 
     def write(self, W: Array) -> Array:
         """Act on what is written to the stream: (..., d, n)."""
@@ -89,7 +103,7 @@ class StreamAlignment:
         return gain if self.order is None else gain[self.order]
 
     def after(self, first: StreamAlignment) -> StreamAlignment:
-        """First another turn, then this one."""
+        """First another turn, then this one; of embeddings of another width, the first alone."""
         if self.matrix is not None:
             return StreamAlignment(matrix=self.matrix @ first.matrix)
         if self.order is None:
@@ -97,15 +111,23 @@ class StreamAlignment:
         assert self.signs is not None
         assert first.order is not None
         assert first.signs is not None
-        return StreamAlignment(first.order[self.order], first.signs[self.order] * self.signs)
+        order, signs = first.order[self.order], first.signs[self.order] * self.signs
+        return StreamAlignment(order, signs, embed=first.embed)
 
     def apply(self, spec: Transformer, part: str, w: Tensors) -> None:
         """Act on the tensors of a part, in place."""
+        tables = self.embed or self
         for name in w:
-            if name in WRITERS:
+            if name in ("tokens", "positions", "types"):
+                w[name] = tables.write(w[name])
+            elif name in WRITERS or name == "b_E":
                 w[name] = self.write(w[name])
+            elif name == "W_E":
+                w[name] = tables.read(self.write(w[name]))
             elif name in READERS:
                 w[name] = self.read(w[name]) if not self._other(spec, name) else w[name]
+            elif part == "embed" and spec.embed:
+                continue  # a norm without gain and bias
             elif name.startswith(("norm.", "norm1.", "norm2.", "post")) and self.matrix is None:
                 ending = name.split(".")[1]
                 w[name] = self.gain(w[name]) if ending == "gain" else self.write(w[name])
@@ -118,15 +140,16 @@ class StreamAlignment:
 
     def _transform(self, spec: Transformer, w: Tensors) -> None:
         """The units between the stream and a tied table have the order of the table's rows."""
-        order = self.order if spec.tied else self.transform
+        basis = self.embed or self
+        order = basis.order if spec.tied else self.transform
         if order is None:
             return
         for name in ("W_T", "b_T"):
             w[name] = w[name][order]
         for name in ("normT.gain", "normT.bias"):
             w[name] = w[name][order]
-            if spec.tied and self.signs is not None:
-                w[name] = w[name] * self.signs[:, None]
+            if spec.tied and basis.signs is not None:
+                w[name] = w[name] * basis.signs[:, None]
         if "W_U" in w:
             w["W_U"] = w["W_U"][:, order]
 

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, stream_freedom
+from segre.checkpoint.alignment import (
+    Freedom,
+    LayerAlignment,
+    StreamAlignment,
+    embedding_freedom,
+    stream_freedom,
+)
 from segre.checkpoint.experts import RouterGauge
 from segre.checkpoint.frame import centred_basis
 from segre.checkpoint.heads import HeadGauge, free_planes
@@ -61,20 +67,28 @@ class Draw:
 
     def stream(self, spec: Transformer) -> StreamAlignment:
         """A basis of the stream, of those that are free."""
-        freedom, d = stream_freedom(spec), spec.d
         transform = None
         if spec.transform and not spec.tied:
-            transform = self.rng.permutation(d)
+            transform = self.rng.permutation(spec.embed or spec.d)
+        out = self.basis(stream_freedom(spec), spec.d, spec.norm == "layer")
+        out.transform = transform
+        if spec.embed:
+            out.embed = self.basis(embedding_freedom(spec), spec.embed, spec.norm == "layer")
+        return out
+
+    def basis(self, freedom: Freedom, width: int, centred: bool) -> StreamAlignment:
+        """A basis, of those that are free."""
         if freedom == "none":
-            return StreamAlignment(transform=transform)
+            return StreamAlignment()
         if freedom == "orthogonal":
-            if spec.norm == "rms":
-                return StreamAlignment(matrix=self.orthogonal(1, d)[0])
-            basis = centred_basis(d)
-            matrix = basis @ self.orthogonal(1, d - 1)[0] @ basis.T + 1 / d
-            return StreamAlignment(matrix=matrix, transform=transform)
-        signs = self.signs(d) if freedom == "order and signs" else np.full(d, self.signs(1)[0])
-        return StreamAlignment(self.rng.permutation(d), signs, transform=transform)
+            if not centred:
+                return StreamAlignment(matrix=self.orthogonal(1, width)[0])
+            basis = centred_basis(width)
+            return StreamAlignment(
+                matrix=basis @ self.orthogonal(1, width - 1)[0] @ basis.T + 1 / width
+            )
+        signs = self.signs(width if freedom == "order and signs" else 1)
+        return StreamAlignment(self.rng.permutation(width), np.broadcast_to(signs, width).copy())
 
     def layer(self, spec: Transformer, w: Tensors) -> LayerAlignment:
         """An order and bases of heads and units."""
@@ -131,6 +145,8 @@ class Draw:
             out.reads[name] = self.offsets(read.shape, w[f"W_{name}"])
         for name, write in like.writes.items():
             out.writes[name] = self.offsets(write.shape, w[name])
+        for name, outside in like.outside.items():
+            out.outside[name] = self.offsets(outside.shape, w[f"W_{name}"])
         for name, bias in like.biases.items():
             out.biases[name] = self.offsets(bias.shape, w[f"W_{name[-1]}"])
         for name, shift in like.tables.items():

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from segre.checkpoint.layout import Tensors
+from segre.checkpoint.narrow import fix_embedding_map, joint, restore_embedding_map
 from segre.checkpoint.norm_gauge import TINY, NormGauge, Stream, away_from, usable
 from segre.checkpoint.tables import (
     fix_common_position,
@@ -23,6 +24,7 @@ from segre.checkpoint.tables import (
 )
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
+from segre.transformer.tensors import parts
 
 READERS = {"norm1": ("Q", "K", "V"), "norm2": ("R", "gate", "up")}
 SHARED = ("S_gate", "S_up")  # read what norm2 norms too; only without LayerNorms
@@ -43,7 +45,9 @@ def fix_gauge(
     gauge = NormGauge(slack=slack)
     if part == "embed":
         fix_tables(spec, w, gauge, stream.tables)
-        if "norm.bias" in w:
+        if spec.embed:
+            fix_embedding_map(spec, w, gauge, stream)
+        elif "norm.bias" in w:
             stream.gain, stream.shift = w["norm.gain"], _fix_shift(w, gauge, "norm")
         elif shifted_positions(spec):
             stream.shift = fix_common_position(spec, w, gauge)
@@ -53,7 +57,7 @@ def fix_gauge(
         for norm in READERS:
             if norm == "norm2" and spec.mlp == "none":
                 continue
-            _fix_sublayer(spec, w, gauge, stream, norm, last=part == str(spec.layers))
+            _fix_sublayer(spec, w, gauge, stream, norm, last=part == parts(spec)[-2])
     return gauge
 
 
@@ -62,7 +66,9 @@ def restore_gauge(
 ) -> None:
     """Inverse of `fix_gauge`, with free choices of one's own."""
     if part == "embed":
-        if "norm.bias" in w:
+        if spec.embed:
+            restore_embedding_map(spec, w, gauge, stream)
+        elif "norm.bias" in w:
             stream.gain, stream.shift = w["norm.gain"], _restore_shift(w, gauge, "norm")
         elif shifted_positions(spec):
             stream.shift = restore_common_position(spec, w, gauge)
@@ -73,7 +79,7 @@ def restore_gauge(
         for norm in READERS:
             if norm == "norm2" and spec.mlp == "none":
                 continue
-            _restore_sublayer(spec, w, gauge, stream, norm, last=part == str(spec.layers))
+            _restore_sublayer(spec, w, gauge, stream, norm, last=part == parts(spec)[-2])
 
 
 # --- attention and MLP ------------------------------------------------------------------------
@@ -97,12 +103,15 @@ def _fix_sublayer(
         if gain is not None:
             W = w[f"W_{name}"] = W * gain.T
         gauge.measure(f"W_{name}", W)
+        if stream.narrow is not None:
+            _fix_narrow(w, gauge, stream, name)
         if unseen is not None:
             gauge.reads[name] = gauge.component(W, unseen)
             w[f"W_{name}"] = W - gauge.reads[name] * unseen.T
     for name in SHARED:
         if norm == "norm2" and name in w and gain is not None:
             w[name] = w[name] * gain.T
+    stream.narrow = None
     if norm == "norm1":
         _fix_attention_biases(spec, w, gauge)
     if spec.place == "post" and stream.shift is not None:
@@ -117,6 +126,14 @@ def _fix_sublayer(
         post = f"post{norm[-1]}"
         stream.gain = w[f"{post}.gain"]
         visible = last and norm == "norm2" and not spec.transform
+        if norm == "norm2" and joint(spec):
+            stream.scale = np.ones_like(stream.gain)
+            if not visible:  # taken off with the embeddings
+                stream.shift = w[f"{post}.bias"]
+                w[f"{post}.bias"] = np.zeros_like(stream.shift)
+            else:
+                stream.shift = w[f"{post}.bias"]
+            return
         stream.shift = w[f"{post}.bias"] if visible else _fix_shift(w, gauge, post)
         if last and norm == "norm2" and spec.transform:
             stream.scale = gauge.gains[post] = stream.gain.copy()
@@ -127,14 +144,22 @@ def _restore_sublayer(
     spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream, norm: str, *, last: bool
 ) -> None:
     readers = [name for name in READERS[norm] if f"W_{name}" in w]
-    before = stream.shift
+    before, narrow = stream.shift, stream.narrow
+    stream.narrow = None
     unseen = _unseen(spec, stream)
     if spec.place == "post":
         post = f"post{norm[-1]}"
         stream.gain = w[f"{post}.gain"]
         visible = last and norm == "norm2" and not spec.transform
-        stream.shift = w[f"{post}.bias"] if visible else _restore_shift(w, gauge, post)
-        if last and norm == "norm2" and spec.transform:
+        if norm == "norm2" and joint(spec):
+            stream.scale = np.ones_like(stream.gain)
+            if not visible:
+                assert stream.last is not None
+                w[f"{post}.bias"] = stream.last[1]
+            stream.shift = w[f"{post}.bias"]
+        else:
+            stream.shift = w[f"{post}.bias"] if visible else _restore_shift(w, gauge, post)
+        if last and norm == "norm2" and spec.transform and not joint(spec):
             stream.scale = w[f"{post}.gain"] = usable(gauge.gains[post])
     if spec.place == "sandwich":
         post = f"post{norm[-1]}"
@@ -156,6 +181,10 @@ def _restore_sublayer(
         W = w[f"W_{name}"]
         if unseen is not None:
             W = W + gauge.reads[name] * unseen.T
+        if narrow is not None:
+            W = narrow.read(W, gauge.outside.get(name))
+            if stream.constant is not None:
+                w[f"b_{name}"] = w[f"b_{name}"] - (W - w[f"W_{name}"]) @ stream.constant
         if gain is not None:
             W = W / gain.T
         w[f"W_{name}"] = W
@@ -164,6 +193,20 @@ def _restore_sublayer(
     for name in SHARED:
         if norm == "norm2" and name in w and gain is not None:
             w[name] = w[name] / gain.T
+
+
+def _fix_narrow(w: Tensors, gauge: NormGauge, stream: Stream, name: str) -> None:
+    """A reader of narrow embeddings, after the change of their map."""
+    assert stream.narrow is not None
+    W = w[f"W_{name}"]
+    outside = stream.narrow.outside(W, gauge)
+    if outside is not None:
+        gauge.outside[name] = outside
+        w[f"W_{name}"] = stream.narrow.read(W - outside, None)
+        return
+    w[f"W_{name}"] = stream.narrow.read(W, None)
+    if stream.constant is not None:
+        w[f"b_{name}"] = w[f"b_{name}"] - (w[f"W_{name}"] - W) @ stream.constant
 
 
 def _unseen(spec: Transformer, stream: Stream) -> Array | None:

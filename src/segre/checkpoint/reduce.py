@@ -14,6 +14,7 @@ from segre.checkpoint.experts import RouterGauge, centre_router, shift_router
 from segre.checkpoint.heads import HeadGauge, balance, unbalance
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
+from segre.checkpoint.narrow import joint
 from segre.checkpoint.norm_gauge import NormGauge, Stream
 from segre.checkpoint.norms import fix_gauge, restore_gauge
 from segre.checkpoint.served import require_normal_form
@@ -42,6 +43,7 @@ class Reduced:
     tensors: Tensors
     choice: GaugeChoice
     tables: Array | None = None  # directions in which tokens shift against positions
+    last: tuple[Array, Array] | None = None  # gain and bias of the last norm of shared layers
 
 
 def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
@@ -57,6 +59,9 @@ def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
         if part == "embed":
             names = ["normT.gain"] if spec.transform else []
             stream.tables = shiftable(spec, model.part("head", names))
+            if joint(spec):
+                norm = model.part("1", ["post2.gain", "post2.bias"])
+                stream.last = norm["post2.gain"], norm["post2.bias"]
         if needs_table(spec, part):
             w |= model.part("embed", ["tokens"])
         norms = fix_gauge(spec, part, w, stream, slack)
@@ -68,7 +73,7 @@ def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
             choice.units = balance_units(spec, w, slack)
             choice.shared = balance_units(spec, w, slack, SHARED)
             choice.router = centre_router(spec, w, slack)
-        yield Reduced(part, w, choice, stream.tables)
+        yield Reduced(part, w, choice, stream.tables, stream.last)
 
 
 def needs_table(spec: Transformer, part: str) -> bool:
@@ -87,7 +92,11 @@ class Restore:
         """Restore one part in place."""
         part, w, tables = found.part, found.tensors, found.tables
         if tables is not None:
-            self.stream.tables = self.turn.write(tables) if self.spec.tied else tables
+            basis = self.turn.embed or self.turn
+            self.stream.tables = basis.write(tables) if self.spec.tied else tables
+        if part == "embed" and found.last is not None:
+            gain, bias = found.last
+            self.stream.last = self.turn.gain(gain), self.turn.write(bias)
         if choice.heads is not None:
             unbalance(self.spec, w, choice.heads)
         if choice.units is not None:

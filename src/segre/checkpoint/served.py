@@ -36,10 +36,13 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "active", "one active expert, whose share is 1 whatever the router says"
     if spec.latent:
         yield "kvrank", "latent attention"
-    if spec.share:
-        yield "share", "layers that share their weights"
-    if spec.embed:
-        yield "embed", "embeddings of another width than the stream"
+    known = spec.norm == "layer" and spec.place == "post" and spec.embnorm and spec.bias == "all"
+    if spec.share and not (spec.embed and known):
+        yield "share", "layers that share their weights, but for those of ALBERT"
+    if spec.embed and not known:
+        yield "embed", "embeddings of another width without a norm, or norms after the skips"
+    if spec.embed and not spec.share and not max(spec.head, spec.dv) < spec.embed <= spec.d:
+        yield "embed", "embeddings wider than the stream, or no wider than a head"
     if spec.pos == "rope" and (spec.layout != "half" or spec.rotary != spec.head):
         yield "rotary", "rotary planes that are interleaved, or in a part of a head"
     if spec.norm == "none" or not spec.gain or not spec.residual:

@@ -19,10 +19,12 @@ from segre.checkpoint.alignment import stream_freedom
 from segre.checkpoint.frame import weights
 from segre.checkpoint.heads import queries, set_queries
 from segre.checkpoint.layout import Tensors
+from segre.checkpoint.narrow import joint
 from segre.checkpoint.norm_gauge import away_from
 from segre.checkpoint.tables import shifted_positions
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
+from segre.transformer.tensors import parts
 
 WORST = 2.0**-17  # relative error that a gauge may cause: condition number times rounding error
 Constants = dict[str, list[Any]]  # by name: the number, and the shape
@@ -44,7 +46,8 @@ class Shrinker:
         out = dict(w)
         for name, rule in _rules(self.spec, part, out, self.gain):
             out[name] = rule.out(out[name])
-        self.gain = _last_gain(out, self.gain)
+        if not (part == "embed" and self.spec.embed):
+            self.gain = _last_gain(out, self.gain)
         for pair in _free_pairs(self.spec, part):
             self._identity_block(part, pair, out)
         for name, value in list(out.items()):
@@ -96,8 +99,10 @@ class Expander:
                 w[f"W_{pair}"] = _with_identity(w[f"W_{pair}"], pivots)[:, None]
         gain = None
         if self.spec.place == "post" and part != "embed":
-            last = self.spec.layers if part == "head" else int(part) - 1
-            gain = _last_gain(self._with_constants(str(last) if last else "embed"), None)
+            every = parts(self.spec)
+            before = every[every.index(part) - 1]
+            if before != "embed" or not self.spec.embed:
+                gain = _last_gain(self._with_constants(before), None)
         for name, rule in reversed(list(_rules(self.spec, part, w, gain))):
             w[name] = rule.back(w[name])
         return w
@@ -161,15 +166,23 @@ def _rules(
     if spec.norm != "layer":
         return
     tables = ("tokens", "positions", "types") if spec.embnorm or spec.place != "post" else ()
-    for name in (*tables, "W_O", "b_O", "W_down", "b_down"):
+    wide = spec.embed or spec.d
+    for name in tables:
         if name in w and not (name == "tokens" and spec.tied):
+            yield name, _orthogonal(np.ones(wide), -2)
+    for name in ("W_O", "b_O", "W_down", "b_down"):
+        if name in w:
             yield name, _orthogonal(np.ones(spec.d), -2)
+    if "W_E" in w:
+        yield "W_E", _orthogonal(np.ones(wide), -1)
+        if not joint(spec):
+            yield "W_E", _orthogonal(np.ones(spec.d), -2)
     if "types" in w:
         yield "types", _orthogonal(np.ones(spec.types), -1)
     if "positions" in w and (not spec.tied or shifted_positions(spec)):
         yield "positions", _orthogonal(np.ones(spec.positions - spec.offset), -1)
     if "W_U" in w and spec.transform:
-        yield "W_U", _orthogonal(np.ones(spec.d), -1)
+        yield "W_U", _orthogonal(np.ones(wide), -1)
     for name in ("W_Q", "W_K", "W_V", "W_up", "W_pool", "W_T"):
         if name in w:
             own = w["post1.gain"] if name == "W_up" and spec.place == "post" else gain

@@ -15,13 +15,19 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, stream_freedom
+from segre.checkpoint.alignment import (
+    Freedom,
+    LayerAlignment,
+    StreamAlignment,
+    embedding_freedom,
+    stream_freedom,
+)
 from segre.checkpoint.layout import Tensors
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.files import whole_file
 from segre.transformer.spec import Transformer
-from segre.transformer.tensors import routed
+from segre.transformer.tensors import parts, routed
 
 LARGEST = 4 << 30
 
@@ -49,7 +55,9 @@ class Witness:
 
     def write(self, path: str | Path) -> None:
         """Write the file."""
-        out = {f"stream.{k}": v for k, v in vars(self.basis).items() if v is not None}
+        out = _named("stream", self.basis)
+        if self.basis.embed is not None:
+            out |= _named("embeddings", self.basis.embed)
         for part, turn in self.layers.items():
             for name, value in vars(turn).items():
                 if value is not None:
@@ -75,6 +83,10 @@ class Witness:
         return out
 
 
+def _named(name: str, basis: StreamAlignment) -> dict[str, Array]:
+    return {f"{name}.{k}": v for k, v in vars(basis).items() if isinstance(v, np.ndarray)}
+
+
 def _real(value: Array) -> Array:
     return np.stack([value.real, value.imag], axis=-1) if np.iscomplexobj(value) else value
 
@@ -93,7 +105,7 @@ def _checked(found: dict[str, Array], spec: Transformer) -> Witness:
         return value
 
     out = Witness(_checked_stream(take, spec))
-    for part in map(str, range(1, spec.layers + 1)):
+    for part in parts(spec)[1:-1]:
         out.layers[part] = _checked_layer(take, spec, part)
     if left:
         raise ValueError(f"{min(left)} has no place in it")
@@ -101,19 +113,30 @@ def _checked(found: dict[str, Array], spec: Transformer) -> Witness:
 
 
 def _checked_stream(take: Any, spec: Transformer) -> StreamAlignment:
-    out, d = StreamAlignment(), spec.d
-    freedom = stream_freedom(spec)
-    if freedom == "orthogonal":
-        out.matrix = _orthogonal(take("stream.matrix", (d, d)), "stream.matrix")
-        if spec.norm == "layer" and np.abs(out.matrix @ np.ones(d) - 1).max() > 1e-9:
-            raise ValueError("stream.matrix does not leave the mean alone")
-    elif freedom != "none":
-        out.order = _permutation(take("stream.order", (d,)), "stream.order")
-        out.signs = _signs(take("stream.signs", (d,)), "stream.signs")
-        if freedom == "order and sign" and len(np.unique(out.signs)) > 1:
-            raise ValueError("stream.signs are not all the same")
+    centred = spec.norm == "layer"
+    out = _checked_basis(take, "stream", stream_freedom(spec), spec.d, centred=centred)
+    if spec.embed:
+        freedom = embedding_freedom(spec)
+        out.embed = _checked_basis(take, "embeddings", freedom, spec.embed, centred=centred)
     if spec.transform and not spec.tied:
-        out.transform = _permutation(take("stream.transform", (d,)), "stream.transform")
+        width = spec.embed or spec.d
+        out.transform = _permutation(take("stream.transform", (width,)), "stream.transform")
+    return out
+
+
+def _checked_basis(
+    take: Any, name: str, freedom: Freedom, width: int, *, centred: bool
+) -> StreamAlignment:
+    out = StreamAlignment()
+    if freedom == "orthogonal":
+        out.matrix = _orthogonal(take(f"{name}.matrix", (width, width)), f"{name}.matrix")
+        if centred and np.abs(out.matrix @ np.ones(width) - 1).max() > 1e-9:
+            raise ValueError(f"{name}.matrix does not leave the mean alone")
+    elif freedom != "none":
+        out.order = _permutation(take(f"{name}.order", (width,)), f"{name}.order")
+        out.signs = _signs(take(f"{name}.signs", (width,)), f"{name}.signs")
+        if freedom == "order and sign" and len(np.unique(out.signs)) > 1:
+            raise ValueError(f"{name}.signs are not all the same")
     return out
 
 
