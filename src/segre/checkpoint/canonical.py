@@ -37,7 +37,7 @@ def canonical_parts(model: Model) -> Iterator[tuple[str, Tensors]]:
             stream.transform = descending(np.linalg.norm(w["W_T"], axis=1), slack)
         stream.apply(spec, found.part, w)
         if found.part not in ("embed", "head"):
-            layer_turn(spec, w, slack).apply(w)
+            layer_turn(spec.at(found.part), w, slack).apply(w)
         yield found.part, w
 
 

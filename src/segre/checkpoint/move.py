@@ -29,8 +29,8 @@ def moved_parts(model: Model, seed: int) -> Iterator[tuple[str, Tensors]]:
         w = found.tensors
         stream.apply(spec, found.part, w)
         if found.part not in ("embed", "head"):
-            draw.layer(spec, w).apply(w)
-        restore.part(found, draw.choice(spec, w, found.choice))
+            draw.layer(spec.at(found.part), w).apply(w)
+        restore.part(found, draw.choice(spec.at(found.part), w, found.choice))
         yield found.part, w
 
 

@@ -37,7 +37,7 @@ def nearest_choice(
     if heads is not None:
         if heads.qk is not None and np.iscomplexobj(heads.qk):
             heads = replace(heads, qk=_planes(w, folded))
-        unbalance(spec, w, heads)
+        unbalance(spec.at(found.part), w, heads)
     if units is not None and spec.gated:
         units = _units(w, folded)
     if units is not None:

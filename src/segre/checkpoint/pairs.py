@@ -46,7 +46,7 @@ class Finder(Witness):
 
     def layer(self, spec: Transformer, part: str, one: Tensors, two: Tensors) -> LayerAlignment:
         """Heads and units of a layer."""
-        self.layers[part] = match_layer(spec, one, two, self.near)
+        self.layers[part] = match_layer(spec.at(part), one, two, self.near)
         return self.layers[part]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from segre.errors import CheckpointError, UnsupportedError
+from segre.transformer.by_layer import every
 from segre.transformer.spec import Transformer
 
 
@@ -40,6 +41,8 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "embed", "embeddings of another width than the stream"
     if spec.pos == "rope" and (spec.layout != "half" or spec.rotary != spec.head):
         yield "rotary", "rotary planes that are interleaved, or in a part of a head"
+    if spec.qknorm and (spec.pos != "rope" or 0 in every(spec.base, spec.layers)):
+        yield "qknorm", "normed queries and keys that do not turn"
     if spec.norm == "none" or not spec.gain or not spec.residual:
         yield "norm", "models without norms, without gains or without skips"
     if spec.place == "sandwich" and (spec.norm == "layer" or not spec.eps):

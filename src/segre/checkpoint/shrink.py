@@ -114,7 +114,7 @@ def _free_pairs(spec: Transformer, part: str) -> tuple[str, ...]:
     """Right factors that are free up to any matrix."""
     if part in ("embed", "head"):
         return ()
-    return ("V",) if spec.pos == "rope" else ("V", "K")
+    return ("V",) if spec.at(part).pos == "rope" else ("V", "K")
 
 
 def _pivots(rows: Array) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+from segre.transformer.by_layer import Bases, Rescales, every
 from segre.transformer.spec import Transformer
 
 # By kind: one of the kind. Dynamic rescaling begins beyond the context, which no instance has.
@@ -32,17 +33,18 @@ def small_instance(spec: Transformer) -> Transformer:
     head = 4 if partial else 2
     narrow = 3 if spec.latent else 0
     routed = spec.experts > 0
+    base, rescale = _rotations(spec)
     return replace(
         spec,
         d=5 if spec.latent or spec.embed else 4,
-        layers=2 if spec.share or routed else 1,
+        layers=2 if spec.share or routed or isinstance(base, tuple) else 1,
         heads=2,
         kv=1 if grouped else 2,
         head=head,
         dv=2,
         ff=3 if spec.ff else 0,
         eps=Fraction(1, 10**5) if spec.eps else spec.eps,
-        base=10_000,
+        base=base,
         rotary=2 if spec.rotary_dim else 0,
         vocab=11 if spec.vocab else 0,
         positions=3 if spec.pos == "learned" else 0,
@@ -57,9 +59,21 @@ def small_instance(spec: Transformer) -> Transformer:
         dense=1 if spec.dense else 0,
         window=(2,) if spec.window else (),
         scale=Fraction(1) if spec.scale else Fraction(0),
-        rescale=RESCALES[spec.rescale.partition(":")[0]],
+        rescale=rescale,
         t=3,
     )
+
+
+def _rotations(spec: Transformer) -> tuple[Bases, Rescales]:
+    """One layer for every way in which layers turn or do not, two at most."""
+    both = zip(every(spec.base, spec.layers), every(spec.rescale, spec.layers), strict=True)
+    ways = list(dict.fromkeys(both))[:2]
+    rescales = tuple(RESCALES[how.partition(":")[0]] for _, how in ways)
+    if len(ways) == 1:
+        return 10_000, rescales[0]
+    return tuple(
+        small if base else 0 for small, (base, _) in zip((10_000, 100), ways, strict=True)
+    ), rescales
 
 
 # The small instances of the presets, and their dimensions.

@@ -74,6 +74,16 @@ def write_biases(spec: Transformer) -> Values:
     return {key: True for key, value in found.items() if value}
 
 
+def written_rotary(spec: Transformer) -> Values:
+    """The inverse of `rotary`, for one base; another one, by layer, will not read back."""
+    first = spec.at(1)
+    assert isinstance(first.base, int)
+    return {
+        "max_position_embeddings": spec.t,
+        "rope_parameters": rope_config(first.base, first.rescaling),
+    }
+
+
 def write_decoder(
     spec: Transformer, act: str = "hidden_act", gates: Mapping[str, str] = GATES
 ) -> Values:
@@ -83,11 +93,10 @@ def write_decoder(
         "num_hidden_layers": spec.layers,
         "num_attention_heads": spec.heads,
         "intermediate_size": spec.ff or 1,
-        "max_position_embeddings": spec.t,
+        **written_rotary(spec),
         "num_key_value_heads": spec.kv,
         "head_dim": spec.head,
         "rms_norm_eps": float(spec.eps),
-        "rope_parameters": rope_config(spec.base, spec.rescaling),
         act: activation(gates, spec.mlp),
     }
 
