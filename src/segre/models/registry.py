@@ -18,18 +18,23 @@ from segre.models import (
     deepseek_v3,
     gemma,
     gemma2,
+    gemma3_text,
     gpt2,
     llama,
     mistral,
     qwen2,
     qwen3,
+    smollm3,
 )
 from segre.models.config import Config
 from segre.models.family import Family
 from segre.transformer.spec import Transformer
 from segre.values import choice, quote, show
 
-_MODULES = (gpt2, bert, albert, llama, mistral, qwen2, qwen3, gemma, gemma2, deepseek_v3)
+_MODULES = (
+    *(gpt2, bert, albert, llama, mistral, qwen2, qwen3, gemma, gemma2, gemma3_text, smollm3),
+    deepseek_v3,
+)
 FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in _MODULES}
 MODEL_TYPES: dict[str, Family] = {family.model_type: family for family in FAMILIES.values()}
 PRESETS = {name: config for family in FAMILIES.values() for name, config in family.presets.items()}

@@ -23,7 +23,27 @@ KEYS = (
 )
 
 
-def rope_base(config: Mapping[str, Any]) -> int:
+def rope_of_kind(
+    config: Mapping[str, Any], kind: str, theta: Any, scaling: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What a config says of one kind of layers, as a config that says it of all.
+
+    `theta` and `scaling` are what older configs say of it elsewhere.
+
+    >>> rope_of_kind({"rope_parameters": {"full": {"rope_type": "default"}}}, "full", 100)
+    {'rope_parameters': {'rope_theta': 100, 'rope_type': 'default'}}
+    """
+    rope = config.get("rope_parameters") or {}
+    own = rope.get(kind) if isinstance(rope, Mapping) else None
+    for place, value in (("rope_parameters", rope), (kind, own or {}), ("rope_scaling", scaling)):
+        if not isinstance(value, Mapping | None):
+            raise SpecError(f"{place}: {quote(str(value))} is not allowed; allowed: an object")
+    if any(key in rope for key in KEYS):
+        raise SpecError(f"rope_parameters: allowed: an object for each kind of layers, as {kind}")
+    return {"rope_parameters": {"rope_theta": theta, **(own or {}), **(scaling or {})}}
+
+
+def rope_base(config: Mapping[str, Any], default: int = 10_000) -> int:
     """The base of the rotary frequencies, of a config without surprises.
 
     >>> rope_base({"rope_theta": 500000.0}), rope_base({"rope_parameters": {"rope_theta": 1e6}})
@@ -33,7 +53,7 @@ def rope_base(config: Mapping[str, Any]) -> int:
     part = rope.get("partial_rotary_factor", config.get("partial_rotary_factor"))
     if part not in (None, 1):
         raise SpecError(f"partial_rotary_factor: {quote(str(part))} is not allowed; allowed: 1")
-    theta = rope.get("rope_theta", config.get("rope_theta", 10_000))
+    theta = rope.get("rope_theta", config.get("rope_theta", default))
     if isinstance(theta, float) and theta.is_integer():
         theta = int(theta)
     return whole("rope_theta", theta, smallest=2)
