@@ -12,13 +12,18 @@ import torch
 import transformers
 from transformers import (
     BertConfig,
+    DistilBertConfig,
     Gemma2Config,
+    Gemma3TextConfig,
     GemmaConfig,
     GPT2Config,
     LlamaConfig,
     MistralConfig,
+    OPTConfig,
     Qwen2Config,
     Qwen3Config,
+    SmolLM3Config,
+    RobertaConfig,
 )
 
 UNIT_GAINS = ("qwen3-tied",)
@@ -49,8 +54,34 @@ GEMMA2: dict[str, Any] = {
     "sliding_window": 6,
     "pad_token_id": None,
 }
+DISTILBERT: dict[str, Any] = {
+    **{"dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40},
+    **{"vocab_size": 61, "max_position_embeddings": 32},
+}
+OPT: dict[str, Any] = {
+    **{"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "ffn_dim": 40},
+    **{"vocab_size": 61, "max_position_embeddings": 32},
+}
+GEMMA3: dict[str, Any] = {
+    "head_dim": 8,
+    "query_pre_attn_scalar": 5,
+    "sliding_window": 6,
+    "sliding_window_pattern": 2,
+    "pad_token_id": None,
+}
+SMOLLM3: dict[str, Any] = {"no_rope_layer_interval": 2, "pad_token_id": None}
+BIASED: dict[str, Any] = {"attention_bias": True}
 TIED: dict[str, Any] = {"tie_word_embeddings": True}
-UNTIED: dict[str, Any] = {"tie_word_embeddings": False}
+UNGEMMA3: dict[str, Any] = {
+    "head_dim": 8,
+    "query_pre_attn_scalar": 5,
+    "sliding_window": 6,
+    "sliding_window_pattern": 2,
+    "pad_token_id": None,
+}
+SMOLLM3: dict[str, Any] = {"no_rope_layer_interval": 2, "pad_token_id": None}
+BIASED: dict[str, Any] = {"attention_bias": True}
+TIED: dict[str, Any] = {"tie_word_embeddings": False}
 
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -79,9 +110,18 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "gemma2", Gemma2Config(**TWO, **GEMMA2), "Gemma2ForCausalLM"
     yield "gemma2-untied", Gemma2Config(**TWO, **GEMMA2, **UNTIED), "Gemma2ForCausalLM"
     yield "gemma2-hidden", Gemma2Config(**TWO, **GEMMA2), "Gemma2Model"
+    yield "roberta", RobertaConfig(**SIZES), "RobertaModel"
+    yield "roberta-mlm", RobertaConfig(**SIZES, type_vocab_size=1), "RobertaForMaskedLM"
+    yield "opt", OPTConfig(**OPT), "OPTForCausalLM"
+    yield "opt-post", OPTConfig(**OPT, do_layer_norm_before=False), "OPTForCausalLM"
+    yield "distilbert", DistilBertConfig(**DISTILBERT), "DistilBertForMaskedLM"
     yield "llama-attn-bias", LlamaConfig(**TWO, attention_bias=True), "LlamaForCausalLM"
     yield "llama-mlp-bias", LlamaConfig(**TWO, mlp_bias=True), "LlamaForCausalLM"
     yield "gemma", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaForCausalLM"
+    yield "gemma3", Gemma3TextConfig(**TWO, **GEMMA3), "Gemma3ForCausalLM"
+    yield "gemma3-untied", Gemma3TextConfig(**TWO, **GEMMA3, **UNTIED), "Gemma3ForCausalLM"
+    yield "smollm3", SmolLM3Config(**TWO, **SMOLLM3), "SmolLM3ForCausalLM"
+    yield "smollm3-bias", SmolLM3Config(**TWO, **SMOLLM3, **UNTIED, **BIASED), "SmolLM3ForCausalLM"
     yield "gemma-hidden", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaModel"
 
 
@@ -106,8 +146,10 @@ def randomised(config: Any, kind: str, seed: int, *, unit_gains: bool = False) -
                 weight += 0.3 * torch.randn_like(weight)
                 if config.model_type.startswith("gemma"):  # the gain is 1 more: some are negative
                     weight -= 2.0 * (torch.rand_like(weight) < 0.25)
-        if kind == "BertForMaskedLM":  # one bias under two names
-            model.cls.predictions.decoder.bias.copy_(model.cls.predictions.bias)
+        tied = getattr(model, "_tied_weights_keys", None) or {}
+        for one, two in tied.items():  # one bias under two names
+            if one.endswith("bias"):
+                model.get_parameter(one).copy_(model.get_parameter(two))
     return model
 
 

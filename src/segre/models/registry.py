@@ -16,15 +16,19 @@ from segre.models import (
     albert,
     bert,
     deepseek_v3,
+    distilbert,
     gemma,
     gemma2,
     gemma3_text,
     gpt2,
     llama,
     mistral,
+    opt,
     qwen2,
     qwen3,
+    roberta,
     smollm3,
+    xlm_roberta,
 )
 from segre.models.config import Config
 from segre.models.family import Family
@@ -32,7 +36,21 @@ from segre.transformer.spec import Transformer
 from segre.values import choice, quote, show
 
 _MODULES = (
-    *(gpt2, bert, albert, llama, mistral, qwen2, qwen3, gemma, gemma2, gemma3_text, smollm3),
+    gpt2,
+    opt,
+    bert,
+    roberta,
+    xlm_roberta,
+    distilbert,
+    albert,
+    llama,
+    mistral,
+    qwen2,
+    qwen3,
+    gemma,
+    gemma2,
+    gemma3_text,
+    smollm3,
     deepseek_v3,
 )
 FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in _MODULES}

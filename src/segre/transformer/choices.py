@@ -80,7 +80,8 @@ class Choices:
     eff: int = 0  # hidden units of one routed expert
     dense: int = 0  # how many of the first layers have a dense MLP all the same
     share: bool = False  # all layers have the same weights
-    positions: int = 0  # rows of the table of learned positions; 0 is t
+    positions: int = 0  # rows of the table of learned positions; 0 is offset + t
+    offset: int = 0  # rows of that table before that of the first token
     types: int = 0  # token types
     embed: int = 0  # width of the embeddings, with a linear map to d; 0 is d, without
     embnorm: bool = False  # a norm after the embeddings
@@ -94,6 +95,7 @@ class Choices:
     head_axes: ClassVar[int] = 2
     salted: ClassVar[bool] = True
     has_closed_form: ClassVar[bool] = False
+    counted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """What says the same is the same: shortest lists, scales that are standard left out."""
@@ -119,6 +121,11 @@ class Choices:
         """How many tokens a token of a layer sees at most, itself included."""
         window = self.window[(layer - 1) % len(self.window)] if self.window else 0
         return min(window or self.t, self.t)
+
+    @property
+    def unused_positions(self) -> int:
+        """Rows of the table of learned positions that no token has, where some are left out."""
+        return self.positions - self.t if self.offset else 0
 
     @property
     def rescaling(self) -> Rescale | None:
@@ -157,6 +164,16 @@ class Choices:
     def width(self) -> int:
         """Width of the residual stream."""
         return self.d
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The width of the stream before the first layer and after each."""
+        return (self.d,) * (self.layers + 1)
+
+    @property
+    def heads_by_layer(self) -> list[int]:
+        """How many heads each layer has."""
+        return [self.heads] * self.layers
 
     @property
     def exponentials(self) -> bool:
