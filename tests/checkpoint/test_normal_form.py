@@ -50,9 +50,10 @@ def test_function_copies_and_repetition(model: Path, tmp_path: Path) -> None:
 def remaining(spec: Transformer) -> int:
     """Redundant parameters that the normal form fixes by equations that are not linear."""
     units = spec.ff * spec.layers if spec.gated or spec.mlp == "relu" else 0
-    planes = spec.kv * spec.head * spec.layers if spec.pos == "rope" else 0
+    turned = sum(spec.at(layer).pos == "rope" for layer in range(1, spec.layers + 1))
+    planes = spec.kv * spec.head * turned
     if spec.qknorm:  # one scale for each plane of a layer
-        planes = spec.head // 2 * spec.layers
+        planes = spec.head // 2 * turned
     basis = (spec.d - 1) * (spec.d - 2) // 2
     stream = basis if stream_freedom(spec) == "orthogonal" and spec.norm == "layer" else 0
     tables = 1 if spec.tied and spec.transform else 0

@@ -291,7 +291,8 @@ def test_counts_need_no_loop_over_tokens_or_planes() -> None:
         bare = replace(spec, cap=0 * spec.cap, mlp="none", ff=0, experts=0)
         expected = spec.heads * pairs if spec.attn == "softmax" else 0
         assert argument_count(bare) == expected
-        assert rational(spec) == (None not in factors(spec))
+        for here in (spec.at(layer) for layer in range(1, spec.layers + 1)):
+            assert rational(here) == (None not in factors(here))
     sizes = "head=100000000/pos=rope/causal=true/t=100000000/window=77"
     for kind in ("llama3:8:1:4:8192", "yarn:4:4096", "dynamic:2:4"):
         large = Transformer.parse(f"transformer/d=4/{sizes}/rescale={kind}")

@@ -22,8 +22,8 @@ from transformers import (
     OPTConfig,
     Qwen2Config,
     Qwen3Config,
-    SmolLM3Config,
     RobertaConfig,
+    SmolLM3Config,
 )
 
 UNIT_GAINS = ("qwen3-tied",)
@@ -72,16 +72,7 @@ GEMMA3: dict[str, Any] = {
 SMOLLM3: dict[str, Any] = {"no_rope_layer_interval": 2, "pad_token_id": None}
 BIASED: dict[str, Any] = {"attention_bias": True}
 TIED: dict[str, Any] = {"tie_word_embeddings": True}
-UNGEMMA3: dict[str, Any] = {
-    "head_dim": 8,
-    "query_pre_attn_scalar": 5,
-    "sliding_window": 6,
-    "sliding_window_pattern": 2,
-    "pad_token_id": None,
-}
-SMOLLM3: dict[str, Any] = {"no_rope_layer_interval": 2, "pad_token_id": None}
-BIASED: dict[str, Any] = {"attention_bias": True}
-TIED: dict[str, Any] = {"tie_word_embeddings": False}
+UNTIED: dict[str, Any] = {"tie_word_embeddings": False}
 
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
