@@ -19,9 +19,11 @@ from transformers import (
     GPT2Config,
     LlamaConfig,
     MistralConfig,
+    MixtralConfig,
     OPTConfig,
     Qwen2Config,
     Qwen3Config,
+    Qwen3MoeConfig,
     RobertaConfig,
     SmolLM3Config,
 )
@@ -71,6 +73,14 @@ GEMMA3: dict[str, Any] = {
 }
 SMOLLM3: dict[str, Any] = {"no_rope_layer_interval": 2, "pad_token_id": None}
 BIASED: dict[str, Any] = {"attention_bias": True}
+QWEN3_MOE: dict[str, Any] = {
+    "head_dim": 8,
+    "tie_word_embeddings": True,
+    "moe_intermediate_size": 8,
+    "num_experts": 5,
+    "num_experts_per_tok": 2,
+    "mlp_only_layers": [0],
+}
 TIED: dict[str, Any] = {"tie_word_embeddings": True}
 UNTIED: dict[str, Any] = {"tie_word_embeddings": False}
 
@@ -114,6 +124,9 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "smollm3", SmolLM3Config(**TWO, **SMOLLM3), "SmolLM3ForCausalLM"
     yield "smollm3-bias", SmolLM3Config(**TWO, **SMOLLM3, **UNTIED, **BIASED), "SmolLM3ForCausalLM"
     yield "gemma-hidden", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaModel"
+    yield "mixtral", MixtralConfig(**TWO, num_local_experts=4), "MixtralForCausalLM"
+    yield "qwen3-moe", Qwen3MoeConfig(**TWO, **QWEN3_MOE), "Qwen3MoeForCausalLM"
+    yield "qwen3-moe-hidden", Qwen3MoeConfig(**TWO, **QWEN3_MOE), "Qwen3MoeModel"
 
 
 NAMES = tuple(name for name, _, _ in tiny_models())

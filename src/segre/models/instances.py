@@ -34,10 +34,12 @@ def small_instance(spec: Transformer) -> Transformer:
     narrow = 3 if spec.latent else 0
     routed = spec.experts > 0
     base, rescale = _rotations(spec)
+    by_layer = isinstance(base, tuple) or isinstance(rescale, tuple)
+    deep = by_layer or spec.share or spec.embed or (routed and spec.dense)
     return replace(
         spec,
         d=5 if spec.latent or spec.embed else 4,
-        layers=2 if spec.share or routed or isinstance(base, tuple) else 1,
+        layers=2 if deep else 1,
         heads=2,
         kv=1 if grouped else 2,
         head=head,
@@ -85,6 +87,9 @@ PROVED = {
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11/output=hidden/pooler=true": 137,
     "roberta/d=4/heads=2/ff=3/eps=1e-5/vocab=11/offset=1": 150,
     "distilbert/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 150,
+    "electra/d=4/heads=2/ff=3/eps=1e-5/vocab=11/output=hidden": 121,
+    "electra/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11": 275,
+    "electra/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11/output=hidden": 238,
     "albert/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11": 214,
     "llama/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 163,
     "llama/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 153,
@@ -97,6 +102,8 @@ PROVED = {
     "qwen2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11/tied=true": 131,
     "qwen3/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 158,
     "qwen3/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11/tied=true": 128,
+    "mixtral/d=4/heads=2/kv=1/eps=1e-5/experts=3/eff=2/vocab=11": 194,
+    "qwen3-moe/d=4/heads=2/kv=1/eps=1e-5/experts=3/active=2/eff=2/vocab=11": 199,
     "gemma/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 133,
     "gemma/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 123,
     "smollm3/d=4/layers=2/heads=2/kv=1/ff=3/eps=1e-5/base=10000,0/vocab=11": 196,

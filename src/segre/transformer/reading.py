@@ -24,6 +24,7 @@ from segre.transformer.choices import (
     Output,
     Place,
     Position,
+    Router,
 )
 from segre.transformer.rescale import rescale
 from segre.values import choice, flag, quote, whole
@@ -117,6 +118,7 @@ def _reader(annotation: str) -> Callable[[str, Any], Any]:
         "Place": Place,
         "Position": Position,
         "Layout": Layout,
+        "Router": Router,
         "Output": Output,
     }
     if annotation in plain:
