@@ -37,7 +37,10 @@ SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a diffe
         "n_routed_experts": 4,
         "num_experts_per_tok": 2,
     },
-    **{key: {"head_dim": 4} for key in ("llama", "mistral", "qwen2", "qwen3", "gemma", "smollm3")},
+    **{
+        key: {"head_dim": 4}
+        for key in ("llama", "mistral", "qwen2", "qwen3", "gemma", "smollm3", "granite")
+    },
 }
 
 

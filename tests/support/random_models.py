@@ -96,6 +96,10 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
     for key in ("attention_bias", "mlp_bias"):
         if key in known:
             out[key] = rng.random() < 0.5
+    if model_type == "granite":
+        out["attention_multiplier"] = rng.choice([1.0, 0.015625, 0.1, 8**-0.5])
+        for key in ("embedding_multiplier", "logits_scaling", "residual_multiplier"):
+            out[key] = rng.choice([1.0, 12.0, 0.22])
     if model_type in WITH_CAPS:
         out["query_pre_attn_scalar"] = rng.choice([1, 5, 16])
         out["attn_logit_softcapping"] = rng.choice([None, 0.5, 2.0, 50.0])

@@ -22,6 +22,7 @@ from segre.models import (
     gemma2,
     gemma3_text,
     gpt2,
+    granite,
     llama,
     mistral,
     mixtral,
@@ -57,6 +58,7 @@ _MODULES = (
     gemma2,
     gemma3_text,
     smollm3,
+    granite,
     deepseek_v3,
 )
 FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in _MODULES}
