@@ -11,9 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from segre.checkpoint.heads import keys, planes, queries, unbalance
+from segre.checkpoint.heads import unbalance
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.norms import READERS, WRITERS
+from segre.checkpoint.planes import keys, planes, queries
 from segre.checkpoint.reduce import GaugeChoice, Reduced
 from segre.checkpoint.units import scale_units, unit_norms
 from segre.fields.interface import Array
@@ -35,8 +36,8 @@ def nearest_choice(
             folded[writer] = folded[writer] * signs
     heads, units = like.heads, like.units
     if heads is not None:
-        if heads.qk is not None and np.iscomplexobj(heads.qk):
-            heads = replace(heads, qk=_planes(w, folded))
+        if heads.planes is not None:
+            heads = replace(heads, planes=_planes(spec, w, folded))
         unbalance(spec, w, heads)
     if units is not None and spec.gated:
         units = _units(w, folded)
@@ -73,10 +74,10 @@ def nearest_scale(p: Array, q: Array, r: Array, t: Array, *, positive: bool = Fa
     return np.where(known & np.isfinite(value.min(axis=-1)), best, 1.0)
 
 
-def _planes(w: Tensors, target: Tensors) -> Array:
+def _planes(spec: Transformer, w: Tensors, target: Tensors) -> Array:
     """Scales of the keys by plane; their phases are matched already."""
-    k, q = planes(keys(w)), planes(queries(w))
-    k2, q2 = planes(keys(target)), planes(queries(target))
+    k, q = planes(spec, keys(w)), planes(spec, queries(w))
+    k2, q2 = planes(spec, keys(target)), planes(spec, queries(target))
 
     def inner(a: Array, b: Array) -> Array:
         return np.asarray((a * np.conj(b)).real.sum(axis=(1, 3)))

@@ -14,6 +14,7 @@ import numpy as np
 
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.norm_gauge import TINY, NormGauge, Stream, away_from, usable
+from segre.checkpoint.planes import still
 from segre.checkpoint.tables import fix_tables, restore_tables
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
@@ -159,10 +160,17 @@ def _unseen(spec: Transformer, stream: Stream) -> Array | None:
     return np.full((spec.d, 1), spec.d**-0.5)
 
 
+def _free_key_biases(spec: Transformer, w: Tensors) -> bool:
+    """Whether key biases shift all scores of a query alike, in dimensions that do not turn."""
+    return "b_K" in w and spec.still > 0 and spec.ignores_shifts and not spec.qknorm
+
+
 def _fix_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -> None:
-    if "b_K" in w and spec.pos != "rope":
-        gauge.biases["b_K"] = w["b_K"]
-        w["b_K"] = np.zeros_like(w["b_K"])
+    if _free_key_biases(spec, w):
+        gauge.biases["b_K"] = still(spec, w["b_K"])
+        w["b_K"] = np.concatenate(
+            [w["b_K"][..., : spec.rotary_dim, :], np.zeros_like(gauge.biases["b_K"])], axis=-2
+        )
     if "b_V" in w and "b_O" in w:
         gauge.biases["b_V"] = w["b_V"]
         w["b_O"] = w["b_O"] + (w["W_O"] @ w["b_V"]).sum(axis=(0, 1))
@@ -170,8 +178,9 @@ def _fix_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -> No
 
 
 def _restore_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -> None:
-    if "b_K" in w and spec.pos != "rope":
-        w["b_K"] = gauge.biases["b_K"]
+    if _free_key_biases(spec, w):
+        turning = w["b_K"][..., : spec.rotary_dim, :]
+        w["b_K"] = np.concatenate([turning, gauge.biases["b_K"]], axis=-2)
     if "b_V" in w and "b_O" in w:
         w["b_V"] = gauge.biases["b_V"]
         w["b_O"] = w["b_O"] - (w["W_O"] @ w["b_V"]).sum(axis=(0, 1))

@@ -38,8 +38,8 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "share", "layers that share their weights"
     if spec.embed:
         yield "embed", "embeddings of another width than the stream"
-    if spec.pos == "rope" and (spec.layout != "half" or spec.rotary != spec.head):
-        yield "rotary", "rotary planes that are interleaved, or in a part of a head"
+    if spec.qknorm and spec.still:
+        yield "qknorm", "norms of queries and keys of which a part does not turn"
     if spec.norm == "none" or not spec.gain or not spec.residual:
         yield "norm", "models without norms, without gains or without skips"
     if spec.place == "sandwich" and (spec.norm == "layer" or not spec.eps):

@@ -167,6 +167,11 @@ class Choices:
         return self.head if self.latent else self.head - self.rotary_dim
 
     @property
+    def ignores_shifts(self) -> bool:
+        """Whether a number added to all scores of a query changes nothing."""
+        return self.mechanism.ignores_shifts and not self.cap
+
+    @property
     def norm_bias(self) -> bool:
         """Whether norms have biases: LayerNorms do, where everything does."""
         return self.norm == "layer" and self.gain and self.bias == "all"
