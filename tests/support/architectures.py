@@ -98,4 +98,6 @@ def _random_design(rng: random.Random) -> dict[str, Any]:
     if rng.random() < 0.6:
         out |= {"vocab": 23, "tied": pick([True, False]), "outbias": pick([True, False])}
         out["output"] = pick(["softmax", "logits"])
+    if rng.random() < 0.25 and out["mlp"] != "none":
+        out |= {"parallel": True, "place": "pre", "share": False}
     return out

@@ -27,7 +27,10 @@ def nearest_choice(
     """The choices `like`, with scales that bring the reduced part `found` nearest to `target`."""
     w, folded = dict(found.tensors), dict(target)
     for norm, gain in like.norms.gains.items():
-        for name in (f"W_{reader}" for reader in READERS.get(norm, ())):
+        for reader in READERS.get(norm, ()):
+            name, bias = f"W_{reader}", f"b_{reader}"
+            if bias in folded and norm in like.norms.shifts:
+                folded[bias] = folded[bias] + folded[name] @ like.norms.shifts[norm]
             if name in folded:
                 folded[name] = folded[name] * gain.T
     for norm, signs in like.norms.signs.items():

@@ -28,6 +28,11 @@ def met_keys(spec: Transformer, w: Tensors) -> Array:
     return w["W_K"] if spec.ignores_shifts else keys(w)
 
 
+def free_key_biases(spec: Transformer, w: Tensors) -> bool:
+    """Whether key biases shift all scores of a query alike, in dimensions that do not turn."""
+    return "b_K" in w and spec.still > 0 and spec.ignores_shifts and not spec.qknorm
+
+
 def planes(spec: Transformer, rows: Array) -> Array:
     """The rows of a head (..., k, n) that turn, as complex rows (..., planes, n)."""
     first, second = plane_dimensions(spec)

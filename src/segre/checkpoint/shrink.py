@@ -19,7 +19,7 @@ from segre.checkpoint.alignment import stream_freedom
 from segre.checkpoint.frame import weights
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.norm_gauge import away_from
-from segre.checkpoint.planes import keys, queries, set_still, still
+from segre.checkpoint.planes import free_key_biases, met_keys, queries, set_still, still
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
@@ -71,7 +71,7 @@ class Shrinker:
         w[f"pivots_{pair}"] = pivots.astype(np.uint16 if right.shape[-1] < 1 << 16 else np.uint32)
         if pair == "K":
             asked = square.swapaxes(-1, -2)[:, None] @ still(self.spec, queries(w))
-            met = np.linalg.solve(square[:, None], still(self.spec, keys(w)))
+            met = np.linalg.solve(square[:, None], still(self.spec, met_keys(self.spec, w)))
             set_still(self.spec, w, asked, met)
             changed = still(self.spec, w["W_K"])[:, 0]
         else:
@@ -165,6 +165,8 @@ def _rules(
     free = stream_freedom(spec) == "orthogonal" and spec.norm == "rms"
     if part == "embed" and free and spec.vocab >= spec.d:
         yield "tokens", _half(spec)
+    if free_key_biases(spec, w) and spec.rotary_dim:
+        yield "b_K", _turning(spec)
     if spec.norm != "layer":
         return
     for name in ("tokens", "positions", "types", "W_O", "b_O", "W_down", "b_down"):
@@ -204,6 +206,16 @@ def _orthogonal(direction: Array, axis: int) -> Rule:
         return np.moveaxis(np.insert(moved, at, missing, axis=-1), -1, axis)
 
     return Rule(lambda full: np.delete(full, at, axis=axis), back)
+
+
+def _turning(spec: Transformer) -> Rule:
+    """Key biases are zero in the dimensions that do not turn."""
+
+    def back(rest: Array) -> Array:
+        none = np.zeros((*rest.shape[:-2], spec.still, rest.shape[-1]))
+        return np.concatenate([rest, none], axis=-2)
+
+    return Rule(lambda full: full[..., : spec.rotary_dim, :], back)
 
 
 def _half(spec: Transformer) -> Rule:

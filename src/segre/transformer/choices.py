@@ -63,6 +63,7 @@ class Choices:
     causal: bool = False
     window: Windows = ()  # how many tokens a token sees, itself included; again and again by layer
     residual: bool = True
+    parallel: bool = False  # attention and MLP of a layer read the same stream, and both add to it
     qknorm: bool = False
     vocab: int = 0
     tied: bool = False

@@ -272,11 +272,13 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
         if end != head and any(reader.bias is None for reader in readers(spec, end)):
             return  # a router and its experts have no biases
     sources: list[tuple[str, str]] = []
-    for end in place.producers:
+    # of two sublayers that write to the same stream one is enough, and one takes the shift back
+    for end in place.producers[-1:] if spec.parallel else place.producers:
         source = shift_source(spec, end)
         if source is None or (spec.tied and source[1] == "tokens" and not logits_may_shift(spec)):
             return
         sources.append(source)
+    takers = place.consumers[:1] if spec.parallel else place.consumers
 
     def build(w: ModularWeights) -> Array:
         canvas = w.canvas(d)
@@ -289,8 +291,8 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
             for reader in readers(spec, end):
                 absorb_shift(w, canvas, reader, last if end == head else None)
             bias = writer_bias(spec, end)
-            if end != head and spec.residual and bias is not None:
-                canvas(end[0], bias)[range(d), range(d), 0] = -1
+            if end != head and spec.residual and bias is not None and end in takers:
+                canvas(end[0], bias)[range(d), range(d), 0] -= 1
         return canvas.rows
 
     holds: Holds = "softmax" if ("embed", "tokens") in sources and spec.tied else "exact"
