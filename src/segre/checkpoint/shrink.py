@@ -162,6 +162,8 @@ class Rule:
 def _rules(
     spec: Transformer, part: str, w: Tensors, gain: Array | None
 ) -> Iterator[tuple[str, Rule]]:
+    if "positions" in w and spec.offset:
+        yield "positions", _unused(spec.offset)
     free = stream_freedom(spec) == "orthogonal" and spec.norm == "rms"
     if part == "embed" and free and spec.vocab >= spec.d:
         yield "tokens", _half(spec)
@@ -175,7 +177,7 @@ def _rules(
     if "types" in w:
         yield "types", _orthogonal(np.ones(spec.types), -1)
     if "positions" in w and not spec.tied:
-        yield "positions", _orthogonal(np.ones(spec.positions), -1)
+        yield "positions", _orthogonal(np.ones(spec.positions - spec.offset), -1)
     if "W_U" in w and spec.transform:
         yield "W_U", _orthogonal(np.ones(spec.d), -1)
     for name in ("W_Q", "W_K", "W_V", "W_up", "W_pool", "W_T"):
@@ -216,6 +218,15 @@ def _turning(spec: Transformer) -> Rule:
         return np.concatenate([rest, none], axis=-2)
 
     return Rule(lambda full: full[..., : spec.rotary_dim, :], back)
+
+
+def _unused(offset: int) -> Rule:
+    """Positions that no token has are 0."""
+
+    def back(used: Array) -> Array:
+        return np.concatenate([np.zeros((len(used), offset)), used], axis=1)
+
+    return Rule(lambda full: full[:, offset:], back)
 
 
 def _half(spec: Transformer) -> Rule:

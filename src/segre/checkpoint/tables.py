@@ -24,7 +24,10 @@ def shiftable(spec: Transformer, head: Tensors) -> Array | None:
 
 
 def fix_tables(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Array | None) -> None:
-    """Take means and shifts off the tables, in place."""
+    """Take means and shifts off the tables, in place; positions that no token has become 0."""
+    if spec.offset:
+        gauge.tables["unused"] = w["positions"][:, : spec.offset]
+        w["positions"] = w["positions"][:, spec.offset :]
     for name in ("tokens", "positions", "types"):
         if name in w:
             gauge.measure(name, w[name])
@@ -40,10 +43,15 @@ def fix_tables(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Array | 
         by = gauge.tables["positions"] = _along(spec, w, gauge, shifts)
         w["positions"] = w["positions"] - _written(spec, shifts) @ by
         w["tokens"] = w["tokens"] + shifts @ by
+    if spec.offset:
+        unused = np.zeros_like(gauge.tables["unused"])
+        w["positions"] = np.concatenate([unused, w["positions"]], axis=1)
 
 
 def restore_tables(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Array | None) -> None:
     """Inverse of `fix_tables`, with choices of one's own."""
+    if spec.offset:
+        w["positions"] = w["positions"][:, spec.offset :]
     if shifts is not None:
         by = gauge.tables["positions"]
         w["positions"] = w["positions"] + _written(spec, shifts) @ by
@@ -53,6 +61,8 @@ def restore_tables(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Arra
         w["positions"] = w["positions"] - gauge.tables["types"]
     for name in _centred(spec, w):
         w[name] = w[name] + gauge.writes[name]
+    if spec.offset:
+        w["positions"] = np.concatenate([gauge.tables["unused"], w["positions"]], axis=1)
 
 
 def _written(spec: Transformer, shifts: Array) -> Array:

@@ -21,6 +21,7 @@ from segre.geometry.gauge.wiring import (
     places,
     readers,
     shift_source,
+    shift_writers,
     stream_places,
     sublayers,
     where,
@@ -38,7 +39,8 @@ def stream_pieces(spec: Transformer) -> Iterator[Piece]:
             yield from _scale(spec, place)
     if spec.embed and not spec.tied:
         yield from _embedding_basis(spec)
-    if spec.bias == "all" and (spec.norm == "none" or spec.place == "post"):
+    written = spec.output_bias or spec.mlp_bias
+    if written and (spec.norm == "none" or spec.place == "post"):
         for place in places(spec, carried=False):
             if ("output", "") not in place.consumers:
                 yield from _stream_shift(spec, place)
@@ -265,20 +267,24 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
     """A constant added to the stream: its readers' biases take it back, the next writer too."""
     d, head = spec.d, ("head", "")
     last = norm_after(spec, sublayers(spec)[-1])
-    unbiased = head in place.consumers and not spec.transform and not spec.outbias
+    table = spec.tied and not spec.transform
+    unread = not spec.outbias if table else any(r.bias is None for r in readers(spec, head))
+    unbiased = head in place.consumers and unread
     if unbiased and (spec.tied or last is None or last.bias is None or spec.norm != "layer"):
         return
     for end in place.consumers:
         if end != head and any(reader.bias is None for reader in readers(spec, end)):
             return  # a router and its experts have no biases
+    takers = [end for end in place.consumers if end != head and spec.residual]
+    takers = takers[:1] if spec.parallel else takers  # one of two is enough
+    if any(writer_bias(spec, end) is None for end in takers):
+        return
     sources: list[tuple[str, str]] = []
-    # of two sublayers that write to the same stream one is enough, and one takes the shift back
-    for end in place.producers[-1:] if spec.parallel else place.producers:
+    for end in shift_writers(spec, place.producers):
         source = shift_source(spec, end)
         if source is None or (spec.tied and source[1] == "tokens" and not logits_may_shift(spec)):
             return
         sources.append(source)
-    takers = place.consumers[:1] if spec.parallel else place.consumers
 
     def build(w: ModularWeights) -> Array:
         canvas = w.canvas(d)
@@ -291,7 +297,7 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
             for reader in readers(spec, end):
                 absorb_shift(w, canvas, reader, last if end == head else None)
             bias = writer_bias(spec, end)
-            if end != head and spec.residual and bias is not None and end in takers:
+            if end in takers and bias is not None:
                 canvas(end[0], bias)[range(d), range(d), 0] -= 1
         return canvas.rows
 
@@ -303,9 +309,10 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
 
 def _last_shift(spec: Transformer) -> Iterator[Piece]:
     """Without a final norm, the last constant that is written goes into the head's bias."""
-    last, head = sublayers(spec)[-1], ("head", "")
+    head = ("head", "")
+    (last,) = shift_writers(spec, sublayers(spec)[-2 if spec.parallel else -1 :])
     source = shift_source(spec, last)
-    biased = spec.outbias or (spec.transform and has(spec, "head", "b_T"))
+    biased = has(spec, "head", "b_T") if spec.transform else spec.outbias
     if spec.output == "hidden" or source is None or not biased or sublayers(spec).count(last) > 1:
         return
     d = spec.d

@@ -226,3 +226,11 @@ def shift_source(spec: Transformer, end: End) -> tuple[str, str] | None:
         return (end[0], site.bias) if site.bias else None
     bias = writer_bias(spec, end)
     return (end[0], bias) if bias else None
+
+
+def shift_writers(spec: Transformer, producers: tuple[End, ...]) -> tuple[End, ...]:
+    """Who adds a constant to the stream at a point: of two parallel sublayers one that can."""
+    if not spec.parallel:
+        return producers
+    able = tuple(end for end in producers if shift_source(spec, end) is not None)
+    return (able or producers)[-1:]

@@ -1,4 +1,4 @@
-"""Along which tangents is the stream only written in other coordinates? Families 24 to 28."""
+"""Along which tangents is the stream written in other coordinates? Families 24 to 27, and 29."""
 
 from __future__ import annotations
 
@@ -119,19 +119,24 @@ def _embedding(point: Point) -> Iterator[Tangent]:
 
 def _stream_shift(point: Point, spot: Spot) -> Iterator[Tangent]:
     spec, stream = point.spec, point.stream
-    if spec.bias != "all" or not (spec.norm == "none" or spec.place == "post"):
+    written = spec.bias in ("attn", "mlp", "all")
+    if not written or not (spec.norm == "none" or spec.place == "post"):
         return
     if spot.reads("output"):
         return
     last = stream.norm_after(stream.producers[-1])
-    if spot.reads("head") and not spec.transform and not spec.outbias:
+    table = spec.tied and not spec.transform
+    absorbs = spec.outbias if table else all(r.bias for r in stream.readers(HEAD_ACTOR))
+    if spot.reads("head") and not absorbs:
         constant = last is not None and point.has(last.bias)
         if spec.tied or spec.norm != "layer" or spec.place != "post" or not constant:
             return
     # In parallel layers one of two writers is enough, and one of two takes the shift back.
-    producers = spot.producers[-1:] if spec.parallel else spot.producers
     takers = spot.consumers[:1] if spec.parallel else spot.consumers
-    sources = [stream.shift_source(producer) for producer in producers]
+    sources = [stream.shift_source(producer) for producer in spot.producers]
+    if spec.parallel:
+        able = [source for source in sources if source is not None]
+        sources = [able[-1] if able else None]
     if any(source is None or bound_table(point, source) for source in sources):
         return
     for i in range(spec.d):
@@ -148,6 +153,8 @@ def _stream_shift(point: Point, spot: Spot) -> Iterator[Tangent]:
             if bias is not None and spec.residual and consumer in takers:
                 key = (*bias, 0)
                 parts.append({key: -point.filled(key, row=i)[key]})
+            elif not of_head and spec.residual and consumer in takers:
+                parts.append(None)  # what the skip carries on stays
         kept = [part for part in parts if part is not None]
         if len(kept) == len(parts):
             yield together(*kept)
@@ -160,6 +167,9 @@ def _head_shift(point: Point) -> Iterator[Tangent]:
         return
     last = stream.producers[-1]
     source = stream.shift_source(last)
+    if source is None and spec.parallel:
+        last = stream.sequence[-2]
+        source = stream.shift_source(last)
     absorbs = all(reader.bias is not None for reader in stream.readers(HEAD_ACTOR))
     tied = spec.tied and not spec.transform
     if source is None or not absorbs or stream.occurrences(last) > 1:
