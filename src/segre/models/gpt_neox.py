@@ -138,7 +138,7 @@ FAMILY = Family(
         "tie_word_embeddings": False,
         "use_parallel_residual": True,
     },
-    also=("rotary_pct", "rotary_emb_base"),
+    also=("rotary_pct", "rotary_emb_base", "is_decoder"),
     only={"attention_bias": (True,)},
     read=_read,
     write=_write,
