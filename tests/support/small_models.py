@@ -52,6 +52,16 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "attn_logit_softcapping": 2.0,
         "sliding_window": 5,
     },
+    "mixtral": {"model_type": "mixtral", **_TWO, "num_local_experts": 4},
+    "qwen3_moe": {
+        "model_type": "qwen3_moe",
+        **_TWO,
+        "attention_bias": True,
+        "moe_intermediate_size": 8,
+        "mlp_only_layers": [0],
+        "num_experts": 4,
+        "num_experts_per_tok": 2,
+    },
     "deepseek_v3": {
         "model_type": "deepseek_v3",
         **_SIZES,
@@ -78,6 +88,7 @@ CONFIGS["distilbert"] = {
     **{"model_type": "distilbert", "dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40},
     **{"vocab_size": 61, "max_position_embeddings": 32},
 }
+CONFIGS["opt"] = {"model_type": "opt", **_SIZES, "ffn_dim": 40}
 FAMILIES = tuple(CONFIGS)
 POST = ("bert", "albert", "roberta", "distilbert")
 CAUSAL = tuple(family for family in FAMILIES if family not in POST)
@@ -151,6 +162,8 @@ def modules(family: str) -> list[Any]:
     match family:
         case "bert" | "roberta":
             return list(model.encoder.layer)
+        case "opt":
+            return list(model.decoder.layers)
         case "distilbert":
             return list(model.transformer.layer)
         case "albert":

@@ -19,6 +19,7 @@ from transformers import (
     GPTNeoXConfig,
     LlamaConfig,
     MistralConfig,
+    OPTConfig,
     Qwen2Config,
     Qwen3Config,
     RobertaConfig,
@@ -58,6 +59,10 @@ DISTILBERT: dict[str, Any] = {
     **{"dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40},
     **{"vocab_size": 61, "max_position_embeddings": 32},
 }
+OPT: dict[str, Any] = {
+    **{"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "ffn_dim": 40},
+    **{"vocab_size": 61, "max_position_embeddings": 32},
+}
 TIED: dict[str, Any] = {"tie_word_embeddings": True}
 UNTIED: dict[str, Any] = {"tie_word_embeddings": False}
 
@@ -94,6 +99,8 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "gemma2-hidden", Gemma2Config(**TWO, **GEMMA2), "Gemma2Model"
     yield "roberta", RobertaConfig(**SIZES), "RobertaModel"
     yield "roberta-mlm", RobertaConfig(**SIZES, type_vocab_size=1), "RobertaForMaskedLM"
+    yield "opt", OPTConfig(**OPT), "OPTForCausalLM"
+    yield "opt-post", OPTConfig(**OPT, do_layer_norm_before=False), "OPTForCausalLM"
     yield "distilbert", DistilBertConfig(**DISTILBERT), "DistilBertForMaskedLM"
     yield "llama-attn-bias", LlamaConfig(**TWO, attention_bias=True), "LlamaForCausalLM"
     yield "llama-mlp-bias", LlamaConfig(**TWO, mlp_bias=True), "LlamaForCausalLM"

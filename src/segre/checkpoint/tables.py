@@ -65,6 +65,30 @@ def restore_tables(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Arra
         w["positions"] = np.concatenate([gauge.tables["unused"], w["positions"]], axis=1)
 
 
+def shifted_positions(spec: Transformer) -> bool:
+    """Whether the biases of the first layer can take what all positions have in common."""
+    plain = spec.place == "post" and not spec.embnorm and not spec.embed
+    return plain and spec.bias == "all" and spec.pos == "learned"
+
+
+def fix_common_position(spec: Transformer, w: Tensors, gauge: NormGauge) -> Array:
+    """Take the mean off the positions, in place, for the layer that reads them."""
+    shift = gauge.shifts["positions"] = gauge.mean(w["positions"][:, spec.offset :], 1)
+    _shift_positions(spec, w, -shift)
+    return shift
+
+
+def restore_common_position(spec: Transformer, w: Tensors, gauge: NormGauge) -> Array:
+    """Inverse of `fix_common_position`, with a choice of one's own."""
+    _shift_positions(spec, w, gauge.shifts["positions"])
+    return gauge.shifts["positions"]
+
+
+def _shift_positions(spec: Transformer, w: Tensors, by: Array) -> None:
+    unused, used = np.split(w["positions"], [spec.offset], axis=1)
+    w["positions"] = np.concatenate([unused, used + by], axis=1)
+
+
 def _written(spec: Transformer, shifts: Array) -> Array:
     """What a LayerNorm sees of shifts."""
     return shifts - shifts.mean(axis=0) if spec.norm == "layer" and spec.tied else shifts
@@ -83,7 +107,7 @@ def _along(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Array) -> Ar
 
 def _centred(spec: Transformer, w: Tensors) -> Iterator[str]:
     """Tables whose mean over the stream's coordinates a LayerNorm removes at once."""
-    if spec.norm == "layer":
+    if spec.norm == "layer" and (spec.embnorm or spec.place != "post"):
         for name in ("tokens", "positions", "types"):
             if name in w and not (name == "tokens" and spec.tied):
                 yield name

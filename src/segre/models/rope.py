@@ -36,7 +36,7 @@ def rope_part(config: Mapping[str, Any]) -> float:
     return float(part)
 
 
-def rope_base(config: Mapping[str, Any], *, part: float = 1.0) -> int:
+def rope_base(config: Mapping[str, Any], default: int = 10_000, *, part: float = 1.0) -> int:
     """The base of the rotary frequencies, of a config of which this part of a head turns.
 
     >>> rope_base({"rope_theta": 500000.0}), rope_base({"rope_parameters": {"rope_theta": 1e6}})
@@ -46,7 +46,7 @@ def rope_base(config: Mapping[str, Any], *, part: float = 1.0) -> int:
     if rope_part(config) != part:
         given = rope.get("partial_rotary_factor", config.get("partial_rotary_factor"))
         raise SpecError(f"partial_rotary_factor: {quote(str(given))} is not allowed; allowed: 1")
-    theta = rope.get("rope_theta", config.get("rope_theta", 10_000))
+    theta = rope.get("rope_theta", config.get("rope_theta", default))
     if isinstance(theta, float) and theta.is_integer():
         theta = int(theta)
     return whole("rope_theta", theta, smallest=2)
