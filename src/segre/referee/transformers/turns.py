@@ -1,4 +1,4 @@
-"""Along which tangents is the stream written in other coordinates? Families 24 to 27, and 29."""
+"""Along which tangents is the stream written in other coordinates? Families 24 to 27, and 30."""
 
 from __future__ import annotations
 
