@@ -170,6 +170,8 @@ def _rules(
         yield "tokens", _half(spec)
     if free_key_biases(spec, w) and spec.rotary_dim:
         yield "b_K", _turning(spec)
+    if "W_R" in w and spec.softmax_router:
+        yield "W_R", _orthogonal(np.ones(spec.experts), 0)
     if spec.norm != "layer":
         return
     tables = ("tokens", "positions", "types") if spec.embnorm or spec.place != "post" else ()
