@@ -17,6 +17,7 @@ from transformers import (
     Gemma3TextConfig,
     GemmaConfig,
     GPT2Config,
+    GPTNeoXConfig,
     LlamaConfig,
     MistralConfig,
     MixtralConfig,
@@ -56,6 +57,8 @@ GEMMA2: dict[str, Any] = {
     "sliding_window": 6,
     "pad_token_id": None,
 }
+NEOX: dict[str, Any] = {**SIZES, "rotary_pct": 1 / 3}
+SERIAL: dict[str, Any] = {**NEOX, "rotary_pct": 2 / 3, "use_parallel_residual": False}
 DISTILBERT: dict[str, Any] = {
     **{"dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40},
     **{"vocab_size": 61, "max_position_embeddings": 32},
@@ -105,6 +108,10 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "gpt2-untied", GPT2Config(**GPT2, **UNTIED), "GPT2LMHeadModel"
     yield "gpt2-hidden", GPT2Config(**GPT2), "GPT2Model"
     yield "gpt2-relu", GPT2Config(**GPT2, activation_function="relu"), "GPT2LMHeadModel"
+    yield "gpt-neox", GPTNeoXConfig(**NEOX), "GPTNeoXForCausalLM"
+    yield "gpt-neox-tied", GPTNeoXConfig(**NEOX, **TIED), "GPTNeoXForCausalLM"
+    yield "gpt-neox-serial", GPTNeoXConfig(**SERIAL), "GPTNeoXForCausalLM"
+    yield "gpt-neox-hidden", GPTNeoXConfig(**NEOX), "GPTNeoXModel"
     yield "bert", BertConfig(**SIZES), "BertModel"
     yield "bert-mlm", BertConfig(**SIZES), "BertForMaskedLM"
     yield "bert-untied", BertConfig(**SIZES, **UNTIED), "BertForMaskedLM"

@@ -22,6 +22,7 @@ from segre.models import (
     gemma2,
     gemma3_text,
     gpt2,
+    gpt_neox,
     llama,
     mistral,
     mixtral,
@@ -40,6 +41,7 @@ from segre.values import choice, quote, show
 
 _MODULES = (
     gpt2,
+    gpt_neox,
     opt,
     bert,
     roberta,
