@@ -131,4 +131,6 @@ def _features(pick: Any) -> dict[str, Any]:
         given["rescale"] = pick([given["rescale"], given["rescale"], ["", "linear:3"]])
     if given["bias"] == "all":
         given["bias"] = pick(["all", "all", "attn", "mlp"])
+    if pick([False, False, False, True]):
+        given |= {"parallel": True, "place": "pre", "residual": True, "share": False}
     return given

@@ -23,6 +23,7 @@ from support.random_models import HEADS, library_model, random_config, settings,
 CLOSE = 1e-10
 CONFIGS = 16  # random ones, for each family
 SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a difference
+    "phi3": {"head_dim": 8},
     "gemma3_text": {"head_dim": 4, "final_logit_softcapping": 3.0, "attention_bias": True},
     "gemma2": {
         "head_dim": 4,
@@ -112,7 +113,7 @@ def test_forward_is_what_the_library_computes(model_type: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNITS)
-@pytest.mark.parametrize("model_type", ["gpt2", "bert", "albert"])
+@pytest.mark.parametrize("model_type", ["gpt2", "gpt_neox", "bert", "albert"])
 def test_activations_are_those_of_the_library(model_type: str, name: str) -> None:
     config = random_config(model_type, Random(1), HEADS[model_type][0])
     config["activation_function" if model_type == "gpt2" else "hidden_act"] = name

@@ -47,6 +47,17 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         out |= {"scale_attn_weights": rng.random() < 0.5}
         out |= {"scale_attn_by_inverse_layer_idx": rng.random() < 0.3}
         out |= {"activation_function": rng.choice(list(UNITS))}
+    elif model_type == "gpt_neox":
+        turning = rng.choice([n for n in (2, 4, 6) if n <= dim])
+        out |= {"layer_norm_eps": eps, "hidden_act": rng.choice(list(UNITS))}
+        out |= {"use_parallel_residual": rng.random() < 0.6}
+        out["rope_parameters"] = {
+            "rope_theta": rng.choice([10000.0, 7.0]),
+            **random_rescaling(rng),
+            "partial_rotary_factor": turning / dim,
+        }
+        if out["rope_parameters"]["rope_type"] == "dynamic" and turning < 4:
+            out["rope_parameters"] |= {"rope_type": "linear"}
     elif model_type == "opt":
         biased = rng.random() < 0.7
         out |= {"ffn_dim": out.pop("intermediate_size"), "enable_bias": biased}
@@ -96,6 +107,11 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
     for key in ("attention_bias", "mlp_bias"):
         if key in known:
             out[key] = rng.random() < 0.5
+    if model_type == "phi3":
+        part = rng.choice([1.0, 1.0, 0.5, 0.75])
+        part = part if part == 1 or out.get("head_dim") == 8 else 1.0
+        theta = out["rope_parameters"]["rope_theta"]
+        out["rope_parameters"] = {"rope_theta": theta, "partial_rotary_factor": part}
     if model_type == "granite":
         out["attention_multiplier"] = rng.choice([1.0, 0.015625, 0.1, 8**-0.5])
         for key in ("embedding_multiplier", "logits_scaling", "residual_multiplier"):
@@ -141,7 +157,8 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         }
         if rng.random() < 0.1:
             out["num_experts"] = 0
-    if "dynamic" in str(out.get("rope_parameters")):  # needs two planes
+    dynamic = "dynamic" in str(out.get("rope_parameters"))
+    if dynamic and model_type != "gpt_neox":  # needs two planes
         out["qk_rope_head_dim" if model_type == "deepseek_v3" else "head_dim"] = 4
     return out
 
@@ -168,7 +185,7 @@ def random_windows(model_type: str, layers: int, rng: Random) -> dict[str, Any]:
     """Sliding windows where a family has them, often smaller than inputs are long."""
     size = rng.randint(2, 4)
     kinds = [rng.choice(["full_attention", "sliding_attention"]) for _ in range(layers)]
-    if model_type in ("mistral", "mixtral"):
+    if model_type in ("mistral", "mixtral", "phi3"):
         return {"sliding_window": rng.choice([None, size])}
     if model_type == "qwen3_moe":
         return {"use_sliding_window": rng.random() < 0.5, "sliding_window": size}

@@ -17,11 +17,13 @@ from transformers import (
     Gemma3TextConfig,
     GemmaConfig,
     GPT2Config,
+    GPTNeoXConfig,
     GraniteConfig,
     LlamaConfig,
     MistralConfig,
     MixtralConfig,
     OPTConfig,
+    Phi3Config,
     Qwen2Config,
     Qwen3Config,
     Qwen3MoeConfig,
@@ -57,6 +59,8 @@ GEMMA2: dict[str, Any] = {
     "sliding_window": 6,
     "pad_token_id": None,
 }
+NEOX: dict[str, Any] = {**SIZES, "rotary_pct": 1 / 3}
+SERIAL: dict[str, Any] = {**NEOX, "rotary_pct": 2 / 3, "use_parallel_residual": False}
 DISTILBERT: dict[str, Any] = {
     **{"dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40},
     **{"vocab_size": 61, "max_position_embeddings": 32},
@@ -72,6 +76,8 @@ GEMMA3: dict[str, Any] = {
     "sliding_window_pattern": 2,
     "pad_token_id": None,
 }
+PHI3: dict[str, Any] = {"pad_token_id": None, "sliding_window": 6, "head_dim": 8}
+PART: dict[str, Any] = {"partial_rotary_factor": 0.5}
 GRANITE: dict[str, Any] = {
     "attention_multiplier": 0.25,
     "embedding_multiplier": 12.0,
@@ -112,6 +118,10 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "gpt2-untied", GPT2Config(**GPT2, **UNTIED), "GPT2LMHeadModel"
     yield "gpt2-hidden", GPT2Config(**GPT2), "GPT2Model"
     yield "gpt2-relu", GPT2Config(**GPT2, activation_function="relu"), "GPT2LMHeadModel"
+    yield "gpt-neox", GPTNeoXConfig(**NEOX), "GPTNeoXForCausalLM"
+    yield "gpt-neox-tied", GPTNeoXConfig(**NEOX, **TIED), "GPTNeoXForCausalLM"
+    yield "gpt-neox-serial", GPTNeoXConfig(**SERIAL), "GPTNeoXForCausalLM"
+    yield "gpt-neox-hidden", GPTNeoXConfig(**NEOX), "GPTNeoXModel"
     yield "bert", BertConfig(**SIZES), "BertModel"
     yield "bert-mlm", BertConfig(**SIZES), "BertForMaskedLM"
     yield "bert-untied", BertConfig(**SIZES, **UNTIED), "BertForMaskedLM"
@@ -128,6 +138,8 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "gemma", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaForCausalLM"
     yield "gemma3", Gemma3TextConfig(**TWO, **GEMMA3), "Gemma3ForCausalLM"
     yield "gemma3-untied", Gemma3TextConfig(**TWO, **GEMMA3, **UNTIED), "Gemma3ForCausalLM"
+    yield "phi3", Phi3Config(**TWO, **PHI3), "Phi3ForCausalLM"
+    yield "phi3-part", Phi3Config(**TWO, **PHI3, **PART), "Phi3ForCausalLM"
     yield "granite", GraniteConfig(**TWO, **GRANITE), "GraniteForCausalLM"
     yield "granite-tied", GraniteConfig(**TWO, **GRANITE, **TIED), "GraniteForCausalLM"
     yield "smollm3", SmolLM3Config(**TWO, **SMOLLM3), "SmolLM3ForCausalLM"

@@ -208,5 +208,5 @@ class _Again:
         if exact.part not in ("embed", "head"):
             layer = None if known is None else known.layers[exact.part]
             own = self.spec.at(exact.part)
-            rematched(own, exact.tensors, w, layer, self.near).apply(w)
+            rematched(own, exact.tensors, w, layer, self.near).apply(own, w)
         return out

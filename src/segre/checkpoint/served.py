@@ -41,10 +41,8 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "share", "layers that share their weights"
     if spec.embed:
         yield "embed", "embeddings of another width than the stream"
-    if spec.pos == "rope" and (spec.layout != "half" or spec.rotary != spec.head):
-        yield "rotary", "rotary planes that are interleaved, or in a part of a head"
-    if spec.qknorm and (spec.pos != "rope" or 0 in every(spec.base, spec.layers)):
-        yield "qknorm", "normed queries and keys that do not turn"
+    if spec.qknorm and (spec.still or 0 in every(spec.base, spec.layers)):
+        yield "qknorm", "norms of queries and keys of which a part does not turn"
     if spec.norm == "none" or not spec.gain or not spec.residual:
         yield "norm", "models without norms, without gains or without skips"
     if spec.place == "post" and not spec.embnorm and not spec.tied:

@@ -22,11 +22,13 @@ from segre.models import (
     gemma2,
     gemma3_text,
     gpt2,
+    gpt_neox,
     granite,
     llama,
     mistral,
     mixtral,
     opt,
+    phi3,
     qwen2,
     qwen3,
     qwen3_moe,
@@ -41,6 +43,7 @@ from segre.values import choice, quote, show
 
 _MODULES = (
     gpt2,
+    gpt_neox,
     opt,
     bert,
     roberta,
@@ -59,6 +62,7 @@ _MODULES = (
     gemma3_text,
     smollm3,
     granite,
+    phi3,
     deepseek_v3,
 )
 FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in _MODULES}
