@@ -130,7 +130,7 @@ class Weights:
                 raise WeightsError(f"weights {str(path)!r}: .npz holds floats; write .json instead")
             arrays = {f"layer{i + 1}.{name}": getattr(self.layers[i], name) for i, name in names}
             with whole_file(path) as temporary:
-                np.savez(temporary, allow_pickle=False, spec=np.array(str(self.spec)), **arrays)
+                np.savez(temporary, spec=np.array(str(self.spec)), **arrays)
             return
         if path.suffix != ".json":
             raise WeightsError(f"weights {str(path)!r}: allowed: .json and .npz files")
