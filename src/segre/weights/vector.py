@@ -46,6 +46,9 @@ class Weights:
         if not self.exact and not np.isfinite(self.vector).all():
             raise WeightsError("weights must be finite; there is a NaN or an infinity among them")
 
+    def __str__(self) -> str:
+        return f"{self.spec}: {self.vector.size:,} {'fractions' if self.exact else 'floats'}"
+
     @property
     def exact(self) -> bool:
         """Whether the weights are fractions."""

@@ -21,6 +21,7 @@ HOMES = {
     "segre.finding": "dimensions",
     "segre.geometry.explain": "dimensions",
     "segre.analysis.run": "analysis",
+    "segre.analysis.part": "analysis",
     "segre.checkpoint.commands": "checkpoints",
     "segre.checkpoint.info": "checkpoints",
     "segre.checkpoint.same": "checkpoints",
