@@ -41,8 +41,20 @@ TOTALS = {  # known from elsewhere; of deepseek-v3 without its module for the se
     "qwen2-7b": 7_615_616_512,
     "qwen3-0.6b": 596_049_920,
     "qwen3-8b": 8_190_735_360,
+    "pythia-70m": 70_426_624,
+    "pythia-160m": 162_322_944,
+    "pythia-410m": 405_334_016,
+    "pythia-1b": 1_011_781_632,
+    "pythia-1.4b": 1_414_647_808,
+    "pythia-2.8b": 2_775_208_960,
+    "pythia-6.9b": 6_857_302_016,
+    "pythia-12b": 11_846_072_320,
+    "gpt-neox-20b": 20_554_567_680,
     "gemma-2b": 2_506_172_416,
     "gemma-7b": 8_537_680_896,
+    "gemma-3-270m": 268_098_176,
+    "gemma-3-1b": 999_885_952,
+    "smollm3-3b": 3_075_098_624,
     "gemma-2-2b": 2_614_341_888,
     "gemma-2-9b": 9_241_705_984,
     "deepseek-v3": 671_026_404_352,
@@ -117,6 +129,8 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
     if rng.random() < 0.3:
         del sizes["tie_word_embeddings"]
     extra: dict[str, Any] = {}
+    if MODEL_TYPES[model_type].rotary:
+        sizes["pad_token_id"] = None  # that of some default configs is beyond a small vocabulary
     if model_type == "gpt2":
         sizes.pop("intermediate_size", None)
         extra["n_inner"] = rng.choice([None, 5, 16])
@@ -137,10 +151,14 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
     if model_type in ("albert", "electra"):
         extra["embedding_size"] = rng.choice([1, 3, heads * head, 20])
     family = MODEL_TYPES[model_type]
-    if family.rotary and model_type != "deepseek_v3":
+    if model_type == "gpt_neox":
+        extra["rotary_pct"] = rng.choice([1.0, 2 / head])
+        extra["use_parallel_residual"] = rng.random() < 0.5
+    elif family.rotary and model_type != "deepseek_v3":
         extra["num_key_value_heads"] = kv
         extra["head_dim"] = rng.choice([2, 4, 8])
-        extra["rope_parameters"] = {"rope_theta": 10000.0, "rope_type": "default"}
+        if model_type != "gemma3_text":
+            extra["rope_parameters"] = {"rope_theta": 10000.0, "rope_type": "default"}
         if family.defaults["head_dim"] is None and rng.random() < 0.5:
             del extra["head_dim"]
         for key in ("attention_bias", "mlp_bias"):
@@ -281,6 +299,11 @@ def test_a_family_is_its_keys() -> None:
     )
     pre = "norm=layer/bias=all/pos=learned/mlp=gelu-tanh/causal=true"
     same("gpt2/d=8/vocab=9", f"d=8/ff=32/vocab=9/tied=true/{pre}")
+    same(
+        "gpt-neox/d=16/heads=2/vocab=9",
+        "d=16/heads=2/ff=64/vocab=9/norm=layer/bias=all/pos=rope/rotary=2/mlp=gelu/causal=true/"
+        "parallel=true",
+    )
     same("gpt2/d=8/ff=5/vocab=9/tied=false", f"d=8/ff=5/vocab=9/{pre}")
     same(
         "gemma2/d=8/ff=16/vocab=9",
@@ -422,7 +445,7 @@ BAD_VALUES = [
     ("rms_norm_eps", None),
     ("tie_word_embeddings", "yes"),
     ("tie_word_embeddings", None),
-    ("hidden_act", "gelu_fast"),
+    ("hidden_act", "mish"),
     ("hidden_act", {"name": "silu"}),
     ("hidden_act", None),
     ("rope_theta", 10000.5),

@@ -23,6 +23,8 @@ from support.random_models import HEADS, library_model, random_config, settings,
 CLOSE = 1e-10
 CONFIGS = 16  # random ones, for each family
 SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a difference
+    "phi3": {"head_dim": 8},
+    "gemma3_text": {"head_dim": 4, "final_logit_softcapping": 3.0, "attention_bias": True},
     "gemma2": {
         "head_dim": 4,
         "attn_logit_softcapping": 2.0,
@@ -36,7 +38,10 @@ SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a diffe
         "n_routed_experts": 4,
         "num_experts_per_tok": 2,
     },
-    **{key: {"head_dim": 4} for key in ("llama", "mistral", "qwen2", "qwen3", "gemma")},
+    **{
+        key: {"head_dim": 4}
+        for key in ("llama", "mistral", "qwen2", "qwen3", "gemma", "smollm3", "granite")
+    },
 }
 
 
@@ -108,7 +113,7 @@ def test_forward_is_what_the_library_computes(model_type: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNITS)
-@pytest.mark.parametrize("model_type", ["gpt2", "bert", "albert"])
+@pytest.mark.parametrize("model_type", ["gpt2", "gpt_neox", "bert", "albert"])
 def test_activations_are_those_of_the_library(model_type: str, name: str) -> None:
     config = random_config(model_type, Random(1), HEADS[model_type][0])
     config["activation_function" if model_type == "gpt2" else "hidden_act"] = name
@@ -147,7 +152,7 @@ def other_choices(spec: Transformer) -> dict[str, Transformer]:
         if getattr(spec, key) > 1e-9:
             out[key] = replace(spec, **{key: getattr(spec, key) * 2})
     if spec.pos == "rope":
-        out["base"] = replace(spec, base=2 * spec.base)
+        out["base"] = replace(spec, base=2 * spec.base if isinstance(spec.base, int) else 3)
         layout: Layout = "half" if spec.layout == "interleaved" else "interleaved"
         out["layout"] = replace(spec, layout=layout)
         out["linear"] = replace(spec, rescale="linear:3")

@@ -39,11 +39,28 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "n_positions": 32,
         "vocab_size": 61,
     },
+    "gpt_neox": {"model_type": "gpt_neox", **_SIZES, "rotary_pct": 0.34},
     "llama": {"model_type": "llama", **_TWO, "attention_bias": True, "mlp_bias": True},
     "mistral": {"model_type": "mistral", **_TWO, "sliding_window": 5},
     "qwen2": {"model_type": "qwen2", **_SIZES, "num_key_value_heads": 2},
     "qwen3": {"model_type": "qwen3", **_TWO},
     "gemma": {"model_type": "gemma", **_TWO, "attention_bias": True},
+    "phi3": {"model_type": "phi3", **_TWO, "partial_rotary_factor": 0.5, "sliding_window": 5},
+    "granite": {
+        "model_type": "granite",
+        **_SIZES,
+        "num_key_value_heads": 2,
+        "residual_multiplier": 0.25,
+        "attention_multiplier": 0.5,
+    },
+    "smollm3": {"model_type": "smollm3", **_TWO, "no_rope_layer_interval": 2},
+    "gemma3_text": {
+        "model_type": "gemma3_text",
+        **_TWO,
+        "query_pre_attn_scalar": 5,
+        "sliding_window": 5,
+        "sliding_window_pattern": 2,
+    },
     "gemma2": {
         "model_type": "gemma2",
         **_TWO,
@@ -91,7 +108,7 @@ CONFIGS["opt"] = {"model_type": "opt", **_SIZES, "ffn_dim": 40}
 FAMILIES = tuple(CONFIGS)
 POST = ("bert", "albert", "roberta", "distilbert")
 CAUSAL = tuple(family for family in FAMILIES if family not in POST)
-PLAIN = FAMILIES[:7]  # those that `by_hand` has layers of
+PLAIN = ("bert", "albert", "gpt2", "llama", "mistral", "qwen2", "qwen3")  # in `by_hand`
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,21 @@ from transformers import (
     DistilBertConfig,
     ElectraConfig,
     Gemma2Config,
+    Gemma3TextConfig,
     GemmaConfig,
     GPT2Config,
+    GPTNeoXConfig,
+    GraniteConfig,
     LlamaConfig,
     MistralConfig,
     MixtralConfig,
     OPTConfig,
+    Phi3Config,
     Qwen2Config,
     Qwen3Config,
     Qwen3MoeConfig,
     RobertaConfig,
+    SmolLM3Config,
 )
 
 UNIT_GAINS = ("qwen3-tied",)
@@ -56,6 +61,8 @@ GEMMA2: dict[str, Any] = {
     "sliding_window": 6,
     "pad_token_id": None,
 }
+NEOX: dict[str, Any] = {**SIZES, "rotary_pct": 1 / 3}
+SERIAL: dict[str, Any] = {**NEOX, "rotary_pct": 2 / 3, "use_parallel_residual": False}
 DISTILBERT: dict[str, Any] = {
     **{"dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40},
     **{"vocab_size": 61, "max_position_embeddings": 32},
@@ -64,6 +71,23 @@ OPT: dict[str, Any] = {
     **{"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "ffn_dim": 40},
     **{"vocab_size": 61, "max_position_embeddings": 32},
 }
+GEMMA3: dict[str, Any] = {
+    "head_dim": 8,
+    "query_pre_attn_scalar": 5,
+    "sliding_window": 6,
+    "sliding_window_pattern": 2,
+    "pad_token_id": None,
+}
+PHI3: dict[str, Any] = {"pad_token_id": None, "sliding_window": 6, "head_dim": 8}
+PART: dict[str, Any] = {"partial_rotary_factor": 0.5}
+GRANITE: dict[str, Any] = {
+    "attention_multiplier": 0.25,
+    "embedding_multiplier": 12.0,
+    "logits_scaling": 8.0,
+    "residual_multiplier": 0.22,
+}
+SMOLLM3: dict[str, Any] = {"no_rope_layer_interval": 2, "pad_token_id": None}
+BIASED: dict[str, Any] = {"attention_bias": True}
 QWEN3_MOE: dict[str, Any] = {
     "head_dim": 8,
     "tie_word_embeddings": True,
@@ -96,6 +120,10 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "gpt2-untied", GPT2Config(**GPT2, **UNTIED), "GPT2LMHeadModel"
     yield "gpt2-hidden", GPT2Config(**GPT2), "GPT2Model"
     yield "gpt2-relu", GPT2Config(**GPT2, activation_function="relu"), "GPT2LMHeadModel"
+    yield "gpt-neox", GPTNeoXConfig(**NEOX), "GPTNeoXForCausalLM"
+    yield "gpt-neox-tied", GPTNeoXConfig(**NEOX, **TIED), "GPTNeoXForCausalLM"
+    yield "gpt-neox-serial", GPTNeoXConfig(**SERIAL), "GPTNeoXForCausalLM"
+    yield "gpt-neox-hidden", GPTNeoXConfig(**NEOX), "GPTNeoXModel"
     yield "bert", BertConfig(**SIZES), "BertModel"
     yield "bert-mlm", BertConfig(**SIZES), "BertForMaskedLM"
     yield "bert-untied", BertConfig(**SIZES, **UNTIED), "BertForMaskedLM"
@@ -119,6 +147,14 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "llama-attn-bias", LlamaConfig(**TWO, attention_bias=True), "LlamaForCausalLM"
     yield "llama-mlp-bias", LlamaConfig(**TWO, mlp_bias=True), "LlamaForCausalLM"
     yield "gemma", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaForCausalLM"
+    yield "gemma3", Gemma3TextConfig(**TWO, **GEMMA3), "Gemma3ForCausalLM"
+    yield "gemma3-untied", Gemma3TextConfig(**TWO, **GEMMA3, **UNTIED), "Gemma3ForCausalLM"
+    yield "phi3", Phi3Config(**TWO, **PHI3), "Phi3ForCausalLM"
+    yield "phi3-part", Phi3Config(**TWO, **PHI3, **PART), "Phi3ForCausalLM"
+    yield "granite", GraniteConfig(**TWO, **GRANITE), "GraniteForCausalLM"
+    yield "granite-tied", GraniteConfig(**TWO, **GRANITE, **TIED), "GraniteForCausalLM"
+    yield "smollm3", SmolLM3Config(**TWO, **SMOLLM3), "SmolLM3ForCausalLM"
+    yield "smollm3-bias", SmolLM3Config(**TWO, **SMOLLM3, **UNTIED, **BIASED), "SmolLM3ForCausalLM"
     yield "gemma-hidden", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaModel"
     yield "mixtral", MixtralConfig(**TWO, num_local_experts=4), "MixtralForCausalLM"
     yield "qwen3-moe", Qwen3MoeConfig(**TWO, **QWEN3_MOE), "Qwen3MoeForCausalLM"

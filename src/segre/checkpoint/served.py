@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from segre.errors import CheckpointError, UnsupportedError
+from segre.transformer.by_layer import every
 from segre.transformer.spec import Transformer
 
 
@@ -43,8 +44,8 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "embed", "embeddings of another width without a norm, or norms after the skips"
     if spec.embed and not spec.share and not max(spec.head, spec.dv) < spec.embed <= spec.d:
         yield "embed", "embeddings wider than the stream, or no wider than a head"
-    if spec.pos == "rope" and (spec.layout != "half" or spec.rotary != spec.head):
-        yield "rotary", "rotary planes that are interleaved, or in a part of a head"
+    if spec.qknorm and (spec.still or 0 in every(spec.base, spec.layers)):
+        yield "qknorm", "norms of queries and keys of which a part does not turn"
     if spec.norm == "none" or not spec.gain or not spec.residual:
         yield "norm", "models without norms, without gains or without skips"
     if not spec.firstnorm:

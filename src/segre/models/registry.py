@@ -20,15 +20,20 @@ from segre.models import (
     electra,
     gemma,
     gemma2,
+    gemma3_text,
     gpt2,
+    gpt_neox,
+    granite,
     llama,
     mistral,
     mixtral,
     opt,
+    phi3,
     qwen2,
     qwen3,
     qwen3_moe,
     roberta,
+    smollm3,
     xlm_roberta,
 )
 from segre.models.config import Config
@@ -38,6 +43,7 @@ from segre.values import choice, quote, show
 
 _MODULES = (
     gpt2,
+    gpt_neox,
     opt,
     bert,
     roberta,
@@ -53,6 +59,10 @@ _MODULES = (
     qwen3_moe,
     gemma,
     gemma2,
+    gemma3_text,
+    smollm3,
+    granite,
+    phi3,
     deepseek_v3,
 )
 FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in _MODULES}

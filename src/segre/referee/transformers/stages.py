@@ -5,7 +5,7 @@ Sections 3 and 4; everything here is a count, no point is needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from segre.referee.transformers.angles import rational
 from segre.referee.transformers.weights import EMBED, HEAD, turning
@@ -20,7 +20,10 @@ RELU = ("relu", "relu2", "reglu")
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step of the network: "embedding", "attention", "mlp" or "head", and its weights."""
+    """One step of the network: "embedding", "attention", "mlp", "layer" or "head".
+
+    A "layer" is attention and MLP of a parallel layer.
+    """
 
     kind: str
     part: int
@@ -34,6 +37,9 @@ def stages(spec: Transformer) -> list[Stage]:
         result.append(Stage("embedding", EMBED))
     for layer in range(1, spec.layers + 1):
         part = 1 if spec.share else layer
+        if spec.parallel:
+            result.append(Stage("layer", part, layer))
+            continue
         result.append(Stage("attention", part, layer))
         if spec.mlp != "none":
             result.append(Stage("mlp", part, layer))
@@ -56,7 +62,7 @@ def roots(spec: Transformer, stage: Stage) -> list[int]:
         return [t] * spec.final + [t] * (spec.transform and spec.output != "hidden")
     bare = not spec.firstnorm and kind == "attention" and stage.layer == 1
     result = [t] * (normed and spec.place != "post" and not bare)
-    if kind == "attention":
+    if kind in ("attention", "layer"):
         if spec.kvrank:
             result += [t] * (spec.qrank > 0) + [t]
         elif spec.qknorm:
@@ -109,8 +115,16 @@ def minor_mod_p(spec: Transformer) -> bool:
         and spec.experts == 0
         and spec.mlp not in RELU
         and not (turned and spec.mlp in TANH)
-        and rational(spec)
+        and _one_way(spec)
     )
+
+
+def _one_way(spec: Transformer) -> bool:
+    """Whether all layers that turn do so by the same angles, and these can be had mod p."""
+    ways = spec.rotations
+    if len(ways) > 1:
+        return False
+    return all(rational(replace(spec, base=base, rescale=how)) for base, how in ways)
 
 
 def needs_independence(spec: Transformer) -> bool:
