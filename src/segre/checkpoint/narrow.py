@@ -103,24 +103,34 @@ def restore_embedding_map(spec: Transformer, w: Tensors, gauge: NormGauge, strea
 def _fix_joint(
     spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream, before: Array, shift: Array
 ) -> None:
-    """The last norm's bias is taken off both; the map's mean becomes orthogonal to its form."""
+    """The last norm's bias is taken off both; the form of the map becomes as large as the map."""
     assert stream.last is not None
     gain, bias = stream.last
     if spec.output != "hidden":
         stream.shift = gauge.shifts["last"] = bias
         shift, bias = shift - bias, np.zeros_like(bias)
     form = (1 / usable(gain)).T
-    seen = form @ before
-    mean = gauge.mean(before, 0)
-    size, total = float((seen**2).sum()), float(form.sum())
-    by = -float((mean * seen).sum()) / size if size > 0 else 0.0
-    factor = 1 + by * total
-    if abs(factor) < DEFICIENT or abs(by) * np.sqrt(size) <= gauge.slack * np.abs(before).max():
-        by, factor = 0.0, 1.0
+    factor = _grown(before, form, gauge.slack)
+    by = (factor - 1) / float(form.sum())
     gauge.gains[FORM] = np.array([[1 / factor]])
     w["W_E"], w["b_E"] = _changed(before, shift, bias, form, by)
     stream.narrow = Narrow(before, w["W_E"], factor, form)
     stream.constant = bias
+
+
+def _grown(table: Array, form: Array, slack: float) -> float:
+    """The factor that makes the form of a map as large as the map is beside its mean.
+
+    Of the two signs the one with the smaller mean.
+    """
+    seen, mean = form @ table, table.mean(axis=0, keepdims=True)
+    size = float(np.linalg.norm(seen))
+    if size == 0:
+        return 1.0
+    factor = float(np.linalg.norm(table - mean)) / size
+    means = {f: np.linalg.norm(mean + (f - 1) / form.sum() * seen) for f in (factor, -factor)}
+    best = min(means, key=lambda f: float(means[f]))
+    return 1.0 if abs(best - 1) <= slack else best
 
 
 def _restore_joint(
