@@ -53,7 +53,7 @@ def remaining(spec: Transformer) -> int:
     routes = sum(routed(spec, layer) for layer in range(1, spec.layers + 1))
     units = spec.ff * (spec.layers - routes) if spec.gated or spec.mlp == "relu" else 0
     units += (spec.experts * spec.eff + spec.shared) * routes
-    planes = spec.kv * spec.rotary_dim * spec.layers
+    planes = (1 if spec.latent else spec.kv) * spec.rotary_dim * spec.layers
     if spec.qknorm:  # one scale for each plane of a layer
         planes = spec.head // 2 * spec.layers
     basis = (spec.d - 1) * (spec.d - 2) // 2

@@ -114,7 +114,8 @@ class LayerInfo:
     """What is measured in one layer.
 
     OV is W_O W_V of each query head. QK is W_Q' W_K: for heads that turn, at distance 0; where
-    queries and keys are normed, with the gains of both norms and without the norms themselves.
+    queries and keys are normed, with the gains of both norms and without the norms themselves. For
+    latent attention both are maps of the latents, and QK is without what turns.
     Biases and the constant scale of the scores are left out.
     """
 
@@ -268,14 +269,14 @@ def _gauge(spec: Transformer, choice: GaugeChoice) -> Gauge:
     return Gauge(
         vo=_condition(heads.vo),
         qk=None if heads.basis is None else _condition(heads.basis),
-        planes=_planes(spec, heads),
+        planes=_planes(spec, heads, choice.latents),
         units=None if choice.units is None else _largest_log(choice.units),
         norms=_norms(spec, choice.norms),
     )
 
 
-def _planes(spec: Transformer, heads: HeadGauge) -> float | None:
-    factors = heads.gains if spec.qknorm else heads.planes
+def _planes(spec: Transformer, heads: HeadGauge, common: Array | None) -> float | None:
+    factors = heads.gains if spec.qknorm else heads.planes if common is None else common
     return None if factors is None else _largest_log(factors)
 
 
