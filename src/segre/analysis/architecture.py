@@ -172,8 +172,9 @@ def _head_sizes(spec: Transformer) -> str:
 def _positions(spec: Transformer) -> tuple[str, str]:
     if spec.pos == "rope":
         turned = "" if spec.rotary_dim == spec.head else f"{spec.rotary_dim} dimensions of a head, "
-        rescaled = f", rescaled: {spec.rescale}" if spec.rescale else ""
-        return "rotary", f"{turned}base {spec.base:,}{rescaled}"
+        ways = [f"base {base:,}{f', rescaled: {how}' * bool(how)}" for base, how in spec.rotations]
+        still = isinstance(spec.base, tuple) and 0 in spec.base
+        return "rotary", turned + "; ".join([*ways, *["none in some layers"] * still])
     if spec.pos == "learned":
         used = f", used from row {spec.offset} on" if spec.offset else ""
         return "learned", f"a table of {spec.positions or spec.t:,}{used}"

@@ -42,7 +42,7 @@ def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]
     seen: set[str] = set()
     if one.part not in ("embed", "head"):
         yield _values(spec, a, b)
-        yield from _scores(spec, a, b)
+        yield from _scores(spec.at(one.part), a, b)
         seen = {"W_V", "W_O", "b_V", "W_Q", "W_K", "b_Q", "b_K"}
         for name in (f"{kind}_{name}" for kind in kinds(a) for name in ("gate", "up", "down")):
             if name in a:

@@ -46,7 +46,7 @@ def special_points(spec: Transformer, found: Reduced) -> list[Special]:
     """What is special in a part, so that more can change there than symmetries change."""
     if found.part in ("embed", "head"):
         return []
-    return list(_special(spec, found.tensors))
+    return list(_special(spec.at(found.part), found.tensors))
 
 
 def special_stream(model: Model) -> str | None:

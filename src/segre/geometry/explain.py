@@ -123,7 +123,11 @@ def _alternatives(spec: Transformer) -> Iterator[tuple[str, str, Transformer]]:
 def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Each choice that was made, and the keys that undo it."""
     if spec.pos == "rope" and not spec.latent:
-        yield "rotary positions", "no positions", {"pos": "none", "rotary": 0}
+        yield (
+            "rotary positions",
+            "no positions",
+            {"pos": "none", "rotary": 0, "base": spec.at(1).base},
+        )
     if spec.pos == "learned":
         yield "learned positions", "no positions", {"pos": "none", "positions": 0, "offset": 0}
     if spec.qknorm:

@@ -127,6 +127,7 @@ def plane_dimensions(spec: Transformer) -> tuple[Array, Array]:
 
 def attention(field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: int) -> E:
     """What the heads of a layer (from 1) write for tokens x (after any norm before)."""
+    spec = spec.at(layer)
     scores, values = (_latent if spec.latent else _plain)(field, spec, w, x)
     for factor in _factors(field, spec, layer):
         scores = field.mul(scores, factor)

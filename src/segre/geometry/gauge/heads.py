@@ -17,7 +17,7 @@ from segre.transformer.spec import Transformer
 
 def head_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
     """The pieces of one attention layer."""
-    at = where(spec, part)
+    at, spec = where(spec, part), spec.at(part)
     if spec.qknorm:
         yield from _normed_queries(spec, part, at)
     else:

@@ -19,7 +19,7 @@ class Heads:
 
     def __init__(self, point: Point, part: int) -> None:
         self.point, self.part = point, part
-        self.spec = spec = point.spec
+        self.spec = spec = point.spec.at(part)
         self.group = spec.heads // spec.kv
         self.turned = turning(spec)
         self.planes = planes(self.turned, spec.layout)
