@@ -213,7 +213,7 @@ def _fix_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -> No
         w["b_K"] = np.concatenate(
             [w["b_K"][..., : turning(spec), :], np.zeros_like(gauge.biases["b_K"])], axis=-2
         )
-    if "b_V" in w and "b_O" in w:
+    if "b_V" in w and "b_O" in w and spec.sums_to_one:
         gauge.biases["b_V"] = w["b_V"]
         w["b_O"] = w["b_O"] + (w["W_O"] @ w["b_V"]).sum(axis=(0, 1))
         w["b_V"] = np.zeros_like(w["b_V"])
@@ -223,7 +223,7 @@ def _restore_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -
     if free_key_biases(spec, w):
         turns = w["b_K"][..., : turning(spec), :]
         w["b_K"] = np.concatenate([turns, gauge.biases["b_K"]], axis=-2)
-    if "b_V" in w and "b_O" in w:
+    if "b_V" in w and "b_O" in w and spec.sums_to_one:
         w["b_V"] = gauge.biases["b_V"]
         w["b_O"] = w["b_O"] - (w["W_O"] @ w["b_V"]).sum(axis=(0, 1))
 

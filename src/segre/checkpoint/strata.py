@@ -106,6 +106,8 @@ def equal_patterns(spec: Transformer, w: Tensors) -> list[tuple[int, int]]:
     if "R_Q" in w:  # all heads turn against the same key
         probes = rng.standard_normal((w["R_Q"].shape[-1], SCORES))
         seen.append((w["R_Q"] @ probes).reshape(spec.heads, -1))
+    if "sinks" in w:
+        seen.append(w["sinks"].reshape(spec.heads, 1))
     unit, size = _unit(np.concatenate(seen, axis=1))
     return near_pairs(unit if spec.qknorm else np.concatenate([unit, size], axis=1))
 
