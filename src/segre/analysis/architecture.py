@@ -12,7 +12,7 @@ from segre.spec import Architecture, Network
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes, parts
 
-Choice = tuple[str, str | int, str]  # a name, its value, a remark
+Row = tuple[str, str | int, str]  # a name, its value, a remark
 
 _MLP = {
     "gelu": "GELU",
@@ -85,7 +85,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-def choices(spec: Architecture) -> Iterator[Choice]:
+def choices(spec: Architecture) -> Iterator[Row]:
     """The design choices, a line each."""
     if isinstance(spec, Network):
         yield from _of_stack(spec)
@@ -94,7 +94,7 @@ def choices(spec: Architecture) -> Iterator[Choice]:
         yield from _of_transformer(spec)
 
 
-def _of_stack(spec: Network) -> Iterator[Choice]:
+def _of_stack(spec: Network) -> Iterator[Row]:
     remark = {"lightning": "scores as they are, a polynomial", "softmax": "normed over keys"}
     yield "attention", spec.score, remark[spec.score]
     yield "layers", spec.depth, "no skips, norms or MLPs"
@@ -109,7 +109,7 @@ def _listed(numbers: list[int]) -> str | int:
     return numbers[0] if len(set(numbers)) == 1 else ", ".join(map(str, numbers))
 
 
-def _of_transformer(spec: Transformer) -> Iterator[Choice]:
+def _of_transformer(spec: Transformer) -> Iterator[Row]:
     yield "layers", spec.layers, "all with the same weights" if spec.share else ""
     yield "width", spec.d, "of the residual stream" if spec.residual else "no skips"
     yield "heads", spec.heads, _head_sizes(spec)

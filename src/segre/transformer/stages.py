@@ -14,7 +14,7 @@ import numpy as np
 from segre.fields.interface import Analytic, E
 from segre.stage import Slot, Stage
 from segre.transformer.layers import (
-    Weights,
+    Tensors,
     activate,
     attention,
     capped,
@@ -56,7 +56,7 @@ def stages(spec: Transformer) -> tuple[Stage, ...]:
     return tuple(out)
 
 
-def _embed(field: Analytic[E], w: Weights, x: E, *, spec: Transformer) -> E:
+def _embed(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:
     """Embeddings of one-hot columns (or tokens as they are), positions, types, norm."""
     if not spec.discrete:
         return embedded(field, spec, w, x)
@@ -70,7 +70,7 @@ def _embed(field: Analytic[E], w: Weights, x: E, *, spec: Transformer) -> E:
 
 
 def embedded(
-    field: Analytic[E], spec: Transformer, w: Weights, words: E, types: E | None = None
+    field: Analytic[E], spec: Transformer, w: Tensors, words: E, types: E | None = None
 ) -> E:
     """What goes into the layers: columns of the tables of tokens and types, positions, norm."""
     out = field.mul(words, field.surd(spec.d)) if spec.embscale else words
@@ -85,7 +85,7 @@ def embedded(
 
 
 def sublayer(
-    field: Analytic[E], w: Weights, x: E, *, spec: Transformer, layer: int, number: int
+    field: Analytic[E], w: Tensors, x: E, *, spec: Transformer, layer: int, number: int
 ) -> E:
     """Attention (number 1) or the MLP (2) of a layer, with its norms and its skip."""
     normed = spec.norm != "none"
@@ -102,7 +102,7 @@ def sublayer(
     return out
 
 
-def head(field: Analytic[E], w: Weights, x: E, *, spec: Transformer) -> E:
+def head(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:
     """Final norm, transform, unembedding, cap and softmax: those that there are."""
     if spec.final:
         x = normalise(field, spec, w, "norm", x, spec.d)

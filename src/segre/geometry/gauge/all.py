@@ -10,7 +10,7 @@ from segre.fields.prime import Prime
 from segre.geometry.gauge.heads import head_pieces
 from segre.geometry.gauge.means import mean_pieces
 from segre.geometry.gauge.norms import norm_pieces
-from segre.geometry.gauge.piece import Piece, Weights
+from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.scales import scale_pieces
 from segre.geometry.gauge.stack import stack_pieces
 from segre.geometry.gauge.stream import stream_pieces
@@ -47,7 +47,7 @@ class Generators:
 
 def generators(field: Prime, spec: Architecture, weights: Array) -> Iterator[Generators]:
     """The pieces that have generators at given weights mod p."""
-    at = Weights(field, spec, weights)
+    at = ModularWeights(field, spec, weights)
     for piece in pieces(spec):
         rows = field.reduce(piece.build(at))
         if len(rows):

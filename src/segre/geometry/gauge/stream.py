@@ -8,7 +8,7 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.geometry.gauge.absorb import absorb_shift, unit_shift
-from segre.geometry.gauge.piece import Holds, Piece, Weights
+from segre.geometry.gauge.piece import Holds, ModularWeights, Piece
 from segre.geometry.gauge.turns import below_diagonal, turn_columns, turn_rows
 from segre.geometry.gauge.vocabulary import logits_may_shift
 from segre.geometry.gauge.wiring import (
@@ -92,7 +92,7 @@ def _turns(spec: Transformer, place: Place, centred: bool, tied: bool) -> Piece:
 
     n = spec.d - centred
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         pairs = below_diagonal(n)
         F, canvas = w.field, w.canvas(len(pairs))
         skew = centred_skew(spec.d) if centred else None
@@ -132,7 +132,7 @@ def centred_skew(d: int) -> list[Array]:
     return out
 
 
-def _conjugated(w: Weights, site: Norm | None, S: Array) -> Array:
+def _conjugated(w: ModularWeights, site: Norm | None, S: Array) -> Array:
     """G S G^-1 for the gain G of a norm."""
     if site is None or site.gain is None:
         return S
@@ -142,13 +142,13 @@ def _conjugated(w: Weights, site: Norm | None, S: Array) -> Array:
 
 
 def _skew_columns(
-    w: Weights, view: Array, value: Array, site: Norm | None, skew: list[Array]
+    w: ModularWeights, view: Array, value: Array, site: Norm | None, skew: list[Array]
 ) -> None:
     for row, S in enumerate(skew):
         view[row] = -w.field.matmul(value, _conjugated(w, site, S))
 
 
-def _skew_bias(w: Weights, view: Array, site: Norm, skew: list[Array]) -> None:
+def _skew_bias(w: ModularWeights, view: Array, site: Norm, skew: list[Array]) -> None:
     assert site.bias is not None
     for row, S in enumerate(skew):
         view[row] = w.field.matmul(_conjugated(w, site, S), w(site.part, site.bias))
@@ -158,7 +158,7 @@ def _general(spec: Transformer, place: Place) -> Piece:
     """Without norms: any basis."""
     d = spec.d
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(d * d)
         for tensor in _writing(spec, place):
             value, tangent = w(*tensor), canvas(*tensor)
@@ -198,7 +198,7 @@ def _scale(spec: Transformer, place: Place) -> Iterator[Piece]:
     if twice and not has(spec, "head", f"{reading}.gain"):
         return
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(1)
         for tensor in written:
             canvas(*tensor)[0] = w(*tensor)
@@ -223,7 +223,7 @@ def _embedding_basis(spec: Transformer) -> Iterator[Piece]:
     tables = [("embed", n) for n in ("tokens", "positions", "types") if has(spec, "embed", n)]
     if site is None:
 
-        def general(w: Weights) -> Array:
+        def general(w: ModularWeights) -> Array:
             canvas = w.canvas(e * e)
             for j in range(e):
                 for k in range(e):
@@ -238,7 +238,7 @@ def _embedding_basis(spec: Transformer) -> Iterator[Piece]:
     centred = spec.norm == "layer"
     n = e - centred
 
-    def turns(w: Weights) -> Array:
+    def turns(w: ModularWeights) -> Array:
         skew = centred_skew(e) if centred else [_skew(e, p) for p in below_diagonal(e)]
         F, canvas = w.field, w.canvas(len(skew))
         for row, S in enumerate(skew):
@@ -278,7 +278,7 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
             return
         sources.append(source)
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(d)
         for source in sources:
             canvas(*source)[range(d), range(d)] = unit_shift(w, source)
@@ -308,7 +308,7 @@ def _last_shift(spec: Transformer) -> Iterator[Piece]:
         return
     d = spec.d
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(d)
         canvas(*source)[range(d), range(d)] = 1
         if spec.tied and not spec.transform:

@@ -8,7 +8,7 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.geometry.gauge.absorb import inverse_gain
-from segre.geometry.gauge.piece import Holds, Piece, Weights
+from segre.geometry.gauge.piece import Holds, ModularWeights, Piece
 from segre.geometry.gauge.wiring import (
     has,
     norm_at,
@@ -53,7 +53,7 @@ def embeddings_centred(spec: Transformer) -> bool:
 def _between_tables(spec: Transformer, first: str, second: str, holds: Holds) -> Piece:
     e = spec.embed or spec.d
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(e)
         scale = w.field.surd(spec.d)[0, 0] if spec.embscale and first == "tokens" else 1
         canvas("embed", first)[range(e), range(e)] = 1
@@ -73,7 +73,7 @@ def _unseen_shift(spec: Transformer, table: str) -> Iterator[Piece]:
     if site.bias is not None and not spec.outbias:
         return
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         F, canvas = w.field, w.canvas(1)
         form = inverse_gain(w, site)
         scale = F.surd(spec.d) if spec.embscale else np.ones((1, 1))
@@ -88,7 +88,7 @@ def _unseen_shift(spec: Transformer, table: str) -> Iterator[Piece]:
 
 
 def _tied_mean() -> Piece:
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(1)
         canvas("embed", "tokens")[0] = 1
         return canvas.rows
@@ -100,7 +100,7 @@ def _tied_mean() -> Piece:
 def _logit_shift(spec: Transformer) -> Piece:
     e = (spec.embed or spec.d) if spec.transform else spec.d
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(e)
         view = canvas("head", "W_U")
         for i in range(e):
@@ -112,7 +112,7 @@ def _logit_shift(spec: Transformer) -> Piece:
 
 
 def _bias_shift() -> Piece:
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(1)
         canvas("head", "b_U")[0] = 1
         return canvas.rows
