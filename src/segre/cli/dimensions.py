@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from segre.cli import completion
-from segre.cli.options import Memory, Seed, Spec, Specs, memory_bytes
+from segre.cli.options import Defaults, Memory, Seed, Spec, Specs, meant, memory_bytes
 from segre.cli.output import Out
 from segre.errors import SegreError
 from segre.files import shown
@@ -44,6 +44,7 @@ def dim(
         bool, typer.Option("--compare", help="One line for each of several transformers, counted.")
     ] = False,
     output: Asked = None,
+    defaults: Defaults = False,
     seed: Seed = 0,
     memory: Memory = "8G",
     out: Out = Out(),
@@ -58,7 +59,7 @@ def dim(
     with out.progress() as progress:
         found = [
             dimension(
-                spec,
+                meant(spec, defaults),
                 method="count" if compare else cast("Method", method),
                 seed=seed,
                 output=wanted,
@@ -74,6 +75,7 @@ def dim(
 def explain(
     spec: Spec,
     output: Asked = None,
+    defaults: Defaults = False,
     seed: Seed = 0,
     memory: Memory = "8G",
     out: Out = Out(),
@@ -84,7 +86,11 @@ def explain(
     wanted = _asked(output)
     with out.progress() as progress:
         found = explanation(
-            spec, seed, output=wanted, memory=memory_bytes(memory), progress=progress
+            meant(spec, defaults),
+            seed,
+            output=wanted,
+            memory=memory_bytes(memory),
+            progress=progress,
         )
     out.emit(found)
 
@@ -92,12 +98,13 @@ def explain(
 def symmetries(
     spec: Spec,
     output: Asked = None,
+    defaults: Defaults = False,
     seed: Seed = 0,
     memory: Memory = "8G",
     out: Out = Out(),
 ) -> None:
     """The same as explain, under its other name."""
-    explain(spec, output, seed, memory, out)
+    explain(spec, output, defaults, seed, memory, out)
 
 
 def _asked(output: str | None) -> Output | None:
@@ -111,6 +118,7 @@ def certify(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")
     ],
+    defaults: Defaults = False,
     seed: Seed = 0,
     memory: Memory = "8G",
     out: Out = Out(),
@@ -121,7 +129,9 @@ def certify(
     from segre.report.proofs import claim_in_words
 
     with out.progress() as progress:
-        document = make_certificate(spec, seed=seed, memory=memory_bytes(memory), progress=progress)
+        document = make_certificate(
+            meant(spec, defaults), seed=seed, memory=memory_bytes(memory), progress=progress
+        )
     write_certificate(document, output)
     claim = document["claim"]
     out.emit(

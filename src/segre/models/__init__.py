@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from segre.errors import SpecError
 from segre.models.live import live
@@ -23,10 +23,21 @@ from segre.transformer.choices import KEYS
 from segre.transformer.spec import Transformer
 from segre.values import quote, read_file, read_inline, short_names
 
-__all__ = ["FAMILIES", "KINDS", "PRESETS", "architecture", "called", "from_config"]
+__all__ = [
+    "FAMILIES",
+    "KINDS",
+    "PRESETS",
+    "STACKS",
+    "Source",
+    "architecture",
+    "called",
+    "from_config",
+]
+
+Source: TypeAlias = Any  # what `architecture` takes: names, files, mappings, specs and live objects
 
 
-def architecture(source: Any, *, defaults: bool = False) -> Network | Transformer:
+def architecture(source: Source, *, defaults: bool = False) -> Network | Transformer:
     """The architecture that is meant.
 
     An inline spec (a kind or family, then key=value), the name of a preset, a .toml or .json
@@ -62,7 +73,7 @@ def architecture(source: Any, *, defaults: bool = False) -> Network | Transforme
     return _read(read_file(found.file), str(found.file), defaults)
 
 
-def called(source: Any) -> str:
+def called(source: Source) -> str:
     """What to call something that was given: a name as it is, anything else by what it is."""
     if isinstance(source, str | Path):
         return str(source)

@@ -215,5 +215,6 @@ FAMILY = Family(
     runs=_runs,
     copies=llama.COPIES,
     buffers=llama.BUFFERS,
+    experts=("gate_proj", "up_proj", "down_proj"),
     unused=("layers.{layers}.",),  # of the module that predicts the second next token
 )

@@ -70,6 +70,9 @@ class Family:
     old_names: tuple[tuple[str, str], ...] = ()  # endings, and what older files have instead
     buffers: tuple[str, ...] = ()  # endings of constants that some versions stored
     unused: tuple[str, ...] = ()  # beginnings of what a file may have and its class does not use
+    # --- models in memory, where the library names tensors otherwise than in files ---
+    experts: tuple[str, str, str] | None = None  # in files: gate, up and down of one expert
+    renamed: tuple[tuple[str, str], ...] = ()  # parts of names in memory, and in files
     # --- inline specs and presets ---
     choices: Values  # keys that need not be given
     with_tokens: Values = field(default_factory=dict)  # further ones, with a vocabulary

@@ -32,7 +32,8 @@ def live(source: Any) -> Live | None:
     if isinstance(source, tuple):
         return _pair(source)
     if isinstance(source, Mapping):
-        return _no_state_dict(source)
+        _refuse_state_dict(source)
+        return None
     for wrapper in ("_orig_mod", "module"):  # of torch.compile, of parallel training
         inside = getattr(source, wrapper, None)
         if _is_config(getattr(inside, "config", None)):
@@ -45,8 +46,8 @@ def live(source: Any) -> Live | None:
     ):
         config = {**_as_saved(source.config), "architectures": [_class(source)]}
         return Live(kind, config, source.state_dict)
-    config = module_config(source)
-    return None if config is None else Live(kind, config, source.state_dict)
+    keys = module_config(source)
+    return None if keys is None else Live(kind, keys, source.state_dict)
 
 
 def _is_config(source: Any) -> bool:
@@ -77,7 +78,7 @@ def _pair(source: tuple[Any, ...]) -> Live:
     raise SpecError("a tuple is not known; allowed: a state dict and a config, in this order")
 
 
-def _no_state_dict(source: Mapping[Any, Any]) -> None:
+def _refuse_state_dict(source: Mapping[Any, Any]) -> None:
     """Tensors alone do not say which model they are of."""
     if any(hasattr(value, "shape") for value in source.values()):
         raise SpecError(

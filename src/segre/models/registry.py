@@ -15,6 +15,7 @@ from segre.errors import SpecError
 from segre.models import albert, bert, deepseek_v3, gemma2, gpt2, llama, mistral, qwen2, qwen3
 from segre.models.config import Config
 from segre.models.family import Family
+from segre.models.modules import MODULES
 from segre.transformer.spec import Transformer
 from segre.values import choice, quote, show
 
@@ -27,7 +28,9 @@ ASIDE = ("t", "output", "tied", "transform", "outbias", "pooler", "logitcap")
 
 
 def family_of(config: Mapping[str, Any]) -> Family:
-    """The family of a config."""
+    """The family of a config, or of a module of torch.nn."""
+    if config.get("model_type") in MODULES:
+        return MODULES[config["model_type"]]
     if "model_type" not in config:
         raise SpecError(f"model_type is missing; allowed: {', '.join(MODEL_TYPES)}")
     return MODEL_TYPES[choice("model_type", config["model_type"], tuple(MODEL_TYPES))]
