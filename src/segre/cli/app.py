@@ -9,6 +9,7 @@ import typer
 from segre import __version__
 from segre.cli import (
     analysis,
+    catalog,
     checkpoints,
     collapse,
     dimensions,
@@ -26,6 +27,7 @@ app = typer.Typer(
     cls=Front,
     help=verbatim("""The exact geometry of attention networks: what a model can express, proved.
 
+Which models are known?         segre models
 What is this model?             segre analyze llama-3-8b -o report.html
 How many dimensions has it?     segre dim softmax/d=10,10,10/a=2,2/t=3
 Which symmetries, and why?      segre explain gpt2
@@ -71,7 +73,7 @@ def options(
     show_full_paths(full_paths)
 
 
-for room in (analysis, dimensions, fibers, collapse, installation):
+for room in (analysis, dimensions, fibers, collapse, catalog, installation):
     for command, epilog in room.COMMANDS:
         app.command(epilog=verbatim(epilog))(with_output(command))
 for name, help_text, group in (*checkpoints.GROUPS, *sweeps.GROUPS, *pictures.GROUPS):

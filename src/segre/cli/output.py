@@ -1,7 +1,8 @@
 """One way out: a command computes an answer, and `emit` prints it in the format that is asked for.
 
-A format is one entry of `FORMATS`: every command then has its flag, `--json` for "json". Without
-a flag the answer is text, by the renderer of its type (`report/text.py`).
+A format is one entry of `FORMATS`: every command then has its flag, `--json` for "json". A format
+of tables is one of `TABLES`: commands whose answer is a table (`TableOut`) have its flag. Without a
+flag the answer is text, by the renderer of its type (`report/text.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_type_hints, runtime_checkable
 
 import typer
 
@@ -40,7 +41,21 @@ class Format:
     write: Callable[[Mapping[str, Any]], str]
 
 
+def _csv(document: Mapping[str, Any]) -> str:
+    """One line for each row of a table, after the names of its columns."""
+    import csv
+    import io
+
+    rows = document["rows"]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().removesuffix("\n")
+
+
 FORMATS = {"json": Format("Print one JSON object instead of text.", _json)}
+TABLES = {"csv": Format("Print a table, with commas between the columns.", _csv)}
 
 
 def emit(
@@ -51,6 +66,10 @@ def emit(
     lines: Sequence[str] = (),
 ) -> None:
     """Print an answer; `data` is added to its document, and `lines` come after its text."""
+    if format in TABLES:
+        assert isinstance(answer, Tabular)
+        typer.echo(TABLES[format].write({"rows": answer.table()}))
+        return
     if format != TEXT:
         own = {} if answer is None else answer.document()
         typer.echo(FORMATS[format].write({**own, **(data or {})}))
@@ -61,6 +80,15 @@ def emit(
         print_text(answer)
     for line in lines:
         typer.echo(line)
+
+
+@runtime_checkable
+class Tabular(Protocol):
+    """An answer that is a table."""
+
+    def table(self) -> list[dict[str, Any]]:
+        """Its rows, all with the same columns."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -105,12 +133,16 @@ class Out:
             raise typer.Exit(code)
 
 
+class TableOut(Out):
+    """The same, for a command whose answer is a table."""
+
+
 def with_output(command: Callable[..., None]) -> Callable[..., None]:
     """A command as the argument reader sees it: in place of `out`, the options that make it."""
 
     @functools.wraps(command)
     def read(quiet: bool, **given: Any) -> None:
-        asked = [name for name in FORMATS if given.pop(_flag(name))]
+        asked = [name for name in _formats(command) if given.pop(_flag(name))]
         command(**given, out=Out(asked[0] if asked else TEXT, quiet))
 
     parameters = list(_parameters(command))
@@ -124,7 +156,8 @@ def _parameters(command: Callable[..., None]) -> Iterator[inspect.Parameter]:
     for name, parameter in inspect.signature(command).parameters.items():
         if name != "out":
             yield parameter.replace(annotation=hints[name])
-    flags = {_flag(name): ((f"--{name}",), one.help) for name, one in FORMATS.items()}
+    formats = _formats(command)
+    flags = {_flag(name): ((f"--{name}",), one.help) for name, one in formats.items()}
     for name, (spelled, said) in {
         **flags,
         "quiet": (("--quiet", "-q"), "No progress bar."),
@@ -132,6 +165,12 @@ def _parameters(command: Callable[..., None]) -> Iterator[inspect.Parameter]:
         option = Annotated[bool, typer.Option(*spelled, help=said)]
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         yield inspect.Parameter(name, kind, default=False, annotation=option)
+
+
+def _formats(command: Callable[..., None]) -> dict[str, Format]:
+    """The formats that a command has."""
+    tabular = get_type_hints(command)["out"] is TableOut
+    return {**FORMATS, **TABLES} if tabular else FORMATS
 
 
 def _flag(name: str) -> str:
