@@ -125,4 +125,6 @@ def _features(pick: Any) -> dict[str, Any]:
         given["output"] = pick(["softmax", "softmax", "logits", "hidden"])
     if pick([False, True]):
         given["final"] = pick([False, True])
+    if given["bias"] == "all":
+        given["bias"] = pick(["all", "all", "attn", "mlp"])
     return given

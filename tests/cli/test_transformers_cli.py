@@ -144,7 +144,7 @@ def test_several_models_need_compare() -> None:
 
 @pytest.mark.parametrize(
     ("written", "meant"),
-    [("llama-3-9b", "llama-3-8b"), ("GPT2-XL", "gpt2-xl"), ("meta/llama-2-7B", "llama-2-7b")],
+    [("llama-3-9b", "llama-3-8b"), ("GPT2-XXL", "gpt2-xl"), ("meta/llama-2-7B", "llama-2-7b")],
 )
 def test_an_unknown_model_is_refused_with_a_guess(written: str, meant: str) -> None:
     assert re.search(rf"the nearest names are [^)]*\b{meant}\b", refusal("dim", written))

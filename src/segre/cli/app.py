@@ -27,7 +27,6 @@ app = typer.Typer(
     cls=Front,
     help=verbatim("""The exact geometry of attention networks: what a model can express, proved.
 
-Which models are known?         segre models
 What is this model?             segre analyze llama-3-8b -o report.html
 How many dimensions has it?     segre dim softmax/d=10,10,10/a=2,2/t=3
 Which symmetries, and why?      segre explain gpt2

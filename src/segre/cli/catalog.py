@@ -34,7 +34,7 @@ def models(
     out: TableOut = TableOut(),
 ) -> None:
     """Which families and presets there are, and what can be asked of each."""
-    from segre.catalog import catalog
+    from segre.discovery import catalog
 
     with out.waiting("asking"):
         found = catalog(name, match=match, supports=supports)

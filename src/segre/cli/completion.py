@@ -96,6 +96,6 @@ def known_models() -> Iterable[str]:
 
 def questions() -> Iterable[str]:
     """Of `segre models --supports`."""
-    from segre.catalog import QUESTIONS
+    from segre.discovery import QUESTIONS
 
     return [name.replace(" ", "-") for name in QUESTIONS]

@@ -61,7 +61,7 @@ class Loaded:
     @property
     def longest(self) -> int | None:
         """The longest input, if there is a table of positions."""
-        return self.spec.positions or None
+        return self.spec.positions - self.spec.offset or None
 
     @property
     def parameters(self) -> int:

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from segre.models import Source, architecture
-from segre.spec import Network
 
 
 def path_counts(heads: Sequence[int], skips: Sequence[bool] | bool = True) -> list[int]:
@@ -52,9 +51,7 @@ def shares_of(source: Source) -> list[float]:
 def counts_of(source: Source) -> list[int]:
     """The numbers of paths of an architecture."""
     spec = architecture(source)
-    if isinstance(spec, Network):
-        return path_counts([layer.attention.heads for layer in spec.layers], False)
-    return path_counts([spec.heads] * spec.layers, spec.residual)
+    return path_counts(spec.heads_by_layer, spec.residual)
 
 
 def _shares(counts: list[int]) -> list[float]:

@@ -37,7 +37,6 @@ from segre.geometry.redundancy import asked_for, counted
 from segre.models import Source, architecture
 from segre.spec import Architecture, Network
 from segre.transformer.choices import Output
-from segre.transformer.spec import Transformer
 
 Method = Literal["auto", "closed-form", "exact", "balls", "estimate", "count"]
 
@@ -134,9 +133,7 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
 
 def too_large(spec: Architecture) -> bool:
     """Whether it is a transformer that `auto` counts by formulas."""
-    return isinstance(spec, Transformer) and (
-        spec.parameters > _LARGEST_AUTO or spec.t > _LONGEST_AUTO
-    )
+    return spec.counted and (spec.parameters > _LARGEST_AUTO or spec.t > _LONGEST_AUTO)
 
 
 def prove(

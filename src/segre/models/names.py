@@ -102,5 +102,7 @@ def unknown(text: str) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """The three names that are nearest to what was written, for an error."""
-    near = get_close_matches(word.lower()[:100], list(dict.fromkeys(known)), n=3, cutoff=0.0)
-    return f" (the nearest names are {', '.join(near)})"
+    start, every = word.lower()[:100], list(dict.fromkeys(known))
+    begin = [name for name in every if start and name.startswith(start)]
+    near = [*begin, *get_close_matches(start, every, n=6, cutoff=0.0)]
+    return f" (the nearest names are {', '.join(list(dict.fromkeys(near))[:3])})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from segre.catalog import QUESTIONS, Catalog, Entry
+from segre.discovery import QUESTIONS, Catalog, Entry
 from segre.report.console import Lines, plain_console, print_lines
 from segre.report.text import printed
 
@@ -32,10 +32,15 @@ def print_catalog(found: Catalog) -> None:
                 table.add_row(*_cells(entry))
     plain_console(_WIDE).print(table, crop=False)
     plain_console().print(
-        f"{len(found.families)} families and {len(found.presets)} presets; the line of a family is "
+        f"{_count(found.families, 'family', 'families')} and "
+        f"{_count(found.presets, 'preset', 'presets')}; the line of a family is "
         "its config class where a config says nothing, with what any of its models supports. "
         "Families are also inline specs (llama/d=8/heads=2/ff=16/t=3). segre models NAME says more."
     )
+
+
+def _count(entries: tuple[Entry, ...], one: str, several: str) -> str:
+    return f"{len(entries)} {one if len(entries) == 1 else several}"
 
 
 def _cells(entry: Entry) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ HOMES = {
     "segre.reproduce.path_lengths": "collapse_experiments",
     "segre.reproduce.rank_collapse": "collapse_experiments",
     "segre.analysis.run": "analysis.text",
-    "segre.catalog": "catalog",
+    "segre.discovery": "catalog",
     "segre.doctor": "doctor",
 }
 

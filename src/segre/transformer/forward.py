@@ -65,7 +65,7 @@ def as_it_is(spec: Transformer, _number: int) -> Transformer | None:
 
 def at_length(spec: Transformer, length: int) -> Transformer:
     """The same transformer on inputs of another length, and of its positions those in use."""
-    return replace(spec, t=length, positions=length if spec.positions else 0)
+    return replace(spec, t=length, positions=length if spec.positions else 0, offset=0)
 
 
 def embed(weights: WeightSource, tokens: Tokens, field: Real) -> Array:
@@ -74,7 +74,8 @@ def embed(weights: WeightSource, tokens: Tokens, field: Real) -> Array:
     names = [n for n in part_shapes(spec, "embed") if n not in ("tokens", "positions", "types")]
     w = weights.part("embed", names, field.dtype) if names else {}
     if spec.positions:
-        w["positions"] = weights.columns("positions", np.arange(tokens.length), field.dtype)
+        used = weights.spec.offset + np.arange(tokens.length)
+        w["positions"] = weights.columns("positions", used, field.dtype)
     words = _looked_up(weights, "tokens", tokens.words, field)
     if not spec.types:
         return embedded(field, spec, w, words)

@@ -75,8 +75,8 @@ def embedded(
     """What goes into the layers: columns of the tables of tokens and types, positions, norm."""
     out = field.mul(words, field.surd(spec.d)) if spec.embscale else words
     if "positions" in w:
-        first = field.constant(np.eye(spec.positions, spec.t, dtype=np.int64))
-        out = field.add(out, field.matmul(w["positions"], first))
+        used = np.eye(spec.positions, spec.t, -spec.offset, dtype=np.int64)
+        out = field.add(out, field.matmul(w["positions"], field.constant(used)))
     if types is not None:
         out = field.add(out, types)
     if spec.embnorm:

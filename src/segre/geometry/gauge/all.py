@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import singledispatch
 
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
@@ -21,12 +22,17 @@ from segre.spec import Architecture, Network
 from segre.transformer.spec import Transformer
 
 
+@singledispatch
 def pieces(spec: Architecture) -> Iterator[Piece]:
     """The pieces of all layers; of a transformer, also those of the norms and of the stream."""
-    if isinstance(spec, Network):
-        yield from stack_pieces(spec)
-        return
-    assert isinstance(spec, Transformer)
+    raise TypeError(f"no symmetries are known for {type(spec).__name__}")
+
+
+pieces.register(Network, stack_pieces)
+
+
+@pieces.register(Transformer)
+def _transformer_pieces(spec: Transformer) -> Iterator[Piece]:
     for part in layer_parts(spec):
         yield from head_pieces(spec, part)
         yield from unit_pieces(spec, part)

@@ -261,7 +261,10 @@ def _centred(spec: Transformer, tensor: tuple[str, str]) -> Piece:
     count = prod(shape) // shape[-2]
     # constants along 1 may have been moved between the tables already
     free = spec.discrete and table_free(spec)
-    moved = {"positions": free, "types": free or has(spec, "embed", "positions")}
+    moved = {
+        "positions": spec.unused_positions + free,
+        "types": int(free or has(spec, "embed", "positions")),
+    }
 
     def build(w: ModularWeights) -> Array:
         canvas = w.canvas(count)
@@ -272,5 +275,5 @@ def _centred(spec: Transformer, tensor: tuple[str, str]) -> Piece:
 
     name = f"{tensor[1]} along the mean, which the next norm takes away"
     at = where(spec, tensor[0])
-    added = count - moved.get(tensor[1], False)
+    added = count - moved.get(tensor[1], 0)
     return Piece("write-centring", name, at, "norms and biases", "exact", added, build)

@@ -38,7 +38,8 @@ def stream_pieces(spec: Transformer) -> Iterator[Piece]:
             yield from _scale(spec, place)
     if spec.embed and not spec.tied:
         yield from _embedding_basis(spec)
-    if spec.bias == "all" and (spec.norm == "none" or spec.place == "post"):
+    written = spec.output_bias or spec.mlp_bias
+    if written and (spec.norm == "none" or spec.place == "post"):
         for place in places(spec, carried=False):
             if ("output", "") not in place.consumers:
                 yield from _stream_shift(spec, place)
@@ -265,12 +266,16 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
     """A constant added to the stream: its readers' biases take it back, the next writer too."""
     d, head = spec.d, ("head", "")
     last = norm_after(spec, sublayers(spec)[-1])
-    unbiased = head in place.consumers and not spec.transform and not spec.outbias
+    table = spec.tied and not spec.transform
+    unread = not spec.outbias if table else any(r.bias is None for r in readers(spec, head))
+    unbiased = head in place.consumers and unread
     if unbiased and (spec.tied or last is None or last.bias is None or spec.norm != "layer"):
         return
     for end in place.consumers:
         if end != head and any(reader.bias is None for reader in readers(spec, end)):
             return  # a router and its experts have no biases
+        if end != head and spec.residual and writer_bias(spec, end) is None:
+            return
     sources: list[tuple[str, str]] = []
     for end in place.producers:
         source = shift_source(spec, end)
@@ -303,7 +308,7 @@ def _last_shift(spec: Transformer) -> Iterator[Piece]:
     """Without a final norm, the last constant that is written goes into the head's bias."""
     last, head = sublayers(spec)[-1], ("head", "")
     source = shift_source(spec, last)
-    biased = spec.outbias or (spec.transform and has(spec, "head", "b_T"))
+    biased = has(spec, "head", "b_T") if spec.transform else spec.outbias
     if spec.output == "hidden" or source is None or not biased or sublayers(spec).count(last) > 1:
         return
     d = spec.d

@@ -19,7 +19,9 @@ from segre.transformer.spec import Transformer
 
 
 def vocabulary_pieces(spec: Transformer) -> Iterator[Piece]:
-    """Constants moved between tables of embeddings, and shifts of all logits."""
+    """Rows that are not used, constants moved between tables, and shifts of all logits."""
+    if spec.unused_positions:
+        yield _unused_positions(spec)
     if not spec.discrete:
         return
     tables = [n for n in ("positions", "types") if has(spec, "embed", n)]
@@ -36,6 +38,24 @@ def vocabulary_pieces(spec: Transformer) -> Iterator[Piece]:
         yield _logit_shift(spec)
     if softmax and spec.outbias:
         yield _bias_shift()
+
+
+def _unused_positions(spec: Transformer) -> Piece:
+    """Positions before the first token, or after the last, change nothing."""
+    rows = spec.embed or spec.d
+    used = range(spec.offset, spec.offset + spec.t)
+    unused = [column for column in range(spec.positions) if column not in used]
+    count = rows * len(unused)
+
+    def build(w: ModularWeights) -> Array:
+        canvas = w.canvas(count)
+        view = canvas("embed", "positions")
+        for number, (row, column) in enumerate((r, c) for r in range(rows) for c in unused):
+            view[number, row, column] = 1
+        return canvas.rows
+
+    name = "positions that no token has"
+    return Piece("unused-positions", name, "embedding", "shifts", "exact", count, build)
 
 
 def embeddings_centred(spec: Transformer) -> bool:

@@ -219,7 +219,7 @@ class Catalog(Unbounded):
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
         return {
-            "questions": {name: said for name, (_, said) in QUESTIONS.items()},
+            "questions": [{"name": name, "asks": said} for name, (_, said) in QUESTIONS.items()],
             "families": [entry.document() for entry in self.families],
             "presets": [entry.document() for entry in self.presets],
         }
