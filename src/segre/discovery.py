@@ -28,6 +28,7 @@ from segre.models.config import Config
 from segre.models.family import Family
 from segre.models.instances import small_instance
 from segre.models.names import LIST, nearest
+from segre.shown import Tabular
 from segre.transformer.spec import Transformer
 from segre.values import quote
 
@@ -181,7 +182,7 @@ def _refusal(ask: Callable[[Entry], None], entry: Entry) -> str:
 
 
 @dataclass(frozen=True)
-class Catalog(Unbounded):
+class Catalog(Unbounded, Tabular):
     """The models that were asked for: families first, then presets."""
 
     entries: tuple[Entry, ...]
@@ -211,10 +212,6 @@ class Catalog(Unbounded):
     def presets(self) -> tuple[Entry, ...]:
         """Those that are presets."""
         return tuple(entry for entry in self.entries if entry.kind == "preset")
-
-    def table(self) -> list[dict[str, Any]]:
-        """One line for each."""
-        return [entry.row() for entry in self.entries]
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""

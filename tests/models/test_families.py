@@ -32,6 +32,10 @@ TOTALS = {  # known from elsewhere; of deepseek-v3 without its module for the se
     "smollm2-135m": 134_515_008,
     "minilm-l6-v2": 22_713_216,
     "mistral-7b-v0.1": 7_241_732_096,
+    "mixtral-8x7b": 46_702_792_704,
+    "mixtral-8x22b": 140_620_634_112,
+    "qwen3-30b-a3b": 30_532_122_624,
+    "qwen3-235b-a22b": 235_093_634_560,
     "mistral-7b-v0.3": 7_248_023_552,
     "qwen2-0.5b": 494_032_768,
     "qwen2-7b": 7_615_616_512,
@@ -130,7 +134,7 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
     if model_type in ("bert", "albert"):
         extra["type_vocab_size"] = rng.randint(1, 4)
         extra["hidden_act"] = rng.choice(["gelu", "relu", "gelu_new", "silu"])
-    if model_type == "albert":
+    if model_type in ("albert", "electra"):
         extra["embedding_size"] = rng.choice([1, 3, heads * head, 20])
     family = MODEL_TYPES[model_type]
     if family.rotary and model_type != "deepseek_v3":
@@ -157,6 +161,18 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
             "n_shared_experts": rng.randint(1, 2),
             "moe_intermediate_size": rng.randint(1, 9),
             "rope_interleave": rng.random() < 0.5,
+        }
+    if model_type in ("mixtral", "qwen3_moe"):
+        experts = rng.randint(1, 6)
+        extra |= {"num_experts_per_tok": rng.randint(1, experts)}
+        extra[rng.choice(["num_local_experts", "num_experts"])] = experts
+    if model_type == "qwen3_moe":
+        first = rng.randint(0, sizes["num_hidden_layers"])
+        extra |= {
+            "num_experts": rng.choice([0, *[extra.pop("num_local_experts", experts)] * 3]),
+            "moe_intermediate_size": rng.randint(1, 9),
+            "mlp_only_layers": list(range(first)),
+            "decoder_sparse_step": rng.choice([1, 1, 6]),
         }
     return {
         "model_type": model_type,
@@ -516,7 +532,10 @@ def llama(**rest: Any) -> dict[str, Any]:
         ({"model_type": "gemma2", "num_key_value_heads": None}, "num_key_value_heads"),
         ({"model_type": "gemma2", "hidden_activation": None}, "hidden_activation"),
         ({"model_type": "deepseek_v3", "attention_bias": True}, "attention_bias"),
-        ({"model_type": "deepseek_v3", "norm_topk_prob": False}, "norm_topk_prob"),
+        ({"model_type": "qwen3_moe", "mlp_only_layers": [1]}, "mlp_only_layers"),
+        ({"model_type": "qwen3_moe", "mlp_only_layers": "all"}, "mlp_only_layers"),
+        ({"model_type": "qwen3_moe", "decoder_sparse_step": 2}, "decoder_sparse_step"),
+        ({"model_type": "mixtral", "num_experts_per_tok": 9}, "num_experts_per_tok"),
         ({"model_type": "deepseek_v3", "scoring_func": "softmax"}, "scoring_func"),
         ({"model_type": "deepseek_v3", "rms_norm_eps": 1e-5}, "rms_norm_eps"),
         ({"model_type": "deepseek_v3", "moe_layer_freq": 2}, "moe_layer_freq"),

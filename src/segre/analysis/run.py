@@ -26,6 +26,7 @@ from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.json_data import json_data
 from segre.models import Source
+from segre.shown import Tabular
 from segre.values import quote
 
 _ASKS_FOR = {"heads": "segre weights info DIR", "weights": "segre weights info DIR"}
@@ -42,7 +43,7 @@ QUESTIONS: dict[str, tuple[str, Callable[[Workbench], Answer]]] = {
 
 
 @dataclass(frozen=True)
-class Analysis:
+class Analysis(Tabular):
     """The answers about one target, each by its key.
 
     >>> found = analyze("lightning/d=3,3/a=1/t=2", only=["what", "dimension"])

@@ -39,6 +39,7 @@ from segre.checkpoint.writer import converted
 from segre.fields.interface import Array
 from segre.files import shown
 from segre.models import Source
+from segre.shown import Tabular
 
 __all__ = [
     "align",
@@ -76,7 +77,7 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Written:
+class Written(Tabular):
     """A checkpoint that was written, and how it compares with the one it came from.
 
     It is itself a checkpoint that other functions take.

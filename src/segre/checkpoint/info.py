@@ -28,6 +28,7 @@ from segre.fields.threads import threads_for
 from segre.finding import Finding
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.redundancy import counted
+from segre.shown import Tabular
 from segre.transformer.spec import Transformer
 
 DEGENERATE = 1e6  # heads with larger condition numbers are named
@@ -137,7 +138,7 @@ class LayerInfo:
 
 
 @dataclass(frozen=True)
-class Info:
+class Info(Tabular):
     """A checkpoint: what it is, its redundant parameters as counted, its layers as measured."""
 
     name: str  # its directory and the one above

@@ -19,10 +19,8 @@ from segre.checkpoint.store import Store, has_weights, is_directory, is_tensor_f
 from segre.errors import CheckpointError, SpecError
 from segre.fields.interface import Array
 from segre.models import hub
-from segre.models.in_memory import as_in_files
 from segre.models.live import Live, live
 from segre.models.names import meaning
-from segre.models.registry import family_of
 from segre.values import quote
 
 # Types of torch that NumPy has no name for, as integers of the same width and what they are.
@@ -90,7 +88,7 @@ def _found(source: str | Path) -> Store:
 def _named(held: Live) -> dict[str, Any]:
     """The tensors of a model by the names that they have in files."""
     assert held.tensors is not None
-    return as_in_files(held.tensors(), family_of(held.config))
+    return dict(held.tensors())
 
 
 def _arrays(held: Live) -> dict[str, Array]:

@@ -32,6 +32,7 @@ from segre.checkpoint.strata import special_points, special_stream
 from segre.checkpoint.witness import Witness
 from segre.errors import CheckpointError
 from segre.finding import Status, Unbounded
+from segre.shown import Tabular
 from segre.transformer.spec import Transformer
 
 Verdict = Literal["identical", "same function", "different", "undecided"]
@@ -42,7 +43,7 @@ ARITHMETIC = 1e-9  # what double precision does to outputs
 
 
 @dataclass(frozen=True)
-class Comparison(Unbounded):
+class Comparison(Unbounded, Tabular):
     """The verdict on two checkpoints, and what it rests on."""
 
     verdict: Verdict
@@ -106,7 +107,7 @@ class Comparison(Unbounded):
 
 
 @dataclass(frozen=True)
-class Check(Unbounded):
+class Check(Unbounded, Tabular):
     """All blocks of two checkpoints, compared in the basis of a witness."""
 
     blocks: tuple[Block, ...]

@@ -38,7 +38,8 @@ def models(
 
     with out.waiting("asking"):
         found = catalog(name, match=match, supports=supports)
-        found.table()
+        for entry in found.entries:
+            entry.row()  # here, where it is waited for
     out.emit(found)
 
 

@@ -9,11 +9,12 @@ import typer
 
 from segre.cli import completion
 from segre.cli.options import Defaults, Memory, Seed, Spec, Specs, meant, memory_bytes
-from segre.cli.output import Out
+from segre.cli.output import Out, TableOut
 from segre.errors import SegreError
 from segre.files import shown
 
 if TYPE_CHECKING:
+    from segre.finding import Documented
     from segre.geometry.dimension import Method
     from segre.transformer.choices import Output
 
@@ -47,29 +48,32 @@ def dim(
     defaults: Defaults = False,
     seed: Seed = 0,
     memory: Memory = "8G",
-    out: Out = Out(),
+    out: TableOut = TableOut(),
 ) -> None:
     """How many dimensions of function it has, and how that is known."""
-    from segre.finding import Findings
+    from segre.geometry.compare import compare as side_by_side
     from segre.geometry.dimension import dimension
 
     if len(specs) > 1 and not compare:
         raise SegreError("several architectures: add --compare to see them side by side")
     wanted = _asked(output)
+    limit = memory_bytes(memory)
+    given = [meant(spec, defaults) for spec in specs]
+    found: Documented
     with out.progress() as progress:
-        found = [
-            dimension(
-                meant(spec, defaults),
-                method="count" if compare else cast("Method", method),
+        if compare:
+            found = side_by_side(*given, seed=seed, output=wanted, memory=limit, progress=progress)
+        else:
+            found = dimension(
+                given[0],
+                method=cast("Method", method),
                 seed=seed,
                 output=wanted,
                 symmetries=True,
-                memory=memory_bytes(memory),
+                memory=limit,
                 progress=progress,
             )
-            for spec in specs
-        ]
-    out.emit(Findings(tuple(specs), tuple(found)) if compare else found[0])
+    out.emit(found)
 
 
 def explain(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_type_hints, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -41,21 +41,23 @@ class Format:
     write: Callable[[Mapping[str, Any]], str]
 
 
-def _csv(document: Mapping[str, Any]) -> str:
-    """One line for each row of a table, after the names of its columns."""
+def _csv(answer: Documented) -> str:
+    """One line for each row of the answer's table, after the names of its columns."""
     import csv
     import io
 
-    rows = document["rows"]
+    from segre.report.cards import table_of
+
+    table = table_of(answer)
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows(table.rows)
     return text.getvalue().removesuffix("\n")
 
 
 FORMATS = {"json": Format("Print one JSON object instead of text.", _json)}
-TABLES = {"csv": Format("Print a table, with commas between the columns.", _csv)}
+TABLES = {"csv": ("Print a table, with commas between the columns.", _csv)}
 
 
 def emit(
@@ -66,9 +68,8 @@ def emit(
     lines: Sequence[str] = (),
 ) -> None:
     """Print an answer; `data` is added to its document, and `lines` come after its text."""
-    if format in TABLES:
-        assert isinstance(answer, Tabular)
-        typer.echo(TABLES[format].write({"rows": answer.table()}))
+    if format in TABLES and answer is not None:
+        typer.echo(TABLES[format][1](answer))
         return
     if format != TEXT:
         own = {} if answer is None else answer.document()
@@ -80,15 +81,6 @@ def emit(
         print_text(answer)
     for line in lines:
         typer.echo(line)
-
-
-@runtime_checkable
-class Tabular(Protocol):
-    """An answer that is a table."""
-
-    def table(self) -> list[dict[str, Any]]:
-        """Its rows, all with the same columns."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -105,13 +97,13 @@ class Out:
 
     def progress(self, *, rate: bool = False) -> AbstractContextManager[Progress]:
         """A progress bar, where one is wanted."""
-        from segre.cli.progress import progress_bar
+        from segre.report.progress import progress_bar
 
         return progress_bar(self.quiet or not self.is_text, rate)
 
     def waiting(self, what: str) -> AbstractContextManager[None]:
         """A spinner, where one is wanted."""
-        from segre.cli.progress import waiting
+        from segre.report.progress import waiting
 
         return waiting(what, self.quiet or not self.is_text)
 
@@ -157,7 +149,7 @@ def _parameters(command: Callable[..., None]) -> Iterator[inspect.Parameter]:
         if name != "out":
             yield parameter.replace(annotation=hints[name])
     formats = _formats(command)
-    flags = {_flag(name): ((f"--{name}",), one.help) for name, one in formats.items()}
+    flags = {_flag(name): ((f"--{name}",), said) for name, said in formats.items()}
     for name, (spelled, said) in {
         **flags,
         "quiet": (("--quiet", "-q"), "No progress bar."),
@@ -167,10 +159,12 @@ def _parameters(command: Callable[..., None]) -> Iterator[inspect.Parameter]:
         yield inspect.Parameter(name, kind, default=False, annotation=option)
 
 
-def _formats(command: Callable[..., None]) -> dict[str, Format]:
-    """The formats that a command has."""
-    tabular = get_type_hints(command)["out"] is TableOut
-    return {**FORMATS, **TABLES} if tabular else FORMATS
+def _formats(command: Callable[..., None]) -> dict[str, str]:
+    """The formats that a command has, and what the help says of them."""
+    found = {name: one.help for name, one in FORMATS.items()}
+    if get_type_hints(command)["out"] is TableOut:
+        found |= {name: said for name, (said, _) in TABLES.items()}
+    return found
 
 
 def _flag(name: str) -> str:

@@ -19,13 +19,14 @@ from segre.geometry.progress import Progress, quiet
 from segre.geometry.redundancy import asked_for, counted
 from segre.geometry.symmetry_table import SymmetryTable, symmetry_table
 from segre.models import Source, architecture, called
+from segre.shown import Tabular
 from segre.spec import Network
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Tabular):
     """The symmetries by formulas, the discrete ones, and what each design choice does."""
 
     name: str  # as it was given
@@ -159,6 +160,8 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield "the softmax of the output", "the logits themselves", {"output": "logits"}
     if spec.gated:
         yield "the gate of the MLP", "a GELU MLP", {"mlp": "gelu", **_no_experts(spec)}
+    if spec.softmax_router:
+        yield "a softmax over the experts", "a sigmoid for each", {"router": "sigmoid"}
     if spec.cap:
         yield "the cap of the scores", "no cap", {"cap": type(spec.cap)(0)}
 
@@ -167,4 +170,4 @@ def _no_experts(spec: Transformer) -> dict[str, Any]:
     if not spec.experts:
         return {}
     routed = ("experts", "active", "shared", "eff", "dense")
-    return {**dict.fromkeys(routed, 0), "ff": spec.ff or spec.eff}
+    return {**dict.fromkeys(routed, 0), "router": "sigmoid", "ff": spec.ff or spec.eff}

@@ -31,6 +31,7 @@ class Stored:
     columns: bool = False  # transposed: inputs (or tokens) are rows
     by_head: bool = False  # several: all of the first head, then all of the second
     member: int | None = None  # holds one member of the first axis, for example one expert
+    stacked: bool = False  # the first axis, for example of experts, is one of the file's too
     times: float = 1.0
     plus: float = 0.0
     shape: tuple[int, ...] = ()  # of a constant that is no weight of the spec
@@ -41,6 +42,11 @@ Names = dict[str, Stored]  # by name of the tensor in the files
 
 def no_rest(_given: Mapping[str, Any]) -> Values:
     """Nothing that depends on what was given."""
+    return {}
+
+
+def not_stacked(_spec: Transformer, _part: str, _config: Config) -> Names:
+    """No other names."""
     return {}
 
 
@@ -66,13 +72,12 @@ class Family:
     # --- files ---
     prefix: str  # of the tensors of the class without a head, in files of the others
     tensors: Callable[[Transformer, str, Config], Names]  # of a part; names no spec has do no harm
+    # other names, of tensors that some files have instead of those that hold the same
+    stacked: Callable[[Transformer, str, Config], Names] = not_stacked
     copies: Mapping[str, str] = field(default_factory=dict)  # tied: file's name -> spec's name
     old_names: tuple[tuple[str, str], ...] = ()  # endings, and what older files have instead
     buffers: tuple[str, ...] = ()  # endings of constants that some versions stored
     unused: tuple[str, ...] = ()  # beginnings of what a file may have and its class does not use
-    # --- models in memory, where the library names tensors otherwise than in files ---
-    experts: tuple[str, str, str] | None = None  # in files: gate, up and down of one expert
-    renamed: tuple[tuple[str, str], ...] = ()  # parts of names in memory, and in files
     # --- inline specs and presets ---
     choices: Values  # keys that need not be given
     with_tokens: Values = field(default_factory=dict)  # further ones, with a vocabulary

@@ -23,6 +23,7 @@ from segre.transformer.choices import (
     Output,
     Place,
     Position,
+    Router,
     Windows,
 )
 from segre.transformer.rescale import rescale
@@ -101,6 +102,7 @@ def _reader(annotation: str) -> Callable[[str, Any], Any]:
         "Place": Place,
         "Position": Position,
         "Layout": Layout,
+        "Router": Router,
         "Output": Output,
     }
     if annotation in plain:

@@ -1,4 +1,4 @@
-"""Along which tangents do units and tables stay what they are? Families 13 to 16, and 28."""
+"""Along which tangents do units and tables stay what they are? Families 13 to 16 of section 9."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ _DEGREE = {
 
 
 def units(point: Point, part: int) -> Family:
-    """Family 13: the hidden units of the MLP of one layer."""
+    """Family 13: the router and the hidden units of the MLP of one layer."""
+    router = point.keys([(part, "W_R")])
+    if router and point.spec.router.startswith("softmax"):
+        for i in range(point.spec.d):
+            yield "router-shift", together(*(point.filled(key, column=i) for key in router))
     degree = _DEGREE.get(point.spec.mlp)
     if degree is None:
         return
@@ -49,9 +53,7 @@ def bound_table(point: Point, place: Place) -> bool:
 
 
 def tables(point: Point) -> Family:
-    """Families 14 to 16 and 28: the tables of a vocabulary, and the unembedding."""
-    for tangent in _unused_positions(point):
-        yield "unused-positions", tangent
+    """Families 14 to 16: the tables of a vocabulary, and the unembedding."""
     if not point.spec.vocab:
         return
     families = {
@@ -63,18 +65,6 @@ def tables(point: Point) -> Family:
     for name, family in families.items():
         for tangent in family(point):
             yield name, tangent
-
-
-def _unused_positions(point: Point) -> Iterator[Tangent]:
-    spec, key = point.spec, (EMBED, "positions", 0)
-    if not spec.offset:
-        return
-    table = point.matrices[key]
-    for row, column in product(range(table.nrows()), range(table.ncols())):
-        if not spec.offset <= column < spec.offset + spec.t:
-            tangent = point.zero(table.nrows(), table.ncols())
-            tangent[row, column] = 1
-            yield {key: tangent}
 
 
 def _table_shift(point: Point) -> Iterator[Tangent]:
