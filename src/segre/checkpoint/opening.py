@@ -7,13 +7,14 @@ device are copied from there.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from segre.checkpoint.layout import Held, layout, stacked
 from segre.checkpoint.reading import refusal
 from segre.checkpoint.store import Store, has_weights, is_directory, is_tensor_file
 from segre.errors import CheckpointError, SpecError
@@ -21,6 +22,7 @@ from segre.fields.interface import Array
 from segre.models import hub
 from segre.models.live import Live, live
 from segre.models.names import meaning
+from segre.models.registry import family_of, from_config
 from segre.values import quote
 
 # Types of torch that NumPy has no name for, as integers of the same width and what they are.
@@ -88,7 +90,32 @@ def _found(source: str | Path) -> Store:
 def _named(held: Live) -> dict[str, Any]:
     """The tensors of a model by the names that they have in files."""
     assert held.tensors is not None
-    return dict(held.tensors())
+    found = dict(held.tensors())
+    try:
+        spec = from_config(held.config, held.name).trunk()
+    except SpecError:  # whoever reads the config says why
+        return found
+    family = family_of(held.config)
+    alike = stacked(spec, family.model_type, held.config)
+    for part, every in layout(spec, family.model_type, held.config).items():
+        for whole in alike[part]:
+            for prefix in ("", family.prefix):
+                tensor = found.pop(whole.file.removeprefix(prefix), None)
+                if tensor is not None:
+                    views = _taken_apart(whole, every, tensor)
+                    found |= {name.removeprefix(prefix): view for name, view in views}
+    return found
+
+
+def _taken_apart(whole: Held, every: list[Held], tensor: Any) -> Iterator[tuple[str, Any]]:
+    """Views of the experts of a layer, where the library holds all of them in one tensor."""
+    rows = [shape[-2] for shape in whole.shapes]
+    for one in every:
+        if one.names[0] in whole.names:
+            place = whole.names.index(one.names[0])
+            start = sum(rows[:place])
+            own = tensor if one.how.member is None else tensor[one.how.member]
+            yield one.file, own if len(rows) == 1 else own[start : start + rows[place]]
 
 
 def _arrays(held: Live) -> dict[str, Array]:
