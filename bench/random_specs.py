@@ -128,4 +128,6 @@ def _features(pick: Any) -> dict[str, Any]:
         given["final"] = pick([False, True])
     if given["bias"] == "all":
         given["bias"] = pick(["all", "all", "attn", "mlp"])
+    if pick([False, False, False, True]):
+        given |= {"parallel": True, "place": "pre", "residual": True, "share": False}
     return given

@@ -9,12 +9,13 @@ import pytest
 from segre.checkpoint.alignment import stream_freedom
 from segre.checkpoint.canonical import canonical_parts
 from segre.checkpoint.commands import canonical, move
-from segre.checkpoint.heads import queries
 from segre.checkpoint.model import Model
+from segre.checkpoint.planes import queries, still
 from segre.checkpoint.shrink import Shrinker
 from segre.errors import CheckpointError, SegreError
 from segre.geometry.redundancy import counted
 from segre.transformer.spec import Transformer
+from segre.transformer.tensors import routed
 from support.checkpoints import apart, rewritten, stored
 from support.zoo import NAMES, save_tiny
 
@@ -49,8 +50,10 @@ def test_function_copies_and_repetition(model: Path, tmp_path: Path) -> None:
 
 def remaining(spec: Transformer) -> int:
     """Redundant parameters that the normal form fixes by equations that are not linear."""
-    units = spec.ff * spec.layers if spec.gated or spec.mlp == "relu" else 0
-    planes = spec.kv * spec.head * spec.layers if spec.pos == "rope" else 0
+    routes = sum(routed(spec, layer) for layer in range(1, spec.layers + 1))
+    units = spec.ff * (spec.layers - routes) if spec.gated or spec.mlp == "relu" else 0
+    units += (spec.experts * spec.eff + spec.shared) * routes
+    planes = spec.kv * spec.rotary_dim * spec.layers
     if spec.qknorm:  # one scale for each plane of a layer
         planes = spec.head // 2 * spec.layers
     basis = (spec.d - 1) * (spec.d - 2) // 2
@@ -87,8 +90,8 @@ def test_heads_are_balanced_and_sorted(model: Path) -> None:
             diagonal = np.diagonal(one, axis1=1, axis2=2)
             np.testing.assert_allclose(one, diagonal[:, None] * np.eye(spec.dv), atol=1e-12)
             assert (np.diff(diagonal, axis=1) < 0).all()
-            if spec.pos != "rope":
-                K, Q = w["W_K"][:, 0], queries(w)
+            if spec.still:
+                K, Q = still(spec, w["W_K"])[:, 0], still(spec, queries(w))
                 np.testing.assert_allclose(
                     K @ K.swapaxes(1, 2), (Q @ Q.swapaxes(-1, -2)).sum(axis=1), atol=1e-12
                 )

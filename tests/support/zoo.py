@@ -16,11 +16,14 @@ from transformers import (
     Gemma2Config,
     GemmaConfig,
     GPT2Config,
+    GPTNeoXConfig,
     LlamaConfig,
     MistralConfig,
+    MixtralConfig,
     OPTConfig,
     Qwen2Config,
     Qwen3Config,
+    Qwen3MoeConfig,
     RobertaConfig,
 )
 
@@ -52,6 +55,8 @@ GEMMA2: dict[str, Any] = {
     "sliding_window": 6,
     "pad_token_id": None,
 }
+NEOX: dict[str, Any] = {**SIZES, "rotary_pct": 1 / 3}
+SERIAL: dict[str, Any] = {**NEOX, "rotary_pct": 2 / 3, "use_parallel_residual": False}
 DISTILBERT: dict[str, Any] = {
     **{"dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40},
     **{"vocab_size": 61, "max_position_embeddings": 32},
@@ -59,6 +64,14 @@ DISTILBERT: dict[str, Any] = {
 OPT: dict[str, Any] = {
     **{"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "ffn_dim": 40},
     **{"vocab_size": 61, "max_position_embeddings": 32},
+}
+QWEN3_MOE: dict[str, Any] = {
+    "head_dim": 8,
+    "tie_word_embeddings": True,
+    "moe_intermediate_size": 8,
+    "num_experts": 5,
+    "num_experts_per_tok": 2,
+    "mlp_only_layers": [0],
 }
 TIED: dict[str, Any] = {"tie_word_embeddings": True}
 UNTIED: dict[str, Any] = {"tie_word_embeddings": False}
@@ -84,6 +97,10 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "gpt2-untied", GPT2Config(**GPT2, **UNTIED), "GPT2LMHeadModel"
     yield "gpt2-hidden", GPT2Config(**GPT2), "GPT2Model"
     yield "gpt2-relu", GPT2Config(**GPT2, activation_function="relu"), "GPT2LMHeadModel"
+    yield "gpt-neox", GPTNeoXConfig(**NEOX), "GPTNeoXForCausalLM"
+    yield "gpt-neox-tied", GPTNeoXConfig(**NEOX, **TIED), "GPTNeoXForCausalLM"
+    yield "gpt-neox-serial", GPTNeoXConfig(**SERIAL), "GPTNeoXForCausalLM"
+    yield "gpt-neox-hidden", GPTNeoXConfig(**NEOX), "GPTNeoXModel"
     yield "bert", BertConfig(**SIZES), "BertModel"
     yield "bert-mlm", BertConfig(**SIZES), "BertForMaskedLM"
     yield "bert-untied", BertConfig(**SIZES, **UNTIED), "BertForMaskedLM"
@@ -99,6 +116,9 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "llama-mlp-bias", LlamaConfig(**TWO, mlp_bias=True), "LlamaForCausalLM"
     yield "gemma", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaForCausalLM"
     yield "gemma-hidden", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaModel"
+    yield "mixtral", MixtralConfig(**TWO, num_local_experts=4), "MixtralForCausalLM"
+    yield "qwen3-moe", Qwen3MoeConfig(**TWO, **QWEN3_MOE), "Qwen3MoeForCausalLM"
+    yield "qwen3-moe-hidden", Qwen3MoeConfig(**TWO, **QWEN3_MOE), "Qwen3MoeModel"
 
 
 NAMES = tuple(name for name, _, _ in tiny_models())

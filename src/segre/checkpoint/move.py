@@ -7,11 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, stream_freedom
+from segre.checkpoint.experts import RouterGauge
 from segre.checkpoint.frame import centred_basis
-from segre.checkpoint.heads import HeadGauge, free_planes
+from segre.checkpoint.heads import HeadGauge
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
 from segre.checkpoint.norm_gauge import NormGauge
+from segre.checkpoint.planes import free_planes
 from segre.checkpoint.reduce import GaugeChoice, Restore, reduced
 from segre.checkpoint.units import DEGREE, scaled, signed
 from segre.fields.interface import Array
@@ -29,7 +31,7 @@ def moved_parts(model: Model, seed: int) -> Iterator[tuple[str, Tensors]]:
         w = found.tensors
         stream.apply(spec, found.part, w)
         if found.part not in ("embed", "head"):
-            draw.layer(spec, w).apply(w)
+            draw.layer(spec, w).apply(spec, w)
         restore.part(found, draw.choice(spec, w, found.choice))
         yield found.part, w
 
@@ -77,21 +79,29 @@ class Draw:
 
     def layer(self, spec: Transformer, w: Tensors) -> LayerAlignment:
         """An order and bases of heads and units."""
-        out = LayerAlignment.identity(spec)
+        out = LayerAlignment.identity(spec, routed="W_R" in w)
         out.heads = self.rng.permutation(spec.kv)
         out.queries = self.rng.permuted(out.queries, axis=1)
         out.vo = self.orthogonal(spec.kv, spec.dv)
-        if spec.pos == "rope":
-            shape = (spec.kv, spec.head // 2)
-            out.qk = np.exp(1j * self.rng.uniform(0, 2 * np.pi, shape))
+        if spec.rotary_dim:
+            shape = (spec.kv, spec.rotary_dim // 2)
+            out.planes = np.exp(1j * self.rng.uniform(0, 2 * np.pi, shape))
             if spec.qknorm:
-                out.qk = np.where(free_planes(w), out.qk, self.signs(shape))
-        else:
-            out.qk = self.orthogonal(spec.kv, spec.head)
-        if spec.ff:
-            out.units = self.rng.permutation(spec.ff)
-            out.signs = self.signs(spec.ff) if signed(spec) else np.ones(spec.ff)
+                out.planes = np.where(free_planes(spec, w), out.planes, self.signs(shape))
+        if spec.still:
+            out.basis = self.orthogonal(spec.kv, spec.still)
+        if out.experts is not None:
+            out.experts = self.rng.permutation(spec.experts)
+        if out.units is not None:
+            out.units, out.signs = self.units(spec, out.units)
+        if out.shared is not None:
+            out.shared, out.shared_signs = self.units(spec, out.shared)
         return out
+
+    def units(self, spec: Transformer, still: Array) -> tuple[Array, Array]:
+        """An order of units, and their signs."""
+        order = self.rng.permuted(still, axis=-1)
+        return order, self.signs(still.shape) if signed(spec) else np.ones(still.shape)
 
     def choice(self, spec: Transformer, w: Tensors, like: GaugeChoice) -> GaugeChoice:
         """Choices of the kinds that `like` has; sizes in proportion to the weights."""
@@ -99,7 +109,11 @@ class Draw:
         if like.heads is not None:
             out.heads = self.heads(spec, like.heads)
         if like.units is not None:
-            out.units = self.factors(spec.ff) ** (1 / DEGREE.get(spec.mlp, 1))
+            out.units = self.factors(like.units.shape) ** (1 / DEGREE.get(spec.mlp, 1))
+        if like.shared is not None:
+            out.shared = self.factors(like.shared.shape)
+        if like.router is not None:
+            out.router = self.router(w, like.router)
         assert (out.units is not None) == (like.units is not None and scaled(spec))
         return out
 
@@ -125,6 +139,15 @@ class Draw:
             out.tables[name] = self.offsets(shift.shape, w[of])
         return out
 
+    def router(self, w: Tensors, like: RouterGauge) -> RouterGauge:
+        """What all experts have in common."""
+        out = RouterGauge()
+        if like.shift is not None:
+            out.shift = self.offsets(like.shift.shape, w["W_R"])
+        if like.preference is not None:
+            out.preference = self.offsets(like.preference.shape, w["b_R"])
+        return out
+
     def offsets(self, shape: tuple[int, ...], of: Array) -> Array:
         """Offsets of about the size of the entries of a tensor."""
         return self.rng.standard_normal(shape) * float(np.sqrt((of**2).mean()))
@@ -137,8 +160,9 @@ class Draw:
         if spec.qknorm:
             out.gains = self.factors(spec.head // 2)
             out.signs = (self.signs((spec.head, 1)), self.signs((spec.head, 1)))
-        elif spec.pos == "rope":
-            out.qk = self.factors((spec.kv, spec.head // 2)).astype(complex)
-        else:
-            out.qk = self.invertible(spec.kv, spec.head)
+            return out
+        if spec.rotary_dim:
+            out.planes = self.factors((spec.kv, spec.rotary_dim // 2)).astype(complex)
+        if spec.still:
+            out.basis = self.invertible(spec.kv, spec.still)
         return out

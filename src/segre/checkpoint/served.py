@@ -30,16 +30,18 @@ def require_normal_form(spec: Transformer) -> None:
 
 def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
     """The choices for which there is none, each with what it stands for."""
-    if spec.experts:
-        yield "experts", "routed experts"
+    if spec.experts and (spec.norm != "rms" or spec.place != "pre"):
+        yield "experts", "routed experts without RMSNorms before them"
+    if spec.experts and spec.active == 1 and not spec.router.endswith("-raw"):
+        yield "active", "one active expert, whose share is 1 whatever the router says"
     if spec.latent:
         yield "kvrank", "latent attention"
     if spec.share:
         yield "share", "layers that share their weights"
     if spec.embed:
         yield "embed", "embeddings of another width than the stream"
-    if spec.pos == "rope" and (spec.layout != "half" or spec.rotary != spec.head):
-        yield "rotary", "rotary planes that are interleaved, or in a part of a head"
+    if spec.qknorm and spec.still:
+        yield "qknorm", "norms of queries and keys of which a part does not turn"
     if spec.norm == "none" or not spec.gain or not spec.residual:
         yield "norm", "models without norms, without gains or without skips"
     if spec.place == "post" and not spec.embnorm and not spec.tied:
