@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from segre.errors import SpecError
+from segre.models import llama
 from segre.models.activations import UNITS, activation
 from segre.models.config import Config
 from segre.models.family import Family, Names, Stored, Values, fourfold, linear, norm, table
-from segre.models.rope import rope_base, rope_config, rope_part, rope_rescale
+from segre.models.rope import rope_base, rope_part, rope_rescale
 from segre.transformer.spec import Transformer
 from segre.values import show
 
@@ -59,7 +60,7 @@ def _usual(given: Any) -> Values:
 
 
 def _write(spec: Transformer) -> Values:
-    rope = rope_config(spec.base, spec.rescaling)
+    rope = llama.written_rotary(spec)["rope_parameters"]
     return {
         "hidden_size": spec.d,
         "num_hidden_layers": spec.layers,

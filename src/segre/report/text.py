@@ -36,6 +36,7 @@ HOMES = {
     "segre.reproduce.rank_collapse": "collapse_experiments",
     "segre.analysis.run": "analysis.text",
     "segre.discovery": "catalog",
+    "segre.analysis.part": "analysis.text",
     "segre.doctor": "doctor",
 }
 
