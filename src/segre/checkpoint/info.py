@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -209,7 +210,7 @@ def describe(model: Model, progress: Progress = quiet) -> Info:
         types[dtype_name(entry.dtype)] += entry.size
     redundancy, uncounted = _counted(model.spec)
     return Info(
-        name=model.directory.resolve().name,
+        name=_name(model),
         family=model.family,
         spec=model.spec,
         stored=store.parameters,
@@ -224,6 +225,12 @@ def describe(model: Model, progress: Progress = quiet) -> Info:
         ends=ends,
         layers=tuple(layers),
     )
+
+
+def _name(model: Model) -> str:
+    """What to call it: a directory by the end of its path."""
+    path = Path(model.name)
+    return path.resolve().name if path.exists() else model.name
 
 
 def _counted(spec: Transformer) -> tuple[Finding | None, str | None]:
