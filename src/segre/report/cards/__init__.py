@@ -20,6 +20,8 @@ from segre.report.text import text_of
 HOMES = {
     "segre.finding": "dimensions",
     "segre.geometry.explain": "dimensions",
+    "segre.geometry.symmetry_table": "dimensions",
+    "segre.collapse.commands": "collapse",
     "segre.referee.verdict": "proofs",
     "segre.analysis.run": "analysis",
     "segre.analysis.part": "analysis",
