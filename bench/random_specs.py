@@ -133,4 +133,5 @@ def _features(pick: Any) -> dict[str, Any]:
         given["bias"] = pick(["all", "all", "attn", "mlp"])
     if pick([False, False, False, True]):
         given |= {"parallel": True, "place": "pre", "residual": True, "share": False}
+    given["sinks"] = pick([False, False, False, True]) and given["attn"] == "softmax"
     return given

@@ -136,6 +136,10 @@ CONFIGURATIONS = [
     "transformer/d=4/heads=2/vocab=11/tied=true/t=3",
     "transformer/d=4/heads=2/pos=learned/vocab=11/bias=all/t=3",
     "transformer/d=4/heads=2/layers=2/share=true/bias=all/vocab=11/outbias=true/t=3",
+    "transformer/d=4/heads=2/sinks=true/t=3",
+    "transformer/d=4/layers=2/heads=2/kv=1/pos=rope/norm=rms/bias=attn/sinks=true/causal=true/t=3",
+    "transformer/d=4/heads=2/bias=qkv/sinks=true/norm=layer/mlp=gelu/ff=3/eps=1e-5/t=3",
+    "transformer/d=4/heads=2/bias=all/sinks=true/mlp=gelu/ff=3/vocab=11/t=3",
     "transformer/d=4/heads=2/attn=lightning/mlp=gelu/ff=3/t=3",
     "transformer/d=4/heads=2/norm=layer/mlp=gelu/ff=5/bias=all/final=true/t=3",
 ]

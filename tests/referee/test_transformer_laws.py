@@ -55,6 +55,8 @@ SPECS = [
     "transformer/d=3/layers=3/head=4/pos=rope/base=100,0/rescale=linear:3/bias=attn/causal=true/t=3",
     "transformer/d=3/layers=2/head=4/pos=rope/base=16,100/rescale=none,yarn:4:16/qknorm=true/eps=1e-5/t=3",
     "transformer/d=4/layers=2/heads=2/norm=layer/bias=all/mlp=gelu/ff=2/parallel=true/pos=rope/t=2",
+    "transformer/d=4/layers=2/heads=2/kv=1/norm=rms/bias=attn/sinks=true/pos=rope/causal=true/window=2,0/t=3",
+    "transformer/d=3/bias=qkv/sinks=true/cap=3/mlp=silu/ff=2/t=2",
     "transformer/d=3/layers=2/qknorm=true/mlp=swiglu/ff=2/bias=all/parallel=true/vocab=4/outbias=true/t=2",
 ]
 

@@ -107,4 +107,5 @@ def _random_design(rng: random.Random) -> dict[str, Any]:
         out["bias"] = pick(["all", "all", "attn", "mlp"])
     if rng.random() < 0.25 and out["mlp"] != "none":
         out |= {"parallel": True, "place": "pre", "share": False}
+    out["sinks"] = rng.random() < 0.2
     return out

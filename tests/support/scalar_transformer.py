@@ -332,8 +332,12 @@ class Scalar:
                     if s.cap:
                         cap = self.F.constant(s.cap)
                         Z = [cap * self.tanh(z / cap, q) for z in Z]
+                    total = self.F.constant(0)
+                    if s.sinks:
+                        sink = (self.W(part, "sinks", h) or [[]])[0][0]
+                        Z, total = [z - sink for z in Z], self.F.constant(1)
                     E = [self.F.exp(z, self.stage, q) for z in Z]
-                    Z = [e / sum(E[1:], E[0]) for e in E]
+                    Z = [e / sum(E, total) for e in E]
                 mixed = [dot(Z, [V[k][j] for k in keys]) for j in range(s.dv)]
                 y = [dot(row, mixed) for row in self.W(part, "W_O", h) or []]
                 known = out[q]

@@ -18,10 +18,12 @@ from transformers import (
     GemmaConfig,
     GPT2Config,
     GPTNeoXConfig,
+    GraniteConfig,
     LlamaConfig,
     MistralConfig,
     MixtralConfig,
     OPTConfig,
+    Phi3Config,
     Qwen2Config,
     Qwen3Config,
     Qwen3MoeConfig,
@@ -73,6 +75,14 @@ GEMMA3: dict[str, Any] = {
     "sliding_window": 6,
     "sliding_window_pattern": 2,
     "pad_token_id": None,
+}
+PHI3: dict[str, Any] = {"pad_token_id": None, "sliding_window": 6, "head_dim": 8}
+PART: dict[str, Any] = {"partial_rotary_factor": 0.5}
+GRANITE: dict[str, Any] = {
+    "attention_multiplier": 0.25,
+    "embedding_multiplier": 12.0,
+    "logits_scaling": 8.0,
+    "residual_multiplier": 0.22,
 }
 SMOLLM3: dict[str, Any] = {"no_rope_layer_interval": 2, "pad_token_id": None}
 BIASED: dict[str, Any] = {"attention_bias": True}
@@ -128,6 +138,10 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "gemma", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaForCausalLM"
     yield "gemma3", Gemma3TextConfig(**TWO, **GEMMA3), "Gemma3ForCausalLM"
     yield "gemma3-untied", Gemma3TextConfig(**TWO, **GEMMA3, **UNTIED), "Gemma3ForCausalLM"
+    yield "phi3", Phi3Config(**TWO, **PHI3), "Phi3ForCausalLM"
+    yield "phi3-part", Phi3Config(**TWO, **PHI3, **PART), "Phi3ForCausalLM"
+    yield "granite", GraniteConfig(**TWO, **GRANITE), "GraniteForCausalLM"
+    yield "granite-tied", GraniteConfig(**TWO, **GRANITE, **TIED), "GraniteForCausalLM"
     yield "smollm3", SmolLM3Config(**TWO, **SMOLLM3), "SmolLM3ForCausalLM"
     yield "smollm3-bias", SmolLM3Config(**TWO, **SMOLLM3, **UNTIED, **BIASED), "SmolLM3ForCausalLM"
     yield "gemma-hidden", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaModel"

@@ -139,6 +139,8 @@ def _of_transformer(spec: Transformer) -> Iterator[Row]:
     if spec.scale or spec.bylayer:
         by = f"the root of {spec.scale or spec.standard}"
         yield "scores", f"over {by}", "and over the number of the layer" * spec.bylayer
+    if spec.sinks:
+        yield "sinks", "yes", "a score for nothing in every head"
     if spec.qknorm:
         yield "norms of queries and keys", "yes", "RMSNorm, per head"
     if spec.mlp == "none":
@@ -215,6 +217,6 @@ def _piece(part: str, name: str) -> str:
         return "unembedding"
     if name.startswith("b_"):
         return "biases"
-    if name in ("W_Q", "W_K", "A_Q", "A_K", "R_Q", "R_K"):
+    if name in ("W_Q", "W_K", "A_Q", "A_K", "R_Q", "R_K", "sinks"):
         return "queries and keys"
     return "values and outputs" if name in ("W_V", "W_O") else "MLP"

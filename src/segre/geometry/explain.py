@@ -169,6 +169,8 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield "the gate of the MLP", "a GELU MLP", {"mlp": "gelu", **_no_experts(spec)}
     if spec.softmax_router:
         yield "a softmax over the experts", "a sigmoid for each", {"router": "sigmoid"}
+    if spec.sinks:
+        yield "sinks", "none of them", {"sinks": False}
     if spec.cap:
         yield "the cap of the scores", "no cap", {"cap": type(spec.cap)(0)}
 

@@ -23,10 +23,12 @@ from segre.models import (
     gemma3_text,
     gpt2,
     gpt_neox,
+    granite,
     llama,
     mistral,
     mixtral,
     opt,
+    phi3,
     qwen2,
     qwen3,
     qwen3_moe,
@@ -59,6 +61,8 @@ _MODULES = (
     gemma2,
     gemma3_text,
     smollm3,
+    granite,
+    phi3,
     deepseek_v3,
 )
 FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in _MODULES}

@@ -70,6 +70,7 @@ class Choices:
     tied: bool = False
     final: bool = False  # a norm after the last layer
     attn: Attn = "softmax"
+    sinks: bool = False  # every head has a score of its own beside those of the keys, for nothing
     scale: Fraction = Fraction(0)  # scores are divided by its root; 0 is the dimensions of a head
     bylayer: bool = False  # and, in layer i, by i
     cap: Fraction = Fraction(0)  # soft cap of the scores; 0 is none
@@ -221,7 +222,12 @@ class Choices:
     @property
     def ignores_shifts(self) -> bool:
         """Whether a number added to all scores of a query changes nothing."""
-        return self.mechanism.ignores_shifts and not self.cap
+        return self.mechanism.ignores_shifts and not self.cap and not self.sinks
+
+    @property
+    def sums_to_one(self) -> bool:
+        """Whether a query shares out a whole among the keys."""
+        return self.mechanism.sums_to_one and not self.sinks
 
     @property
     def query_bias(self) -> bool:

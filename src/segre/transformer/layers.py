@@ -133,9 +133,11 @@ def attention(field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: in
         scores = field.mul(scores, factor)
     if spec.cap:
         scores = capped(field, scores, spec.cap)
+    if spec.sinks:  # relative to the sink's, which is then 0
+        scores = field.add(scores, field.mul(w["sinks"], field.fraction(Fraction(-1))))
     used = _seen(spec, layer) if spec.causal else None
     seen = None if used is None else field.constant(used)
-    pattern = spec.mechanism.pattern(field, scores, seen, used)
+    pattern = spec.mechanism.pattern(field, scores, seen, used, sink=spec.sinks)
     written = field.joined(w["W_O"], field.matmul(values, pattern), (spec.group, spec.kv))
     return field.add(written, w["b_O"]) if "b_O" in w else written
 

@@ -78,6 +78,8 @@ def require(spec: Choices) -> None:
         raise SpecError("qrank needs kvrank: the two are the ranks of latent attention")
     if spec.cap and not spec.mechanism.exponentials:
         raise SpecError("cap needs attn=softmax")
+    if spec.sinks and not spec.mechanism.exponentials:
+        raise SpecError("sinks need attn=softmax")
     if spec.qknorm and not spec.mechanism.exponentials:
         raise SpecError("qknorm needs attn=softmax")
     if spec.experts:

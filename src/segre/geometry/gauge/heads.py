@@ -228,7 +228,7 @@ def _key_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
 
 def _value_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
     """Softmax columns sum to one: value biases write a constant."""
-    if not spec.mechanism.sums_to_one:
+    if not spec.sums_to_one:
         return
     inner, d = spec.kv * spec.dv, spec.d
     centred = norm_centres(spec)

@@ -20,7 +20,7 @@ def attention(run: Run, x: int, stage: Stage) -> int:
     scores, values = (_latent if spec.kvrank else _plain)(run, spec, x, part)
     for factor in _factors(run, spec, stage.layer):
         scores = [tape.scaled(Z, factor) for Z in scores]
-    patterns = _patterns(run, scores, stage.layer)
+    patterns = _patterns(run, scores, stage)
     group = spec.heads // spec.kv
     written = [
         tape.product(run.leaves[part, "W_O", h], tape.product(values[h // group], pattern))
@@ -91,9 +91,10 @@ def _factors(run: Run, spec: Transformer, layer: int) -> Iterator[Scalar]:
             yield run.numbers.grown(Fraction(1), how.all / 10, none, how.factor)
 
 
-def _patterns(run: Run, scores: list[int], layer: int) -> list[int]:
+def _patterns(run: Run, scores: list[int], stage: Stage) -> list[int]:
     """How much each query (a column) takes from each key (a row), for every head."""
     spec, tape, t = run.spec, run.tape, run.spec.t
+    layer, part = stage.layer, stage.part
     # The mask, and the scores that are noted for every head.
     charge((3 + 3 * len(scores)) * t * t * run.numbers.rates.entry)
     past = [[int(seen(spec, layer, key, query)) for query in range(t)] for key in range(t)]
@@ -110,13 +111,23 @@ def _patterns(run: Run, scores: list[int], layer: int) -> list[int]:
         ]
         scores = [tape.scaled_by(tanh, spec.cap) for tanh in tanhs]
     patterns = []
-    for Z in scores:
+    for head, Z in enumerate(scores):
+        if spec.sinks:
+            Z = _beyond_sink(run, Z, part, head)
         entries = tape.values[Z].entries()
         kept = [entry for row in past for entry in row]
         run.arguments += [z for z, keep in zip(entries, kept, strict=True) if keep]
         E = tape.exp(Z, run.here)
-        patterns.append(run.columns_to_sum_one(tape.times(E, mask) if spec.causal else E))
+        patterns.append(run.columns_over_sum(tape.times(E, mask) if spec.causal else E, spec.sinks))
     return patterns
+
+
+def _beyond_sink(run: Run, Z: int, part: int, head: int) -> int:
+    """Scores less the sink of their head."""
+    tape, t = run.tape, run.spec.t
+    column, row = (tape.constant(run.numbers.ones(*size)) for size in ((t, 1), (1, t)))
+    sink = tape.product(column, tape.product(run.leaves[part, "sinks", head], row))
+    return tape.sum(Z, tape.scaled_by(sink, -1))
 
 
 def planes(turned: int, layout: str) -> list[tuple[int, int]]:

@@ -59,7 +59,7 @@ def head(run: Run, x: int) -> int:
     if spec.logitcap:
         x = tape.scaled_by(run.tanh(tape.scaled_by(x, 1 / spec.logitcap)), spec.logitcap)
     if spec.output == "softmax":
-        x = run.columns_to_sum_one(tape.exp(x, run.here))
+        x = run.columns_over_sum(tape.exp(x, run.here))
     return x
 
 
