@@ -13,8 +13,17 @@ from support.hugging_face import Double
 
 # By family: its classes; the class without a head is the second.
 HEADS = {
-    name: (family.head_classes[0], family.base_class, *family.head_classes[1:])
+    name: (
+        family.head_classes[0],
+        family.base_class,
+        *family.head_classes[1:],
+        *((family.related_class,) if family.related_class else ()),
+        *(found.name for found in family.label_classes),
+    )
     for name, family in MODEL_TYPES.items()
+}
+WORDS = {  # the classes with a distribution over the vocabulary
+    name: (*family.head_classes, family.related_class) for name, family in MODEL_TYPES.items()
 }
 
 
@@ -35,6 +44,10 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         "bos_token_id": None,
         "eos_token_id": None,
     }
+    if out["architectures"][0] != MODEL_TYPES[model_type].base_class:
+        out["num_labels"] = rng.choice([1, 2, 3])
+        if out["architectures"][0] == MODEL_TYPES[model_type].related_class:
+            out["num_labels"] = rng.choice([2, 3])
     eps = rng.choice([1e-6, 1e-3, 0.1, 0.5])
     if model_type == "gpt2":
         inner = out.pop("intermediate_size")

@@ -149,7 +149,7 @@ def layout(
 def _part(spec: Transformer, part: str, config: Config) -> Iterator[Held]:
     shapes = part_shapes(spec, part)
     left = set(shapes)
-    for file, how in config.family.tensors(spec, part, config).items():
+    for file, how in config.family.stored(spec, part, config).items():
         if how.shape:
             yield Held(file, how, (how.shape,))
             continue

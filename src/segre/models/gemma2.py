@@ -7,7 +7,7 @@ from fractions import Fraction
 from segre.errors import SpecError
 from segre.models import llama
 from segre.models.config import Config
-from segre.models.family import Family, Names, Values, norm
+from segre.models.family import Family, Names, Values, decoder_labels, norm
 from segre.models.windows import chosen, window, written
 from segre.transformer.spec import Transformer
 
@@ -22,7 +22,7 @@ def _read(config: Config) -> Values:
     if not out["scale"]:
         raise SpecError("query_pre_attn_scalar: 0 is not allowed; allowed: numbers above 0")
     out["cap"] = config.cap("attn_logit_softcapping")
-    if out["output"] != "hidden":
+    if out["output"] != "hidden" and not out.get("labels"):
         out["logitcap"] = config.cap("final_logit_softcapping")
     return out
 
@@ -72,6 +72,7 @@ FAMILY = Family(
     model_type="gemma2",
     base_class="Gemma2Model",
     head_classes=("Gemma2ForCausalLM",),
+    label_classes=decoder_labels("Gemma2"),
     defaults={
         **llama.DEFAULTS,
         "vocab_size": 256000,

@@ -23,6 +23,7 @@ from segre.transformer.choices import (
     Output,
     Place,
     Position,
+    Read,
     Windows,
 )
 from segre.transformer.rescale import rescale
@@ -102,6 +103,7 @@ def _reader(annotation: str) -> Callable[[str, Any], Any]:
         "Position": Position,
         "Layout": Layout,
         "Output": Output,
+        "Read": Read,
     }
     if annotation in plain:
         return plain[annotation]

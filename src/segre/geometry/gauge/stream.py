@@ -265,7 +265,7 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
     """A constant added to the stream: its readers' biases take it back, the next writer too."""
     d, head = spec.d, ("head", "")
     last = norm_after(spec, sublayers(spec)[-1])
-    unbiased = head in place.consumers and not spec.transform and not spec.outbias
+    unbiased = head in place.consumers and not (spec.transform or spec.pooler or spec.outbias)
     if unbiased and (spec.tied or last is None or last.bias is None or spec.norm != "layer"):
         return
     for end in place.consumers:
@@ -303,7 +303,7 @@ def _last_shift(spec: Transformer) -> Iterator[Piece]:
     """Without a final norm, the last constant that is written goes into the head's bias."""
     last, head = sublayers(spec)[-1], ("head", "")
     source = shift_source(spec, last)
-    biased = spec.outbias or (spec.transform and has(spec, "head", "b_T"))
+    biased = has(spec, "head", "b_T") if spec.transform else spec.outbias or spec.pooler
     if spec.output == "hidden" or source is None or not biased or sublayers(spec).count(last) > 1:
         return
     d = spec.d
