@@ -31,9 +31,13 @@ def run(directory: Path, seed: int = 0, batch: int = 3, length: int = 10) -> np.
     more = {}
     if hasattr(config, "type_vocab_size"):
         more["token_type_ids"] = torch.tensor(rng.integers(2, size=(batch, length)))
+    # labels of the last token: without padding the library takes one sequence at a time
+    size = 1 if config.pad_token_id is None else batch
+    named = []
     with torch.no_grad():
-        out = model(tokens, **more)
-    named = [out[key] for key in OUTPUTS if key in out]
+        for i in range(0, batch, size):
+            out = model(tokens[i : i + size], **{key: x[i : i + size] for key, x in more.items()})
+            named += [out[key] for key in OUTPUTS if key in out]
     assert named
     return np.concatenate([x.numpy().ravel() for x in named])
 

@@ -75,6 +75,12 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "bert", BertConfig(**SIZES), "BertModel"
     yield "bert-mlm", BertConfig(**SIZES), "BertForMaskedLM"
     yield "bert-untied", BertConfig(**SIZES, **UNTIED), "BertForMaskedLM"
+    yield "bert-labels", BertConfig(**SIZES, num_labels=3), "BertForSequenceClassification"
+    yield "bert-tokens", BertConfig(**SIZES, num_labels=3), "BertForTokenClassification"
+    yield "bert-pretraining", BertConfig(**SIZES), "BertForPreTraining"
+    yield "gpt2-labels", GPT2Config(**GPT2, num_labels=3), "GPT2ForSequenceClassification"
+    yield "gpt2-tokens", GPT2Config(**GPT2, num_labels=3), "GPT2ForTokenClassification"
+    yield "llama-labels", LlamaConfig(**TWO, num_labels=1), "LlamaForSequenceClassification"
     yield "gemma2", Gemma2Config(**TWO, **GEMMA2), "Gemma2ForCausalLM"
     yield "gemma2-untied", Gemma2Config(**TWO, **GEMMA2, **UNTIED), "Gemma2ForCausalLM"
     yield "gemma2-hidden", Gemma2Config(**TWO, **GEMMA2), "Gemma2Model"
@@ -101,7 +107,7 @@ def randomised(config: Any, kind: str, seed: int, *, unit_gains: bool = False) -
                 weight += 0.3 * torch.randn_like(weight)
                 if config.model_type == "gemma2":  # the gain is 1 more: some are negative
                     weight -= 2.0 * (torch.rand_like(weight) < 0.25)
-        if kind == "BertForMaskedLM":  # one bias under two names
+        if kind in ("BertForMaskedLM", "BertForPreTraining"):  # one bias under two names
             model.cls.predictions.decoder.bias.copy_(model.cls.predictions.bias)
     return model
 

@@ -28,6 +28,11 @@ def stream_freedom(spec: Transformer) -> Freedom:
     return "order and signs" if spec.norm == "rms" else "order and sign"
 
 
+def free_pooler(spec: Transformer) -> bool:
+    """Whether the units of a pooler have free order and signs: only labels read them."""
+    return spec.pooler and spec.output != "hidden"
+
+
 @dataclass
 class StreamAlignment:
     """A change of basis of the stream: a signed permutation, or an orthogonal matrix."""
@@ -36,6 +41,8 @@ class StreamAlignment:
     signs: Array | None = None  # ... times signs[i]
     matrix: Array | None = None
     transform: Array | None = None  # order of the units of an untied transform
+    pooled: Array | None = None  # order of the units of a pooler that labels read ...
+    pooled_signs: Array | None = None  # ... and their signs
 
     @classmethod
     def identity(cls, spec: Transformer) -> StreamAlignment:
@@ -99,17 +106,27 @@ class StreamAlignment:
         for name in w:
             if name in ("tokens", "positions", "types", "W_O", "b_O", "W_down", "b_down"):
                 w[name] = self.write(w[name])
-            elif name in ("W_Q", "W_K", "W_V", "W_gate", "W_up", "W_U", "W_T"):
+            elif name in ("W_Q", "W_K", "W_V", "W_gate", "W_up", "W_U", "W_T", "W_pool"):
                 w[name] = self.read(w[name]) if not self._other(spec, name) else w[name]
             elif name.startswith(("norm.", "norm1.", "norm2.", "post")) and self.matrix is None:
                 ending = name.split(".")[1]
                 w[name] = self.gain(w[name]) if ending == "gain" else self.write(w[name])
         if part == "head" and spec.transform:
             self._transform(spec, w)
+        if part == "head" and self.pooled is not None:
+            self._pooled(w)
 
     def _other(self, spec: Transformer, name: str) -> bool:
-        """Whether a map reads the transform, not the stream."""
-        return name == "W_U" and spec.transform
+        """Whether a map reads a transform or a pooler, not the stream."""
+        return name == "W_U" and (spec.transform or spec.pooler)
+
+    def _pooled(self, w: Tensors) -> None:
+        """The units between the stream and labels; tanh is odd."""
+        assert self.pooled_signs is not None
+        for name in ("W_pool", "b_pool"):
+            w[name] = w[name][self.pooled] * self.pooled_signs[:, None]
+        reader = "W_rel" if "W_rel" in w else "W_U"
+        w[reader] = w[reader][:, self.pooled] * self.pooled_signs
 
     def _transform(self, spec: Transformer, w: Tensors) -> None:
         """The units between the stream and a tied table have the order of the table's rows."""

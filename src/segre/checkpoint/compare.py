@@ -53,7 +53,7 @@ def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]
         if name in seen:
             continue
         if name in ("tokens", "positions", "types", "W_U"):
-            word = {"W_U": "token"}.get(name, name.removesuffix("s"))
+            word = name.removesuffix("s") if name != "W_U" else "label" if spec.labels else "token"
             yield from _table(a[name], b[name], name, f"{name}, {word} {{}}")
         else:
             yield _whole(name, a[name], b[name])

@@ -104,7 +104,7 @@ def stream_products(one: Tensors, two: Tensors) -> Array:
     for name in one:
         if name in ("tokens", "positions", "types", "W_O", "b_O", "W_down", "b_down"):
             a, b = one[name], two[name].swapaxes(-1, -2)
-        elif name in ("W_Q", "W_K", "W_V", "W_gate", "W_up", "W_U", "W_T"):
+        elif name in ("W_Q", "W_K", "W_V", "W_gate", "W_up", "W_U", "W_T", "W_pool"):
             a, b = one[name].swapaxes(-1, -2), two[name]
         elif name.startswith(("norm.", "norm1.", "norm2.", "post")):
             a, b = one[name], two[name].T
@@ -118,6 +118,15 @@ def stream_products(one: Tensors, two: Tensors) -> Array:
 def match_transform(one: Tensors, two: Tensors) -> Array:
     """The order in which the units of an untied transform are nearest."""
     return assignment(one["W_T"] @ two["W_T"].T + one["W_U"].T @ two["W_U"])
+
+
+def match_pooled(one: Tensors, two: Tensors) -> tuple[Array, Array]:
+    """The order and signs in which the units of a pooler are nearest."""
+    reader = "W_rel" if "W_rel" in one else "W_U"
+    inner = one["W_pool"] @ two["W_pool"].T + one["b_pool"] @ two["b_pool"].T
+    inner = inner + one[reader].T @ two[reader]
+    order = assignment(np.abs(inner))
+    return order, np.where(inner[np.arange(len(order)), order] < 0, -1.0, 1.0)
 
 
 def match_layer(spec: Transformer, one: Tensors, two: Tensors, near: float = 0.0) -> LayerAlignment:

@@ -38,6 +38,8 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "share", "layers that share their weights"
     if spec.embed:
         yield "embed", "embeddings of another width than the stream"
+    if spec.labels and spec.place == "post" and not (spec.outbias or spec.pooler):
+        yield "outbias", "labels without biases after a norm on the stream"
     if spec.pos == "rope" and (spec.layout != "half" or spec.rotary != spec.head):
         yield "rotary", "rotary planes that are interleaved, or in a part of a head"
     if spec.norm == "none" or not spec.gain or not spec.residual:

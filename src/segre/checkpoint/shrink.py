@@ -162,12 +162,16 @@ def _rules(
         yield "types", _orthogonal(np.ones(spec.types), -1)
     if "positions" in w and not spec.tied:
         yield "positions", _orthogonal(np.ones(spec.positions), -1)
-    if "W_U" in w and spec.transform:
+    if "W_U" in w and (spec.transform or ("b_U" in w and not spec.pooler)):
         yield "W_U", _orthogonal(np.ones(spec.d), -1)
     for name in ("W_Q", "W_K", "W_V", "W_up", "W_pool", "W_T"):
         if name in w:
             own = w["post1.gain"] if name == "W_up" and spec.place == "post" else gain
-            unseen = np.ones(spec.d) if spec.place != "post" else _unseen(own)
+            if name == "W_pool" and spec.place != "post" and spec.output == "hidden":
+                own = w["norm.gain"]  # hidden states are seen: the norm keeps its gain
+            elif spec.place != "post":
+                own = np.ones((spec.d, 1))
+            unseen = _unseen(own)
             yield name, _orthogonal(unseen, -1)
 
 

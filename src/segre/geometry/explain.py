@@ -150,7 +150,12 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield "gains of the norms", "no gains", {"gain": False}
     if spec.tied:
         yield "tied embeddings", "a table of its own for the output", {"tied": False}
-    elif spec.discrete and not spec.labels and spec.output != "hidden" and not (spec.embed and not spec.transform):
+    elif (
+        spec.discrete
+        and not spec.labels
+        and spec.output != "hidden"
+        and not (spec.embed and not spec.transform)
+    ):
         yield "untied embeddings", "one table for input and output", {"tied": True}
     if spec.share:
         yield "shared layers", "weights of its own for every layer", {"share": False}

@@ -106,6 +106,10 @@ def _require_labels(spec: Choices) -> None:
             raise SpecError("read=first needs causal=false: the first token would see only itself")
         if spec.read == "last" and spec.window and spec.pos == "learned":
             raise SpecError("read=last with window does not go with pos=learned")
+        if not (spec.final or spec.place == "post"):
+            raise SpecError("labels need a norm before them: final=true or place=post")
+        if spec.read != "all" and spec.latent and spec.pos == "learned":
+            raise SpecError(f"read={spec.read} with latent attention does not go with pos=learned")
         if spec.labels == 1 and spec.output == "softmax":
             raise SpecError("labels=1 needs output=logits: the softmax of one label is constant")
     if spec.relation:
