@@ -49,6 +49,11 @@ SPECS = [
     "/outbias=true/pos=learned/t=2",
     "transformer/d=3/norm=rms/bias=qkv/vocab=4/tied=true/embscale=true/logitcap=7/t=2",
     "transformer/d=3/norm=rms/vocab=4/pooler=true/output=hidden/gain=false/t=2",
+    "transformer/d=3/norm=rms/vocab=4/pooler=true/labels=3/read=first/outbias=true/t=2",
+    "transformer/d=3/norm=layer/bias=all/vocab=4/labels=2/read=last/causal=true/t=3",
+    "transformer/d=3/norm=rms/vocab=4/labels=2/outbias=true/output=logits/t=3",
+    "transformer/d=3/norm=layer/place=post/bias=all/mlp=gelu/ff=2/vocab=4/embnorm=true/tied=true"
+    "/transform=true/outbias=true/pooler=true/relation=2/t=2",
 ]
 
 

@@ -122,7 +122,7 @@ def _stream_shift(point: Point, spot: Spot) -> Iterator[Tangent]:
     if spot.reads("output"):
         return
     last = stream.norm_after(stream.producers[-1])
-    if spot.reads("head") and not spec.transform and not spec.outbias:
+    if spot.reads("head") and not (spec.transform or spec.pooler or spec.outbias):
         constant = last is not None and point.has(last.bias)
         if spec.tied or spec.norm != "layer" or spec.place != "post" or not constant:
             return
