@@ -125,6 +125,8 @@ def _features(pick: Any) -> dict[str, Any]:
         given["output"] = pick(["softmax", "softmax", "logits", "hidden"])
     if pick([False, True]):
         given["final"] = pick([False, True])
+    if given["bias"] == "all":
+        given["bias"] = pick(["all", "all", "attn", "mlp"])
     if given["vocab"] and pick([False, False, True]):
         given |= {"tied": False, "transform": False, "logitcap": 0, "labels": pick([2, 3])}
         given["read"] = "first" if given["pooler"] else pick(["all", "first", "last"])

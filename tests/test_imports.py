@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "segre"
 ORDER = [
     {"errors"},
-    {"files", "json_data"},
+    {"files", "json_data", "libraries"},
     {"values"},
     {"fields"},
     {"attention"},

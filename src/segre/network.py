@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache, partial, singledispatch
 from itertools import accumulate
 from math import prod
 from typing import Generic
@@ -84,14 +84,16 @@ def apply_layer(field: Field[E], layer: Layer, weights: LayerWeights[E], X: E) -
     return out if layer.attention.heads == 1 else field.sum(out, axis=-3)
 
 
+@singledispatch
 def stages(spec: Architecture) -> tuple[Stage, ...]:
     """The network as a sequence of stages: one for each layer of a stack."""
-    if isinstance(spec, Transformer):
-        return transformer_stages(spec)
-    assert isinstance(spec, Network)
-    return _stack_stages(spec)
+    raise TypeError(f"no stages are known for {type(spec).__name__}")
 
 
+stages.register(Transformer, transformer_stages)
+
+
+@stages.register(Network)
 @lru_cache(maxsize=64)
 def _stack_stages(spec: Network) -> tuple[Stage, ...]:
     starts = layer_starts(spec)
@@ -105,14 +107,16 @@ def _stack_stages(spec: Network) -> tuple[Stage, ...]:
     )
 
 
+@singledispatch
 def tensors(spec: Architecture) -> dict[tuple[str, str], Slot]:
     """All weight tensors, by part (of a stack: the number of the layer) and name."""
-    if isinstance(spec, Transformer):
-        return transformer_tensors(spec)
-    assert isinstance(spec, Network)
-    return _stack_tensors(spec)
+    raise TypeError(f"no tensors are known for {type(spec).__name__}")
 
 
+tensors.register(Transformer, transformer_tensors)
+
+
+@tensors.register(Network)
 @lru_cache(maxsize=64)
 def _stack_tensors(spec: Network) -> dict[tuple[str, str], Slot]:
     parts = enumerate(_stack_stages(spec), 1)

@@ -80,6 +80,21 @@ class Architecture(Protocol):
         ...
 
     @property
+    def heads_by_layer(self) -> list[int]:
+        """How many heads each layer has."""
+        ...
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The widths of tokens before the first layer and after each."""
+        ...
+
+    @property
+    def residual(self) -> bool:
+        """Whether layers have skips."""
+        ...
+
+    @property
     def parameters(self) -> int:
         """Number of weights."""
         ...
@@ -107,6 +122,11 @@ class Architecture(Protocol):
     @property
     def has_closed_form(self) -> bool:
         """Whether the dimension is known as a formula in the sizes."""
+        ...
+
+    @property
+    def counted(self) -> bool:
+        """Whether its symmetries are counted by formulas, whatever its size."""
         ...
 
     @property
@@ -167,9 +187,11 @@ class Network:
     vocab: ClassVar[int] = 0  # inputs are any matrices
     types: ClassVar[int] = 0
     discrete: ClassVar[bool] = False
+    residual: ClassVar[bool] = False
     head_axes: ClassVar[int] = 1
     piecewise: ClassVar[bool] = False
     salted: ClassVar[bool] = False  # there are no square roots
+    counted: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for before, after in zip(self.layers, self.layers[1:], strict=False):
@@ -195,6 +217,11 @@ class Network:
     def depth(self) -> int:
         """Number of layers l."""
         return len(self.layers)
+
+    @property
+    def heads_by_layer(self) -> list[int]:
+        """How many heads each layer has."""
+        return [layer.attention.heads for layer in self.layers]
 
     @cached_property
     def widths(self) -> tuple[int, ...]:

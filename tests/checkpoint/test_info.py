@@ -85,6 +85,8 @@ def as_computed(model: Model, number: int) -> Tensors:
     centre = one - 1 / spec.d if spec.norm == "layer" else one
     if spec.place != "post":
         read = np.diag(w["norm1.gain"][:, 0]) @ centre
+    elif number == 1 and not spec.embnorm:
+        read = one
     else:
         before = model.part("embed" if number == 1 else str(number - 1))
         gain = before["norm.gain" if number == 1 else "post2.gain"]

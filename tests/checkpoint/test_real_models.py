@@ -142,9 +142,11 @@ def test_a_real_llama(tmp_path: Path) -> None:
     with Model.open(model) as opened:
         tokens = random_tokens(opened.spec, 0, 2, 10)
         double = outputs(opened, tokens, Real())
-        single = outputs(opened, tokens, Real(np.float32)).swapaxes(1, 2).ravel()
-    assert furthest(library_outputs(model, tokens), double) < 1e-10
-    assert furthest(run(model, 0, 2, 10), single) < 1e-5
+        single = outputs(opened, tokens, Real(np.float32))
+    exact = library_outputs(model, tokens)
+    assert furthest(exact, double) < 1e-10
+    # the library's own pass in float32 is up to 2e-5 from its pass in float64
+    assert furthest(exact, single) < 1e-5
     right = run(model)
     for name in ("canonical", "moved", "aligned"):
         assert furthest(right, run(tmp_path / name)) < 1e-4

@@ -38,7 +38,7 @@ def leaves(group: Any = FRONT, words: Words = ()) -> Iterator[tuple[Words, Any]]
 COMMANDS = dict(leaves())
 RANDOM = {
     "analyze",
-    *("dim", "certify", "symmetries", "same", "move", "recover", "collapse", "paths"),
+    *("dim", "certify", "explain", "symmetries", "same", "move", "recover", "collapse", "paths"),
     *("weights canonical", "weights move", "weights same", "weights align"),
     *("sweep fit", "plot slice", "reproduce normalized-dimension", "reproduce path-sort"),
     *("reproduce path-hull", "reproduce path-memorize", "reproduce circle"),
@@ -101,7 +101,7 @@ def test_common_options_are_spelled_alike(words: Words) -> None:
     if "-o" in found:
         assert set(found["-o"].opts) == {"--output", "-o"}
     elif "--output" in found:  # which output of a language model is asked about
-        assert words in {("dim",), ("explain",)}
+        assert words in {("dim",), ("explain",), ("symmetries",)}
 
 
 def test_what_draws_at_random_has_a_seed() -> None:
@@ -294,7 +294,10 @@ def on_a_terminal(line: str, cwd: Path) -> bytes:
     return seen
 
 
-@pytest.mark.parametrize("line", ["certify softmax/d=6,6,6/a=2/t=3 -o cert.json", "explain gpt2"])
+@pytest.mark.parametrize(
+    "line",
+    ["certify softmax/d=6,6,6/a=2/t=3 -o cert.json", "collapse softmax/d=4,4,4/a=2/t=3"],
+)
 def test_quiet_and_json_show_no_progress(line: str, tmp_path: Path) -> None:
     """With a bar, and with a spinner."""
     assert b"\x1b[" in on_a_terminal(line, tmp_path)

@@ -50,7 +50,7 @@ def test_random_tokens_are_seeded_and_known_to_the_model(family: str) -> None:
     assert rows(found) == rows(random_tokens(loaded, 40, 20, seed=3))
     assert rows(found) != rows(random_tokens(loaded, 40, 20, seed=4))
     assert (found.count, found.length) == (40, 20)
-    assert {token for row in rows(found) for token in row} == set(range(61))
+    assert {token for row in rows(found) for token in row} == set(range(loaded.vocabulary))
 
 
 def test_the_length_is_what_the_model_takes_unless_given() -> None:

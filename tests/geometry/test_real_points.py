@@ -13,7 +13,7 @@ from segre.fields.formal import Formal
 from segre.geometry.alive import can_die, points_to_try
 from segre.geometry.dimension import dimension
 from segre.geometry.gauge.all import pieces
-from segre.geometry.gauge.piece import Weights
+from segre.geometry.gauge.piece import ModularWeights
 from segre.geometry.grown import bordered
 from segre.geometry.independence import only_in_balls
 from segre.geometry.point import Point
@@ -131,7 +131,7 @@ def test_symmetries_hold_with_drawn_roots() -> None:
         spec = random_transformer(seed)
         point = Point.draw(spec, seed)
         rows = point.jacobian_rows(point.inputs_with_free_roots).T
-        weights = Weights(point.field, spec, point.weights)
+        weights = ModularWeights(point.field, spec, point.weights)
         for piece in pieces(spec):
             assert not point.field.matmul(point.field.reduce(piece.build(weights)), rows).any()
         rooted += only_in_balls(spec) is None
@@ -143,7 +143,7 @@ def test_a_wrong_symmetry_is_noticed_with_drawn_roots() -> None:
     spec = architecture("transformer/d=3/norm=rms/place=sandwich/mlp=relu/ff=2/t=2")
     other = architecture("transformer/d=3/norm=rms/place=sandwich/mlp=relu/ff=2/t=2/eps=1e-3")
     point, instead = Point.draw(spec, 0), Point.draw(other, 0)
-    weights = Weights(point.field, spec, point.weights)
+    weights = ModularWeights(point.field, spec, point.weights)
     scale = next(piece for piece in pieces(spec) if piece.kind == "norm-scale")
     generators = point.field.reduce(scale.build(weights))
     for asked, holds in ((point, True), (instead, False)):

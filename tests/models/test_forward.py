@@ -18,7 +18,7 @@ from segre.network import forward, jacobian
 from segre.transformer.choices import GATED, Layout
 from segre.transformer.spec import Transformer
 from support.hugging_face import library_output, weight_vector, weights_of
-from support.random_models import HEADS, library_model, random_config, settings
+from support.random_models import HEADS, library_model, random_config, settings, without_padding
 
 CLOSE = 1e-10
 CONFIGS = 16  # random ones, for each family
@@ -36,13 +36,13 @@ SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a diffe
         "n_routed_experts": 4,
         "num_experts_per_tok": 2,
     },
-    **{key: {"head_dim": 4} for key in ("llama", "mistral", "qwen2", "qwen3")},
+    **{key: {"head_dim": 4} for key in ("llama", "mistral", "qwen2", "qwen3", "gemma")},
 }
 
 
 def sequences(spec: Transformer, rng: np.random.Generator, count: int) -> tuple[Any, np.ndarray]:
     """Random tokens (and types), as the library and as segre take them."""
-    tokens = rng.integers(spec.vocab, size=(count, spec.t))
+    tokens = without_padding(spec, rng.integers(spec.vocab, size=(count, spec.t)))
     X = np.eye(spec.vocab)[tokens].transpose(0, 2, 1)
     inputs = {"input_ids": torch.tensor(tokens)}
     if spec.types:
@@ -86,7 +86,7 @@ def test_forward_is_what_the_library_computes(model_type: str) -> None:
     for seed in range(CONFIGS):
         head = HEADS[model_type][seed % len(HEADS[model_type])]
         config = random_config(model_type, rng, head)
-        longest = config["max_position_embeddings"]
+        longest = from_config(config, "config").t
         rotary = "rope_parameters" in config  # such models take inputs beyond their context
         t = rng.randint(2, 2 * longest if rotary else longest)
         assert compare(config, seed, t) < CLOSE, config
@@ -129,7 +129,7 @@ def other_choices(spec: Transformer) -> dict[str, Transformer]:
     for key in ("causal", "residual", "embscale"):
         out[key] = replace(spec, **{key: not getattr(spec, key)})
     for key in ("eps", "cap", "logitcap"):
-        if getattr(spec, key):
+        if getattr(spec, key) > 1e-9:
             out[key] = replace(spec, **{key: getattr(spec, key) * 2})
     if spec.pos == "rope":
         out["base"] = replace(spec, base=2 * spec.base)

@@ -98,4 +98,8 @@ def _random_design(rng: random.Random) -> dict[str, Any]:
     if rng.random() < 0.6:
         out |= {"vocab": 23, "tied": pick([True, False]), "outbias": pick([True, False])}
         out["output"] = pick(["softmax", "logits"])
+    if out["pos"] == "learned":
+        out["offset"] = pick([0, 0, 1, 2])
+    if out["bias"] == "all":
+        out["bias"] = pick(["all", "all", "attn", "mlp"])
     return out

@@ -27,10 +27,13 @@ def run(directory: Path, seed: int = 0, batch: int = 3, length: int = 10) -> np.
     kind = getattr(transformers, config.architectures[0])
     model = kind.from_pretrained(directory, dtype=torch.float32).eval()
     rng = np.random.default_rng(seed)
-    tokens = torch.tensor(rng.integers(config.vocab_size, size=(batch, length)))
+    words = rng.integers(config.vocab_size, size=(batch, length))
+    padding = getattr(config, "pad_token_id", None)  # may have no position
+    tokens = torch.tensor(np.where(words == padding, (words + 1) % config.vocab_size, words))
     more = {}
     if hasattr(config, "type_vocab_size"):
-        more["token_type_ids"] = torch.tensor(rng.integers(2, size=(batch, length)))
+        kinds = config.type_vocab_size
+        more["token_type_ids"] = torch.tensor(rng.integers(kinds, size=(batch, length)))
     # labels of the last token: without padding the library takes one sequence at a time
     size = 1 if config.pad_token_id is None else batch
     named = []

@@ -3,12 +3,14 @@
 from random import Random
 from typing import Any
 
+import numpy as np
 import torch
 import transformers
 from torch import nn
 
 from segre.models.activations import GATES, UNITS
 from segre.models.registry import MODEL_TYPES
+from segre.transformer.spec import Transformer
 from support.hugging_face import Double
 
 # By family: its classes; the class without a head is the second.
@@ -25,6 +27,8 @@ HEADS = {
 WORDS = {  # the classes with a distribution over the vocabulary
     name: (*family.head_classes, family.related_class) for name, family in MODEL_TYPES.items()
 }
+
+ENCODERS = ("bert", "roberta", "xlm-roberta", "albert")
 
 
 def random_config(model_type: str, rng: Random, head: str | None = None) -> dict[str, Any]:
@@ -55,12 +59,27 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         out |= {"scale_attn_weights": rng.random() < 0.5}
         out |= {"scale_attn_by_inverse_layer_idx": rng.random() < 0.3}
         out |= {"activation_function": rng.choice(list(UNITS))}
-    elif model_type in ("bert", "albert"):
+    elif model_type == "opt":
+        biased = rng.random() < 0.7
+        out |= {"ffn_dim": out.pop("intermediate_size"), "enable_bias": biased}
+        out["layer_norm_elementwise_affine"] = biased and rng.random() < 0.7
+        out["do_layer_norm_before"] = rng.random() < 0.6
+        out["_remove_final_layer_norm"] = rng.random() < 0.2
+        out["activation_function"] = rng.choice(list(UNITS))
+    elif model_type == "distilbert":
+        out |= {"hidden_dim": out.pop("intermediate_size"), "activation": rng.choice(list(UNITS))}
+    elif model_type in ENCODERS:
         out |= {"type_vocab_size": rng.randint(1, 3), "layer_norm_eps": eps}
         out |= {"hidden_act": rng.choice(list(UNITS))}
         if model_type == "albert":
             out["num_hidden_layers"] = rng.randint(1, 3)
             out["embedding_size"] = rng.choice([2, 3, heads * dim, 15])
+        if model_type in ("roberta", "xlm-roberta"):  # whose heads have gelu
+            pad = rng.randint(0, 2)  # is not among the inputs of the tests
+            out |= {"pad_token_id": pad, "max_position_embeddings": pad + rng.randint(5, 8)}
+            out["vocab_size"] = rng.randint(4, 9)
+            if out["architectures"] != [HEADS[model_type][1]]:
+                out["hidden_act"] = "gelu"
     else:
         out["rope_parameters"] = {
             "rope_theta": rng.choice([10000.0, 100.0, 500000.0, 7.0]),
@@ -74,8 +93,9 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
     if known.get("head_dim", 0) is None and model_type != "deepseek_v3" and rng.random() < 0.3:
         del out["head_dim"]
     out |= random_windows(model_type, out["num_hidden_layers"], rng)
-    if model_type == "llama":
-        out["attention_bias"] = out["mlp_bias"] = rng.random() < 0.5
+    for key in ("attention_bias", "mlp_bias"):
+        if key in known:
+            out[key] = rng.random() < 0.5
     if model_type == "gemma2":
         out["query_pre_attn_scalar"] = rng.choice([1, 5, 16])
         out["attn_logit_softcapping"] = rng.choice([None, 0.5, 2.0, 50.0])
@@ -166,3 +186,10 @@ def prefer_experts(model: nn.Module, seed: int) -> None:
     for name, buffer in model.named_buffers():
         if name.endswith("e_score_correction_bias"):
             buffer.copy_(torch.rand(buffer.shape, generator=generator, dtype=torch.float64))
+
+
+def without_padding(spec: Transformer, tokens: np.ndarray) -> np.ndarray:
+    """Tokens without that whose position is the one before the first, which stands for padding."""
+    if not spec.offset:
+        return tokens
+    return np.where(tokens == spec.offset - 1, (tokens + 1) % spec.vocab, tokens)

@@ -43,6 +43,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "mistral": {"model_type": "mistral", **_TWO, "sliding_window": 5},
     "qwen2": {"model_type": "qwen2", **_SIZES, "num_key_value_heads": 2},
     "qwen3": {"model_type": "qwen3", **_TWO},
+    "gemma": {"model_type": "gemma", **_TWO, "attention_bias": True},
     "gemma2": {
         "model_type": "gemma2",
         **_TWO,
@@ -67,8 +68,18 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "topk_group": 1,
     },
 }
+CONFIGS["roberta"] = {  # the tests' tokens are not padding
+    **CONFIGS["bert"],
+    **{"model_type": "roberta", "vocab_size": 62, "pad_token_id": 61},
+    "max_position_embeddings": 94,
+}
+CONFIGS["distilbert"] = {
+    **{"model_type": "distilbert", "dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40},
+    **{"vocab_size": 61, "max_position_embeddings": 32},
+}
+CONFIGS["opt"] = {"model_type": "opt", **_SIZES, "ffn_dim": 40}
 FAMILIES = tuple(CONFIGS)
-POST = ("bert", "albert")
+POST = ("bert", "albert", "roberta", "distilbert")
 CAUSAL = tuple(family for family in FAMILIES if family not in POST)
 PLAIN = FAMILIES[:7]  # those that `by_hand` has layers of
 
@@ -138,8 +149,12 @@ def modules(family: str) -> list[Any]:
     """The layers of the library's model, in the order in which they are run."""
     model = library(family)
     match family:
-        case "bert":
+        case "bert" | "roberta":
             return list(model.encoder.layer)
+        case "opt":
+            return list(model.decoder.layers)
+        case "distilbert":
+            return list(model.transformer.layer)
         case "albert":
             return [model.encoder.albert_layer_groups[0].albert_layers[0]] * 3
         case "gpt2":

@@ -12,12 +12,16 @@ import torch
 import transformers
 from transformers import (
     BertConfig,
+    DistilBertConfig,
     Gemma2Config,
+    GemmaConfig,
     GPT2Config,
     LlamaConfig,
     MistralConfig,
+    OPTConfig,
     Qwen2Config,
     Qwen3Config,
+    RobertaConfig,
 )
 
 UNIT_GAINS = ("qwen3-tied",)
@@ -47,6 +51,14 @@ GEMMA2: dict[str, Any] = {
     "final_logit_softcapping": 20.0,
     "sliding_window": 6,
     "pad_token_id": None,
+}
+DISTILBERT: dict[str, Any] = {
+    **{"dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40},
+    **{"vocab_size": 61, "max_position_embeddings": 32},
+}
+OPT: dict[str, Any] = {
+    **{"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "ffn_dim": 40},
+    **{"vocab_size": 61, "max_position_embeddings": 32},
 }
 TIED: dict[str, Any] = {"tie_word_embeddings": True}
 UNTIED: dict[str, Any] = {"tie_word_embeddings": False}
@@ -84,6 +96,15 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "gemma2", Gemma2Config(**TWO, **GEMMA2), "Gemma2ForCausalLM"
     yield "gemma2-untied", Gemma2Config(**TWO, **GEMMA2, **UNTIED), "Gemma2ForCausalLM"
     yield "gemma2-hidden", Gemma2Config(**TWO, **GEMMA2), "Gemma2Model"
+    yield "roberta", RobertaConfig(**SIZES), "RobertaModel"
+    yield "roberta-mlm", RobertaConfig(**SIZES, type_vocab_size=1), "RobertaForMaskedLM"
+    yield "opt", OPTConfig(**OPT), "OPTForCausalLM"
+    yield "opt-post", OPTConfig(**OPT, do_layer_norm_before=False), "OPTForCausalLM"
+    yield "distilbert", DistilBertConfig(**DISTILBERT), "DistilBertForMaskedLM"
+    yield "llama-attn-bias", LlamaConfig(**TWO, attention_bias=True), "LlamaForCausalLM"
+    yield "llama-mlp-bias", LlamaConfig(**TWO, mlp_bias=True), "LlamaForCausalLM"
+    yield "gemma", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaForCausalLM"
+    yield "gemma-hidden", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaModel"
 
 
 NAMES = tuple(name for name, _, _ in tiny_models())
@@ -105,10 +126,12 @@ def randomised(config: Any, kind: str, seed: int, *, unit_gains: bool = False) -
                 weight *= 5
             elif not (unit_gains and "_norm" in key):
                 weight += 0.3 * torch.randn_like(weight)
-                if config.model_type == "gemma2":  # the gain is 1 more: some are negative
+                if config.model_type.startswith("gemma"):  # the gain is 1 more: some are negative
                     weight -= 2.0 * (torch.rand_like(weight) < 0.25)
-        if kind in ("BertForMaskedLM", "BertForPreTraining"):  # one bias under two names
-            model.cls.predictions.decoder.bias.copy_(model.cls.predictions.bias)
+        tied = getattr(model, "_tied_weights_keys", None) or {}
+        for one, two in tied.items():  # one bias under two names
+            if one.endswith("bias"):
+                model.get_parameter(one).copy_(model.get_parameter(two))
     return model
 
 

@@ -1,9 +1,8 @@
 """Tables for other programs hold what the store holds."""
 
-import builtins
 import json
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -40,14 +39,8 @@ def test_csv_and_parquet_agree_with_the_store(store: Path, tmp_path: Path) -> No
 def test_parquet_without_pyarrow_says_what_to_install(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = builtins.__import__
-
-    def without(name: str, *rest: Any) -> Any:
-        if name.startswith("pyarrow"):
-            raise ImportError
-        return found(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.delitem(sys.modules, "pyarrow.parquet", raising=False)
     with pytest.raises(SweepError, match=r"segre\[tables\]"):
         export(store, tmp_path / "s.parquet")
 

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 from segre.errors import SweepError
-from segre.report.sweep_plots import _figure, _page, draw_sweep
+from segre.report.sweep_plots import _draw, _page, draw_sweep
 from segre.sweep.picture import Cell, Mark, Picture, picture
 from segre.sweep.plan import Plan
 from segre.sweep.run import run
@@ -47,7 +48,9 @@ def test_bounds_are_drawn_as_bounds() -> None:
     )
     assert (bound.name, bound.marker.symbol) == ("undecided, lower bound (1)", "circle-open")
     assert (bound.y, bound.error_y.array, bound.error_y.arrayminus) == ((4,), (3,), (0,))
-    left = _figure(drawn).axes[0]
+    figure = Figure()
+    _draw(drawn, figure)
+    left = figure.axes[0]
     assert [text.get_text() for text in left.get_legend().get_texts()] == [known.name, bound.name]
     assert [line.get_ydata().tolist() for line in left.get_lines()[:2]] == [[9], [4]]
     (reach,) = left.containers[1].lines[2]

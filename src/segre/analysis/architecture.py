@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
+from functools import singledispatch
 
 from segre.analysis.part import Answer, percent
 from segre.analysis.workbench import Workbench
-from segre.network import slots
+from segre.network import tensors
 from segre.spec import Architecture, Network
 from segre.transformer.spec import Transformer
-from segre.transformer.tensors import part_shapes, parts
 
-Choice = tuple[str, str | int, str]  # a name, its value, a remark
+Row = tuple[str, str | int, str]  # a name, its value, a remark
 
 _MLP = {
     "gelu": "GELU",
@@ -33,6 +32,13 @@ _PLACES = {
     "pre": "before attention and MLP",
     "post": "after the skips",
     "sandwich": "on both sides of attention and MLP",
+}
+_BIASES = {
+    "none": "none",
+    "qkv": "queries, keys and values",
+    "attn": "all of attention",
+    "mlp": "all of the MLP",
+    "all": "everywhere",
 }
 _OUTPUTS = {
     "hidden": "hidden states",
@@ -65,13 +71,21 @@ def what_it_is(bench: Workbench) -> Answer:
     )
 
 
+@singledispatch
 def _described(spec: Architecture) -> str:
-    if isinstance(spec, Network):
-        heads = max(layer.attention.heads for layer in spec.layers)
-        of_heads = f" of {heads} heads" if heads > 1 else ""
-        layers = _counted(spec.depth, "layer")
-        return f"A stack of {layers} of {spec.score} attention{of_heads} on {spec.t} tokens"
-    assert isinstance(spec, Transformer)
+    return str(spec)
+
+
+@_described.register(Network)
+def _stack_described(spec: Network) -> str:
+    heads = max(spec.heads_by_layer)
+    of_heads = f" of {heads} heads" if heads > 1 else ""
+    layers = _counted(spec.depth, "layer")
+    return f"A stack of {layers} of {spec.score} attention{of_heads} on {spec.t} tokens"
+
+
+@_described.register(Transformer)
+def _transformer_described(spec: Transformer) -> str:
     kind = "A transformer" if not spec.discrete else "A language model"
     if spec.labels:
         kind = "A classifier"
@@ -87,16 +101,14 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-def choices(spec: Architecture) -> Iterator[Choice]:
+@singledispatch
+def choices(spec: Architecture) -> Iterator[Row]:
     """The design choices, a line each."""
-    if isinstance(spec, Network):
-        yield from _of_stack(spec)
-    else:
-        assert isinstance(spec, Transformer)
-        yield from _of_transformer(spec)
+    raise TypeError(f"the choices of {type(spec).__name__} are not known")
 
 
-def _of_stack(spec: Network) -> Iterator[Choice]:
+@choices.register(Network)
+def _of_stack(spec: Network) -> Iterator[Row]:
     remark = {"lightning": "scores as they are, a polynomial", "softmax": "normed over keys"}
     yield "attention", spec.score, remark[spec.score]
     yield "layers", spec.depth, "no skips, norms or MLPs"
@@ -111,7 +123,8 @@ def _listed(numbers: list[int]) -> str | int:
     return numbers[0] if len(set(numbers)) == 1 else ", ".join(map(str, numbers))
 
 
-def _of_transformer(spec: Transformer) -> Iterator[Choice]:
+@choices.register(Transformer)
+def _of_transformer(spec: Transformer) -> Iterator[Row]:
     yield "layers", spec.layers, "all with the same weights" if spec.share else ""
     yield "width", spec.d, "of the residual stream" if spec.residual else "no skips"
     yield "heads", spec.heads, _head_sizes(spec)
@@ -142,8 +155,7 @@ def _of_transformer(spec: Transformer) -> Iterator[Choice]:
     else:
         yield "norms", _NORMS[spec.norm], f"{_PLACES[spec.place]}, eps {float(spec.eps):g}"
     yield "positions", *_positions(spec)
-    biases = {"none": "none", "qkv": "queries, keys and values", "all": "everywhere"}
-    yield "biases", biases[spec.bias], ""
+    yield "biases", _BIASES[spec.bias], ""
     if spec.discrete:
         tied = "one table for input and output" if spec.tied else "input and output apart"
         bare = spec.output == "hidden" or spec.labels
@@ -154,7 +166,11 @@ def _of_transformer(spec: Transformer) -> Iterator[Choice]:
 
 def _output(spec: Transformer) -> tuple[str, str]:
     if spec.labels:
-        where = {"all": "of every token", "first": "of the first token", "last": "of the last token"}
+        where = {
+            "all": "of every token",
+            "first": "of the first token",
+            "last": "of the last token",
+        }
         kind = "a distribution over labels" if spec.output == "softmax" else "logits of labels"
         pooled = ", pooled" if spec.pooler else ""
         return kind, f"{_counted(spec.labels, 'label')}, {where[spec.read]}{pooled}"
@@ -176,7 +192,8 @@ def _positions(spec: Transformer) -> tuple[str, str]:
         rescaled = f", rescaled: {spec.rescale}" if spec.rescale else ""
         return "rotary", f"{turned}base {spec.base:,}{rescaled}"
     if spec.pos == "learned":
-        return "learned", f"a table of {spec.positions or spec.t:,}"
+        used = f", used from row {spec.offset} on" if spec.offset else ""
+        return "learned", f"a table of {spec.positions or spec.t:,}{used}"
     return "none", ""
 
 
@@ -189,8 +206,8 @@ def parameters_by_piece(spec: Architecture) -> dict[str, int]:
      'norms': 12, 'unembedding': 44}
     """
     found = dict.fromkeys(_PIECES, 0)
-    for part, name, size in _sizes(spec):
-        found[_piece(part, name)] += size
+    for (part, name), slot in tensors(spec).items():
+        found[_piece(part, name)] += slot.size
     return {name: size for name, size in found.items() if size}
 
 
@@ -217,16 +234,3 @@ def _piece(part: str, name: str) -> str:
     if name in ("W_Q", "W_K", "A_Q", "A_K", "R_Q", "R_K"):
         return "queries and keys"
     return "values and outputs" if name in ("W_V", "W_O") else "MLP"
-
-
-def _sizes(spec: Architecture) -> Iterator[tuple[str, str, int]]:
-    """(part, tensor, size) of all tensors."""
-    if isinstance(spec, Network):
-        for layer in spec.layers:
-            for slot in slots(layer):
-                yield "layer", slot.name, slot.size
-        return
-    assert isinstance(spec, Transformer)
-    for part in parts(spec):
-        for name, shape in part_shapes(spec, part).items():
-            yield part, name, prod(shape)

@@ -54,7 +54,9 @@ def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]
             continue
         if name in ("tokens", "positions", "types", "W_U"):
             word = name.removesuffix("s") if name != "W_U" else "label" if spec.labels else "token"
-            yield from _table(a[name], b[name], name, f"{name}, {word} {{}}")
+            unused = spec.offset if name == "positions" else 0
+            x, y = (table[:, unused:] for table in (a[name], b[name]))
+            yield from _table(x, y, name, f"{name}, {word} {{}}")
         else:
             yield _whole(name, a[name], b[name])
 

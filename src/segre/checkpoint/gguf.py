@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from segre.checkpoint.quiet import quiet
 from segre.checkpoint.reading import reading, refusal, require_file
 from segre.errors import CheckpointError
 from segre.files import ordinary_file
+from segre.libraries import library
 from segre.values import quote
 
 NEEDED = ("torch", "transformers", "gguf", "accelerate")
@@ -56,23 +56,23 @@ def convert(file: str | Path, target: str | Path) -> list[str]:
 
 def _libraries() -> tuple[Any, Any]:
     """torch and transformers, which take seconds to import and may not be installed."""
-    try:
-        torch, transformers, *_ = [import_module(name) for name in NEEDED]
-    except ImportError as error:
-        raise CheckpointError(
-            f"converting GGUF needs {error.name}; install segre[models]"
-        ) from None
+    torch, transformers, *_ = [
+        library(name, "converting GGUF", extra="models", error=CheckpointError) for name in NEEDED
+    ]
     return torch, transformers
 
 
 def _model(source: Path, torch: Any, transformers: Any) -> Any:
     """The model, with ordinary weights; the library would draw missing ones at random."""
+    unpacked: dict[str, Any] = {}  # libraries that do not know this word unpack in any case
+    if hasattr(transformers, "GgufConfig"):
+        unpacked = {"quantization_config": transformers.GgufConfig(dequantize=True)}
     try:
         model, found = transformers.AutoModelForCausalLM.from_pretrained(
             source.parent,
             gguf_file=source.name,
             dtype=torch.float32,
-            quantization_config=transformers.GgufConfig(dequantize=True),
+            **unpacked,
             local_files_only=True,
             output_loading_info=True,
         )

@@ -108,7 +108,7 @@ class Units:
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerInfo:
     """What is measured in one layer.
 
     OV is W_O W_V of each query head. QK is W_Q' W_K: for heads that turn, at distance 0; where
@@ -152,7 +152,7 @@ class Info:
     redundancy: Finding | None
     uncounted: str | None  # why not, if redundancy is not counted
     ends: dict[str, Norms]
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerInfo, ...]
 
     @property
     def parameters(self) -> int:
@@ -233,7 +233,7 @@ def _counted(spec: Transformer) -> tuple[Finding | None, str | None]:
 # --- one layer --------------------------------------------------------------------------------
 
 
-def _layer(spec: Transformer, found: Reduced, roundoff: float) -> Layer:
+def _layer(spec: Transformer, found: Reduced, roundoff: float) -> LayerInfo:
     w = found.tensors
     ov = _products(w["W_O"], w["W_V"].swapaxes(-1, -2), roundoff)
     Q, K = w["W_Q"], w["W_K"]
@@ -244,7 +244,7 @@ def _layer(spec: Transformer, found: Reduced, roundoff: float) -> Layer:
     special = [*_special_heads("OV", ov, roundoff), *_special_heads("QK", qk, roundoff)]
     special += [*_special_patterns(spec, w), *_special_units(units)]
     gauge = _gauge(spec, found.choice)
-    return Layer(int(found.part), ov, qk, gauge, units, tuple(special))
+    return LayerInfo(int(found.part), ov, qk, gauge, units, tuple(special))
 
 
 def _products(left: Array, right: Array, roundoff: float) -> tuple[Product, ...]:

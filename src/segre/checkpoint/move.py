@@ -123,7 +123,8 @@ class Draw:
         for name, bias in like.biases.items():
             out.biases[name] = self.offsets(bias.shape, w[f"W_{name[-1]}"])
         for name, shift in like.tables.items():
-            out.tables[name] = self.offsets(shift.shape, w[name])
+            of = "positions" if name == "unused" else name
+            out.tables[name] = self.offsets(shift.shape, w[of])
         return out
 
     def offsets(self, shape: tuple[int, ...], of: Array) -> Array:

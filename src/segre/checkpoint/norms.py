@@ -15,7 +15,13 @@ import numpy as np
 from segre.checkpoint.ends import end_readers, fix_head, restore_head
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.norm_gauge import NormGauge, Stream, away_from, usable
-from segre.checkpoint.tables import fix_tables, restore_tables
+from segre.checkpoint.tables import (
+    fix_common_position,
+    fix_tables,
+    restore_common_position,
+    restore_tables,
+    shifted_positions,
+)
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
@@ -39,6 +45,8 @@ def fix_gauge(
         fix_tables(spec, w, gauge, stream.tables)
         if "norm.bias" in w:
             stream.gain, stream.shift = w["norm.gain"], _fix_shift(w, gauge, "norm")
+        elif shifted_positions(spec):
+            stream.shift = fix_common_position(spec, w, gauge)
     elif part == "head":
         fix_head(spec, w, gauge, stream)
     else:
@@ -56,6 +64,8 @@ def restore_gauge(
     if part == "embed":
         if "norm.bias" in w:
             stream.gain, stream.shift = w["norm.gain"], _restore_shift(w, gauge, "norm")
+        elif shifted_positions(spec):
+            stream.shift = restore_common_position(spec, w, gauge)
         restore_tables(spec, w, gauge, stream.tables)
     elif part == "head":
         restore_head(spec, w, gauge, stream)
@@ -103,7 +113,7 @@ def _fix_sublayer(
     if spec.place == "post":
         post = f"post{norm[-1]}"
         stream.gain = w[f"{post}.gain"]
-        visible = last and norm == "norm2" and spec.output == "hidden"
+        visible = last and norm == "norm2" and not end_readers(spec)
         stream.shift = w[f"{post}.bias"] if visible else _fix_shift(w, gauge, post)
         if last and norm == "norm2" and end_readers(spec):
             stream.scale = gauge.gains[post] = stream.gain.copy()
@@ -119,7 +129,7 @@ def _restore_sublayer(
     if spec.place == "post":
         post = f"post{norm[-1]}"
         stream.gain = w[f"{post}.gain"]
-        visible = last and norm == "norm2" and spec.output == "hidden"
+        visible = last and norm == "norm2" and not end_readers(spec)
         stream.shift = w[f"{post}.bias"] if visible else _restore_shift(w, gauge, post)
         if last and norm == "norm2" and end_readers(spec):
             stream.scale = w[f"{post}.gain"] = usable(gauge.gains[post])
@@ -154,9 +164,8 @@ def _unseen(spec: Transformer, stream: Stream) -> Array | None:
     """The direction, of length 1, to which all that readers read is orthogonal (once shifted)."""
     if spec.norm != "layer":
         return None
-    if spec.place == "post":
-        assert stream.gain is not None
-        return away_from(stream.gain)
+    if spec.place == "post":  # the first layer may read embeddings without a norm
+        return None if stream.gain is None else away_from(stream.gain)
     return np.full((spec.d, 1), spec.d**-0.5)
 
 

@@ -44,5 +44,7 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "rotary", "rotary planes that are interleaved, or in a part of a head"
     if spec.norm == "none" or not spec.gain or not spec.residual:
         yield "norm", "models without norms, without gains or without skips"
+    if spec.place == "post" and not spec.embnorm and not spec.tied:
+        yield "place", "norms after the skips of embeddings that are neither normed nor tied"
     if spec.place == "sandwich" and (spec.norm == "layer" or not spec.eps):
         yield "place", "sandwiched LayerNorms, and sandwiched norms with eps=0"

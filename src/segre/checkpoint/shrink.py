@@ -20,6 +20,7 @@ from segre.checkpoint.frame import weights
 from segre.checkpoint.heads import queries, set_queries
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.norm_gauge import away_from
+from segre.checkpoint.tables import shifted_positions
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
@@ -150,18 +151,21 @@ class Rule:
 def _rules(
     spec: Transformer, part: str, w: Tensors, gain: Array | None
 ) -> Iterator[tuple[str, Rule]]:
+    if "positions" in w and spec.offset:
+        yield "positions", _unused(spec.offset)
     free = stream_freedom(spec) == "orthogonal" and spec.norm == "rms"
     if part == "embed" and free and spec.vocab >= spec.d:
         yield "tokens", _half(spec)
     if spec.norm != "layer":
         return
-    for name in ("tokens", "positions", "types", "W_O", "b_O", "W_down", "b_down"):
+    tables = ("tokens", "positions", "types") if spec.embnorm or spec.place != "post" else ()
+    for name in (*tables, "W_O", "b_O", "W_down", "b_down"):
         if name in w and not (name == "tokens" and spec.tied):
             yield name, _orthogonal(np.ones(spec.d), -2)
     if "types" in w:
         yield "types", _orthogonal(np.ones(spec.types), -1)
-    if "positions" in w and not spec.tied:
-        yield "positions", _orthogonal(np.ones(spec.positions), -1)
+    if "positions" in w and (not spec.tied or shifted_positions(spec)):
+        yield "positions", _orthogonal(np.ones(spec.positions - spec.offset), -1)
     if "W_U" in w and (spec.transform or ("b_U" in w and not spec.pooler)):
         yield "W_U", _orthogonal(np.ones(spec.d), -1)
     for name in ("W_Q", "W_K", "W_V", "W_up", "W_pool", "W_T"):
@@ -171,13 +175,8 @@ def _rules(
                 own = w["norm.gain"]  # hidden states are seen: the norm keeps its gain
             elif spec.place != "post":
                 own = np.ones((spec.d, 1))
-            unseen = _unseen(own)
-            yield name, _orthogonal(unseen, -1)
-
-
-def _unseen(gain: Array | None) -> Array:
-    assert gain is not None
-    return away_from(gain)[:, 0]
+            if own is not None:  # else the first layer, which reads embeddings without a norm
+                yield name, _orthogonal(away_from(own)[:, 0], -1)
 
 
 def _last_gain(w: Tensors, gain: Array | None) -> Array | None:
@@ -196,6 +195,15 @@ def _orthogonal(direction: Array, axis: int) -> Rule:
         return np.moveaxis(np.insert(moved, at, missing, axis=-1), -1, axis)
 
     return Rule(lambda full: np.delete(full, at, axis=axis), back)
+
+
+def _unused(offset: int) -> Rule:
+    """Positions that no token has are 0."""
+
+    def back(used: Array) -> Array:
+        return np.concatenate([np.zeros((len(used), offset)), used], axis=1)
+
+    return Rule(lambda full: full[:, offset:], back)
 
 
 def _half(spec: Transformer) -> Rule:

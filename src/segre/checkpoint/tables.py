@@ -24,7 +24,10 @@ def shiftable(spec: Transformer, head: Tensors) -> Array | None:
 
 
 def fix_tables(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Array | None) -> None:
-    """Take means and shifts off the tables, in place."""
+    """Take means and shifts off the tables, in place; positions that no token has become 0."""
+    if spec.offset:
+        gauge.tables["unused"] = w["positions"][:, : spec.offset]
+        w["positions"] = w["positions"][:, spec.offset :]
     for name in ("tokens", "positions", "types"):
         if name in w:
             gauge.measure(name, w[name])
@@ -40,10 +43,15 @@ def fix_tables(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Array | 
         by = gauge.tables["positions"] = _along(spec, w, gauge, shifts)
         w["positions"] = w["positions"] - _written(spec, shifts) @ by
         w["tokens"] = w["tokens"] + shifts @ by
+    if spec.offset:
+        unused = np.zeros_like(gauge.tables["unused"])
+        w["positions"] = np.concatenate([unused, w["positions"]], axis=1)
 
 
 def restore_tables(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Array | None) -> None:
     """Inverse of `fix_tables`, with choices of one's own."""
+    if spec.offset:
+        w["positions"] = w["positions"][:, spec.offset :]
     if shifts is not None:
         by = gauge.tables["positions"]
         w["positions"] = w["positions"] + _written(spec, shifts) @ by
@@ -53,6 +61,32 @@ def restore_tables(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Arra
         w["positions"] = w["positions"] - gauge.tables["types"]
     for name in _centred(spec, w):
         w[name] = w[name] + gauge.writes[name]
+    if spec.offset:
+        w["positions"] = np.concatenate([gauge.tables["unused"], w["positions"]], axis=1)
+
+
+def shifted_positions(spec: Transformer) -> bool:
+    """Whether the biases of the first layer can take what all positions have in common."""
+    plain = spec.place == "post" and not spec.embnorm and not spec.embed
+    return plain and spec.bias == "all" and spec.pos == "learned"
+
+
+def fix_common_position(spec: Transformer, w: Tensors, gauge: NormGauge) -> Array:
+    """Take the mean off the positions, in place, for the layer that reads them."""
+    shift = gauge.shifts["positions"] = gauge.mean(w["positions"][:, spec.offset :], 1)
+    _shift_positions(spec, w, -shift)
+    return shift
+
+
+def restore_common_position(spec: Transformer, w: Tensors, gauge: NormGauge) -> Array:
+    """Inverse of `fix_common_position`, with a choice of one's own."""
+    _shift_positions(spec, w, gauge.shifts["positions"])
+    return gauge.shifts["positions"]
+
+
+def _shift_positions(spec: Transformer, w: Tensors, by: Array) -> None:
+    unused, used = np.split(w["positions"], [spec.offset], axis=1)
+    w["positions"] = np.concatenate([unused, used + by], axis=1)
 
 
 def _written(spec: Transformer, shifts: Array) -> Array:
@@ -73,7 +107,7 @@ def _along(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Array) -> Ar
 
 def _centred(spec: Transformer, w: Tensors) -> Iterator[str]:
     """Tables whose mean over the stream's coordinates a LayerNorm removes at once."""
-    if spec.norm == "layer":
+    if spec.norm == "layer" and (spec.embnorm or spec.place != "post"):
         for name in ("tokens", "positions", "types"):
             if name in w and not (name == "tokens" and spec.tied):
                 yield name

@@ -35,7 +35,7 @@ def info(
     from segre.checkpoint.commands import info as describe
 
     if plot is not None:
-        from segre.report.plots import require_static_format
+        from segre.report.drawing import require_static_format
 
         require_static_format(plot)
     with out.progress() as progress:

@@ -54,7 +54,7 @@ def collapse(
 ) -> None:
     """Do tokens become alike with depth, as it is and with parts removed?"""
     if plot is not None:
-        from segre.report.plots import require_static_format
+        from segre.report.drawing import require_static_format
 
         require_static_format(plot)
     from contextlib import nullcontext
@@ -113,7 +113,7 @@ def paths(
 ) -> None:
     """A forward pass as the exact sum over all paths."""
     if plot is not None:
-        from segre.report.plots import require_static_format
+        from segre.report.drawing import require_static_format
 
         require_static_format(plot)
     from segre.collapse.commands import count_paths, decompose

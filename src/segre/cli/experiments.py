@@ -55,8 +55,8 @@ def _paths_of(name: str, what: str) -> Callable[..., None]:
         seed: Seed = 0,
         out: Out = Out(),
     ) -> None:
+        from segre.report.drawing import require_static_format
         from segre.report.experiment_plots import plot_effectiveness
-        from segre.report.plots import require_static_format
         from segre.reproduce.path_effectiveness import PLANS, changed, effectiveness
 
         require_static_format(output)
@@ -95,8 +95,8 @@ def circle(
     out: Out = Out(),
 ) -> None:
     """Apply one trained layer again and again to two tokens: do they merge?"""
+    from segre.report.drawing import require_static_format
     from segre.report.experiment_plots import plot_walks
-    from segre.report.plots import require_static_format
     from segre.reproduce.circle import Walks, walks
 
     require_static_format(output)
@@ -120,8 +120,8 @@ def path_lengths(
     out: Out = Out(),
 ) -> None:
     """Shares of paths by length in the paper's models; nothing is trained."""
+    from segre.report.drawing import require_static_format
     from segre.report.experiment_plots import plot_path_lengths
-    from segre.report.plots import require_static_format
     from segre.reproduce.path_lengths import PathLengths, rows
 
     require_static_format(output)
@@ -154,8 +154,8 @@ def rank_collapse(
     Base models with random weights on random tokens, four variants each; nothing is downloaded.
     """
     from segre.errors import SegreError
+    from segre.report.drawing import require_static_format
     from segre.report.experiment_plots import plot_rank_collapse
-    from segre.report.plots import require_static_format
     from segre.reproduce.rank_collapse import MODELS, RankCollapse, collapse
 
     require_static_format(output)

@@ -41,7 +41,8 @@ def plot_slice(
     """Draw the functions of one layer, or a fiber, as a picture or an interactive page."""
     from segre.errors import SegreError
     from segre.geometry.slices import discriminant, fiber_curve, segre_cone
-    from segre.report.slices import draw, require_format
+    from segre.report.drawing import require_format
+    from segre.report.slices import draw
     from segre.spec import Network
     from segre.weights import LayerPoint, Weights
 
@@ -74,7 +75,8 @@ def normalized_dimension(
     For softmax, and lightning beside it: the conjectured dimension (closed form), the certified
     one (exact rank and symmetries), and floating-point estimates. All are computed.
     """
-    from segre.report.plots import plot_normalized_dimension, require_static_format
+    from segre.report.drawing import require_static_format
+    from segre.report.plots import plot_normalized_dimension
     from segre.reproduce.normalized_dimension import Rows, experiment
 
     require_static_format(output)

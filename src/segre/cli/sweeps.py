@@ -114,7 +114,7 @@ def plot(
     out: Out = Out(),
 ) -> None:
     """Draw exact against predicted, redundancy by two fields, and counterexamples."""
-    from segre.report.slices import require_format
+    from segre.report.drawing import require_format
     from segre.report.sweep_plots import draw_sweep
     from segre.sweep.picture import picture
 

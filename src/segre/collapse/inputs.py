@@ -13,10 +13,11 @@ import numpy as np
 
 from segre.checkpoint.reading import refusal
 from segre.collapse.models import Loaded
-from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
+from segre.errors import SegreError, SpecError, TooLargeError
 from segre.fields.interface import Array
 from segre.files import read_given, shown
 from segre.geometry.memory import DEFAULT_LIMIT
+from segre.libraries import library
 from segre.values import quote
 
 COUNT, LENGTH = 32, 128  # as in the paper
@@ -148,14 +149,11 @@ def _tokenizer(loaded: Loaded) -> Any:
             f"model {quote(loaded.name)}: has no tokenizer; give the directory of a model, or "
             "take random tokens"
         )
-    try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        raise UnsupportedError("reading a text needs tokenizers; install segre[models]") from None
+    tokenizers = library("tokenizers", "reading a text", extra="models")
     file = loaded.folder / TOKENIZER
     try:
         text = read_given(file, LARGEST_TOKENIZER).decode()
-        tokenizer = Tokenizer.from_str(text)
+        tokenizer = tokenizers.Tokenizer.from_str(text)
     except Exception as error:  # whatever the library raises on files that it cannot read
         said = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
         raise refusal(

@@ -15,7 +15,7 @@ from segre.geometry.memory import DEFAULT_LIMIT
 from segre.models import KINDS, PRESETS, architecture
 from segre.spec import Network
 from segre.transformer.drawn import Drawn
-from segre.transformer.forward import Weights
+from segre.transformer.forward import WeightSource
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import largest_stage
 from segre.values import quote, read_file
@@ -29,7 +29,7 @@ class Loaded:
 
     name: str
     family: str
-    weights: Weights
+    weights: WeightSource
     folder: Path | None = None  # of its config; there may be a tokenizer
     seed: int | None = None  # of random weights; None: they are trained
 
@@ -61,7 +61,7 @@ class Loaded:
     @property
     def longest(self) -> int | None:
         """The longest input, if there is a table of positions."""
-        return self.spec.positions or None
+        return self.spec.positions - self.spec.offset or None
 
     @property
     def parameters(self) -> int:

@@ -55,9 +55,7 @@ def shares_of(source: str | Path | Mapping[str, Any] | Network | Transformer) ->
 def counts_of(source: str | Path | Mapping[str, Any] | Network | Transformer) -> list[int]:
     """The numbers of paths of an architecture."""
     spec = architecture(source)
-    if isinstance(spec, Network):
-        return path_counts([layer.attention.heads for layer in spec.layers], False)
-    return path_counts([spec.heads] * spec.layers, spec.residual)
+    return path_counts(spec.heads_by_layer, spec.residual)
 
 
 def _shares(counts: list[int]) -> list[float]:

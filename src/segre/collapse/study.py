@@ -90,9 +90,7 @@ def random_pass(
 
 
 def _square(spec: Network | Transformer) -> bool:
-    return isinstance(spec, Transformer) or all(
-        layer.width_in == layer.width_out for layer in spec.layers
-    )
+    return all(width == spec.width for width in spec.widths)
 
 
 def _weights(spec: Network | Transformer, seed: int) -> Array:

@@ -136,9 +136,7 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
 
 def too_large(spec: Architecture) -> bool:
     """Whether it is a transformer that `auto` counts by formulas."""
-    return isinstance(spec, Transformer) and (
-        spec.parameters > _LARGEST_AUTO or spec.t > _LONGEST_AUTO
-    )
+    return spec.counted and (spec.parameters > _LARGEST_AUTO or spec.t > _LONGEST_AUTO)
 
 
 def prove(

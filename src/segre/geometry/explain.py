@@ -124,7 +124,7 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
     if spec.pos == "rope" and not spec.latent:
         yield "rotary positions", "no positions", {"pos": "none", "rotary": 0}
     if spec.pos == "learned":
-        yield "learned positions", "no positions", {"pos": "none", "positions": 0}
+        yield "learned positions", "no positions", {"pos": "none", "positions": 0, "offset": 0}
     if spec.qknorm:
         yield "norms of queries and keys", "none of them", {"qknorm": False}
     if spec.group > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
 from math import prod
 
 from segre.errors import TooLargeError
@@ -14,11 +15,14 @@ _ENTRY = 8
 _WORKING = 1 << 28
 
 
+@singledispatch
 def bytes_per_input(spec: Architecture) -> int:
     """Peak memory of differentiating the network at one input, tangents of all stages kept."""
-    if isinstance(spec, Transformer):
-        return _transformer_bytes(spec)
-    assert isinstance(spec, Network)
+    raise TypeError(f"the memory for {type(spec).__name__} is not known")
+
+
+@bytes_per_input.register(Network)
+def _stack_bytes(spec: Network) -> int:
     t = spec.t
 
     def directions(layer: Layer) -> int:
@@ -36,6 +40,7 @@ def bytes_per_input(spec: Architecture) -> int:
     return _ENTRY * (kept + passing + 2 * rows)
 
 
+@bytes_per_input.register(Transformer)
 def _transformer_bytes(spec: Transformer) -> int:
     t, rows = spec.t, prod(spec.output_shape)
     widest = {
@@ -51,13 +56,16 @@ def _transformer_bytes(spec: Transformer) -> int:
     return _ENTRY * (kept + passing + 2 * rows * spec.parameters)
 
 
+@singledispatch
 def stage_directions(spec: Architecture) -> list[int]:
     """By how many variables each stage is differentiated: its input and its weights."""
-    if isinstance(spec, Network):
-        return [layer.parameters + layer.width_in * spec.t for layer in spec.layers]
-    assert isinstance(spec, Transformer)
     inner = [sum(slot.size for slot in stage.slots.values()) for stage in stages(spec)]
-    return [spec.d * spec.t + size for size in inner]
+    return [spec.width * spec.t + size for size in inner]
+
+
+@stage_directions.register(Network)
+def _stack_directions(spec: Network) -> list[int]:
+    return [layer.parameters + layer.width_in * spec.t for layer in spec.layers]
 
 
 def inputs_at_once(spec: Architecture) -> int:
@@ -88,9 +96,7 @@ def require_memory(spec: Architecture, needed: int, limit: int) -> None:
 
 
 def _instead(spec: Architecture) -> str:
-    if isinstance(spec, Transformer):
-        return "--method count"
-    return "--method closed-form (one-head stacks)"
+    return "--method count" if spec.counted else "--method closed-form (one-head stacks)"
 
 
 def _gib(count: int) -> str:

@@ -15,7 +15,7 @@ from segre.fields.profile import new_rows
 from segre.fields.rank import Echelon
 from segre.finding import Bound, Evidence, Symmetry
 from segre.geometry.gauge.all import generators, pieces
-from segre.geometry.gauge.piece import Piece, Weights
+from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.independence import only_in_balls
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.point import FEW_PARAMETERS, Point
@@ -170,7 +170,7 @@ def _gains_at_once(point: Point, check: Array, progress: Progress) -> Iterator[t
     every = list(pieces(point.spec))
     if not every:
         return
-    weights = Weights(point.field, point.spec, point.weights)
+    weights = ModularWeights(point.field, point.spec, point.weights)
     built = [piece.build(weights) for piece in every]
     rows = point.field.reduce(np.concatenate(built))
     ends = np.cumsum([len(own) for own in built]).tolist()

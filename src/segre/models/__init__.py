@@ -128,5 +128,6 @@ def _unknown(text: str) -> str:
 
 
 def _guess(word: str, known: tuple[str, ...]) -> str:
-    near = get_close_matches(word, known)
+    begin = [name for name in known if word and name.startswith(word)]
+    near = list(dict.fromkeys((*begin, *get_close_matches(word, known))))[:3]
     return f" (did you mean {' or '.join(near)}?)" if near else ""

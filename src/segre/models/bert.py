@@ -97,7 +97,11 @@ def _tensors(spec: Transformer, part: str, _config: Config) -> Names:
             BIAS if spec.tied else UNTIED_BIAS: Stored(("b_U",)),
             **linear("cls.seq_relationship", "rel"),
         }
-    at = f"bert.encoder.layer.{int(part) - 1}"
+    return layer(f"bert.encoder.layer.{int(part) - 1}")
+
+
+def layer(at: str) -> Names:
+    """The tensors of a layer."""
     return {
         **linear(f"{at}.attention.self.query", "Q"),
         **linear(f"{at}.attention.self.key", "K"),

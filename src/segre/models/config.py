@@ -156,4 +156,5 @@ class Config:
         if value is None or value == []:
             return (*family.head_classes, *labelled)[0]
         name = value[0] if isinstance(value, list) and len(value) == 1 else value
-        return choice(key, name, (family.base_class, *family.head_classes, *related, *labelled))
+        every = (family.base_class, *family.head_classes, *related, *labelled)
+        return str(choice(key, name, every))

@@ -50,6 +50,7 @@ class Labelled:
     read: str  # from which tokens
     outbias: bool = True
     pooler: bool = False
+    pooled_at: str = ""  # the linear map of the pooler, in files, if it is one of this class alone
 
     @property
     def keys(self) -> Values:
@@ -159,8 +160,10 @@ class Family:
         every = self.tensors(spec, part, config)
         if part != "head" or not spec.labels:
             return every
-        rest = {file: how for file, how in every.items() if not {"W_U", "b_U"} & {*how.names}}
-        return rest | linear(self.labelled(spec).at, "U")
+        found = self.labelled(spec)
+        own = linear(found.at, "U") | (linear(found.pooled_at, "pool") if found.pooled_at else {})
+        names = {name for how in own.values() for name in how.names}
+        return {file: how for file, how in every.items() if not names & {*how.names}} | own
 
 
 def fourfold(given: Mapping[str, Any]) -> Values:

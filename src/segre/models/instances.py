@@ -45,7 +45,8 @@ def small_instance(spec: Transformer) -> Transformer:
         base=10_000,
         rotary=2 if spec.rotary_dim else 0,
         vocab=11 if spec.vocab else 0,
-        positions=3 if spec.pos == "learned" else 0,
+        positions=3 + (spec.offset > 0) if spec.pos == "learned" else 0,
+        offset=min(spec.offset, 1),
         types=min(spec.types, 2),
         embed=4 if spec.embed else 0,
         qrank=narrow if spec.qrank else 0,
@@ -67,11 +68,14 @@ def small_instance(spec: Transformer) -> Transformer:
 # The small instances of the presets, and their dimensions.
 PROVED = {
     "gpt2/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 120,
+    "opt/d=4/heads=2/ff=3/eps=1e-5/vocab=11/offset=1": 117,
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 153,
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11/output=hidden/pooler=true": 137,
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11/labels=2": 134,
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11/labels=2/pooler=false/read=all": 117,
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11/relation=2": 174,
+    "roberta/d=4/heads=2/ff=3/eps=1e-5/vocab=11/offset=1": 150,
+    "distilbert/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 150,
     "albert/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11": 214,
     "gpt2/d=4/heads=2/ff=3/eps=1e-5/vocab=11/labels=2": 103,
     "gpt2/d=4/heads=2/ff=3/eps=1e-5/vocab=11/labels=2/read=all/outbias=true": 103,
@@ -89,6 +93,8 @@ PROVED = {
     "qwen2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11/tied=true": 131,
     "qwen3/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 158,
     "qwen3/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11/tied=true": 128,
+    "gemma/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 133,
+    "gemma/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 123,
     "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 131,
     "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/window=2/vocab=11": 131,
     "deepseek-v3/d=5/layers=2/heads=2/head=2/dv=2/ff=3/eps=1e-5/qrank=3/kvrank=3/rotary=2/"

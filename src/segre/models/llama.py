@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from segre.errors import SpecError
 from segre.models.activations import GATES, activation
 from segre.models.config import Config
 from segre.models.family import Family, Names, Stored, Values, decoder_labels, linear, norm, table
 from segre.models.rope import rope_base, rope_config, rope_rescale
 from segre.models.windows import listed
 from segre.transformer.spec import Transformer
-from segre.values import show
 
 # What decoders of this kind have where nothing else is said.
 DEFAULTS: Values = {
@@ -39,7 +38,7 @@ def rotary(config: Config, *, latent: bool = False) -> Values:
     return {"base": rope_base(config.given), "rescale": rescale, "t": length}
 
 
-def decoder(config: Config, act: str = "hidden_act") -> Values:
+def decoder(config: Config, act: str = "hidden_act", gates: Mapping[str, str] = GATES) -> Values:
     """The keys of a spec that every decoder of this kind gives."""
     d = config.count("hidden_size")
     key, value = config.get("head_dim")
@@ -50,7 +49,7 @@ def decoder(config: Config, act: str = "hidden_act") -> Values:
         **rotary(config),
         "head": config.even(key, width),
         "ff": config.count("intermediate_size"),
-        "mlp": config.named(act, GATES),
+        "mlp": config.named(act, gates),
         "eps": config.number("rms_norm_eps"),
     }
     return out | {"kv": config.key_value_heads(out["heads"])}
@@ -59,16 +58,25 @@ def decoder(config: Config, act: str = "hidden_act") -> Values:
 def _read(config: Config) -> Values:
     out = decoder(config)
     listed(config, out["layers"])  # the library passes the list over
+    return {**out, **biases(config)}
+
+
+def biases(config: Config) -> Values:
+    """Where linear maps have biases: in attention, in MLPs, in both."""
     attention, mlp = config.flag("attention_bias"), config.flag("mlp_bias")
-    if attention != mlp:
-        raise SpecError(
-            f"attention_bias={show(attention)} with mlp_bias={show(mlp)} cannot be said in a spec; "
-            "allowed: both true or both false"
-        )
-    return {**out, "bias": "all" if attention else "none"}
+    names = {(True, True): "all", (True, False): "attn", (False, True): "mlp"}
+    return {"bias": names.get((attention, mlp), "none")}
 
 
-def write_decoder(spec: Transformer, act: str = "hidden_act") -> Values:
+def write_biases(spec: Transformer) -> Values:
+    """The inverse of `biases`: keys are left out where the library has no biases."""
+    found = {"attention_bias": spec.output_bias, "mlp_bias": spec.mlp_bias}
+    return {key: True for key, value in found.items() if value}
+
+
+def write_decoder(
+    spec: Transformer, act: str = "hidden_act", gates: Mapping[str, str] = GATES
+) -> Values:
     """The keys of a config that every decoder of this kind has."""
     return {
         "hidden_size": spec.d,
@@ -80,13 +88,12 @@ def write_decoder(spec: Transformer, act: str = "hidden_act") -> Values:
         "head_dim": spec.head,
         "rms_norm_eps": float(spec.eps),
         "rope_parameters": rope_config(spec.base, spec.rescaling),
-        act: activation(GATES, spec.mlp),
+        act: activation(gates, spec.mlp),
     }
 
 
 def _write(spec: Transformer) -> Values:
-    bias = {"attention_bias": True, "mlp_bias": True} if spec.bias == "all" else {}
-    return {**write_decoder(spec), **bias}
+    return {**write_decoder(spec), **write_biases(spec)}
 
 
 def ends(part: str, plus: float = 0.0) -> Names:
@@ -117,15 +124,15 @@ def gated(own: str) -> Names:
     }
 
 
-def tensors(_spec: Transformer, part: str, _config: Config) -> Names:
-    """Where the tensors of a part lie."""
+def tensors(_spec: Transformer, part: str, _config: Config, plus: float = 0.0) -> Names:
+    """Where the tensors of a part lie; `plus` is what the model adds to a stored gain."""
     if part in ("embed", "head"):
-        return ends(part)
+        return ends(part, plus)
     at = f"model.layers.{int(part) - 1}"
     return {
-        **norm(f"{at}.input_layernorm", "norm1"),
+        **norm(f"{at}.input_layernorm", "norm1", plus),
         **attention(f"{at}.self_attn"),
-        **norm(f"{at}.post_attention_layernorm", "norm2"),
+        **norm(f"{at}.post_attention_layernorm", "norm2", plus),
         **gated(f"{at}.mlp"),
     }
 

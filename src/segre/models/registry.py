@@ -12,13 +12,43 @@ from collections.abc import Mapping
 from typing import Any
 
 from segre.errors import SpecError
-from segre.models import albert, bert, deepseek_v3, gemma2, gpt2, llama, mistral, qwen2, qwen3
+from segre.models import (
+    albert,
+    bert,
+    deepseek_v3,
+    distilbert,
+    gemma,
+    gemma2,
+    gpt2,
+    llama,
+    mistral,
+    opt,
+    qwen2,
+    qwen3,
+    roberta,
+    xlm_roberta,
+)
 from segre.models.config import Config
 from segre.models.family import Family
 from segre.transformer.spec import Transformer
 from segre.values import choice, quote, show
 
-_MODULES = (gpt2, bert, albert, llama, mistral, qwen2, qwen3, gemma2, deepseek_v3)
+_MODULES = (
+    gpt2,
+    opt,
+    bert,
+    roberta,
+    xlm_roberta,
+    distilbert,
+    albert,
+    llama,
+    mistral,
+    qwen2,
+    qwen3,
+    gemma,
+    gemma2,
+    deepseek_v3,
+)
 FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in _MODULES}
 MODEL_TYPES: dict[str, Family] = {family.model_type: family for family in FAMILIES.values()}
 PRESETS = {name: config for family in FAMILIES.values() for name, config in family.presets.items()}

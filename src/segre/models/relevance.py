@@ -25,6 +25,7 @@ IRRELEVANT = frozenset(
         *("attention_dropout", "attention_probs_dropout_prob", "attn_pdrop", "embd_pdrop"),
         *("hidden_dropout_prob", "resid_pdrop", "classifier_dropout", "classifier_dropout_prob"),
         *("dropout", "hidden_dropout", "initializer_range", "initializer_factor"),
+        *("qa_dropout", "seq_classif_dropout", "sinusoidal_pos_embds", "layerdrop", "init_std"),
         *("gradient_checkpointing", "tf_legacy_loss", "loss_type", "router_aux_loss_coef"),
         # how it is stored and computed
         *("dtype", "torch_dtype", "use_bfloat16", "use_cache", "pretraining_tp", "torchscript"),

@@ -7,57 +7,47 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from segre.checkpoint.info import Info, Product
 from segre.fields.interface import Array
-from segre.files import whole_file
 from segre.report.captions import BLUE, GREY, ORANGE
 from segre.report.checkpoints import short
-from segre.report.plots import require_static_format
-
-mpl.use("Agg")
-mpl.rcParams["text.parse_math"] = False  # a dollar in a name is a dollar
+from segre.report.drawing import picture
 
 _CELL = 0.21  # inches, of a head of a layer
 
 
 def plot_info(info: Info, path: Path) -> None:
     """Condition and stable rank of the products of all heads, and the stored gauge by layer."""
-    require_static_format(path)
-    with whole_file(path) as temporary:
-        _figure(info).savefig(temporary, dpi=160)
-
-
-def _figure(info: Info) -> Figure:
     heads, layers = len(info.layers[0].ov), len(info.layers)
     wide, high = min(max(_CELL * heads, 1.9), 4.5), min(max(_CELL * layers, 2.2), 9.0)
-    figure = Figure(figsize=(4 * wide + 3.6, high + 2.0), layout="constrained")
-    widths, heights = [*[wide] * 4, 1.8], [high, 0.12]
-    axes, below = figure.subplots(2, 5, width_ratios=widths, height_ratios=heights, sharey="row")
-    for n, (measure, kind) in enumerate(product(_MEASURES, ("OV", "QK"))):
-        colours, value = _MEASURES[measure]
-        image = _heat_map(axes[n], _table(info, kind, value), colours)
-        axes[n].set_title(f"{kind}: {measure}", fontsize=10)
-        _crosses(axes[n], info, kind)
-        bar = figure.colorbar(image, cax=below[n], orientation="horizontal")
-        bar.ax.xaxis.set_major_locator(MaxNLocator(4))
-        if measure == "condition number":
-            bar.ax.xaxis.set_major_formatter(_POWERS)
-        bar.ax.tick_params(labelsize=8)
-    axes[0].set_ylabel("layer")
-    axes[0].yaxis.set_major_locator(MaxNLocator(12, integer=True, steps=[1, 2, 5, 10]))
-    _gauge(axes[4], info)
-    below[4].axis("off")
-    below[4].legend(
-        *axes[4].get_legend_handles_labels(), frameon=False, fontsize=8, ncols=2, loc="center"
-    )
-    figure.suptitle(f"{info.name} ({info.family}, {info.parameters:,} parameters), measured")
-    figure.supxlabel(_caption(info), fontsize=8.5, color=GREY)
-    return figure
+    with picture(path, 4 * wide + 3.6, high + 2.0) as figure:
+        from matplotlib.ticker import MaxNLocator
+
+        widths, heights = [*[wide] * 4, 1.8], [high, 0.12]
+        axes, below = figure.subplots(
+            2, 5, width_ratios=widths, height_ratios=heights, sharey="row"
+        )
+        for n, (measure, kind) in enumerate(product(_MEASURES, ("OV", "QK"))):
+            colours, value = _MEASURES[measure]
+            image = _heat_map(axes[n], _table(info, kind, value), colours)
+            axes[n].set_title(f"{kind}: {measure}", fontsize=10)
+            _crosses(axes[n], info, kind)
+            bar = figure.colorbar(image, cax=below[n], orientation="horizontal")
+            bar.ax.xaxis.set_major_locator(MaxNLocator(4))
+            if measure == "condition number":
+                bar.ax.xaxis.set_major_formatter(lambda x, _: short(10**x))
+            bar.ax.tick_params(labelsize=8)
+        axes[0].set_ylabel("layer")
+        axes[0].yaxis.set_major_locator(MaxNLocator(12, integer=True, steps=[1, 2, 5, 10]))
+        _gauge(axes[4], info)
+        below[4].axis("off")
+        below[4].legend(
+            *axes[4].get_legend_handles_labels(), frameon=False, fontsize=8, ncols=2, loc="center"
+        )
+        figure.suptitle(f"{info.name} ({info.family}, {info.parameters:,} parameters), measured")
+        figure.supxlabel(_caption(info), fontsize=8.5, color=GREY)
 
 
 def _caption(info: Info) -> str:
@@ -94,7 +84,6 @@ def _log10(number: float | None) -> float | None:
     return None if number is None else float(np.log10(number))
 
 
-_POWERS = FuncFormatter(lambda x, _: short(10**x))
 _MEASURES: dict[str, tuple[str, Callable[[Product], float | None]]] = {
     "condition number": ("magma", lambda head: _log10(head.condition)),
     "stable rank": ("viridis", lambda head: head.stable_rank),
@@ -102,6 +91,8 @@ _MEASURES: dict[str, tuple[str, Callable[[Product], float | None]]] = {
 
 
 def _heat_map(ax: Any, values: Array, colours: str) -> Any:
+    from matplotlib.ticker import MaxNLocator
+
     layers, heads = values.shape
     ax.set_facecolor("0.85")  # of heads without a value
     ax.set_xlabel("head", fontsize=9)
@@ -125,6 +116,8 @@ def _crosses(ax: Any, info: Info, kind: str) -> None:
 
 
 def _gauge(ax: Any, info: Info) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     numbers = [layer.number for layer in info.layers]
     lines = [("VO basis", [layer.gauge.vo for layer in info.layers], BLUE, "o")]
     still = [layer.gauge.qk for layer in info.layers]
@@ -138,7 +131,7 @@ def _gauge(ax: Any, info: Info) -> None:
     largest = max(max(values) for _, values, _, _ in lines)
     ax.set_xlim(-0.03, 1.08 * max(np.log10(largest), 0.3))
     ax.xaxis.set_major_locator(MaxNLocator(4))
-    ax.xaxis.set_major_formatter(_POWERS)
+    ax.xaxis.set_major_formatter(lambda x, _: short(10**x))
     ax.set_title("stored gauge", fontsize=10)
     ax.set_xlabel("1 is balanced", fontsize=9)
     ax.tick_params(labelsize=8)

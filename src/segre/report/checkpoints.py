@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from segre.checkpoint.info import Info, Layer, Product
+from segre.checkpoint.info import Info, LayerInfo, Product
 from segre.finding import GROUPS, HOLDS, Finding
 from segre.report.console import plain_console
 from segre.report.text import printed
@@ -121,7 +121,7 @@ def _measured(console: Console, info: Info) -> None:
     console.print(legend, style="dim")
 
 
-def _row(layer: Layer) -> list[str]:
+def _row(layer: LayerInfo) -> list[str]:
     cells = [str(layer.number)]
     for heads in (layer.ov, layer.qk):
         cells += [_ranks(heads), _conditions(heads)]
@@ -156,7 +156,7 @@ def short(number: float) -> str:
     )
 
 
-def _special(console: Console, layers: tuple[Layer, ...]) -> None:
+def _special(console: Console, layers: tuple[LayerInfo, ...]) -> None:
     """Special points, or nearly so; what is the same in several layers is said once."""
     places: dict[str, list[int]] = {}
     for layer in layers:

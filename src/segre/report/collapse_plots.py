@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
 
 from segre.collapse.commands import Depth, Paths
 from segre.collapse.curves import Curves
 from segre.collapse.study import Study
-from segre.files import whole_file
-
-mpl.use("Agg")
-mpl.rcParams["text.parse_math"] = False  # a dollar in a name is a dollar
+from segre.report.drawing import picture
 
 _LOWEST = 1e-30  # what lies below is in the numbers
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # told apart by the colour-blind
@@ -30,111 +25,107 @@ def plot_depth(depth: Depth, path: Path) -> None:
 
 def _plot_curves(found: Curves, path: Path) -> None:
     """Relative residuals by layer, one line for each variant, with spreads."""
-    figure = Figure(figsize=(7.2, 4.6), layout="constrained")
-    axes = figure.subplots()
-    layers = np.arange(found.layers + 1)
-    lowest = 1.0
-    for number, curve in enumerate(found.curves):
-        colour = _COLOURS[number % 4]
-        means = 10.0 ** np.maximum(curve.log10, -300)
-        style = "-" if curve.variant.norm else "--"
-        axes.plot(layers, means, style, color=colour, label=str(curve.variant), lw=1.8)
-        if curve.sink is not None:
-            label = f"{curve.variant}, without {curve.sink.name}"
-            axes.plot(layers, curve.mean("without"), ":", color=colour, label=label, lw=1.4)
-        last = curve.floored  # spreads are known as far as single precision goes
-        low, high = curve.values["relative"].min(axis=-1), curve.values["relative"].max(axis=-1)
-        axes.fill_between(layers[:last], low[:last], high[:last], color=colour, alpha=0.12, lw=0)
-        lowest = min(lowest, np.nanmin(means)) if np.isfinite(means).any() else lowest
-    axes.set_yscale("log")
-    axes.set_ylim(bottom=max(lowest / 3, _LOWEST))
-    if lowest < found.floor or any(curve.floored is not None for curve in found.curves):
-        axes.axhline(found.floor, color="0.6", lw=0.8, zorder=0)
-        words = " below: the first input, past the floor of single precision"
-        axes.text(0.02, found.floor, words, va="top", fontsize=8, color="0.4")
-    axes.set_xlabel("layer")
-    axes.set_ylabel("relative residual")
-    model = found.model
-    axes.set_title(f"{model['model']}, {model['weights']} weights", fontsize=11)
-    axes.legend(fontsize=8, ncols=2, frameon=False, title="layers have", title_fontsize=8)
-    axes.grid(alpha=0.25)
-    _save(figure, path)
+    with picture(path, 7.2, 4.6) as figure:
+        axes = figure.subplots()
+        layers = np.arange(found.layers + 1)
+        lowest = 1.0
+        for number, curve in enumerate(found.curves):
+            colour = _COLOURS[number % 4]
+            means = 10.0 ** np.maximum(curve.log10, -300)
+            style = "-" if curve.variant.norm else "--"
+            axes.plot(layers, means, style, color=colour, label=str(curve.variant), lw=1.8)
+            if curve.sink is not None:
+                label = f"{curve.variant}, without {curve.sink.name}"
+                axes.plot(layers, curve.mean("without"), ":", color=colour, label=label, lw=1.4)
+            last = curve.floored  # spreads are known as far as single precision goes
+            low, high = curve.values["relative"].min(axis=-1), curve.values["relative"].max(axis=-1)
+            axes.fill_between(
+                layers[:last], low[:last], high[:last], color=colour, alpha=0.12, lw=0
+            )
+            lowest = min(lowest, np.nanmin(means)) if np.isfinite(means).any() else lowest
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=max(lowest / 3, _LOWEST))
+        if lowest < found.floor or any(curve.floored is not None for curve in found.curves):
+            axes.axhline(found.floor, color="0.6", lw=0.8, zorder=0)
+            words = " below: the first input, past the floor of single precision"
+            axes.text(0.02, found.floor, words, va="top", fontsize=8, color="0.4")
+        axes.set_xlabel("layer")
+        axes.set_ylabel("relative residual")
+        model = found.model
+        axes.set_title(f"{model['model']}, {model['weights']} weights", fontsize=11)
+        axes.legend(fontsize=8, ncols=2, frameon=False, title="layers have", title_fontsize=8)
+        axes.grid(alpha=0.25)
 
 
 def _plot_study(found: Study, path: Path) -> None:
     """Logarithms of residuals by layer, and the ratios that tend to three."""
-    figure = Figure(figsize=(9, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    layers = np.arange(found.layers + 1)
-    logs = np.nanmedian(found.own.residual, axis=0)
-    left.plot(layers, logs, "o-", color=_COLOURS[0], label="measured")
-    left.plot(
-        layers[1:],
-        np.nanmedian(found.bounds.step, axis=0),
-        "s--",
-        color=_COLOURS[1],
-        label="one step",
-    )
-    left.plot(
-        layers[1:],
-        np.nanmedian(found.bounds.theorem, axis=0),
-        "^:",
-        color=_COLOURS[3],
-        label="theorem",
-    )
-    if found.other is not None:
-        label = "without skips" if found.skip else "with skips"
-        other = np.nanmedian(found.other.residual, axis=0)
-        left.plot(layers, other, "-", color=_COLOURS[2], label=label)
-    left.set_yscale("symlog", linthresh=1)
-    left.set_xlabel("layer")
-    left.set_ylabel("log10 of the residual")
-    left.legend(fontsize=8, frameon=False)
-    left.grid(alpha=0.25)
-    if found.layers > 1:
-        right.plot(layers[2:], np.nanmedian(found.own.orders, axis=0), "o-", color=_COLOURS[0])
-    right.axhline(3, color="0.5", lw=1)
-    right.set_ylim(0, 4)
-    right.set_xlabel("layer")
-    right.set_ylabel("order: step of the logarithm over the step before")
-    right.grid(alpha=0.25)
-    figure.suptitle(found.spec, fontsize=10)
-    _save(figure, path)
+    with picture(path, 9, 4) as figure:
+        left, right = figure.subplots(1, 2)
+        layers = np.arange(found.layers + 1)
+        logs = np.nanmedian(found.own.residual, axis=0)
+        left.plot(layers, logs, "o-", color=_COLOURS[0], label="measured")
+        left.plot(
+            layers[1:],
+            np.nanmedian(found.bounds.step, axis=0),
+            "s--",
+            color=_COLOURS[1],
+            label="one step",
+        )
+        left.plot(
+            layers[1:],
+            np.nanmedian(found.bounds.theorem, axis=0),
+            "^:",
+            color=_COLOURS[3],
+            label="theorem",
+        )
+        if found.other is not None:
+            label = "without skips" if found.skip else "with skips"
+            other = np.nanmedian(found.other.residual, axis=0)
+            left.plot(layers, other, "-", color=_COLOURS[2], label=label)
+        left.set_yscale("symlog", linthresh=1)
+        left.set_xlabel("layer")
+        left.set_ylabel("log10 of the residual")
+        left.legend(fontsize=8, frameon=False)
+        left.grid(alpha=0.25)
+        if found.layers > 1:
+            right.plot(layers[2:], np.nanmedian(found.own.orders, axis=0), "o-", color=_COLOURS[0])
+        right.axhline(3, color="0.5", lw=1)
+        right.set_ylim(0, 4)
+        right.set_xlabel("layer")
+        right.set_ylabel("order: step of the logarithm over the step before")
+        right.grid(alpha=0.25)
+        figure.suptitle(found.spec, fontsize=10)
 
 
 def plot_paths(found: Paths, path: Path) -> None:
     """Shares of the output by length and of biases, numbers of paths, and a map of heads."""
     sums, heads = found.sums, found.heads
-    figure = Figure(figsize=(9.5, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    lengths = np.flatnonzero(np.array(sums.counts, dtype=float) > 0)
-    shares = sums.shares.reshape(len(sums.shares), -1).mean(axis=1)
-    left.bar(lengths, shares[lengths], color=_COLOURS[0])
-    left.bar(len(shares), float(np.mean(sums.bias_share)), color=_COLOURS[2])
-    left.set_xticks([*lengths, len(shares)], [*map(str, lengths), "biases"])
-    left.axhline(0, color="0.5", lw=0.8)
-    left.set_xlabel("length of paths")
-    left.set_ylabel("share of the output", color=_COLOURS[0])
-    total = sum(sums.counts)
-    share = left.twinx()
-    share.plot(lengths, [sums.counts[k] / total for k in lengths], "o-", color=_COLOURS[1], ms=4)
-    share.set_ylabel("share of all paths", color=_COLOURS[1])
-    share.set_ylim(bottom=0)
-    grid = np.stack([own.reshape(len(own), -1).mean(axis=1) for own in heads.shares])
-    image = right.imshow(
-        grid,
-        aspect="auto",
-        cmap="viridis",
-        extent=(0.5, grid.shape[1] + 0.5, len(grid) + 0.5, 0.5),
-    )
-    right.set_xlabel("head")
-    right.set_ylabel("layer")
-    right.set_title("share of the output of all paths through a head", fontsize=9)
-    figure.colorbar(image, ax=right)
-    figure.suptitle(found.name, fontsize=10)
-    _save(figure, path)
-
-
-def _save(figure: Figure, path: Path) -> None:
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, dpi=160)
+    with picture(path, 9.5, 4) as figure:
+        left, right = figure.subplots(1, 2)
+        lengths = np.flatnonzero(np.array(sums.counts, dtype=float) > 0)
+        shares = sums.shares.reshape(len(sums.shares), -1).mean(axis=1)
+        left.bar(lengths, shares[lengths], color=_COLOURS[0])
+        left.bar(len(shares), float(np.mean(sums.bias_share)), color=_COLOURS[2])
+        left.set_xticks([*lengths, len(shares)], [*map(str, lengths), "biases"])
+        left.axhline(0, color="0.5", lw=0.8)
+        left.set_xlabel("length of paths")
+        left.set_ylabel("share of the output", color=_COLOURS[0])
+        total = sum(sums.counts)
+        share = left.twinx()
+        share.plot(
+            lengths, [sums.counts[k] / total for k in lengths], "o-", color=_COLOURS[1], ms=4
+        )
+        share.set_ylabel("share of all paths", color=_COLOURS[1])
+        share.set_ylim(bottom=0)
+        grid = np.stack([own.reshape(len(own), -1).mean(axis=1) for own in heads.shares])
+        image = right.imshow(
+            grid,
+            aspect="auto",
+            cmap="viridis",
+            extent=(0.5, grid.shape[1] + 0.5, len(grid) + 0.5, 0.5),
+        )
+        right.set_xlabel("head")
+        right.set_ylabel("layer")
+        right.set_title("share of the output of all paths through a head", fontsize=9)
+        figure.colorbar(image, ax=right)
+        figure.suptitle(found.name, fontsize=10)

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-
-from segre.errors import SegreError
 from segre.files import whole_file
 from segre.geometry.slices import Cone, Discriminant, FiberCurve
 from segre.report.captions import (
@@ -23,48 +19,39 @@ from segre.report.captions import (
     point_words,
     reach_of,
 )
+from segre.report.drawing import is_interactive, picture, require_format
 from segre.report.page.figure import write_figure
 
-mpl.use("Agg")
-mpl.rcParams["text.parse_math"] = False  # a dollar in a name is a dollar
-
-FORMATS = (".png", ".svg", ".pdf", ".html")
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-def require_format(path: Path) -> None:
-    """Refuse a file name whose format is not known, before anything is computed."""
-    if path.suffix.lower() not in FORMATS:
-        raise SegreError(
-            f"plot {str(path)!r}: {path.suffix!r} is not a format; allowed: {', '.join(FORMATS)}"
-        )
-
-
-def draw(picture: Cone | Discriminant | FiberCurve, path: Path) -> None:
+def draw(shape: Cone | Discriminant | FiberCurve, path: Path) -> None:
     """Draw a picture in the format that the file's name asks for."""
     require_format(path)
-    with whole_file(path) as temporary:
-        if path.suffix.lower() == ".html":
-            write_figure(_page(picture), path.stem, temporary)
-        else:
-            _figure(picture).savefig(temporary, dpi=160)
+    if is_interactive(path):
+        with whole_file(path) as temporary:
+            write_figure(_page(shape), path.stem, temporary)
+    elif isinstance(shape, Cone):
+        with picture(path, 11, 5.4) as figure:
+            _cone(shape, figure)
+    elif isinstance(shape, Discriminant):
+        with picture(path, 7.4, 7.6) as figure:
+            _discriminant(shape, figure)
+    else:
+        with picture(path, 11, 5) as figure:
+            _fiber(shape, figure)
 
 
-def _page(picture: Cone | Discriminant | FiberCurve) -> Any:
+def _page(shape: Cone | Discriminant | FiberCurve) -> Any:
     from segre.report.interactive import cone_page, discriminant_page, fiber_page
 
-    if isinstance(picture, Cone):
-        return cone_page(picture)
-    return discriminant_page(picture) if isinstance(picture, Discriminant) else fiber_page(picture)
+    if isinstance(shape, Cone):
+        return cone_page(shape)
+    return discriminant_page(shape) if isinstance(shape, Discriminant) else fiber_page(shape)
 
 
-def _figure(picture: Cone | Discriminant | FiberCurve) -> Figure:
-    if isinstance(picture, Cone):
-        return _cone(picture)
-    return _discriminant(picture) if isinstance(picture, Discriminant) else _fiber(picture)
-
-
-def _cone(cone: Cone) -> Figure:
-    figure = Figure(figsize=(11, 5.4), layout="constrained")
+def _cone(cone: Cone, figure: Figure) -> None:
     left, right = (_solid(figure, n) for n in (1, 2))
     left.plot_surface(*cone.cone, color=BLUE, alpha=0.45, linewidth=0, rstride=2, cstride=2)
     left.scatter([0], [0], [0], color=RED, s=40, depthshade=False)
@@ -78,12 +65,10 @@ def _cone(cone: Cone) -> Figure:
         ax.set(xlabel=x, ylabel=y, zlabel=z)
         ax.set_title(CONE[cut].replace(": ", ":\n"), fontsize=10)
     figure.suptitle(CONE["title"])
-    return figure
 
 
-def _discriminant(cut: Discriminant) -> Figure:
+def _discriminant(cut: Discriminant, figure: Figure) -> None:
     reach = reach_of(cut)
-    figure = Figure(figsize=(7.4, 7.6), layout="constrained")
     ax = figure.subplots()
     ax.set_facecolor("#dce8f5")
     ax.fill(*cut.wall, color="white", zorder=1)
@@ -100,13 +85,13 @@ def _discriminant(cut: Discriminant) -> Figure:
     ax.set(xlabel=DISCRIMINANT["x"], ylabel=DISCRIMINANT["y"])
     ax.set_title(DISCRIMINANT["title"], fontsize=10)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.09), frameon=False, fontsize=9)
-    return figure
 
 
-def _fiber(curve: FiberCurve) -> Figure:
-    figure = Figure(figsize=(11, 5), layout="constrained")
+def _fiber(curve: FiberCurve, figure: Figure) -> None:
+    from matplotlib import colormaps
+
     solid, flat = _solid(figure, 1), figure.add_subplot(1, 2, 2)
-    colours = mpl.colormaps["hsv"](curve.parameter / curve.parameter[-1])
+    colours = colormaps["hsv"](curve.parameter / curve.parameter[-1])
     solid.scatter(*curve.curve.T, c=colours, s=9)
     solid.set(xlabel=curve.names[0], ylabel=curve.names[1], zlabel=curve.names[2])
     solid.set_title("three of the weights along a closed curve on the fiber", fontsize=10)
@@ -118,7 +103,6 @@ def _fiber(curve: FiberCurve) -> Figure:
     flat.set_title(fiber_outputs(curve), fontsize=10)
     flat.spines[["top", "right"]].set_visible(False)
     figure.suptitle(f"One function, many weights: {curve.spec}")
-    return figure
 
 
 def _solid(figure: Figure, place: int) -> Any:

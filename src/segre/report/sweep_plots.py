@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from segre.files import whole_file
 from segre.report.captions import BLUE, GREY, ORANGE, RED
+from segre.report.drawing import is_interactive, picture, require_format
 from segre.report.page.figure import plain_words, write_figure
-from segre.report.slices import require_format
 from segre.sweep.picture import Cell, Mark, Picture
 
-mpl.use("Agg")
-mpl.rcParams["text.parse_math"] = False  # a dollar in a name is a dollar
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _BOUND = "lower-bound"
 _COLOURS = {"fails": RED, "undecided": ORANGE, "undefined": GREY, _BOUND: ORANGE}
@@ -27,14 +24,15 @@ _MANY = 150  # squares that have room for words
 _TITLES = ("dimension against prediction", "redundant share of the parameters", "counterexamples")
 
 
-def draw_sweep(picture: Picture, path: Path) -> None:
+def draw_sweep(sweep: Picture, path: Path) -> None:
     """Draw a sweep in the format that the file's name asks for."""
     require_format(path)
-    with whole_file(path) as temporary:
-        if path.suffix.lower() == ".html":
-            write_figure(_page(picture), picture.name, temporary)
-        else:
-            _figure(picture).savefig(temporary, dpi=160)
+    if is_interactive(path):
+        with whole_file(path) as temporary:
+            write_figure(_page(sweep), sweep.name, temporary)
+    else:
+        with picture(path, 15, 4.8) as figure:
+            _draw(sweep, figure)
 
 
 @dataclass(frozen=True)
@@ -71,15 +69,14 @@ def _groups(marks: Sequence[Mark]) -> list[_Group]:
     return [_Group(verdict, known, own) for (verdict, known), own in ordered]
 
 
-def _failing(picture: Picture) -> str:
-    count = sum(cell.fails for cell in picture.cells)
+def _failing(sweep: Picture) -> str:
+    count = sum(cell.fails for cell in sweep.cells)
     return f"{_TITLES[2]}: {count or 'none'}"
 
 
-def _figure(picture: Picture) -> Figure:
-    figure = Figure(figsize=(15, 4.8), layout="constrained")
+def _draw(sweep: Picture, figure: Figure) -> None:
     left, middle, right = figure.subplots(1, 3)
-    for group in _groups(picture.marks):
+    for group in _groups(sweep.marks):
         left.errorbar(
             [mark.predicted for mark in group.marks],
             [mark.lower for mark in group.marks],
@@ -92,30 +89,29 @@ def _figure(picture: Picture) -> Figure:
             alpha=0.6,
             label=group.label,
         )
-    ends = [0, max((mark.predicted for mark in picture.marks), default=1)]
+    ends = [0, max((mark.predicted for mark in sweep.marks), default=1)]
     left.plot(ends, ends, ":", color=GREY, linewidth=1)
-    left.set(xlabel=f"predicted: {picture.prediction}"[:60], ylabel=_UP, title=_TITLES[0])
-    if picture.marks:
+    left.set(xlabel=f"predicted: {sweep.prediction}"[:60], ylabel=_UP, title=_TITLES[0])
+    if sweep.marks:
         left.legend(frameon=False)
-    known = [cell for cell in picture.cells if cell.redundancy is not None]
+    known = [cell for cell in sweep.cells if cell.redundancy is not None]
     drawn = _squares(middle, known, [cell.redundancy or 0.0 for cell in known], "viridis")
     figure.colorbar(drawn, ax=middle)
     middle.set(title=_TITLES[1])
-    _squares(right, picture.cells, [0.0 for _ in picture.cells], "Greys")
-    for cell in picture.cells:
-        if not cell.fails and len(picture.cells) > _MANY:
+    _squares(right, sweep.cells, [0.0 for _ in sweep.cells], "Greys")
+    for cell in sweep.cells:
+        if not cell.fails and len(sweep.cells) > _MANY:
             continue
         colour = RED if cell.fails else GREY
         words = f"{cell.fails}/{cell.rows}" if cell.fails else str(cell.rows)
         right.text(cell.x, cell.y, words, ha="center", va="center", fontsize=8, color=colour)
-    right.set(title=f"{_failing(picture)} (of rows)")
+    right.set(title=f"{_failing(sweep)} (of rows)")
     for ax in (middle, right):
-        ax.set(xlabel=picture.x, ylabel=picture.y)
-        if len(picture.cells) <= _MANY:
-            ax.set_xticks(sorted({cell.x for cell in picture.cells}))
-            ax.set_yticks(sorted({cell.y for cell in picture.cells}))
-    figure.suptitle(f"{picture.name}   {picture.claim}"[:140])
-    return figure
+        ax.set(xlabel=sweep.x, ylabel=sweep.y)
+        if len(sweep.cells) <= _MANY:
+            ax.set_xticks(sorted({cell.x for cell in sweep.cells}))
+            ax.set_yticks(sorted({cell.y for cell in sweep.cells}))
+    figure.suptitle(f"{sweep.name}   {sweep.claim}"[:140])
 
 
 def _squares(ax: Axes, cells: Sequence[Cell], values: list[float], colours: str) -> Any:
@@ -124,12 +120,12 @@ def _squares(ax: Axes, cells: Sequence[Cell], values: list[float], colours: str)
     return ax.scatter(across, up, c=values, s=420, marker="s", cmap=colours, alpha=0.9)
 
 
-def _page(picture: Picture) -> Any:
+def _page(sweep: Picture) -> Any:
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
-    figure = make_subplots(1, 3, subplot_titles=[*_TITLES[:2], _failing(picture)])
-    for group in _groups(picture.marks):
+    figure = make_subplots(1, 3, subplot_titles=[*_TITLES[:2], _failing(sweep)])
+    for group in _groups(sweep.marks):
         shape = "x" if group.verdict == "fails" else "circle"
         symbol = shape if group.known else f"{shape}-open"
         upwards = {"array": group.up, "arrayminus": [0] * len(group.up), "thickness": 1, "width": 0}
@@ -146,18 +142,18 @@ def _page(picture: Picture) -> Any:
             1,
             1,
         )
-    across, up = [cell.x for cell in picture.cells], [cell.y for cell in picture.cells]
+    across, up = [cell.x for cell in sweep.cells], [cell.y for cell in sweep.cells]
     for column, values, words, scale in (
         (
             2,
-            [cell.redundancy for cell in picture.cells],
-            [f"{cell.rows} architectures" for cell in picture.cells],
+            [cell.redundancy for cell in sweep.cells],
+            [f"{cell.rows} architectures" for cell in sweep.cells],
             "Viridis",
         ),
         (
             3,
-            [cell.fails for cell in picture.cells],
-            [f"{cell.fails} of {cell.rows} architectures" for cell in picture.cells],
+            [cell.fails for cell in sweep.cells],
+            [f"{cell.fails} of {cell.rows} architectures" for cell in sweep.cells],
             "Reds",
         ),
     ):
@@ -165,12 +161,12 @@ def _page(picture: Picture) -> Any:
             x=across, y=up, z=values, text=words, colorscale=scale, showscale=column == 2, zmin=0
         )
         figure.add_trace(heat, 1, column)
-        figure.update_xaxes(title=plain_words(picture.x), row=1, col=column)
-        figure.update_yaxes(title=plain_words(picture.y), row=1, col=column)
-    figure.update_xaxes(title=plain_words(f"predicted: {picture.prediction}"), row=1, col=1)
+        figure.update_xaxes(title=plain_words(sweep.x), row=1, col=column)
+        figure.update_yaxes(title=plain_words(sweep.y), row=1, col=column)
+    figure.update_xaxes(title=plain_words(f"predicted: {sweep.prediction}"), row=1, col=1)
     figure.update_yaxes(title=_UP, row=1, col=1)
     figure.update_layout(
-        title=plain_words(f"{picture.name}: {picture.claim}"),
+        title=plain_words(f"{sweep.name}: {sweep.claim}"),
         height=560,
         legend={"orientation": "h", "y": -0.2},
     )

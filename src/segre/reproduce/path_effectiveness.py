@@ -23,9 +23,10 @@ import numpy as np
 
 from segre.collapse.paths import isolated, path_sums, sample_paths
 from segre.collapse.shares import path_counts
-from segre.errors import SegreError, UnsupportedError
+from segre.errors import SegreError
 from segre.fields.interface import Array
 from segre.geometry.progress import Progress, quiet
+from segre.libraries import library
 from segre.reproduce.path_tasks import Examples, convex_hull, memorising, sorting
 from segre.reproduce.sentences import vocabulary
 
@@ -358,10 +359,7 @@ def changed(plan: Plan, **options: Any) -> Plan:
 
 def require_torch() -> None:
     """Say what to install, if training is not possible."""
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        raise UnsupportedError("training needs torch; install segre[models]") from None
+    library("torch", "training", extra="models")
 
 
 def _parts(examples: Examples) -> Iterator[Examples]:

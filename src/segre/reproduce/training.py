@@ -104,7 +104,7 @@ class Attention(nn.Module):
         return Heads(**given)  # type: ignore[arg-type]
 
 
-class Layer(nn.Module):
+class AttentionLayer(nn.Module):
     """Attention, then perhaps an MLP of the same width, each with a skip or not."""
 
     def __init__(self, shape: Shape) -> None:
@@ -149,7 +149,7 @@ class PathNetwork(nn.Module):
             places = torch.randn(shape.positions, d)
             self.places = nn.Parameter(places) if shape.positions else None
             self.norm = nn.LayerNorm(d)
-            self.layers = nn.Sequential(*(Layer(shape) for _ in range(shape.layers)))
+            self.layers = nn.Sequential(*(AttentionLayer(shape) for _ in range(shape.layers)))
             self.readout = nn.Sequential(nn.LayerNorm(d), nn.Linear(d, shape.outputs))
 
     def embed(self, inputs: Tensor) -> Tensor:
@@ -169,7 +169,7 @@ class PathNetwork(nn.Module):
 
     def stack(self) -> FloatNetwork:
         """The layers in NumPy, with the same weights."""
-        pairs = [layer.pair() for layer in self.layers if isinstance(layer, Layer)]
+        pairs = [layer.pair() for layer in self.layers if isinstance(layer, AttentionLayer)]
         return FloatNetwork(tuple(pairs), skip=self.shape.skip)
 
     def parameter_count(self) -> int:

@@ -9,12 +9,12 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from importlib import import_module
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any
 
 from segre.errors import StoppedRunError, SweepError
+from segre.libraries import library
 from segre.sweep.local import Worker
 from segre.sweep.task import Result, Task, failed, solve, timed_out
 from segre.values import quote
@@ -29,12 +29,7 @@ def solve_on_cluster(
     tasks: Iterator[Task], address: str, timeout: float | None = None
 ) -> Iterator[Result]:
     """The results of all tasks, in the order in which they are done."""
-    try:
-        dask: Any = import_module("distributed")
-    except ImportError:
-        raise SweepError(
-            "--dask needs dask.distributed, which is not installed; pip install 'segre[cluster]'"
-        ) from None
+    dask = library("distributed", "--dask", extra="cluster", error=SweepError)
     for name in ("distributed", "distributed.client", "asyncio"):  # what dies is done again
         logging.getLogger(name).setLevel(logging.CRITICAL)
     _require_listener(address)

@@ -10,6 +10,7 @@ from typing import Any
 
 from segre.errors import SweepError
 from segre.files import whole_file
+from segre.libraries import library
 from segre.sweep.store import Row, Store
 from segre.values import quote
 
@@ -38,8 +39,8 @@ def export(path: str | Path, target: str | Path) -> int:
             f"export {quote(str(target))}: {target.suffix!r} is not a format; "
             f"allowed: {', '.join(FORMATS)}"
         )
-    if target.suffix == ".parquet":
-        _pyarrow()
+    if target.suffix == ".parquet":  # before anything is read
+        library("pyarrow.parquet", "Parquet", extra="tables", error=SweepError)
     with Store.open(path) as store:
         rows = list(store.rows())
     columns = [*_FIRST, *_field_names(rows), *_LAST]
@@ -84,21 +85,9 @@ def _flat(row: Row) -> dict[str, Any]:
     }
 
 
-def _pyarrow() -> Any:
-    try:
-        import pyarrow  # noqa: F401
-        from pyarrow import parquet
-    except ImportError:
-        raise SweepError(
-            "Parquet needs pyarrow, which is not installed; pip install 'segre[tables]', "
-            "or export to .csv"
-        ) from None
-    return parquet
-
-
 def _write_parquet(rows: list[Row], columns: list[str], target: Path) -> None:
-    parquet = _pyarrow()
     import pyarrow
+    from pyarrow import parquet
 
     flat = [_flat(row) for row in rows]
     kinds = {"seconds": pyarrow.float64(), "seed": pyarrow.int64()}

@@ -69,7 +69,7 @@ class Fresh:
 
 
 @dataclass(frozen=True)
-class Piece:
+class LawPiece:
     """A law, where it holds, and how it fared."""
 
     law: Law
@@ -130,7 +130,7 @@ class Fit(Unbounded):
 
     fields: tuple[str, ...]
     where: str | None
-    pieces: tuple[Piece, ...]
+    pieces: tuple[LawPiece, ...]
     rows: int
     unproved: int  # rows among them whose bounds do not meet
     unknown: tuple[str, ...]  # rows without any bound
@@ -211,7 +211,7 @@ def fit(
         for row, known in said
         if known is not None
     ]
-    left, pieces = every, list[Piece]()
+    left, pieces = every, list[LawPiece]()
     while len(pieces) < _PIECES and (piece := search.piece(left)) is not None:
         pieces.append(piece)
         search.before.append(piece.region)
@@ -294,7 +294,7 @@ class _Search:
         self.fractions: Polynomial | None = None
         self._only, self._source, self._count = only, source, count
 
-    def piece(self, rows: Sequence[_Known]) -> Piece | None:
+    def piece(self, rows: Sequence[_Known]) -> LawPiece | None:
         """The law on the largest region of these rows that fresh architectures confirm."""
         points = [row.point for row in rows]
         values = [row.known.value for row in rows]
@@ -329,12 +329,12 @@ class _Search:
                 self.refuted += 1
         return None
 
-    def _piece(self, law: Law, region: Region, rows: Sequence[_Known], tested: Fresh) -> Piece:
+    def _piece(self, law: Law, region: Region, rows: Sequence[_Known], tested: Fresh) -> LawPiece:
         inside = [rows[i].known for i in region.members()]
         proved = sum(known.proved for known in inside)
         ranked = sum(known.value is not None for known in inside) - proved
         rest = len(inside) - proved - ranked
-        return Piece(law, region, bool(self.before), proved, ranked, rest, tested)
+        return LawPiece(law, region, bool(self.before), proved, ranked, rest, tested)
 
     def _with_defect(self, points: Sequence[Point], values: Sequence[int]) -> Iterator[Law]:
         """A polynomial that is right for most and too large for the others, made right for all."""

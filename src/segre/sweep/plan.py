@@ -47,7 +47,7 @@ _NEEDS = {
 
 
 @dataclass(frozen=True)
-class Choice:
+class Domain:
     """What values a field takes; `each` layer has its own, or all the same."""
 
     values: Sequence[Any]
@@ -59,7 +59,7 @@ class Plan:
     """A sweep."""
 
     kinds: tuple[str, ...]
-    choices: Mapping[str, Choice]
+    choices: Mapping[str, Domain]
     where: tuple[Expression, ...]
     draw: int | None  # None: every architecture of the family
     seed: int
@@ -101,7 +101,7 @@ class Plan:
         return len(self.kinds) * prod(sizes)
 
     @cached_property
-    def free(self) -> list[tuple[str, Choice]]:
+    def free(self) -> list[tuple[str, Domain]]:
         """The fields other than the number of layers, in order."""
         return [(key, choice) for key, choice in self.choices.items() if key != "layers"]
 
@@ -130,7 +130,7 @@ class Plan:
             raise SweepError(f"sweep{name}: {error}") from None
 
 
-def places(key: str, choice: Choice, depth: int) -> int:
+def places(key: str, choice: Domain, depth: int) -> int:
     """How many values of a field a network of that depth has."""
     return 1 if not choice.each else depth + (key == "d")
 
@@ -176,7 +176,7 @@ def _kinds(value: Any) -> tuple[str, ...]:
     return tuple(kinds)
 
 
-def _choices(given: Any, stacks: bool) -> dict[str, Choice]:
+def _choices(given: Any, stacks: bool) -> dict[str, Domain]:
     if not isinstance(given, dict) or not given:
         raise SweepError('fields is missing; give a table such as [fields] d = "2..6"')
     keys = _STACK_KEYS if stacks else TRANSFORMER_KEYS
@@ -190,12 +190,12 @@ def _choices(given: Any, stacks: bool) -> dict[str, Choice]:
                 f'{key}: a table is not allowed; allowed: {{ each = "1..4" }}, of '
                 f"{', '.join(_EACH)} of stacks"
             )
-        choices[key] = Choice(_values(key, value["each"] if each else value), each)
+        choices[key] = Domain(_values(key, value["each"] if each else value), each)
     missing = [key for key in (("d", "a", "t") if stacks else ("d",)) if key not in choices]
     if missing:
         raise SweepError(f"fields: {', '.join(missing)} is missing")
     if stacks:
-        choices.setdefault("layers", Choice((1,)))
+        choices.setdefault("layers", Domain((1,)))
     return choices
 
 

@@ -29,7 +29,7 @@ NormKind = Literal["none", "rms", "layer"]
 Place = Literal["pre", "post", "sandwich"]
 Position = Literal["none", "rope", "learned"]
 Layout = Literal["half", "interleaved"]
-Bias = Literal["none", "qkv", "all"]
+Bias = Literal["none", "qkv", "attn", "mlp", "all"]
 Output = Literal["hidden", "logits", "softmax"]
 Read = Literal["all", "first", "last"]
 Windows = tuple[int, ...]
@@ -81,7 +81,8 @@ class Choices:
     eff: int = 0  # hidden units of one routed expert
     dense: int = 0  # how many of the first layers have a dense MLP all the same
     share: bool = False  # all layers have the same weights
-    positions: int = 0  # rows of the table of learned positions; 0 is t
+    positions: int = 0  # rows of the table of learned positions; 0 is offset + t
+    offset: int = 0  # rows of that table before that of the first token
     types: int = 0  # token types
     embed: int = 0  # width of the embeddings, with a linear map to d; 0 is d, without
     embnorm: bool = False  # a norm after the embeddings
@@ -98,6 +99,7 @@ class Choices:
     head_axes: ClassVar[int] = 2
     salted: ClassVar[bool] = True
     has_closed_form: ClassVar[bool] = False
+    counted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """What says the same is the same: shortest windows, scales that are standard left out."""
@@ -121,6 +123,11 @@ class Choices:
         return min(window or self.t, self.t)
 
     @property
+    def unused_positions(self) -> int:
+        """Rows of the table of learned positions that no token has, where some are left out."""
+        return self.positions - self.t if self.offset else 0
+
+    @property
     def rescaling(self) -> Rescale | None:
         """How rotary frequencies are rescaled, if they are."""
         return rescale(self.rescale) if self.rescale else None
@@ -134,6 +141,16 @@ class Choices:
     def width(self) -> int:
         """Width of the residual stream."""
         return self.d
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The width of the stream before the first layer and after each."""
+        return (self.d,) * (self.layers + 1)
+
+    @property
+    def heads_by_layer(self) -> list[int]:
+        """How many heads each layer has."""
+        return [self.heads] * self.layers
 
     @property
     def exponentials(self) -> bool:
@@ -169,6 +186,21 @@ class Choices:
     def still(self) -> int:
         """Dimensions of a head that do not turn."""
         return self.head if self.latent else self.head - self.rotary_dim
+
+    @property
+    def query_bias(self) -> bool:
+        """Whether queries, keys and values have biases."""
+        return self.bias in ("qkv", "attn", "all")
+
+    @property
+    def output_bias(self) -> bool:
+        """Whether what attention writes has a bias."""
+        return self.bias in ("attn", "all")
+
+    @property
+    def mlp_bias(self) -> bool:
+        """Whether the linear maps of MLPs have biases."""
+        return self.bias in ("mlp", "all")
 
     @property
     def norm_bias(self) -> bool:

@@ -1,8 +1,8 @@
 """Tokens through a transformer, sub-layer by sub-layer: one sub-layer's weights at a time.
 
-Weights come from wherever `Weights` says: a checkpoint that is mapped, or drawn ones. The same
-weights are used for several edits of the spec (without skips, without norms) before the next are
-read, so that a model larger than memory costs one reading.
+Weights come from a `WeightSource`: a checkpoint that is mapped, or random ones drawn on demand. The
+same weights are used for several edits of the spec (without skips, without norms) before the next
+are read, so that a model larger than memory costs one reading.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ See = Callable[[int, int, int, Any], None]
 ATTENTION, MLP = 1, 2  # the sub-layers of a layer
 
 
-class Weights(Protocol):
+class WeightSource(Protocol):
     """The tensors of a spec, by part (embed, 1, 2, ..., head)."""
 
     @property
@@ -65,16 +65,17 @@ def as_it_is(spec: Transformer, _number: int) -> Transformer | None:
 
 def at_length(spec: Transformer, length: int) -> Transformer:
     """The same transformer on inputs of another length, and of its positions those in use."""
-    return replace(spec, t=length, positions=length if spec.positions else 0)
+    return replace(spec, t=length, positions=length if spec.positions else 0, offset=0)
 
 
-def embed(weights: Weights, tokens: Tokens, field: Real) -> Array:
+def embed(weights: WeightSource, tokens: Tokens, field: Real) -> Array:
     """What goes into the layers: (inputs, 1, 1, width, length)."""
     spec = at_length(weights.spec, tokens.length)
     names = [n for n in part_shapes(spec, "embed") if n not in ("tokens", "positions", "types")]
     w = weights.part("embed", names, field.dtype) if names else {}
     if spec.positions:
-        w["positions"] = weights.columns("positions", np.arange(tokens.length), field.dtype)
+        used = weights.spec.offset + np.arange(tokens.length)
+        w["positions"] = weights.columns("positions", used, field.dtype)
     words = _looked_up(weights, "tokens", tokens.words, field)
     if not spec.types:
         return embedded(field, spec, w, words)
@@ -82,7 +83,7 @@ def embed(weights: Weights, tokens: Tokens, field: Real) -> Array:
     return embedded(field, spec, w, words, _looked_up(weights, "types", kinds, field))
 
 
-def _looked_up(weights: Weights, table: str, which: Array, field: Real) -> Array:
+def _looked_up(weights: WeightSource, table: str, which: Array, field: Real) -> Array:
     """Columns of a table: (inputs, 1, 1, width, length); one that occurs often is read once.
 
     In memory the inputs lie side by side in each row: what maps all of them is one product.
@@ -93,7 +94,7 @@ def _looked_up(weights: Weights, table: str, which: Array, field: Real) -> Array
 
 
 def sublayer_weights(
-    weights: Weights, layer: int, number: int, dtype: npt.DTypeLike = np.float64
+    weights: WeightSource, layer: int, number: int, dtype: npt.DTypeLike = np.float64
 ) -> Tensors:
     """The tensors of attention or MLP of a layer (from 1), ready for `sublayer`.
 
@@ -118,7 +119,7 @@ def query_factors(spec: Transformer) -> tuple[str, ...]:
 
 
 def run(
-    weights: Weights,
+    weights: WeightSource,
     batches: Sequence[Tokens],
     field: Any = None,
     edits: Sequence[Edit] = (as_it_is,),
@@ -161,7 +162,10 @@ def run(
 
 
 def outputs(
-    weights: Weights, tokens: Tokens, field: Real, progress: Callable[[int], None] = lambda _: None
+    weights: WeightSource,
+    tokens: Tokens,
+    field: Real,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> Array:
     """Hidden states (and the pooled token, as one more column) or logits: (inputs, rows, t)."""
     spec = at_length(weights.spec, tokens.length)

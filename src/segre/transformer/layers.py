@@ -16,18 +16,18 @@ from segre.fields.interface import Analytic, Array, E
 from segre.transformer.rotary import frequencies
 from segre.transformer.spec import Transformer
 
-Weights = Mapping[str, Any]
+Tensors = Mapping[str, Any]
 
 QUICK = Fraction(1702, 1000)  # of the sigmoid that stands for the normal distribution function
 
 
-def linear(field: Analytic[E], w: Weights, name: str, x: E) -> E:
+def linear(field: Analytic[E], w: Tensors, name: str, x: E) -> E:
     """W x, plus the bias if there is one (W_up has b_up)."""
     out = field.matmul(w[f"W_{name}"], x)
     return field.add(out, w[f"b_{name}"]) if f"b_{name}" in w else out
 
 
-def normalise(field: Analytic[E], spec: Transformer, w: Weights, name: str, x: E, width: int) -> E:
+def normalise(field: Analytic[E], spec: Transformer, w: Tensors, name: str, x: E, width: int) -> E:
     """LayerNorm or RMSNorm of every column, with the gain and bias there are."""
     if spec.norm == "layer":
         mean = field.mul(field.sum(x, axis=-2), field.fraction(Fraction(-1, width)))
@@ -36,7 +36,7 @@ def normalise(field: Analytic[E], spec: Transformer, w: Weights, name: str, x: E
 
 
 def root_mean_square(
-    field: Analytic[E], spec: Transformer, w: Weights, name: str, x: E, width: int
+    field: Analytic[E], spec: Transformer, w: Tensors, name: str, x: E, width: int
 ) -> E:
     """RMSNorm of every column; norms of queries, keys and latents are always of this kind."""
     square = field.sum(field.mul(x, x), axis=-2)
@@ -113,7 +113,7 @@ def plane_dimensions(spec: Transformer) -> tuple[Array, Array]:
     return planes, planes + spec.rotary // 2
 
 
-def attention(field: Analytic[E], spec: Transformer, w: Weights, x: E, layer: int) -> E:
+def attention(field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: int) -> E:
     """What the heads of a layer (from 1) write for tokens x (after any norm before)."""
     scores, values = (_latent if spec.latent else _plain)(field, spec, w, x)
     for factor in _factors(field, spec, layer):
@@ -142,7 +142,7 @@ def _factors(field: Analytic[E], spec: Transformer, layer: int) -> Iterator[E]:
         yield from [field.absorbed(Fraction(1), by, Fraction(0), spec.rescaling.factor)] * 2
 
 
-def _plain(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> tuple[E, E]:
+def _plain(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> tuple[E, E]:
     keys, queries, values = (linear(field, w, name, x) for name in ("K", "Q", "V"))
     if spec.qknorm:
         keys = root_mean_square(field, spec, w, "normk", keys, spec.head)
@@ -153,7 +153,7 @@ def _plain(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> tuple[E, 
     return field.matmul(field.transpose(keys), queries), values
 
 
-def _latent(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> tuple[E, E]:
+def _latent(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> tuple[E, E]:
     asked = x
     if spec.qrank:
         asked = field.matmul(w["A_Q"], x)
@@ -169,7 +169,7 @@ def _latent(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> tuple[E,
     return scores, field.matmul(w["W_V"], latent)
 
 
-def mlp(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
+def mlp(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
     """What the MLP writes for tokens x (after any norm before)."""
     if "W_R" in w:
         return _experts(field, spec, w, x)
@@ -182,7 +182,7 @@ def mlp(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
     return linear(field, w, "down", hidden)
 
 
-def _experts(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
+def _experts(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
     """The experts with the largest affinities, weighted by their shares; and the shared ones.
 
     A constant `b_R`, if there is one, is added where experts are chosen, and only there.
@@ -200,7 +200,7 @@ def _experts(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
     return total
 
 
-def routing(field: Analytic[E], spec: Transformer, w: Weights, x: E) -> E:
+def routing(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
     """The shares of the experts, 0 for those that a token does not use."""
     router = w["W_R"]  # (experts, 1, d): one affinity per expert, on the axis of experts
     affinity = field.sigmoid(field.matmul(router, x))

@@ -145,7 +145,7 @@ def completed(values: dict[str, Any]) -> dict[str, Any]:
     fill("head", d // heads if d % heads == 0 else 0)
     fill("dv", out["head"])
     fill("rotary", out["head"] if known["pos"] == "rope" and not known["kvrank"] else 0)
-    fill("positions", known["t"] if known["pos"] == "learned" else 0)
+    fill("positions", known["offset"] + known["t"] if known["pos"] == "learned" else 0)
     discrete = known["vocab"] > 0
     fill("final", discrete and known["norm"] != "none" and known["place"] != "post")
     fill("output", "softmax" if discrete else "hidden")

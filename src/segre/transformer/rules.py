@@ -31,8 +31,11 @@ def require(spec: Choices) -> None:
     if spec.window and not spec.causal:
         raise SpecError("window needs causal=true")
     _require_absorbed(spec)
-    if spec.pos == "learned" and spec.positions < spec.t:
-        raise SpecError(f"positions: {spec.positions} is less than t={spec.t}")
+    if spec.pos == "learned" and spec.positions < spec.offset + spec.t:
+        first = f" after the first {spec.offset}" if spec.offset else ""
+        raise SpecError(f"positions: {spec.positions} is less than t={spec.t}{first}")
+    if spec.pos != "learned" and spec.offset:
+        raise SpecError("offset needs pos=learned")
     if spec.pos != "learned" and spec.positions:
         raise SpecError("positions needs pos=learned")
     if (spec.mlp != "none") != (spec.ff > 0 or spec.experts > 0):

@@ -14,7 +14,7 @@ import numpy as np
 from segre.fields.interface import Analytic, E
 from segre.stage import Slot, Stage
 from segre.transformer.layers import (
-    Weights,
+    Tensors,
     activate,
     attention,
     capped,
@@ -56,7 +56,7 @@ def stages(spec: Transformer) -> tuple[Stage, ...]:
     return tuple(out)
 
 
-def _embed(field: Analytic[E], w: Weights, x: E, *, spec: Transformer) -> E:
+def _embed(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:
     """Embeddings of one-hot columns (or tokens as they are), positions, types, norm."""
     if not spec.discrete:
         return embedded(field, spec, w, x)
@@ -70,13 +70,13 @@ def _embed(field: Analytic[E], w: Weights, x: E, *, spec: Transformer) -> E:
 
 
 def embedded(
-    field: Analytic[E], spec: Transformer, w: Weights, words: E, types: E | None = None
+    field: Analytic[E], spec: Transformer, w: Tensors, words: E, types: E | None = None
 ) -> E:
     """What goes into the layers: columns of the tables of tokens and types, positions, norm."""
     out = field.mul(words, field.surd(spec.d)) if spec.embscale else words
     if "positions" in w:
-        first = field.constant(np.eye(spec.positions, spec.t, dtype=np.int64))
-        out = field.add(out, field.matmul(w["positions"], first))
+        used = np.eye(spec.positions, spec.t, -spec.offset, dtype=np.int64)
+        out = field.add(out, field.matmul(w["positions"], field.constant(used)))
     if types is not None:
         out = field.add(out, types)
     if spec.embnorm:
@@ -85,7 +85,7 @@ def embedded(
 
 
 def sublayer(
-    field: Analytic[E], w: Weights, x: E, *, spec: Transformer, layer: int, number: int
+    field: Analytic[E], w: Tensors, x: E, *, spec: Transformer, layer: int, number: int
 ) -> E:
     """Attention (number 1) or the MLP (2) of a layer, with its norms and its skip."""
     normed = spec.norm != "none"
@@ -102,7 +102,7 @@ def sublayer(
     return out
 
 
-def head(field: Analytic[E], w: Weights, x: E, *, spec: Transformer) -> E:
+def head(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:
     """Final norm, pooled token, transform, unembedding, cap and softmax: those that there are."""
     if spec.final:
         x = normalise(field, spec, w, "norm", x, spec.d)
@@ -143,7 +143,7 @@ def _beside(field: Analytic[E], x: E, more: E, spec: Transformer) -> E:
     return field.add(wide, field.matmul(more, last))
 
 
-def _logits(field: Analytic[E], w: Weights, x: E, spec: Transformer) -> E:
+def _logits(field: Analytic[E], w: Tensors, x: E, spec: Transformer) -> E:
     """What is said of the vocabulary, or of labels."""
     table = field.transpose(w["tokens"]) if spec.tied else w["W_U"]
     logits = field.matmul(table, x)

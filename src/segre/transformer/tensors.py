@@ -114,7 +114,7 @@ def _embed_shapes(spec: Transformer) -> Shapes:
 
 def _attention_shapes(spec: Transformer) -> Shapes:
     d, kv, group, k, v = spec.d, spec.kv, spec.group, spec.head, spec.dv
-    biased = spec.bias != "none"
+    biased = spec.query_bias
     out: Shapes = {}
     if spec.norm != "none" and spec.place != "post":
         out |= _norm(spec, "norm1", d)
@@ -144,7 +144,7 @@ def _attention_shapes(spec: Transformer) -> Shapes:
         if spec.qknorm and spec.gain:
             out |= {"normq.gain": (k, 1), "normk.gain": (k, 1)}
     out["W_O"] = (kv, group, d, v)
-    if spec.bias == "all":
+    if spec.output_bias:
         out["b_O"] = (d, 1)
     if spec.norm != "none" and spec.place != "pre":
         out |= _norm(spec, "post1", d)
@@ -170,7 +170,7 @@ def _mlp_shapes(spec: Transformer, layer: int) -> Shapes:
             s = spec.shared
             out |= {"S_gate": (s, d), "S_up": (s, d), "S_down": (d, s)}
     else:
-        biased = spec.bias == "all"
+        biased = spec.mlp_bias
         for name in ["W_gate", "W_up"] if spec.gated else ["W_up"]:
             out[name] = (spec.ff, d)
             if biased:

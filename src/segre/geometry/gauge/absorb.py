@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.geometry.gauge.piece import Canvas, Weights
+from segre.geometry.gauge.piece import Canvas, ModularWeights
 from segre.geometry.gauge.wiring import (
     Norm,
     Reader,
 )
 
 
-def unit_shift(w: Weights, source: tuple[str, str]) -> Array:
+def unit_shift(w: ModularWeights, source: tuple[str, str]) -> Array:
     """What to add to a source so that the stream moves by one: embeddings may be scaled."""
     if source == ("embed", "tokens") and w.transformer.embscale:
         return np.asarray(w.field.reciprocal(w.field.surd(w.transformer.d))[0])
     return np.ones(1)
 
 
-def absorb_shift(w: Weights, canvas: Canvas, reader: Reader, site: Norm | None) -> None:
+def absorb_shift(w: ModularWeights, canvas: Canvas, reader: Reader, site: Norm | None) -> None:
     """What a reader does against unit shifts of what it reads: generator i is against shift i.
 
     Its bias takes them back. A reader without a bias does so too, after a LayerNorm with a bias:
@@ -38,6 +38,6 @@ def absorb_shift(w: Weights, canvas: Canvas, reader: Reader, site: Norm | None) 
     canvas(reader.part, reader.weight)[...] = F.mul(shifted[..., None], form)
 
 
-def inverse_gain(w: Weights, site: Norm) -> Array:
+def inverse_gain(w: ModularWeights, site: Norm) -> Array:
     """1 / gain, as a column."""
     return w.inverse(site.part, site.gain) if site.gain else np.ones((site.width, 1))

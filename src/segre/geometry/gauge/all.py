@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import singledispatch
 
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.geometry.gauge.heads import head_pieces
 from segre.geometry.gauge.means import mean_pieces
 from segre.geometry.gauge.norms import norm_pieces
-from segre.geometry.gauge.piece import Piece, Weights
+from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.scales import scale_pieces
 from segre.geometry.gauge.stack import stack_pieces
 from segre.geometry.gauge.stream import stream_pieces
@@ -21,12 +22,17 @@ from segre.spec import Architecture, Network
 from segre.transformer.spec import Transformer
 
 
+@singledispatch
 def pieces(spec: Architecture) -> Iterator[Piece]:
     """The pieces of all layers; of a transformer, also those of the norms and of the stream."""
-    if isinstance(spec, Network):
-        yield from stack_pieces(spec)
-        return
-    assert isinstance(spec, Transformer)
+    raise TypeError(f"no symmetries are known for {type(spec).__name__}")
+
+
+pieces.register(Network, stack_pieces)
+
+
+@pieces.register(Transformer)
+def _transformer_pieces(spec: Transformer) -> Iterator[Piece]:
     for part in layer_parts(spec):
         yield from head_pieces(spec, part)
         yield from unit_pieces(spec, part)
@@ -47,7 +53,7 @@ class Generators:
 
 def generators(field: Prime, spec: Architecture, weights: Array) -> Iterator[Generators]:
     """The pieces that have generators at given weights mod p."""
-    at = Weights(field, spec, weights)
+    at = ModularWeights(field, spec, weights)
     for piece in pieces(spec):
         rows = field.reduce(piece.build(at))
         if len(rows):

@@ -8,7 +8,7 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.geometry.gauge.latents import latent_pieces, latent_planes
-from segre.geometry.gauge.piece import Group, Piece, Weights
+from segre.geometry.gauge.piece import Group, ModularWeights, Piece
 from segre.geometry.gauge.wiring import has, where
 from segre.geometry.reach import annihilator
 from segre.transformer.layers import plane_dimensions
@@ -59,7 +59,7 @@ def _queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
         name = f"query-key basis GL({n})"
         count = spec.kv * n * n
 
-        def basis(w: Weights) -> Array:
+        def basis(w: ModularWeights) -> Array:
             canvas = w.canvas(spec.kv * n * n)
             for query, key in zip(
                 _names(spec, part, "W_Q"), _names(spec, part, "W_K"), strict=True
@@ -89,7 +89,7 @@ def _queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
         yield _unmet(spec, part, at, "W_K", "W_Q", transpose=False)
 
 
-def _planes(spec: Transformer, part: str, w: Weights) -> Array:
+def _planes(spec: Transformer, part: str, w: ModularWeights) -> Array:
     """Per key-value head and plane: scale queries against keys; turn both."""
     first, second = plane_dimensions(spec)
     canvas = w.canvas(spec.kv * spec.rotary_dim)
@@ -112,7 +112,7 @@ def _unmet(spec: Transformer, part: str, at: str, key: str, query: str, transpos
     Without rotations, so that a query meets the image of the key map alone.
     """
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         rows = []
         for g in range(spec.kv):
             image = np.concatenate([w(part, n)[g, 0] for n in _names(spec, part, key)], axis=1)
@@ -139,7 +139,7 @@ def _normed_queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
     planes, still = spec.rotary_dim // 2, _still(spec)
     if spec.gain:
 
-        def gains(w: Weights) -> Array:
+        def gains(w: ModularWeights) -> Array:
             units = [*map(list, _plane_pairs(spec)), *([j] for j in still)]
             canvas = w.canvas(len(units))
             for name, sign in (("normq.gain", 1), ("normk.gain", -1)):
@@ -154,7 +154,7 @@ def _normed_queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
     else:
         count = spec.kv * (planes + len(still) * (len(still) - 1) // 2)
 
-        def turns(w: Weights) -> Array:
+        def turns(w: ModularWeights) -> Array:
             pairs = [*_plane_pairs(spec), *((j, k) for j in still for k in still if k < j)]
             canvas = w.canvas(spec.kv * len(pairs))
             for weight in ("W_Q", "W_K"):
@@ -171,7 +171,7 @@ def _normed_queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
             yield Piece("query-key-turns", name, at, "QK", "exact", count, turns)
     if not spec.eps:
 
-        def scales(w: Weights) -> Array:
+        def scales(w: ModularWeights) -> Array:
             canvas = w.canvas(spec.heads + spec.kv)
             row = 0
             for weight, inner in (("W_Q", spec.group), ("W_K", 1)):
@@ -190,7 +190,7 @@ def _values(spec: Transformer, part: str, at: str) -> Piece:
     """(W_V, W_O) -> (G W_V, W_O G^-1), one G for each key-value head."""
     v = spec.dv
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(spec.kv * v * v)
         out, dO = w(part, "W_O"), canvas(part, "W_O")
         values = [(w(part, n), canvas(part, n)) for n in _names(spec, part, "W_V")]
@@ -214,7 +214,7 @@ def _key_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
     if not spec.mechanism.ignores_shifts or spec.cap or spec.qknorm or not still:
         return
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(spec.kv * len(still))
         view = canvas(part, "b_K")
         for row, (g, j) in enumerate((g, j) for g in range(spec.kv) for j in still):
@@ -234,7 +234,7 @@ def _value_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
     centred = norm_centres(spec)
     if has(spec, part, "b_O"):
 
-        def absorbed(w: Weights) -> Array:
+        def absorbed(w: ModularWeights) -> Array:
             canvas = w.canvas(inner)
             dV, dO = canvas(part, "b_V"), canvas(part, "b_O")
             written = w(part, "W_O").sum(axis=1)  # (kv, d, v)
@@ -250,7 +250,7 @@ def _value_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
     if not free:
         return
 
-    def unwritten(w: Weights) -> Array:
+    def unwritten(w: ModularWeights) -> Array:
         written = w.field.reduce(w(part, "W_O").sum(axis=1))
         joint = written.swapaxes(0, 1).reshape(d, inner)
         if centred:
@@ -274,7 +274,7 @@ def norm_centres(spec: Transformer) -> bool:
 def _scale(spec: Transformer, part: str, at: str) -> Piece:
     """Lightning: scores scaled against outputs, head by head."""
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(spec.heads)
         for row, (g, q) in enumerate((g, q) for g in range(spec.kv) for q in range(spec.group)):
             canvas(part, "W_O")[row, g, q] = w(part, "W_O")[g, q]

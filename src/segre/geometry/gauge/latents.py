@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from segre.fields.interface import Array
-from segre.geometry.gauge.piece import Piece, Weights
+from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.turns import below_diagonal, gain_piece, turn_columns, turn_rows
 from segre.geometry.gauge.wiring import Norm, norm_at
 from segre.transformer.layers import plane_dimensions
@@ -26,7 +26,7 @@ def latent_pieces(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
             yield gain_piece(part, at, site, [(part, r) for r in readers], f"{name} latent")
         if not spec.eps:
 
-            def scale(w: Weights, source: str = source) -> Array:
+            def scale(w: ModularWeights, source: str = source) -> Array:
                 canvas = w.canvas(1)
                 canvas(part, source)[0] = w(part, source)
                 return canvas.rows
@@ -40,7 +40,7 @@ def _latent_turns(
 ) -> Piece:
     n = site.width
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         pairs = below_diagonal(n)
         canvas = w.canvas(len(pairs))
         turn_rows(canvas, (part, source), w(part, source), pairs)
@@ -52,7 +52,7 @@ def _latent_turns(
     return Piece("latent-turns", title, at, "QK", "exact", n * (n - 1) // 2, build)
 
 
-def latent_planes(spec: Transformer, part: str, w: Weights) -> Array:
+def latent_planes(spec: Transformer, part: str, w: ModularWeights) -> Array:
     """Per plane of the common rotary key, against the rotary queries of all heads."""
     first, second = plane_dimensions(spec)
     canvas = w.canvas(spec.rotary_dim)

@@ -10,7 +10,7 @@ import numpy as np
 from segre.fields.interface import Array
 from segre.geometry.gauge.absorb import inverse_gain, unit_shift
 from segre.geometry.gauge.norms import read_norms, title
-from segre.geometry.gauge.piece import Holds, Piece, Weights
+from segre.geometry.gauge.piece import Holds, ModularWeights, Piece
 from segre.geometry.gauge.vocabulary import logits_may_shift
 from segre.geometry.gauge.wiring import (
     End,
@@ -87,7 +87,7 @@ def _centred_reader(spec: Transformer, site: Norm, reader: Reader) -> Piece:
     shape = part_shapes(spec, reader.part)[reader.weight]
     rows = prod(shape[:-1])
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(rows)
         inverse = inverse_gain(w, site)
         view = canvas(reader.part, reader.weight).reshape(rows, rows, -1)
@@ -148,7 +148,7 @@ def _table_shifts(spec: Transformer) -> bool:
 
 
 def _carried(sources: list[tuple[tuple[str, str], int]], holds: Holds) -> Piece:
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(len(sources) - 1)
         (last, times), rest = sources[-1], sources[:-1]
         for row, (source, often) in enumerate(rest):
@@ -182,7 +182,7 @@ def _mean_forms(spec: Transformer) -> Iterator[Piece]:
     bias = writer_bias(spec, producers[0])
     written = [*writers(spec, producers[0]), *([bias] if bias else [])]
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         F = w.field
         forms = np.eye(spec.d) if other is None else inverse_gain(w, other).T
         canvas = w.canvas(len(forms))
@@ -219,7 +219,7 @@ def _seen_mean_forms(spec: Transformer) -> Iterator[Piece]:
         bias = writer_bias(spec, end)
         written += [(end[0], n) for n in [*writers(spec, end), *([bias] if bias else [])]]
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(d)
         for tensor in written:
             view, value = canvas(*tensor), w(*tensor)
@@ -261,9 +261,12 @@ def _centred(spec: Transformer, tensor: tuple[str, str]) -> Piece:
     count = prod(shape) // shape[-2]
     # constants along 1 may have been moved between the tables already
     free = spec.discrete and table_free(spec)
-    moved = {"positions": free, "types": free or has(spec, "embed", "positions")}
+    moved = {
+        "positions": spec.unused_positions + free,
+        "types": int(free or has(spec, "embed", "positions")),
+    }
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(count)
         columns = (*shape[:-2], shape[-1])
         for row, (*outer, c) in enumerate(np.ndindex(*columns)):
@@ -272,5 +275,5 @@ def _centred(spec: Transformer, tensor: tuple[str, str]) -> Piece:
 
     name = f"{tensor[1]} along the mean, which the next norm takes away"
     at = where(spec, tensor[0])
-    added = count - moved.get(tensor[1], False)
+    added = count - moved.get(tensor[1], 0)
     return Piece("write-centring", name, at, "norms and biases", "exact", added, build)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from segre.fields.interface import Array
 from segre.geometry.gauge.absorb import absorb_shift
-from segre.geometry.gauge.piece import Piece, Weights
+from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.turns import gain_piece
 from segre.geometry.gauge.wiring import (
     Norm,
@@ -88,7 +88,7 @@ def norm_pieces(spec: Transformer) -> Iterator[Piece]:
 def _absorbed_bias(spec: Transformer, site: Norm, read_by: list[Reader]) -> Piece:
     """The bias of a norm goes into its readers."""
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         assert site.bias is not None
         canvas = w.canvas(site.width)
         canvas(site.part, site.bias)[range(site.width), range(site.width), 0] = 1
@@ -111,7 +111,7 @@ def _tied_bias(spec: Transformer) -> Iterator[Piece]:
         return
     bias = site.bias
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(site.width)
         canvas("head", bias)[range(site.width), range(site.width), 0] = 1
         canvas("head", "b_U")[:, :, 0] = -w("embed", "tokens")

@@ -22,7 +22,7 @@ Group = Literal["", "QK", "VO", "MLP", "norms and biases", "shifts", "residual"]
 Holds = Literal["exact", "eps=0", "softmax"]
 
 
-class Weights:
+class ModularWeights:
     """The tensors of an architecture at weights mod p."""
 
     def __init__(self, field: Prime, spec: Architecture, vector: Array) -> None:
@@ -91,7 +91,7 @@ class Piece:
     group: Group
     holds: Holds
     count: int | None
-    build: Callable[[Weights], Array]
+    build: Callable[[ModularWeights], Array]
     layer: int | None = None
     head: int | None = None
 

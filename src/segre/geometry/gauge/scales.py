@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from segre.fields.interface import Array
-from segre.geometry.gauge.piece import Piece, Weights
+from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.wiring import (
     End,
     Norm,
@@ -43,7 +43,7 @@ def _writer_scale(spec: Transformer, end: End) -> Piece:
     bias = writer_bias(spec, end)
     names = [*writers(spec, end), *([bias] if bias else [])]
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(1)
         for name in names:
             canvas(end[0], name)[0] = w(end[0], name)
@@ -54,7 +54,7 @@ def _writer_scale(spec: Transformer, end: End) -> Piece:
 
 
 def _embedding_scale(spec: Transformer) -> Piece:
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(1)
         for name in ("tokens", "positions", "types"):
             if has(spec, "embed", name):
@@ -70,7 +70,7 @@ def _embedding_scale(spec: Transformer) -> Piece:
 
 
 def _transform_scale(spec: Transformer) -> Piece:
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(1)
         for name in ("W_T", "b_T"):
             if has(spec, "head", name):
@@ -110,7 +110,7 @@ def _post_scale(
             written += [(end[0], n) for n in [*writers(spec, end), *([bias] if bias else [])]]
     read = lowered + [(r.part, r.weight) for end in consumers for r in readers(spec, end)]
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(1)
         for tensor in written:
             canvas(*tensor)[0] = w(*tensor)

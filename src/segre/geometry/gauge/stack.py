@@ -16,11 +16,11 @@ from segre.errors import UnluckyError
 from segre.fields.exchange import exchange
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
-from segre.geometry.gauge.piece import Piece, Weights
+from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.reach import annihilator, parallel_tokens, reached, read, silent
 from segre.spec import Network
 
-Build = Callable[[Weights], Array]
+Build = Callable[[ModularWeights], Array]
 
 
 def stack_pieces(spec: Network) -> Iterator[Piece]:
@@ -85,7 +85,7 @@ def _query_key(spec: Network, i: int, h: int) -> Piece:
     """(K, Q) -> (G^-T K, G Q): dQ = E Q, dK = -E^T K."""
     a, part = spec.layers[i].attention.a, str(i + 1)
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(a * a)
         dK, dQ = canvas(part, "W_K"), canvas(part, "W_Q")
         j, k = np.divmod(np.arange(a * a), a)
@@ -100,7 +100,7 @@ def _skew_scores(spec: Network, i: int, h: int) -> Piece:
     """Parallel tokens: dK = M Q and dQ = N K with M, N skew change A by skew matrices."""
     a, part = spec.layers[i].attention.a, str(i + 1)
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         K, Q = w(part, "W_K")[h], w(part, "W_Q")[h]
         pairs = [(j, k) for j in range(a) for k in range(j)]
         canvas = w.canvas(2 * len(pairs))
@@ -117,7 +117,7 @@ def _value_output(spec: Network, i: int, h: int) -> Piece:
     """(W_V, W_O) -> (G W_V, W_O G^-1) within one head."""
     dv, part = spec.layers[i].attention.dv or 0, str(i + 1)
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         V, out = w(part, "W_V")[h], w(part, "W_O")[h]
         canvas = w.canvas(dv * dv)
         dV, dO = canvas(part, "W_V"), canvas(part, "W_O")
@@ -134,7 +134,7 @@ def _scale(spec: Network, i: int, h: int) -> Piece:
     """(V, Q) -> (c V, Q / c), where a factor of the scores is one of the pattern."""
     part, last = str(i + 1), _last(spec, i)
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(1)
         canvas(part, last)[0, h] = w(part, last)[h]
         canvas(part, "W_Q")[0, h] = -w(part, "W_Q")[h]
@@ -147,7 +147,7 @@ def _between(spec: Network, i: int) -> Piece:
     """Basis of the tokens between two layers: written with C, read with C^-1."""
     d, part, after, last = spec.layers[i].width_out, str(i + 1), str(i + 2), _last(spec, i)
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(d * d)
         j, k = np.divmod(np.arange(d * d), d)
         canvas(part, last)[range(d * d), :, j] = w(part, last)[:, k].swapaxes(0, 1)
@@ -163,7 +163,7 @@ def _unreached(spec: Network, i: int) -> Piece:
     """Add to the rows of a map any linear form that vanishes on all that can arrive."""
     head, part = spec.layers[i].attention, str(i + 1)
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         image = w.passage.images[i]
         outside = _outside(w.field, image.T)
         blind = dict.fromkeys(("W_K", "W_Q", "W_V"), _in_each_head([outside] * head.heads))
@@ -185,7 +185,7 @@ def _unread(spec: Network, i: int) -> Piece:
     """Add to the columns of a map any vector that nothing later reads."""
     head, part = spec.layers[i].attention, str(i + 1)
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         forms = w.passage.forms[i + 1]
         unread = {_last(spec, i): _in_each_head([_outside(w.field, forms)] * head.heads)}
         if head.dv is not None:
@@ -203,7 +203,7 @@ def _unread(spec: Network, i: int) -> Piece:
     return _piece(spec, "unread", "directions no layer reads", i, build)
 
 
-def _annihilators(w: Weights, columns: Array) -> Array:
+def _annihilators(w: ModularWeights, columns: Array) -> Array:
     """Forms on the inner space of the heads that vanish on given columns: (n, heads, dv).
 
     Head by head; but where scores are silent, the heads' inner spaces are one space.
@@ -219,7 +219,7 @@ def _silent_scores(spec: Network, i: int) -> Piece:
     """The scores have no effect: K and Q are free."""
     part = str(i + 1)
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         sizes = [w(part, name).size for name in ("W_K", "W_Q")]
         canvas = w.canvas(sum(sizes))
         for name, start in (("W_K", 0), ("W_Q", sizes[0])):
@@ -239,7 +239,7 @@ def _pooled_heads(spec: Network, i: int) -> Piece:
         return _piece(spec, "pooled-heads", name, i, lambda w: _pooled(w, part))
     inner = head.heads * head.dv
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         out = w(part, "W_O")
         rows, columns = w(part, "W_V").shape[1:]
         V = w(part, "W_V").reshape(inner, columns)
@@ -256,7 +256,7 @@ def _pooled_heads(spec: Network, i: int) -> Piece:
     return _piece(spec, "pooled-heads", name, i, build)
 
 
-def _pooled(w: Weights, part: str) -> Array:
+def _pooled(w: ModularWeights, part: str) -> Array:
     heads, rows, columns = w(part, "W_V").shape
     size = rows * columns
     canvas = w.canvas((heads - 1) * size)
@@ -285,7 +285,7 @@ def _mix_heads(spec: Network, i: int, parallel: bool) -> Piece:
     head, part = spec.layers[i].attention, str(i + 1)
     heads, a = head.heads, head.a
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         F, image = w.field, w.passage.images[i]
         r = image.shape[1]
         K, Q, V = (w(part, name) for name in ("W_K", "W_Q", "W_V"))

@@ -8,7 +8,7 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.geometry.gauge.absorb import absorb_shift, unit_shift
-from segre.geometry.gauge.piece import Holds, Piece, Weights
+from segre.geometry.gauge.piece import Holds, ModularWeights, Piece
 from segre.geometry.gauge.turns import below_diagonal, turn_columns, turn_rows
 from segre.geometry.gauge.vocabulary import logits_may_shift
 from segre.geometry.gauge.wiring import (
@@ -38,7 +38,8 @@ def stream_pieces(spec: Transformer) -> Iterator[Piece]:
             yield from _scale(spec, place)
     if spec.embed and not spec.tied:
         yield from _embedding_basis(spec)
-    if spec.bias == "all" and (spec.norm == "none" or spec.place == "post"):
+    written = spec.output_bias or spec.mlp_bias
+    if written and (spec.norm == "none" or spec.place == "post"):
         for place in places(spec, carried=False):
             if ("output", "") not in place.consumers:
                 yield from _stream_shift(spec, place)
@@ -92,7 +93,7 @@ def _turns(spec: Transformer, place: Place, centred: bool, tied: bool) -> Piece:
 
     n = spec.d - centred
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         pairs = below_diagonal(n)
         F, canvas = w.field, w.canvas(len(pairs))
         skew = centred_skew(spec.d) if centred else None
@@ -132,7 +133,7 @@ def centred_skew(d: int) -> list[Array]:
     return out
 
 
-def _conjugated(w: Weights, site: Norm | None, S: Array) -> Array:
+def _conjugated(w: ModularWeights, site: Norm | None, S: Array) -> Array:
     """G S G^-1 for the gain G of a norm."""
     if site is None or site.gain is None:
         return S
@@ -142,13 +143,13 @@ def _conjugated(w: Weights, site: Norm | None, S: Array) -> Array:
 
 
 def _skew_columns(
-    w: Weights, view: Array, value: Array, site: Norm | None, skew: list[Array]
+    w: ModularWeights, view: Array, value: Array, site: Norm | None, skew: list[Array]
 ) -> None:
     for row, S in enumerate(skew):
         view[row] = -w.field.matmul(value, _conjugated(w, site, S))
 
 
-def _skew_bias(w: Weights, view: Array, site: Norm, skew: list[Array]) -> None:
+def _skew_bias(w: ModularWeights, view: Array, site: Norm, skew: list[Array]) -> None:
     assert site.bias is not None
     for row, S in enumerate(skew):
         view[row] = w.field.matmul(_conjugated(w, site, S), w(site.part, site.bias))
@@ -158,7 +159,7 @@ def _general(spec: Transformer, place: Place) -> Piece:
     """Without norms: any basis."""
     d = spec.d
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(d * d)
         for tensor in _writing(spec, place):
             value, tangent = w(*tensor), canvas(*tensor)
@@ -198,7 +199,7 @@ def _scale(spec: Transformer, place: Place) -> Iterator[Piece]:
     if twice and not has(spec, "head", f"{reading}.gain"):
         return
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(1)
         for tensor in written:
             canvas(*tensor)[0] = w(*tensor)
@@ -223,7 +224,7 @@ def _embedding_basis(spec: Transformer) -> Iterator[Piece]:
     tables = [("embed", n) for n in ("tokens", "positions", "types") if has(spec, "embed", n)]
     if site is None:
 
-        def general(w: Weights) -> Array:
+        def general(w: ModularWeights) -> Array:
             canvas = w.canvas(e * e)
             for j in range(e):
                 for k in range(e):
@@ -238,7 +239,7 @@ def _embedding_basis(spec: Transformer) -> Iterator[Piece]:
     centred = spec.norm == "layer"
     n = e - centred
 
-    def turns(w: Weights) -> Array:
+    def turns(w: ModularWeights) -> Array:
         skew = centred_skew(e) if centred else [_skew(e, p) for p in below_diagonal(e)]
         F, canvas = w.field, w.canvas(len(skew))
         for row, S in enumerate(skew):
@@ -265,12 +266,16 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
     """A constant added to the stream: its readers' biases take it back, the next writer too."""
     d, head = spec.d, ("head", "")
     last = norm_after(spec, sublayers(spec)[-1])
-    unbiased = head in place.consumers and not (spec.transform or spec.pooler or spec.outbias)
+    table = spec.tied and not spec.transform
+    unread = not spec.outbias if table else any(r.bias is None for r in readers(spec, head))
+    unbiased = head in place.consumers and unread
     if unbiased and (spec.tied or last is None or last.bias is None or spec.norm != "layer"):
         return
     for end in place.consumers:
         if end != head and any(reader.bias is None for reader in readers(spec, end)):
             return  # a router and its experts have no biases
+        if end != head and spec.residual and writer_bias(spec, end) is None:
+            return
     sources: list[tuple[str, str]] = []
     for end in place.producers:
         source = shift_source(spec, end)
@@ -278,7 +283,7 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
             return
         sources.append(source)
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(d)
         for source in sources:
             canvas(*source)[range(d), range(d)] = unit_shift(w, source)
@@ -308,7 +313,7 @@ def _last_shift(spec: Transformer) -> Iterator[Piece]:
         return
     d = spec.d
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(d)
         canvas(*source)[range(d), range(d)] = 1
         if spec.tied and not spec.transform:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.geometry.gauge.piece import Canvas, Piece, Weights
+from segre.geometry.gauge.piece import Canvas, ModularWeights, Piece
 from segre.geometry.gauge.wiring import Norm
 
 
@@ -25,7 +25,7 @@ def turn_rows(
 
 
 def turn_columns(
-    w: Weights,
+    w: ModularWeights,
     canvas: Canvas,
     tensor: tuple[str, str],
     norm: Norm | None,
@@ -46,7 +46,7 @@ def turn_columns(
 def gain_piece(part: str, at: str, site: Norm, readers: list[tuple[str, str]], name: str) -> Piece:
     """A gain that its readers absorb."""
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         assert site.gain is not None
         canvas = w.canvas(site.width)
         for i in range(site.width):

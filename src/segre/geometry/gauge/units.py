@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.geometry.gauge.piece import Piece, Weights
+from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.wiring import expert_layer, has, where
 from segre.transformer.spec import Transformer
 
@@ -52,7 +52,7 @@ def unit_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
 def _scale(spec: Transformer, part: str, units: _Units, side: str, degree: int) -> Piece:
     count = prod(units.shape)
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(count)
         names = [f"{units.prefix}_{side}", f"b_{side}" if units.prefix == "W" else ""]
         for row, unit in enumerate(np.ndindex(*units.shape)):

@@ -8,7 +8,7 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.geometry.gauge.absorb import inverse_gain
-from segre.geometry.gauge.piece import Holds, Piece, Weights
+from segre.geometry.gauge.piece import Holds, ModularWeights, Piece
 from segre.geometry.gauge.wiring import (
     has,
     norm_at,
@@ -20,7 +20,9 @@ from segre.transformer.tensors import part_shapes
 
 
 def vocabulary_pieces(spec: Transformer) -> Iterator[Piece]:
-    """Constants moved between tables of embeddings, and shifts of all logits."""
+    """Rows that are not used, constants moved between tables, and shifts of all logits."""
+    if spec.unused_positions:
+        yield _unused_positions(spec)
     if spec.discrete:
         yield from _table_pieces(spec)
     if logits_may_shift(spec):
@@ -48,6 +50,24 @@ def _logit_pieces(spec: Transformer) -> Iterator[Piece]:
             yield _bias_shift(f"b_{map_}", "logits'" if map_ == "U" else "pooled token's labels'")
 
 
+def _unused_positions(spec: Transformer) -> Piece:
+    """Positions before the first token, or after the last, change nothing."""
+    rows = spec.embed or spec.d
+    used = range(spec.offset, spec.offset + spec.t)
+    unused = [column for column in range(spec.positions) if column not in used]
+    count = rows * len(unused)
+
+    def build(w: ModularWeights) -> Array:
+        canvas = w.canvas(count)
+        view = canvas("embed", "positions")
+        for number, (row, column) in enumerate((r, c) for r in range(rows) for c in unused):
+            view[number, row, column] = 1
+        return canvas.rows
+
+    name = "positions that no token has"
+    return Piece("unused-positions", name, "embedding", "shifts", "exact", count, build)
+
+
 def embeddings_centred(spec: Transformer) -> bool:
     """Whether nothing reads the mean of an embedding: a LayerNorm comes next."""
     if spec.norm != "layer":
@@ -63,7 +83,7 @@ def embeddings_centred(spec: Transformer) -> bool:
 def _between_tables(spec: Transformer, first: str, second: str, holds: Holds) -> Piece:
     e = spec.embed or spec.d
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(e)
         scale = w.field.surd(spec.d)[0, 0] if spec.embscale and first == "tokens" else 1
         canvas("embed", first)[range(e), range(e)] = 1
@@ -83,7 +103,7 @@ def _unseen_shift(spec: Transformer, table: str) -> Iterator[Piece]:
     if site.bias is not None and not spec.outbias:
         return
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         F, canvas = w.field, w.canvas(1)
         form = inverse_gain(w, site)
         scale = F.surd(spec.d) if spec.embscale else np.ones((1, 1))
@@ -98,7 +118,7 @@ def _unseen_shift(spec: Transformer, table: str) -> Iterator[Piece]:
 
 
 def _tied_mean() -> Piece:
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(1)
         canvas("embed", "tokens")[0] = 1
         return canvas.rows
@@ -110,7 +130,7 @@ def _tied_mean() -> Piece:
 def _logit_shift(spec: Transformer, weight: str, what: str) -> Piece:
     e = part_shapes(spec, "head")[weight][1]
 
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(e)
         view = canvas("head", weight)
         for i in range(e):
@@ -122,7 +142,7 @@ def _logit_shift(spec: Transformer, weight: str, what: str) -> Piece:
 
 
 def _bias_shift(bias: str, what: str) -> Piece:
-    def build(w: Weights) -> Array:
+    def build(w: ModularWeights) -> Array:
         canvas = w.canvas(1)
         canvas("head", bias)[0] = 1
         return canvas.rows

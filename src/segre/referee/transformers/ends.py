@@ -19,12 +19,12 @@ def embedding(run: Run, inputs: Matrix) -> int:
         x = tape.constant(inputs)
     if (positions := run.weight(EMBED, "positions")) is not None:
         charge(spec.positions * spec.t * run.numbers.rates.entry)
-        first = run.numbers.matrix(
+        used = run.numbers.matrix(
             spec.positions,
             spec.t,
-            [int(i == c) for i in range(spec.positions) for c in range(spec.t)],
+            [int(i == c + spec.offset) for i in range(spec.positions) for c in range(spec.t)],
         )
-        x = tape.sum(x, tape.product(positions, tape.constant(first)))
+        x = tape.sum(x, tape.product(positions, tape.constant(used)))
     if (types := run.weight(EMBED, "types")) is not None:
         x = tape.sum(x, tape.product(types, _rows(run, inputs, spec.vocab, spec.types)))
     if spec.embnorm:

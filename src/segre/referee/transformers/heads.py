@@ -153,14 +153,15 @@ class Heads:
 
     def _key_bias(self) -> Iterator[Tangent]:
         spec = self.spec
-        if spec.bias == "none" or spec.attn != "softmax" or spec.cap or spec.qknorm:
+        unbiased = not self.point.has((self.part, "b_K"))
+        if unbiased or spec.attn != "softmax" or spec.cap or spec.qknorm:
             return
         for g, j in product(range(spec.kv), self.still):
             yield self.point.filled((self.part, "b_K", g), row=j)
 
     def _value_bias(self) -> Iterator[Tangent]:
         spec, point = self.spec, self.point
-        if spec.bias == "none" or spec.attn != "softmax":
+        if not point.has((self.part, "b_V")) or spec.attn != "softmax":
             return
         sums = [total([point.matrices[key] for key in self._outputs(g)]) for g in range(spec.kv)]
         if point.has((self.part, "b_O")):

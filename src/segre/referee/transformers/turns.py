@@ -117,12 +117,15 @@ def _embedding(point: Point) -> Iterator[Tangent]:
 
 def _stream_shift(point: Point, spot: Spot) -> Iterator[Tangent]:
     spec, stream = point.spec, point.stream
-    if spec.bias != "all" or not (spec.norm == "none" or spec.place == "post"):
+    written = spec.bias in ("attn", "mlp", "all")
+    if not written or not (spec.norm == "none" or spec.place == "post"):
         return
     if spot.reads("output"):
         return
     last = stream.norm_after(stream.producers[-1])
-    if spot.reads("head") and not (spec.transform or spec.pooler or spec.outbias):
+    table = spec.tied and not spec.transform
+    absorbs = spec.outbias if table else all(r.bias for r in stream.readers(HEAD_ACTOR))
+    if spot.reads("head") and not absorbs:
         constant = last is not None and point.has(last.bias)
         if spec.tied or spec.norm != "layer" or spec.place != "post" or not constant:
             return
@@ -143,6 +146,8 @@ def _stream_shift(point: Point, spot: Spot) -> Iterator[Tangent]:
             if bias is not None and spec.residual:
                 key = (*bias, 0)
                 parts.append({key: -point.filled(key, row=i)[key]})
+            elif not of_head and spec.residual:
+                parts.append(None)  # what the skip carries on stays
         kept = [part for part in parts if part is not None]
         if len(kept) == len(parts):
             yield together(*kept)

@@ -147,13 +147,13 @@ def _attention(spec: Transformer) -> Iterator[Shape]:
     else:
         for name, count, rows in (("Q", heads, k), ("K", kv, k), ("V", kv, v)):
             yield f"W_{name}", count, rows, d
-            if spec.bias != "none":
+            if spec.bias in ("qkv", "attn", "all"):
                 yield f"b_{name}", count, rows, 1
         if spec.qknorm and spec.gain:
             yield "normq.gain", 1, k, 1
             yield "normk.gain", 1, k, 1
     yield "W_O", heads, d, v
-    if spec.bias == "all":
+    if spec.bias in ("attn", "all"):
         yield "b_O", 1, d, 1
     if normed and spec.place != "pre":
         yield from _norm(spec, "post1", d)
@@ -195,7 +195,7 @@ def _mlp(spec: Transformer, layer: int) -> Iterator[Shape]:
             if name == "gate" and not spec.gated:
                 continue
             yield f"W_{name}", 1, rows, columns
-            if spec.bias == "all":
+            if spec.bias in ("mlp", "all"):
                 yield f"b_{name}", 1, rows, 1
     if normed and spec.place != "pre":
         yield from _norm(spec, "post2", d)

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from segre.report.drawing import plotly_script
 from segre.report.page.embed import embedded, policy
 
 _DRAW = """
@@ -36,9 +37,7 @@ _PAGE = """<!doctype html>
 
 def write_figure(figure: Any, title: str, path: Path) -> None:
     """Write a figure; all words of its own must be `plain_words`, which are no markup."""
-    from plotly.offline import get_plotlyjs
-
-    library = get_plotlyjs()
+    library = plotly_script()
     page = _PAGE.format(
         policy=html.escape(policy([library, _DRAW])),
         title=html.escape(title),

@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 from segre.files import whole_file
 from segre.finding import Status
 from segre.json_data import strict_json
+from segre.report.drawing import plotly_script
 from segre.report.page import cells
 from segre.report.page.blocks import Block, Download, Figure, Page, Section, Table
 from segre.report.page.embed import embedded, policy
@@ -34,7 +35,7 @@ WIDE = 18  # tables with more columns than this are left out on paper
 def render(page: Page) -> str:
     """The page as the text of one HTML file."""
     head = [_asset("page.js")]
-    foot = [_plotly(), _asset("plots.js")] if _has_figures(page) else []
+    foot = [plotly_script(), _asset("plots.js")] if _has_figures(page) else []
     names = _Names()
     text = _template().render(
         page=page,
@@ -106,14 +107,6 @@ def _placed_block(block: Block, names: _Names) -> Placed:
 def _has_figures(page: Page) -> bool:
     blocks = (block for section in page.sections for block in section.blocks)
     return any(isinstance(block, Figure) for block in blocks)
-
-
-def _plotly() -> str:
-    from plotly.offline import get_plotlyjs
-
-    # The policy names scripts by the digest of what a browser reads, which has no carriage returns.
-    text: str = get_plotlyjs().replace("\r\n", "\n").replace("\r", "\n")
-    return text
 
 
 def _asset(name: str) -> str:

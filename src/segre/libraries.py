@@ -1,0 +1,41 @@
+"""Libraries that not everyone has: imported when they are needed, or one line says what to do."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from segre.errors import SegreError, UnsupportedError, is_due_to
+
+
+def library(
+    name: str, purpose: str, *, extra: str = "", error: type[SegreError] = UnsupportedError
+) -> Any:
+    """A module of a library; if it is missing or broken, an error that says what to install.
+
+    `purpose` is what needs it, `extra` the extra of segre that has it.
+
+    >>> library("json", "this example").loads("[1]")
+    [1]
+    >>> library("no_such_library", "this example", extra="models")
+    Traceback (most recent call last):
+    segre.errors.UnsupportedError: this example needs no_such_library, which is not ...
+    """
+    package = name.partition(".")[0]
+    try:
+        import_module(package)
+        return import_module(name)
+    except Exception as problem:  # a broken library raises whatever it likes
+        if is_due_to(problem, KeyboardInterrupt):
+            raise
+        if isinstance(problem, ModuleNotFoundError) and problem.name == package:
+            said, advice = "is not installed", f"pip install {_installed_by(package, extra)}"
+        else:
+            reason = " ".join(f"{type(problem).__name__}: {problem}".split())[:200]
+            said = f"cannot be imported ({reason})"
+            advice = f"pip install --force-reinstall {package}"
+        raise error(f"{purpose} needs {package}, which {said}; {advice}") from None
+
+
+def _installed_by(package: str, extra: str) -> str:
+    return f"'segre[{extra}]'" if extra else package

@@ -1,0 +1,88 @@
+"""The drawing libraries: loaded when something is drawn, and without changing their settings.
+
+Figures are made without pyplot, so that no window is opened, no backend is chosen and the plots of
+a notebook stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from segre.errors import SegreError
+from segre.files import whole_file
+from segre.libraries import library
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STATIC = (".png", ".svg", ".pdf")
+INTERACTIVE = (".html",)
+_PLOTLY = ("plotly.offline", "plotly.graph_objects", "plotly.subplots")
+
+
+def require_static_format(path: Path) -> None:
+    """Refuse, before anything is computed, a file that is no picture, or cannot be drawn."""
+    _require(path, STATIC)
+
+
+def require_format(path: Path) -> None:
+    """The same, where interactive pages are drawn too."""
+    _require(path, (*STATIC, *INTERACTIVE))
+
+
+def is_interactive(path: Path) -> bool:
+    """Whether a page is asked for, not a picture."""
+    return path.suffix.lower() in INTERACTIVE
+
+
+def _require(path: Path, formats: tuple[str, ...]) -> None:
+    if path.suffix.lower() not in formats:
+        raise SegreError(
+            f"plot {str(path)!r}: {path.suffix!r} is not a format; allowed: {', '.join(formats)}"
+        )
+    if is_interactive(path):
+        require_plotly()
+    else:
+        _matplotlib()
+
+
+# --- pictures ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def picture(path: Path, width: float, height: float) -> Iterator[Figure]:
+    """A figure to draw on, in inches; then it is a file, whole or not at all."""
+    require_static_format(path)
+    from matplotlib.figure import Figure
+
+    with _matplotlib().rc_context({"text.parse_math": False}):  # a dollar in a name is a dollar
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure
+        with whole_file(path) as temporary:
+            figure.savefig(temporary, dpi=160)
+
+
+def _matplotlib() -> Any:
+    library("matplotlib.figure", "drawing a picture")
+    return library("matplotlib", "drawing a picture")
+
+
+# --- pages ------------------------------------------------------------------------------------
+
+
+def require_plotly() -> None:
+    """Refuse to begin, if pages cannot be drawn."""
+    for module in _PLOTLY:
+        library(module, "drawing a page")
+
+
+def plotly_script() -> str:
+    """The script that draws plotly's figures in a browser.
+
+    A policy names scripts by the digest of what a browser reads, which has no carriage returns.
+    """
+    text: str = library("plotly.offline", "drawing a page").get_plotlyjs()
+    return text.replace("\r\n", "\n").replace("\r", "\n")
