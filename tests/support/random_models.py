@@ -89,6 +89,8 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         out |= {"rms_norm_eps": eps, act: rng.choice(list(GATES))}
         kv = rng.choice([k for k in range(1, heads + 1) if heads % k == 0])
         out |= {"num_key_value_heads": kv, "head_dim": rng.choice([2, 4, 6, 8])}
+    if out["architectures"][0] not in (*WORDS[model_type], MODEL_TYPES[model_type].base_class):
+        out.pop("_remove_final_layer_norm", None)  # labels need a norm before them
     known = MODEL_TYPES[model_type].defaults
     if known.get("head_dim", 0) is None and model_type != "deepseek_v3" and rng.random() < 0.3:
         del out["head_dim"]
