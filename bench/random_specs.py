@@ -117,6 +117,7 @@ def _features(pick: Any) -> dict[str, Any]:
     if pick([False, False, False, True]):
         given |= {"experts": pick([2, 3]), "active": pick([1, 2]), "eff": pick([1, 2])}
         given |= {"shared": pick([0, 2]), "dense": pick([0, 0, 1])}
+        given["router"] = pick(["sigmoid", "softmax", "softmax-raw", "sigmoid-raw"])
     if given["vocab"]:
         flags = ("embnorm", "embscale", "transform", "outbias", "pooler")
         given |= {flag: pick([False, False, True]) for flag in flags}

@@ -24,8 +24,8 @@ MEASURES = ("relative", "relative_frobenius", "cosine", "size")
 
 def deep(family: str, layers: int = 8, seed: int = 0) -> Loaded:
     """A model with random weights, as before training."""
-    given = "deepseek-v3" if family == "deepseek_v3" else family
-    text = DEEP.get(given, DEEP["llama"].replace("llama", family))
+    given = family.replace("_", "-")
+    text = DEEP.get(given, DEEP["llama"].replace("llama", given))
     return load(re.sub(r"layers=\d+", f"layers={layers}", text).replace("/t=12", "/t=16"), seed)
 
 

@@ -32,6 +32,10 @@ TOTALS = {  # known from elsewhere; of deepseek-v3 without its module for the se
     "smollm2-135m": 134_515_008,
     "minilm-l6-v2": 22_713_216,
     "mistral-7b-v0.1": 7_241_732_096,
+    "mixtral-8x7b": 46_702_792_704,
+    "mixtral-8x22b": 140_620_634_112,
+    "qwen3-30b-a3b": 30_532_122_624,
+    "qwen3-235b-a22b": 235_093_634_560,
     "mistral-7b-v0.3": 7_248_023_552,
     "qwen2-0.5b": 494_032_768,
     "qwen2-7b": 7_615_616_512,
@@ -158,7 +162,20 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
             "moe_intermediate_size": rng.randint(1, 9),
             "rope_interleave": rng.random() < 0.5,
         }
-    sizes["vocab_size"] = max(2, sizes.get("vocab_size", 2))
+    if model_type in ("mixtral", "qwen3_moe"):
+        experts = rng.randint(1, 6)
+        extra |= {"num_experts_per_tok": rng.randint(1, experts)}
+        extra[rng.choice(["num_local_experts", "num_experts"])] = experts
+    if model_type == "qwen3_moe":
+        first = rng.randint(0, sizes["num_hidden_layers"])
+        extra |= {
+            "num_experts": rng.choice([0, *[extra.pop("num_local_experts", experts)] * 3]),
+            "moe_intermediate_size": rng.randint(1, 9),
+            "mlp_only_layers": list(range(first)),
+            "decoder_sparse_step": rng.choice([1, 1, 6]),
+        }
+    if "vocab_size" in sizes:
+        sizes["vocab_size"] = max(2, sizes["vocab_size"])
     return {
         "model_type": model_type,
         "architectures": [rng.choice(HEADS[model_type])],
@@ -479,7 +496,10 @@ def llama(**rest: Any) -> dict[str, Any]:
         ({"model_type": "gemma2", "num_key_value_heads": None}, "num_key_value_heads"),
         ({"model_type": "gemma2", "hidden_activation": None}, "hidden_activation"),
         ({"model_type": "deepseek_v3", "attention_bias": True}, "attention_bias"),
-        ({"model_type": "deepseek_v3", "norm_topk_prob": False}, "norm_topk_prob"),
+        ({"model_type": "qwen3_moe", "mlp_only_layers": [1]}, "mlp_only_layers"),
+        ({"model_type": "qwen3_moe", "mlp_only_layers": "all"}, "mlp_only_layers"),
+        ({"model_type": "qwen3_moe", "decoder_sparse_step": 2}, "decoder_sparse_step"),
+        ({"model_type": "mixtral", "num_experts_per_tok": 9}, "num_experts_per_tok"),
         ({"model_type": "deepseek_v3", "scoring_func": "softmax"}, "scoring_func"),
         ({"model_type": "deepseek_v3", "rms_norm_eps": 1e-5}, "rms_norm_eps"),
         ({"model_type": "deepseek_v3", "moe_layer_freq": 2}, "moe_layer_freq"),

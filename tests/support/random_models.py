@@ -94,6 +94,8 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
     known = MODEL_TYPES[model_type].defaults
     if known.get("head_dim", 0) is None and model_type != "deepseek_v3" and rng.random() < 0.3:
         del out["head_dim"]
+        if model_type == "mixtral":  # the library's rescaling fails without it
+            out["rope_parameters"] = {"rope_theta": 100.0, "rope_type": "default"}
     out |= random_windows(model_type, out["num_hidden_layers"], rng)
     for key in ("attention_bias", "mlp_bias"):
         if key in known:
@@ -122,7 +124,23 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
             "n_group": 1,
             "topk_group": 1,
             "routed_scaling_factor": rng.choice([1.0, 2.5]),
+            "norm_topk_prob": rng.random() < 0.7,
         }
+    if model_type in ("mixtral", "qwen3_moe"):
+        experts = rng.randint(2, 6)
+        out |= {"num_experts_per_tok": rng.randint(1, experts)}
+        out["num_local_experts" if model_type == "mixtral" else "num_experts"] = experts
+        out["intermediate_size"] = rng.randint(2, 9)  # of 1 the library writes vectors
+    if model_type == "qwen3_moe":
+        out |= {
+            "moe_intermediate_size": rng.randint(2, 5),
+            "attention_bias": rng.random() < 0.3,
+            "norm_topk_prob": rng.random() < 0.5,
+            "mlp_only_layers": rng.choice([None, [], [0]]),
+            "decoder_sparse_step": rng.choice([1, 1, 3]),
+        }
+        if rng.random() < 0.1:
+            out["num_experts"] = 0
     if out.get("rope_parameters", {}).get("rope_type") == "dynamic":  # needs two planes
         out["qk_rope_head_dim" if model_type == "deepseek_v3" else "head_dim"] = 4
     return out
@@ -150,8 +168,10 @@ def random_windows(model_type: str, layers: int, rng: Random) -> dict[str, Any]:
     """Sliding windows where a family has them, often smaller than inputs are long."""
     size = rng.randint(2, 4)
     kinds = [rng.choice(["full_attention", "sliding_attention"]) for _ in range(layers)]
-    if model_type == "mistral":
+    if model_type in ("mistral", "mixtral"):
         return {"sliding_window": rng.choice([None, size])}
+    if model_type == "qwen3_moe":
+        return {"use_sliding_window": rng.random() < 0.5, "sliding_window": size}
     if model_type == "gemma2":
         return {"sliding_window": size, "layer_types": rng.choice([None, kinds])}
     if model_type in ("qwen2", "qwen3"):

@@ -346,9 +346,16 @@ class Scalar:
             return [self.linear(h, part, "W_down") for h in hidden]
         out = []
         for c, x in enumerate(X):
-            a = [self.sigma(self.linear(x, part, "W_R", i)[0], c) for i in range(s.experts)]
+            a = [self.linear(x, part, "W_R", i)[0] for i in range(s.experts)]
+            if s.router in ("sigmoid", "sigmoid-raw"):
+                a = [self.sigma(z, c) for z in a]
             chosen = self.F.order(a, self.stage, c)[: s.active]
-            total = sum([a[i] for i in chosen[1:]], a[chosen[0]])
+            if s.router in ("softmax", "softmax-raw"):
+                a = [self.F.exp(z, self.stage, c) for z in a]
+            summed = a if s.router == "softmax-raw" else [a[i] for i in chosen]
+            total = sum(summed[1:], summed[0])
+            if s.router == "sigmoid-raw":
+                total = self.F.constant(1)
             y = self.expert(x, c, part, "S", 0) if s.shared else [self.F.constant(0)] * s.d
             for i in chosen:
                 y = add(y, [a[i] / total * z for z in self.expert(x, c, part, "W", i)])

@@ -51,6 +51,16 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "attn_logit_softcapping": 2.0,
         "sliding_window": 5,
     },
+    "mixtral": {"model_type": "mixtral", **_TWO, "num_local_experts": 4},
+    "qwen3_moe": {
+        "model_type": "qwen3_moe",
+        **_TWO,
+        "attention_bias": True,
+        "moe_intermediate_size": 8,
+        "mlp_only_layers": [0],
+        "num_experts": 4,
+        "num_experts_per_tok": 2,
+    },
     "deepseek_v3": {
         "model_type": "deepseek_v3",
         **_SIZES,

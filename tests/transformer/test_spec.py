@@ -72,6 +72,8 @@ def test_eps_is_exact(text: str, value: Fraction) -> None:
         ("transformer/d=4/place=post", "norm"),
         ("transformer/d=4/qrank=2", "kvrank"),
         ("transformer/d=4/experts=2/mlp=swiglu/ff=3", "active"),
+        ("transformer/d=4/router=softmax", "router needs experts"),
+        ("transformer/d=4/experts=2/active=1/eff=2/mlp=swiglu/router=top", "router"),
         ("transformer/d=4/colour=red", "colour"),
         ("transformer/d=4/d=5", "twice"),
         ("transformer/d=4/layers=100000000", "layers"),

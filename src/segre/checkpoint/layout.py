@@ -19,7 +19,7 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.models.config import Config
-from segre.models.family import Stored
+from segre.models.family import Names, Stored
 from segre.models.registry import family_of
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes, parts
@@ -59,11 +59,15 @@ class Held:
         columns = self._matrices()[0][1]
         if _is_vector(self.names[0]):
             return (rows,)
+        if self.how.stacked:
+            first = self.shapes[0][0]
+            return (first, rows // first, columns)
         return (columns, rows) if self.across else (rows, columns)
 
     def unpack(self, stored: Array) -> Tensors:
         """The tensors of the spec from the file's; of a tensor that it holds in part, that part."""
-        matrix: Array = stored.reshape(stored.shape[0], -1)
+        flat = (-1, stored.shape[-1]) if self.how.stacked else (stored.shape[0], -1)
+        matrix: Array = stored.reshape(flat)
         if self.across:
             matrix = matrix.T
         if self.how.times != 1:
@@ -141,20 +145,35 @@ def layout(
     spec: Transformer, family: str, config: Mapping[str, Any] | None = None
 ) -> dict[str, list[Held]]:
     """The tensors of the files by part of the spec; `config` has what a spec does not say."""
-    found = family_of({"model_type": family})
-    said = Config(config or {}, found)
-    return {part: list(_part(spec, part, said)) for part in parts(spec)}
+    said = _said(family, config)
+    out = {
+        part: list(_part(spec, part, said.family.stored(spec, part, said))) for part in parts(spec)
+    }
+    for part, every in out.items():
+        assert {name for held in every for name in held.names} >= set(part_shapes(spec, part))
+    return out
 
 
-def _part(spec: Transformer, part: str, config: Config) -> Iterator[Held]:
+def stacked(
+    spec: Transformer, family: str, config: Mapping[str, Any] | None = None
+) -> dict[str, list[Held]]:
+    """By part, tensors that some files have instead of those of `layout` that hold the same."""
+    said = _said(family, config)
+    return {
+        part: list(_part(spec, part, said.family.stacked(spec, part, said))) for part in parts(spec)
+    }
+
+
+def _said(family: str, config: Mapping[str, Any] | None) -> Config:
+    return Config(config or {}, family_of({"model_type": family}))
+
+
+def _part(spec: Transformer, part: str, names: Names) -> Iterator[Held]:
     shapes = part_shapes(spec, part)
-    left = set(shapes)
-    for file, how in config.family.stored(spec, part, config).items():
+    for file, how in names.items():
         if how.shape:
             yield Held(file, how, (how.shape,))
             continue
         inside = tuple(name for name in how.names if name in shapes)
         if inside:
-            left -= set(inside)
             yield Held(file, replace(how, names=inside), tuple(shapes[name] for name in inside))
-    assert not left, left

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ml_dtypes import finfo
 
 from segre.checkpoint.folder import carry_along, new_directory
-from segre.checkpoint.layout import Held, Tensors, layout
+from segre.checkpoint.layout import Held, Tensors, layout, stacked
 from segre.checkpoint.store import Entry, Store
 from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
@@ -132,8 +132,10 @@ def described(store: Store, *, compare: bool = True, trunk: bool = False) -> Mod
     family.runs(Config(store.config, family))
     model = Model(store, kind, spec, layout(spec, kind, store.config))
     left = dict(store.entries)
+    others = stacked(spec, kind, store.config)
     for part, every in model.held.items():
-        model.held[part] = [_found(family, held, left, name) for held in every]
+        chosen = _instead(family, every, others[part], left)
+        model.held[part] = [_found(family, held, left, name) for held in chosen]
     if trunk:
         return model
     model.copies = _copies(model, family, left, compare)
@@ -158,6 +160,15 @@ def _take(left: dict[str, Entry], chosen: Callable[[str], bool]) -> tuple[str, .
 def _class(store: Store) -> str:
     named = store.config.get("architectures")
     return str(named[0]) if isinstance(named, list) and named else "(not named in config.json)"
+
+
+def _instead(
+    family: Family, every: list[Held], others: list[Held], left: Mapping[str, Entry]
+) -> list[Held]:
+    """The tensors of a part, those of `others` that there are instead of what holds the same."""
+    there = [held for held in others if any(file in left for file in _names(held.file, family))]
+    same = {name for held in there for name in held.names}
+    return [held for held in every if not same & set(held.names)] + there
 
 
 def _found(family: Family, held: Held, left: dict[str, Entry], name: str) -> Held:

@@ -218,6 +218,20 @@ class ApartField:
             return Masked.of(whole, used)
         return Unmasked.of([_parts(*pair) for pair in scores.pairs], scores.factor)
 
+    def shares(self, x: Apart, chosen: Array | None = None) -> Apart:
+        """exp(x), divided by its sum along axis -3: of the chosen entries only, or of all."""
+        low = replace(x, mean=x.mean - x.mean.max(axis=-3, keepdims=True))
+
+        def slope(a: Array, h: Array) -> Array:
+            grown = np.where(h == 0, 1.0, np.expm1(h) / np.where(h == 0, 1.0, h))
+            return np.asarray(np.exp(a) * grown)
+
+        grown = _along(low, np.exp, slope)
+        if chosen is not None:
+            grown = self.mul(grown, self.constant(chosen))
+        out: Apart = self.mul(grown, self.reciprocal(self.sum(grown, axis=-3)))
+        return out
+
     def sigmoid(self, x: Any) -> Any:
         """1 / (1 + exp(-x))."""
         if isinstance(x, Scores):

@@ -147,7 +147,12 @@ class Ball(Operators):
             return np.array(product.tolist(), dtype=object)
         return super().matmul(x, y)
 
-    def anchor(self, x: Array, used: Array | None = None) -> Array:  # noqa: ARG002
+    def anchor(
+        self,
+        x: Array,
+        used: Array | None = None,  # noqa: ARG002
+        axis: int = -2,  # noqa: ARG002
+    ) -> Array:
         """Nothing to do: balls have exponents of any size."""
         return x
 

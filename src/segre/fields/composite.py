@@ -12,7 +12,7 @@ HEADS = (-3, -4)  # the axes of query heads and of key-value heads
 
 
 class Composite(Generic[E]):
-    """Softmax, permuted rows and sums over heads, by the operations that every field has."""
+    """Softmax, shares, permuted rows, sums over heads: by operations that every field has."""
 
     def softmax(self, scores: E, seen: E | None = None, used: Array | None = None) -> E:
         """exp(scores), each column divided by its sum; with `seen` (zeros and ones), only there."""
@@ -21,6 +21,14 @@ class Composite(Generic[E]):
         if seen is not None:
             grown = field.mul(grown, seen)
         return field.mul(grown, field.reciprocal(field.sum(grown, axis=-2)))
+
+    def shares(self, x: E, chosen: Array | None = None) -> E:
+        """exp(x), divided by its sum along axis -3: of the `chosen` entries only, or of all."""
+        field = cast(Field[E], self)
+        grown = field.exp(field.anchor(x, chosen, axis=-3))
+        if chosen is not None:
+            grown = field.mul(grown, field.constant(chosen))
+        return field.mul(grown, field.reciprocal(field.sum(grown, axis=-3)))
 
     def permuted(self, x: E, order: Array) -> E:
         """The rows of x in another order; -1 is a row of zeros."""

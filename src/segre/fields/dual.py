@@ -135,9 +135,9 @@ class Dual(Composite[DualArray]):
         """Which entries are largest does not change near x."""
         return self.base.largest(x.value, count)
 
-    def anchor(self, x: DualArray, used: Array | None = None) -> DualArray:
+    def anchor(self, x: DualArray, used: Array | None = None, axis: int = -2) -> DualArray:
         """The base's shift, held constant: a softmax has no derivative along it."""
-        return DualArray(self.base.anchor(x.value, used), x.tangent)
+        return DualArray(self.base.anchor(x.value, used, axis), x.tangent)
 
     def _along(self, x: DualArray, value: Array, slope: Callable[[], Array]) -> DualArray:
         """A function of one variable: its value, and its derivative times x's tangent."""

@@ -53,15 +53,20 @@ class Field(Protocol[E]):
         """Entrywise inverse; raises UnluckyError where there is none."""
         ...
 
-    def anchor(self, x: E, used: Array | None = None) -> E:
+    def anchor(self, x: E, used: Array | None = None, axis: int = -2) -> E:
         """Shift each column by a number, as suits the field: a softmax does not notice.
 
+        Columns are along a negative `axis`, which is that of rows unless it is given.
         Entries that are not `used` do not matter, and may come out as anything.
         """
         ...
 
     def softmax(self, scores: E, seen: E | None = None, used: Array | None = None) -> E:
         """exp(scores), each column divided by its sum; with `seen` (zeros and ones), only there."""
+        ...
+
+    def shares(self, x: E, chosen: Array | None = None) -> E:
+        """exp(x), divided by its sum along axis -3: of the `chosen` entries only, or of all."""
         ...
 
     def permuted(self, x: E, order: Array) -> E:

@@ -255,6 +255,11 @@ class Prime(Composite[Array]):
             inverse = self.mul(swapped, inverse[: len(swapped), None]).reshape(-1)
         return inverse[: x.size].reshape(x.shape)
 
-    def anchor(self, x: Array, used: Array | None = None) -> Array:  # noqa: ARG002
+    def anchor(
+        self,
+        x: Array,
+        used: Array | None = None,  # noqa: ARG002
+        axis: int = -2,  # noqa: ARG002
+    ) -> Array:
         """Nothing to do: residues do not overflow."""
         return x

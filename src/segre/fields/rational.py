@@ -46,7 +46,12 @@ class Rational(Operators):
             raise UnluckyError("division by zero")
         return np.asarray(1 / x)
 
-    def anchor(self, x: Array, used: Array | None = None) -> Array:  # noqa: ARG002
+    def anchor(
+        self,
+        x: Array,
+        used: Array | None = None,  # noqa: ARG002
+        axis: int = -2,  # noqa: ARG002
+    ) -> Array:
         """Nothing to do."""
         return x
 

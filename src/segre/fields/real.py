@@ -145,9 +145,9 @@ class Real(Operators):
         """Entrywise inverse."""
         return np.asarray(1 / x)
 
-    def anchor(self, x: Array, used: Array | None = None) -> Array:
+    def anchor(self, x: Array, used: Array | None = None, axis: int = -2) -> Array:
         """Subtract each column's largest entry that is used: exponentials do not overflow."""
         if used is None:
-            return np.asarray(x - x.max(axis=-2, keepdims=True))
-        top = np.where(used, x, -np.inf).max(axis=-2, keepdims=True)
+            return np.asarray(x - x.max(axis=axis, keepdims=True))
+        top = np.where(used, x, -np.inf).max(axis=axis, keepdims=True)
         return np.asarray(np.minimum(x - top, 0.0))

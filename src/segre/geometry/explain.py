@@ -167,6 +167,8 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield "the softmax of the output", "the logits themselves", {"output": "logits"}
     if spec.gated:
         yield "the gate of the MLP", "a GELU MLP", {"mlp": "gelu", **_no_experts(spec)}
+    if spec.softmax_router:
+        yield "a softmax over the experts", "a sigmoid for each", {"router": "sigmoid"}
     if spec.cap:
         yield "the cap of the scores", "no cap", {"cap": type(spec.cap)(0)}
 
@@ -175,4 +177,4 @@ def _no_experts(spec: Transformer) -> dict[str, Any]:
     if not spec.experts:
         return {}
     routed = ("experts", "active", "shared", "eff", "dense")
-    return {**dict.fromkeys(routed, 0), "ff": spec.ff or spec.eff}
+    return {**dict.fromkeys(routed, 0), "router": "sigmoid", "ff": spec.ff or spec.eff}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from segre.errors import SpecError, UnsupportedError
-from segre.models import llama
+from segre.models import experts, llama
 from segre.models.activations import GATES, activation
 from segre.models.config import Config
 from segre.models.family import Family, Names, Stored, Values, decoder_labels, linear, norm
@@ -47,14 +47,15 @@ def _read(config: Config) -> Values:
     if dense > 0:
         out["ff"] = config.count("intermediate_size")
     if dense < out["layers"]:
-        experts = config.count("n_routed_experts", "num_local_experts")
+        count = config.count("n_routed_experts", "num_local_experts")
         width = config.count("moe_intermediate_size")
         out |= {
-            "experts": experts,
-            "active": config.count("num_experts_per_tok", largest=experts),
+            "experts": count,
+            "active": config.count("num_experts_per_tok", largest=count),
             "eff": width,
             "shared": width * config.count("n_shared_experts", smallest=0),
             "dense": dense,
+            "router": "sigmoid" if config.flag("norm_topk_prob") else "sigmoid-raw",
         }
     return out
 
@@ -84,6 +85,7 @@ def _write(spec: Transformer) -> Values:
             "num_experts_per_tok": spec.active,
             "moe_intermediate_size": spec.eff,
             "n_shared_experts": spec.shared // spec.eff,
+            "norm_topk_prob": spec.router == "sigmoid",
         }
     return out
 
@@ -117,22 +119,29 @@ def _tensors(spec: Transformer, part: str, config: Config) -> Names:
 
 
 def _experts(spec: Transformer, at: str, config: Config) -> Names:
-    """Each expert by itself; what experts write is scaled, which a spec has in their last map."""
+    """Each expert by itself, and the shared ones."""
+    times = _times(config)
+    bias = Stored(("b_R",), shape=(spec.experts, 1, 1))
+    out = {f"{at}.gate.weight": Stored(("W_R",)), f"{at}.gate.e_score_correction_bias": bias}
+    files = ("gate_proj", "up_proj", "down_proj")
+    out |= experts.one_by_one(spec, f"{at}.experts", files, times)
+    for name in experts.MAPS:
+        out[f"{at}.shared_experts.{name}_proj.weight"] = Stored((f"S_{name}",))
+    return out
+
+
+def _times(config: Config) -> float:
+    """What experts write is scaled; a spec has the factor in their last map."""
     times = float(config.number("routed_scaling_factor"))
     if not times:
         raise SpecError("routed_scaling_factor: 0 is not allowed; allowed: numbers above 0")
-    bias = Stored(("b_R",), shape=(spec.experts, 1, 1))
-    out = {f"{at}.gate.weight": Stored(("W_R",)), f"{at}.gate.e_score_correction_bias": bias}
-    for i in range(spec.experts):
-        own = f"{at}.experts.{i}"
-        out |= {
-            f"{own}.gate_proj.weight": Stored(("W_gate",), member=i),
-            f"{own}.up_proj.weight": Stored(("W_up",), member=i),
-            f"{own}.down_proj.weight": Stored(("W_down",), member=i, times=times),
-        }
-    for name in ("gate", "up", "down"):
-        out[f"{at}.shared_experts.{name}_proj.weight"] = Stored((f"S_{name}",))
-    return out
+    return times
+
+
+def _stacked(spec: Transformer, part: str, config: Config) -> Names:
+    if part in ("embed", "head") or not routed(spec, int(part)):
+        return {}
+    return experts.stacked(f"model.layers.{int(part) - 1}.mlp.experts", _times(config))
 
 
 FAMILY = Family(
@@ -158,6 +167,7 @@ FAMILY = Family(
         "qk_nope_head_dim": 128,
         "num_experts_per_tok": 8,
         "first_k_dense_replace": 3,
+        "norm_topk_prob": True,
         "n_group": 8,
         "topk_group": 4,
         "routed_scaling_factor": 2.5,
@@ -168,6 +178,7 @@ FAMILY = Family(
     write=_write,
     prefix="model.",
     tensors=_tensors,
+    stacked=_stacked,
     choices={**llama.CHOICES, "layout": "interleaved"},
     rest=_rest,
     presets={
@@ -208,7 +219,6 @@ FAMILY = Family(
     only={
         "attention_bias": (False,),
         "moe_layer_freq": (1,),
-        "norm_topk_prob": (True,),
         "rms_norm_eps": (1e-6,),
         "scoring_func": ("sigmoid",),
         "topk_method": ("noaux_tc",),

@@ -33,6 +33,7 @@ class Stored:
     columns: bool = False  # transposed: inputs (or tokens) are rows
     by_head: bool = False  # several: all of the first head, then all of the second
     member: int | None = None  # holds one member of the first axis, for example one expert
+    stacked: bool = False  # the first axis, for example of experts, is one of the file's too
     times: float = 1.0
     plus: float = 0.0
     shape: tuple[int, ...] = ()  # of a constant that is no weight of the spec
@@ -79,6 +80,11 @@ def no_rest(_given: Mapping[str, Any]) -> Values:
     return {}
 
 
+def not_stacked(_spec: Transformer, _part: str, _config: Config) -> Names:
+    """No other names."""
+    return {}
+
+
 def run_all(_config: Config) -> None:
     """Refuse nothing."""
 
@@ -104,6 +110,8 @@ class Family:
     # --- files ---
     prefix: str  # of the tensors of the class without a head, in files of the others
     tensors: Callable[[Transformer, str, Config], Names]  # of a part; names no spec has do no harm
+    # other names, of tensors that some files have instead of those that hold the same
+    stacked: Callable[[Transformer, str, Config], Names] = not_stacked
     copies: Mapping[str, str] = field(default_factory=dict)  # tied: file's name -> spec's name
     old_names: tuple[tuple[str, str], ...] = ()  # endings, and what older files have instead
     buffers: tuple[str, ...] = ()  # endings of constants that some versions stored

@@ -35,7 +35,7 @@ def small_instance(spec: Transformer) -> Transformer:
     return replace(
         spec,
         d=5 if spec.latent or spec.embed else 4,
-        layers=2 if spec.share or routed else 1,
+        layers=2 if spec.share or (routed and spec.dense) else 1,
         heads=2,
         kv=1 if grouped else 2,
         head=head,
@@ -93,6 +93,8 @@ PROVED = {
     "qwen2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11/tied=true": 131,
     "qwen3/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 158,
     "qwen3/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11/tied=true": 128,
+    "mixtral/d=4/heads=2/kv=1/eps=1e-5/experts=3/eff=2/vocab=11": 194,
+    "qwen3-moe/d=4/heads=2/kv=1/eps=1e-5/experts=3/active=2/eff=2/vocab=11": 199,
     "gemma/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 133,
     "gemma/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 123,
     "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 131,

@@ -35,7 +35,8 @@ def rotary(config: Config, *, latent: bool = False) -> Values:
     """The base of the rotary frequencies, how they are rescaled, and the context."""
     length = config.count("max_position_embeddings")
     rescale = rope_rescale(config.given, length, latent=latent)
-    return {"base": rope_base(config.given), "rescale": rescale, "t": length}
+    base = rope_base(config.given, config.family.defaults.get("rope_theta", 10_000))
+    return {"base": base, "rescale": rescale, "t": length}
 
 
 def decoder(config: Config, act: str = "hidden_act", gates: Mapping[str, str] = GATES) -> Values:

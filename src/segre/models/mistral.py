@@ -11,13 +11,15 @@ from segre.models.windows import listed, window
 from segre.transformer.spec import Transformer
 
 
-def _read(config: Config) -> Values:
+def read(config: Config) -> Values:
+    """The keys of a spec that a config gives."""
     out = llama.decoder(config)
     listed(config, out["layers"])  # the library passes the list over
     return {**out, "window": [window(config)]}
 
 
-def _write(spec: Transformer) -> Values:
+def write(spec: Transformer) -> Values:
+    """The keys of a config that a spec gives."""
     return {**llama.write_decoder(spec), "sliding_window": max(spec.window, default=0) or None}
 
 
@@ -39,8 +41,8 @@ FAMILY = Family(
         "max_position_embeddings": 131072,
         "sliding_window": 4096,
     },
-    read=_read,
-    write=_write,
+    read=read,
+    write=write,
     prefix="model.",
     tensors=llama.tensors,
     choices=llama.CHOICES,

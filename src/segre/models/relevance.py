@@ -27,6 +27,7 @@ IRRELEVANT = frozenset(
         *("dropout", "hidden_dropout", "initializer_range", "initializer_factor"),
         *("qa_dropout", "seq_classif_dropout", "sinusoidal_pos_embds", "layerdrop", "init_std"),
         *("gradient_checkpointing", "tf_legacy_loss", "loss_type", "router_aux_loss_coef"),
+        "router_jitter_noise",
         # how it is stored and computed
         *("dtype", "torch_dtype", "use_bfloat16", "use_cache", "pretraining_tp", "torchscript"),
         *("chunk_size_feed_forward", "reorder_and_upcast_attn", "attn_implementation"),

@@ -23,7 +23,7 @@ KEYS = (
 )
 
 
-def rope_base(config: Mapping[str, Any]) -> int:
+def rope_base(config: Mapping[str, Any], default: int = 10_000) -> int:
     """The base of the rotary frequencies, of a config without surprises.
 
     >>> rope_base({"rope_theta": 500000.0}), rope_base({"rope_parameters": {"rope_theta": 1e6}})
@@ -33,7 +33,7 @@ def rope_base(config: Mapping[str, Any]) -> int:
     part = rope.get("partial_rotary_factor", config.get("partial_rotary_factor"))
     if part not in (None, 1):
         raise SpecError(f"partial_rotary_factor: {quote(str(part))} is not allowed; allowed: 1")
-    theta = rope.get("rope_theta", config.get("rope_theta", 10_000))
+    theta = rope.get("rope_theta", config.get("rope_theta", default))
     if isinstance(theta, float) and theta.is_integer():
         theta = int(theta)
     return whole("rope_theta", theta, smallest=2)

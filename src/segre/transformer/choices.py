@@ -30,6 +30,7 @@ Place = Literal["pre", "post", "sandwich"]
 Position = Literal["none", "rope", "learned"]
 Layout = Literal["half", "interleaved"]
 Bias = Literal["none", "qkv", "attn", "mlp", "all"]
+Router = Literal["sigmoid", "softmax", "sigmoid-raw", "softmax-raw"]
 Output = Literal["hidden", "logits", "softmax"]
 Read = Literal["all", "first", "last"]
 Windows = tuple[int, ...]
@@ -80,6 +81,7 @@ class Choices:
     shared: int = 0  # hidden units of the experts that all tokens use
     eff: int = 0  # hidden units of one routed expert
     dense: int = 0  # how many of the first layers have a dense MLP all the same
+    router: Router = "sigmoid"  # shares of the chosen experts; raw: not divided by their sum
     share: bool = False  # all layers have the same weights
     positions: int = 0  # rows of the table of learned positions; 0 is offset + t
     offset: int = 0  # rows of that table before that of the first token
@@ -161,6 +163,11 @@ class Choices:
     def piecewise(self) -> bool:
         """Whether different formulas hold in different regions: of units, or of experts."""
         return self.mlp in PIECEWISE or self.experts > 0
+
+    @property
+    def softmax_router(self) -> bool:
+        """Whether a softmax shares tokens out among experts, instead of a sigmoid for each."""
+        return self.experts > 0 and self.router in ("softmax", "softmax-raw")
 
     @property
     def group(self) -> int:

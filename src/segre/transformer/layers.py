@@ -203,7 +203,16 @@ def _experts(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
 def routing(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
     """The shares of the experts, 0 for those that a token does not use."""
     router = w["W_R"]  # (experts, 1, d): one affinity per expert, on the axis of experts
-    affinity = field.sigmoid(field.matmul(router, x))
+    affinity = field.matmul(router, x)
+    if not spec.softmax_router:
+        affinity = field.sigmoid(affinity)
     ranked = field.add(affinity, w["b_R"]) if "b_R" in w else affinity
-    chosen = field.mul(affinity, field.constant(field.largest(ranked, spec.active)))
-    return field.mul(chosen, field.reciprocal(field.sum(chosen, axis=-3)))
+    chosen = field.largest(ranked, spec.active)
+    if spec.router == "softmax":
+        return field.shares(affinity, chosen)
+    if spec.softmax_router:
+        affinity = field.shares(affinity)
+    kept = field.mul(affinity, field.constant(chosen))
+    if spec.router != "sigmoid":
+        return kept
+    return field.mul(kept, field.reciprocal(field.sum(kept, axis=-3)))

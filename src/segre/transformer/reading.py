@@ -24,6 +24,7 @@ from segre.transformer.choices import (
     Place,
     Position,
     Read,
+    Router,
     Windows,
 )
 from segre.transformer.rescale import rescale
@@ -102,6 +103,7 @@ def _reader(annotation: str) -> Callable[[str, Any], Any]:
         "Place": Place,
         "Position": Position,
         "Layout": Layout,
+        "Router": Router,
         "Output": Output,
         "Read": Read,
     }

@@ -89,6 +89,8 @@ def require(spec: Choices) -> None:
             raise SpecError("dense layers need ff")
     elif spec.active or spec.shared or spec.eff or spec.dense:
         raise SpecError("active, shared, eff and dense need experts")
+    elif spec.router != "sigmoid":
+        raise SpecError("router needs experts")
 
 
 def _require_labels(spec: Choices) -> None:

@@ -100,8 +100,9 @@ def _centred_reader(spec: Transformer, site: Norm, reader: Reader) -> Piece:
         return canvas.rows
 
     name = f"{reader.weight} on the mean that the {title(site)} norm takes away"
-    # the sum over all rows of an unembedding is a shift of all logits, counted there
+    # the sum over all rows is a shift of all logits, or of all affinities: counted there
     doubled = reader.weight == "W_U" and logits_may_shift(spec)
+    doubled = doubled or (reader.weight == "W_R" and spec.softmax_router)
     at = where(spec, reader.part)
     return Piece("read-centring", name, at, "norms and biases", "exact", rows - doubled, build)
 

@@ -1,4 +1,4 @@
-"""Symmetries of MLPs: the scale of every hidden unit, where the activation allows it."""
+"""Symmetries of MLPs: the scale of hidden units where activations allow it, and of routers."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ class _Units:
 
 def unit_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
     """The pieces of one MLP."""
+    if spec.softmax_router and expert_layer(spec, part):
+        yield _router_shift(spec, part)
     if spec.mlp not in SCALES:
         return
     units = [_Units("W", (spec.ff,), "hidden unit")]
@@ -47,6 +49,18 @@ def unit_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
     for kind in units:
         for side, degree in SCALES[spec.mlp]:
             yield _scale(spec, part, kind, side, degree)
+
+
+def _router_shift(spec: Transformer, part: str) -> Piece:
+    """A softmax does not see what is added to all affinities of a token."""
+
+    def build(w: ModularWeights) -> Array:
+        canvas = w.canvas(spec.d)
+        canvas(part, "W_R")[range(spec.d), :, :, range(spec.d)] = 1
+        return canvas.rows
+
+    name = "one vector added to all rows of the router"
+    return Piece("router-shift", name, where(spec, part), "MLP", "exact", spec.d, build)
 
 
 def _scale(spec: Transformer, part: str, units: _Units, side: str, degree: int) -> Piece:

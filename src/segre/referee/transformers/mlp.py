@@ -25,20 +25,24 @@ def mlp(run: Run, x: int, stage: Stage) -> int:
 def _routed(run: Run, x: int, part: int) -> int:
     spec, tape, numbers = run.spec, run.tape, run.numbers
     E, t = spec.experts, spec.t
-    affinities = [
-        run.sigmoid_of_minus(tape.scaled_by(tape.product(run.leaves[part, "W_R", i], x), -1))
-        for i in range(E)
-    ]
+    affinities = [tape.product(run.leaves[part, "W_R", i], x) for i in range(E)]
+    if not spec.router.startswith("softmax"):
+        affinities = [run.sigmoid_of_minus(tape.scaled_by(z, -1)) for z in affinities]
     entries = [entry for row in affinities for entry in tape.values[row].entries()]
     choice = numbers.choice(numbers.matrix(E, t, entries), spec.active, run.here)
+    if spec.router.startswith("softmax"):
+        affinities = [tape.exp(z, run.here) for z in affinities]
     chosen = []
     for i, affinity in enumerate(affinities):
         mask = tape.constant(numbers.matrix(1, t, [choice[i, c] for c in range(t)]))
         chosen.append(tape.times(affinity, mask))
-    scale = tape.inverses(reduce(tape.sum, chosen))
+    divisor = {"softmax-raw": affinities, "sigmoid-raw": []}.get(spec.router, chosen)
+    if divisor:
+        scale = tape.inverses(reduce(tape.sum, divisor))
+        chosen = [tape.times(affinity, scale) for affinity in chosen]
     y = None
-    for i, affinity in enumerate(chosen):
-        expert = tape.columns_times(_expert(run, x, part, "W", i), tape.times(affinity, scale))
+    for i, share in enumerate(chosen):
+        expert = tape.columns_times(_expert(run, x, part, "W", i), share)
         y = expert if y is None else tape.sum(y, expert)
     assert y is not None
     return tape.sum(y, _expert(run, x, part, "S", 0)) if spec.shared else y

@@ -21,7 +21,11 @@ _DEGREE = {
 
 
 def units(point: Point, part: int) -> Family:
-    """Family 13: the hidden units of the MLP of one layer."""
+    """Family 13: the router and the hidden units of the MLP of one layer."""
+    router = point.keys([(part, "W_R")])
+    if router and point.spec.router.startswith("softmax"):
+        for i in range(point.spec.d):
+            yield "router-shift", together(*(point.filled(key, column=i) for key in router))
     degree = _DEGREE.get(point.spec.mlp)
     if degree is None:
         return

@@ -1,0 +1,144 @@
+"""Qwen3-MoE: a qwen3 with routed experts, in all layers or after the first dense ones."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from segre.errors import SpecError
+from segre.models import experts, llama, mixtral
+from segre.models.config import Config
+from segre.models.family import Family, Names, Stored, Values, decoder_labels
+from segre.models.windows import window
+from segre.transformer.spec import Transformer
+from segre.transformer.tensors import routed
+from segre.values import quote
+
+
+def _read(config: Config) -> Values:
+    out = llama.decoder(config)
+    count = config.count("num_experts", "num_local_experts", smallest=0)
+    dense = _dense(config, out["layers"]) if count else out["layers"]
+    out["bias"] = "attn" if config.flag("attention_bias") else "none"
+    out["window"] = [window(config) if config.flag("use_sliding_window") else 0]
+    if dense == out["layers"]:
+        return {**out, "experts": 0}
+    return {
+        **out,
+        "ff": out["ff"] if dense else 0,
+        "experts": count,
+        "active": config.count("num_experts_per_tok", largest=count),
+        "eff": config.count("moe_intermediate_size"),
+        "dense": dense,
+        "router": "softmax" if config.flag("norm_topk_prob") else "softmax-raw",
+    }
+
+
+def _dense(config: Config, layers: int) -> int:
+    """How many layers come before those with experts."""
+    step = config.count("decoder_sparse_step")
+    key, plain = config.get("mlp_only_layers")
+    if plain is not None and not (isinstance(plain, list) and all(type(i) is int for i in plain)):
+        raise SpecError(f"{key}: {quote(str(plain))}; allowed: a list of layers, from 0")
+    sparse = [(i + 1) % step == 0 and i not in (plain or ()) for i in range(layers)]
+    first = sparse.index(True) if any(sparse) else layers
+    if not all(sparse[first:]):
+        key = "decoder_sparse_step" if step > 1 else key
+        raise SpecError(
+            f"{key}: dense layers after layers with experts cannot be said in a spec; "
+            "allowed: dense layers first"
+        )
+    return first
+
+
+def _write(spec: Transformer) -> Values:
+    out = {
+        **llama.write_decoder(spec),
+        "use_sliding_window": bool(spec.window),
+        "sliding_window": max(spec.window, default=0) or None,
+        "attention_bias": spec.output_bias,
+        "num_experts": spec.experts,
+    }
+    if spec.experts:
+        out |= {
+            "num_experts_per_tok": spec.active,
+            "moe_intermediate_size": spec.eff,
+            "mlp_only_layers": list(range(spec.dense)),
+            "norm_topk_prob": spec.router == "softmax",
+        }
+    return out
+
+
+def _tensors(spec: Transformer, part: str, config: Config) -> Names:
+    if part in ("embed", "head") or not routed(spec, int(part)):
+        return llama.tensors(spec, part, config)
+    at = f"model.layers.{int(part) - 1}.mlp"
+    files = ("gate_proj", "up_proj", "down_proj")
+    return {
+        **mixtral.tensors(spec, part, config),
+        f"{at}.gate.weight": Stored(("W_R",)),
+        **experts.one_by_one(spec, f"{at}.experts", files),
+    }
+
+
+def _stacked(spec: Transformer, part: str, _config: Config) -> Names:
+    if part in ("embed", "head") or not routed(spec, int(part)):
+        return {}
+    return experts.stacked(f"model.layers.{int(part) - 1}.mlp.experts")
+
+
+def _preset(*sizes: int, **rest: Any) -> Values:
+    return llama.preset(
+        "qwen3_moe",
+        "Qwen3MoeForCausalLM",
+        *sizes,
+        decoder_sparse_step=1,
+        head_dim=128,
+        mlp_only_layers=[],
+        norm_topk_prob=True,
+        num_experts=128,
+        num_experts_per_tok=8,
+        rope_theta=1000000.0,
+        use_sliding_window=False,
+        **rest,
+    )
+
+
+FAMILY = Family(
+    model_type="qwen3_moe",
+    base_class="Qwen3MoeModel",
+    head_classes=("Qwen3MoeForCausalLM",),
+    label_classes=decoder_labels("Qwen3Moe"),
+    defaults={
+        **llama.DEFAULTS,
+        "hidden_size": 2048,
+        "intermediate_size": 6144,
+        "num_hidden_layers": 24,
+        "num_key_value_heads": 4,
+        "attention_bias": False,
+        "use_sliding_window": False,
+        "sliding_window": 4096,
+        "decoder_sparse_step": 1,
+        "moe_intermediate_size": 768,
+        "num_experts_per_tok": 8,
+        "num_experts": 128,
+        "norm_topk_prob": False,
+        "mlp_only_layers": None,
+    },
+    also=("num_local_experts", "max_window_layers"),
+    read=_read,
+    write=_write,
+    prefix="model.",
+    tensors=_tensors,
+    stacked=_stacked,
+    choices={**llama.CHOICES, "qknorm": True},
+    rest=partial(experts.rest, experts=128, active=8),
+    presets={
+        "qwen3-30b-a3b": _preset(48, 2048, 6144, 32, 4, 151936, 40960, moe_intermediate_size=768),
+        "qwen3-235b-a22b": _preset(
+            94, 4096, 12288, 64, 4, 151936, 40960, moe_intermediate_size=1536
+        ),
+    },
+    copies=llama.COPIES,
+    buffers=llama.BUFFERS,
+)
