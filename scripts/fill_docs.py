@@ -1,10 +1,11 @@
 """Write what commands really print into the documentation.
 
-    python scripts/fill_docs.py docs/tutorial.md examples/01_dimension.py
+    python scripts/fill_docs.py docs/tutorial.md examples/01_dimension.py examples/first_look.ipynb
 
 Console blocks of a page are run again, in order, in one fresh directory, and their outputs written
 in. Outputs that agree with what is shown, as exactly as the block asks for, are left as they are.
-An example gets what it prints into its docstring, and its last line into examples/README.md.
+An example gets what it prints into its docstring, and its last line into examples/README.md. A
+notebook is run from the first cell to the last, and holds the outputs.
 Review the difference before it is committed: the tests only see that pages and program agree.
 """
 
@@ -42,6 +43,14 @@ def filled(text: str) -> str:
         return FENCE.sub(fill, text)
 
 
+def _filled(path: Path, text: str) -> str:
+    if path.suffix == ".ipynb":
+        from notebook import Notebook  # here: pages need no kernel
+
+        return Notebook.of(path).filled()
+    return Example.of(path).filled() if path.suffix == ".py" else filled(text)
+
+
 def main() -> None:
     """Fill the pages and examples that are named."""
     if len(sys.argv) < 2:
@@ -49,7 +58,7 @@ def main() -> None:
     for name in sys.argv[1:]:
         path = Path(name)
         before = path.read_text(encoding="utf-8")
-        after = Example.of(path).filled() if path.suffix == ".py" else filled(before)
+        after = _filled(path, before)
         if after != before:
             path.write_text(after, encoding="utf-8")
             print(f"{name}: filled")

@@ -69,6 +69,8 @@ def _linked(text: str, source: str) -> str:
         words, name, anchor = match[1], match[2], match[3] or ""
         path = posixpath.normpath(posixpath.join(posixpath.dirname(source), name))
         path = f"{path}/README.md" if path in ("bench", "examples") else path
+        if path.endswith(".ipynb"):  # to be opened in Jupyter
+            return f"`{path}`"
         if path.startswith("examples/") and path.endswith(".py"):
             anchor, path = "#" + posixpath.basename(path).replace(".", ""), "examples/README.md"
         target = ELSEWHERE.get(path, path.removeprefix("docs/"))

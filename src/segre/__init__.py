@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from segre.errors import SegreError
     from segre.finding import Finding
     from segre.geometry.closed_form import closed_form
+    from segre.geometry.compare import compare
     from segre.geometry.dimension import dimension
     from segre.geometry.explain import explain
     from segre.geometry.fiber import canonical, connect, sample
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from segre.geometry.strata import classify
     from segre.models import architecture
     from segre.referee import Verdict, verify
+    from segre.report.progress import progress_bar
     from segre.spec import Network
     from segre.transformer.spec import Transformer
     from segre.weights import Weights
@@ -49,9 +51,11 @@ _HOMES = {
     "certify": "segre.certificate",
     "classify": "segre.geometry.strata",
     "closed_form": "segre.geometry.closed_form",
+    "compare": "segre.geometry.compare",
     "connect": "segre.geometry.fiber",
     "dimension": "segre.geometry.dimension",
     "explain": "segre.geometry.explain",
+    "progress_bar": "segre.report.progress",
     "recover": "segre.geometry.recover",
     "same_function": "segre.geometry.same",
     "sample": "segre.geometry.fiber",
@@ -76,9 +80,11 @@ __all__ = [
     "classify",
     "closed_form",
     "collapse",
+    "compare",
     "connect",
     "dimension",
     "explain",
+    "progress_bar",
     "recover",
     "same_function",
     "sample",

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from segre.shown import Shown, Tabular
 from segre.spec import Architecture
 
 GROUPS = ("QK", "VO", "MLP", "norms and biases", "shifts", "residual")
@@ -73,7 +74,7 @@ class Result(Documented, Protocol):
         ...
 
 
-class Unbounded:
+class Unbounded(Shown):
     """An answer that is not a number between bounds: a verdict, a table, curves."""
 
     @property
@@ -121,7 +122,7 @@ class Symmetry:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Tabular):
     """The dimension of a network's space of functions, and how it is known.
 
     >>> from segre.spec import Network
@@ -243,7 +244,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Findings:
+class Findings(Tabular):
     """Several architectures side by side, by the names that were given."""
 
     names: tuple[str, ...]

@@ -15,6 +15,7 @@ from segre.checkpoint.shrink import Shrinker
 from segre.errors import CheckpointError, SegreError
 from segre.geometry.redundancy import counted
 from segre.transformer.spec import Transformer
+from segre.transformer.tensors import routed
 from support.checkpoints import apart, rewritten, stored
 from support.zoo import NAMES, save_tiny
 
@@ -49,7 +50,9 @@ def test_function_copies_and_repetition(model: Path, tmp_path: Path) -> None:
 
 def remaining(spec: Transformer) -> int:
     """Redundant parameters that the normal form fixes by equations that are not linear."""
-    units = spec.ff * spec.layers if spec.gated or spec.mlp == "relu" else 0
+    routes = sum(routed(spec, layer) for layer in range(1, spec.layers + 1))
+    units = spec.ff * (spec.layers - routes) if spec.gated or spec.mlp == "relu" else 0
+    units += (spec.experts * spec.eff + spec.shared) * routes
     planes = spec.kv * spec.head * spec.layers if spec.pos == "rope" else 0
     if spec.qknorm:  # one scale for each plane of a layer
         planes = spec.head // 2 * spec.layers

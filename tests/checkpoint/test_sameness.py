@@ -38,12 +38,13 @@ def scaled_queries(part: str, w: Tensors) -> None:
 
 def changed_unit(part: str, w: Tensors) -> None:
     if part == "3":
-        w["W_up"][7] *= 1.001
+        w["W_up"].reshape(-1, w["W_up"].shape[-1])[7] *= 1.001  # of all experts, if there are any
 
 
 def changed_entry(part: str, w: Tensors) -> None:
     if part == "1":
-        w["W_down"][5, 11] += 0.01 * np.abs(w["W_down"][:, 11]).max()
+        down = w["W_down"].reshape(-1, *w["W_down"].shape[-2:])[0]
+        down[5, 11] += 0.01 * np.abs(down[:, 11]).max()
 
 
 def test_copies_are_recognised_and_changes_are_found(model: Path, tmp_path: Path) -> None:

@@ -273,7 +273,7 @@ def test_paths_are_shown_to_who_asks(desk: Path, monkeypatch: pytest.MonkeyPatch
 
 def on_a_terminal(line: str, cwd: Path) -> bytes:
     """What a command writes to standard error, if that is a terminal; no moment is too short."""
-    at_once = "import segre.cli.progress as p; p._MOMENT = 0; from segre.cli import main; main()"
+    at_once = "import segre.report.progress as p; p._MOMENT = 0; from segre.cli import main; main()"
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", at_once, *shlex.split(line)],

@@ -50,6 +50,8 @@ CONFIGURATIONS = [
     "roberta/d=4/heads=2/ff=5/vocab=11/output=hidden/pooler=true/t=3",
     "opt/d=4/heads=2/ff=5/vocab=11/eps=1e-5/t=3",
     "opt/d=4/heads=2/ff=5/vocab=11/eps=1e-5/place=post/t=3",
+    "electra/d=5/layers=2/heads=2/head=2/ff=4/embed=4/vocab=11/eps=1e-12/tied=false/t=3",
+    "electra/d=4/layers=2/heads=2/head=2/ff=4/embed=5/vocab=11/eps=1e-12/t=3",
     "distilbert/d=4/heads=2/ff=5/vocab=11/eps=1e-12/t=3",
     "gpt2/d=4/heads=2/ff=5/vocab=11/tied=false/offset=2/eps=1e-5/t=3",
     "albert/d=5/layers=2/heads=2/head=2/ff=4/t=3",

@@ -134,7 +134,7 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
     if model_type in ("bert", "albert"):
         extra["type_vocab_size"] = rng.randint(1, 4)
         extra["hidden_act"] = rng.choice(["gelu", "relu", "gelu_new", "silu"])
-    if model_type == "albert":
+    if model_type in ("albert", "electra"):
         extra["embedding_size"] = rng.choice([1, 3, heads * head, 20])
     family = MODEL_TYPES[model_type]
     if family.rotary and model_type != "deepseek_v3":

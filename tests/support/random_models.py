@@ -28,7 +28,7 @@ WORDS = {  # the classes with a distribution over the vocabulary
     name: (*family.head_classes, family.related_class) for name, family in MODEL_TYPES.items()
 }
 
-ENCODERS = ("bert", "roberta", "xlm-roberta", "albert")
+ENCODERS = ("bert", "roberta", "xlm-roberta", "electra", "albert")
 
 
 def random_config(model_type: str, rng: Random, head: str | None = None) -> dict[str, Any]:
@@ -71,6 +71,10 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
     elif model_type in ENCODERS:
         out |= {"type_vocab_size": rng.randint(1, 3), "layer_norm_eps": eps}
         out |= {"hidden_act": rng.choice(list(UNITS))}
+        if model_type == "electra":
+            out["embedding_size"] = rng.choice([2, 3, heads * dim, 15])
+            if out["architectures"] != [HEADS[model_type][1]]:
+                out["hidden_act"] = "gelu"  # that of the head
         if model_type == "albert":
             out["num_hidden_layers"] = rng.randint(1, 3)
             out["embedding_size"] = rng.choice([2, 3, heads * dim, 15])

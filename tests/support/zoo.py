@@ -18,9 +18,11 @@ from transformers import (
     GPT2Config,
     LlamaConfig,
     MistralConfig,
+    MixtralConfig,
     OPTConfig,
     Qwen2Config,
     Qwen3Config,
+    Qwen3MoeConfig,
     RobertaConfig,
 )
 
@@ -59,6 +61,14 @@ DISTILBERT: dict[str, Any] = {
 OPT: dict[str, Any] = {
     **{"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "ffn_dim": 40},
     **{"vocab_size": 61, "max_position_embeddings": 32},
+}
+QWEN3_MOE: dict[str, Any] = {
+    "head_dim": 8,
+    "tie_word_embeddings": True,
+    "moe_intermediate_size": 8,
+    "num_experts": 5,
+    "num_experts_per_tok": 2,
+    "mlp_only_layers": [0],
 }
 TIED: dict[str, Any] = {"tie_word_embeddings": True}
 UNTIED: dict[str, Any] = {"tie_word_embeddings": False}
@@ -105,6 +115,9 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "llama-mlp-bias", LlamaConfig(**TWO, mlp_bias=True), "LlamaForCausalLM"
     yield "gemma", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaForCausalLM"
     yield "gemma-hidden", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaModel"
+    yield "mixtral", MixtralConfig(**TWO, num_local_experts=4), "MixtralForCausalLM"
+    yield "qwen3-moe", Qwen3MoeConfig(**TWO, **QWEN3_MOE), "Qwen3MoeForCausalLM"
+    yield "qwen3-moe-hidden", Qwen3MoeConfig(**TWO, **QWEN3_MOE), "Qwen3MoeModel"
 
 
 NAMES = tuple(name for name, _, _ in tiny_models())

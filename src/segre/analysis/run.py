@@ -26,6 +26,7 @@ from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.json_data import json_data
 from segre.models import architecture
+from segre.shown import Tabular
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.values import quote
@@ -44,7 +45,7 @@ QUESTIONS: dict[str, tuple[str, Callable[[Workbench], Answer]]] = {
 
 
 @dataclass(frozen=True)
-class Analysis:
+class Analysis(Tabular):
     """The answers about one target, each by its key.
 
     >>> found = analyze("lightning/d=3,3/a=1/t=2", only=["what", "dimension"])

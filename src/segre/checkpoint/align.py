@@ -25,6 +25,7 @@ from segre.checkpoint.same import require_same_architecture
 from segre.checkpoint.sizes import apart, inner
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
+from segre.transformer.tensors import CONSTANTS, of_mlp
 
 
 @dataclass
@@ -144,6 +145,5 @@ class Alignment:
     def _block(self, part: str, name: str) -> str:
         if part in ("embed", "head"):
             return {"embed": "embeddings", "head": "head"}[part]
-        inside = name.split(".")[0]
-        mlp = inside in ("norm2", "post2") or inside.endswith(("_gate", "_up", "_down"))
+        mlp = of_mlp(name) or name in CONSTANTS
         return f"layer {part} {'MLP' if mlp else 'attention'}"

@@ -7,11 +7,19 @@ from typing import Literal
 
 import numpy as np
 
+from segre.checkpoint.experts import reordered
 from segre.checkpoint.heads import turned
 from segre.checkpoint.layout import Tensors
+from segre.checkpoint.units import SHARED, UNITS, ordered
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
+# The tensors that write to the stream, and those that read it.
+WRITERS = ("tokens", "positions", "types", "W_O", "b_O", "W_down", "b_down", "S_down")
+READERS = (
+    *("W_Q", "W_K", "W_V", "W_R", "W_gate", "W_up", "S_gate", "S_up"),
+    *("W_U", "W_T", "W_pool"),
+)
 Freedom = Literal["none", "order and sign", "order and signs", "orthogonal"]
 
 
@@ -104,9 +112,9 @@ class StreamAlignment:
     def apply(self, spec: Transformer, part: str, w: Tensors) -> None:
         """Act on the tensors of a part, in place."""
         for name in w:
-            if name in ("tokens", "positions", "types", "W_O", "b_O", "W_down", "b_down"):
+            if name in WRITERS:
                 w[name] = self.write(w[name])
-            elif name in ("W_Q", "W_K", "W_V", "W_gate", "W_up", "W_U", "W_T", "W_pool"):
+            elif name in READERS:
                 w[name] = self.read(w[name]) if not self._other(spec, name) else w[name]
             elif name.startswith(("norm.", "norm1.", "norm2.", "post")) and self.matrix is None:
                 ending = name.split(".")[1]
@@ -151,12 +159,15 @@ class LayerAlignment:
     queries: Array  # (kv, group): likewise for the query heads of each
     vo: Array  # (kv, v, v), orthogonal
     qk: Array | None  # (kv, k, k), orthogonal; or (kv, planes), complex of modulus 1
-    units: Array | None = None  # (ff,)
-    signs: Array | None = None  # (ff,)
+    units: Array | None = None  # (ff,), or (experts, eff)
+    signs: Array | None = None  # likewise
+    experts: Array | None = None  # (experts,): of these the units, as they come to lie
+    shared: Array | None = None  # (shared,): units of shared experts
+    shared_signs: Array | None = None
 
     @classmethod
-    def identity(cls, spec: Transformer) -> LayerAlignment:
-        """The turn that changes nothing."""
+    def identity(cls, spec: Transformer, *, routed: bool = False) -> LayerAlignment:
+        """The turn that changes nothing, of a layer with experts or without."""
         flat = spec.pos == "rope"
         qk = (
             np.ones((spec.kv, spec.head // 2), complex)
@@ -168,9 +179,23 @@ class LayerAlignment:
             np.tile(np.arange(spec.group), (spec.kv, 1)),
             np.tile(np.eye(spec.dv), (spec.kv, 1, 1)),
             qk,
-            np.arange(spec.ff) if spec.ff else None,
-            np.ones(spec.ff) if spec.ff else None,
+            **cls._still(spec, routed),
         )
+
+    @staticmethod
+    def _still(spec: Transformer, routed: bool) -> dict[str, Array]:
+        """Units and experts as they are."""
+        if not routed:
+            units = {"units": np.arange(spec.ff), "signs": np.ones(spec.ff)}
+            return units if spec.mlp != "none" else {}
+        out = {
+            "units": np.tile(np.arange(spec.eff), (spec.experts, 1)),
+            "signs": np.ones((spec.experts, spec.eff)),
+            "experts": np.arange(spec.experts),
+        }
+        if spec.shared:
+            out |= {"shared": np.arange(spec.shared), "shared_signs": np.ones(spec.shared)}
+        return out
 
     def apply(self, w: Tensors) -> None:
         """Act on the tensors of a layer, in place: first the order, then the bases."""
@@ -191,12 +216,11 @@ class LayerAlignment:
             for name in ("W_Q", "b_Q", "W_K", "b_K"):
                 if name in w:
                     w[name] = self.qk[:, None] @ w[name]
+        if self.experts is not None:
+            reordered(w, self.experts)
         if self.units is not None:
             assert self.signs is not None
-            for name in ("W_gate", "b_gate", "W_up", "b_up"):
-                if name in w:
-                    w[name] = w[name][self.units]
-            w["W_down"] = w["W_down"][:, self.units] * self.signs
-            for name in ("W_up", "b_up"):
-                if name in w:
-                    w[name] = w[name] * self.signs[:, None]
+            ordered(w, UNITS, self.units, self.signs)
+        if self.shared is not None:
+            assert self.shared_signs is not None
+            ordered(w, SHARED, self.shared, self.shared_signs)

@@ -13,12 +13,13 @@ from math import fsum
 import numpy as np
 
 from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, free_pooler, stream_freedom
+from segre.checkpoint.experts import by_size, reordered
 from segre.checkpoint.frame import centred_basis, chosen_basis, chosen_frame, descending, weights
 from segre.checkpoint.heads import free_planes, keys, planes
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
 from segre.checkpoint.reduce import reduced
-from segre.checkpoint.units import signed, unit_norms
+from segre.checkpoint.units import SHARED, UNITS, biased, signed, unit_sizes
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
@@ -82,19 +83,31 @@ def layer_turn(spec: Transformer, w: Tensors, slack: float) -> LayerAlignment:
     heads = descending(np.linalg.norm(sizes, axis=1), slack)
     qk = _qk_basis(spec, w, slack)
     out = LayerAlignment(heads, queries[heads], vo[heads], None if qk is None else qk[heads])
-    if spec.mlp != "none":
-        reads, writes = unit_norms(w)
-        gate = np.linalg.norm(w["W_gate"], axis=1) if "W_gate" in w else 1.0
-        out.units = descending(reads * writes * gate, slack)
-        out.signs = np.ones(spec.ff)
-        if signed(spec):
-            out.signs = np.where(_signed_sums(w)[out.units] < 0, -1.0, 1.0)
+    if "W_R" in w:
+        out.experts = by_size(w, slack)
+        reordered(w := dict(w), out.experts)
+    if "W_up" in w:
+        out.units, out.signs = _unit_order(spec, w, UNITS, slack)
+    if "S_up" in w:
+        out.shared, out.shared_signs = _unit_order(spec, w, SHARED, slack)
     return out
 
 
-def _signed_sums(w: Tensors) -> Array:
-    sums = w["W_up"] @ weights(w["W_up"].shape[1])
-    return sums + w["b_up"][:, 0] if "b_up" in w else sums
+def _unit_order(spec: Transformer, w: Tensors, kind: str, slack: float) -> tuple[Array, Array]:
+    """Units by size, those of each expert by themselves, and their signs."""
+    sizes = unit_sizes(w, kind)
+    rows = sizes.reshape(-1, sizes.shape[-1])
+    order = np.stack([descending(row, slack) for row in rows]).reshape(sizes.shape)
+    if not signed(spec):
+        return order, np.ones(sizes.shape)
+    sums = np.take_along_axis(_signed_sums(w, kind), order, axis=-1)
+    return order, np.where(sums < 0, -1.0, 1.0)
+
+
+def _signed_sums(w: Tensors, kind: str) -> Array:
+    up = w[f"{kind}_up"]
+    sums = up @ weights(up.shape[-1])
+    return sums + w["b_up"][:, 0] if biased(kind, "up") in w else sums
 
 
 def _qk_basis(spec: Transformer, w: Tensors, slack: float) -> Array | None:

@@ -28,6 +28,7 @@ from segre.checkpoint.sizes import apart, inner
 from segre.checkpoint.witness import Witness
 from segre.fields.interface import Array
 from segre.files import shown
+from segre.shown import Tabular
 
 __all__ = ["align", "canonical", "check", "convert", "expand", "info", "move", "same", "shrink"]
 
@@ -54,7 +55,7 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Written:
+class Written(Tabular):
     """A checkpoint that was written, and how it compares with the one it came from."""
 
     directory: Path

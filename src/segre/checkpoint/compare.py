@@ -15,11 +15,12 @@ import numpy as np
 from segre.checkpoint.heads import planes
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.reduce import Reduced
+from segre.checkpoint.units import SHARED, kinds
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.transformer.spec import Transformer
 
-BY_COLUMN = ("tokens", "positions", "types", "W_down")  # whose columns have names
+BY_COLUMN = ("tokens", "positions", "types", "W_down", "S_down")  # whose columns have names
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,15 @@ def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]
         yield _values(spec, a, b)
         yield from _scores(spec, a, b)
         seen = {"W_V", "W_O", "b_V", "W_Q", "W_K", "b_Q", "b_K"}
-        for name in ("gate", "up", "down"):
-            if f"W_{name}" in a:
-                yield _rows(a[f"W_{name}"], b[f"W_{name}"], f"W_{name}", f"MLP unit {{}}, W_{name}")
-                seen.add(f"W_{name}")
+        for name in (f"{kind}_{name}" for kind in kinds(a) for name in ("gate", "up", "down")):
+            if name in a:
+                word = "shared unit" if name.startswith(SHARED) else "unit"
+                x, y = (_side_by_side(w[name], name) for w in (a, b))
+                yield _rows(x, y, name, f"MLP {word} {{}}, {name}")
+                seen.add(name)
+        if "W_R" in a:
+            yield _rows(a["W_R"][:, 0], b["W_R"][:, 0], "W_R", "MLP expert {}, W_R")
+            seen.add("W_R")
         if "b_V" in a and "b_O" not in a:
             sums = [(w["W_O"] @ w["b_V"]).sum(axis=(0, 1)) for w in (a, b)]
             yield _whole("sum of value biases", sums[0], sums[1])
@@ -59,6 +65,15 @@ def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]
             yield from _table(x, y, name, f"{name}, {word} {{}}")
         else:
             yield _whole(name, a[name], b[name])
+
+
+def _side_by_side(units: Array, name: str) -> Array:
+    """The units of all experts, one after the other, as those of a dense layer."""
+    if units.ndim == 2:
+        return units
+    if name in BY_COLUMN:
+        return np.moveaxis(units, 1, 0).reshape(units.shape[1], -1)
+    return units.reshape(-1, units.shape[-1])
 
 
 def _whole(name: str, one: Array, two: Array) -> Measure:

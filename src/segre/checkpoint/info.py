@@ -19,14 +19,15 @@ from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
 from segre.checkpoint.norm_gauge import NormGauge
 from segre.checkpoint.reduce import GaugeChoice, Reduced, reduced
-from segre.checkpoint.strata import duplicate_units, equal_patterns, listed
-from segre.checkpoint.units import dead_units, unit_norms
+from segre.checkpoint.strata import duplicate_units, equal_experts, equal_patterns, listed
+from segre.checkpoint.units import SHARED, UNITS, biased, dead_units, kinds, unit_norms
 from segre.errors import UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.finding import Finding
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.redundancy import counted
+from segre.shown import Tabular
 from segre.transformer.spec import Transformer
 
 DEGENERATE = 1e6  # heads with larger condition numbers are named
@@ -120,7 +121,8 @@ class LayerInfo:
     ov: tuple[Product, ...]
     qk: tuple[Product, ...]
     gauge: Gauge
-    units: Units | None
+    units: Units | None  # of experts one after the other
+    shared: Units | None  # of shared experts
     special: tuple[str, ...]  # in words, where these weights have more symmetries than counted
 
     def document(self) -> dict[str, Any]:
@@ -131,12 +133,13 @@ class LayerInfo:
             "QK": [head.document() for head in self.qk],
             "gauge": asdict(self.gauge),
             "units": None if self.units is None else asdict(self.units),
+            **({} if self.shared is None else {"shared_units": asdict(self.shared)}),
             "special": list(self.special),
         }
 
 
 @dataclass(frozen=True)
-class Info:
+class Info(Tabular):
     """A checkpoint: what it is, its redundant parameters as counted, its layers as measured."""
 
     name: str  # its directory and the one above
@@ -240,11 +243,14 @@ def _layer(spec: Transformer, found: Reduced, roundoff: float) -> LayerInfo:
     if spec.qknorm:
         Q, K = Q * w["normq.gain"], K * w["normk.gain"]
     qk = _products(Q.swapaxes(-1, -2), K.swapaxes(-1, -2), roundoff)
-    units = None if spec.mlp == "none" else _units(spec, w)
+    units, shared = (
+        _units(spec, w, kind) if kind in kinds(w) else None for kind in (UNITS, SHARED)
+    )
     special = [*_special_heads("OV", ov, roundoff), *_special_heads("QK", qk, roundoff)]
-    special += [*_special_patterns(spec, w), *_special_units(units)]
+    special += [*_special_patterns(spec, w), *_special_units("MLP units", units)]
+    special += [*_special_units("shared MLP units", shared), *_special_experts(w)]
     gauge = _gauge(spec, found.choice)
-    return LayerInfo(int(found.part), ov, qk, gauge, units, tuple(special))
+    return LayerInfo(int(found.part), ov, qk, gauge, units, shared, tuple(special))
 
 
 def _products(left: Array, right: Array, roundoff: float) -> tuple[Product, ...]:
@@ -304,18 +310,19 @@ def _share(part: Any, whole: float) -> float:
     return float(part) / whole if whole else 0.0
 
 
-def _units(spec: Transformer, w: Tensors) -> Units:
-    dead = dead_units(spec, w)
-    reads, writes = unit_norms(w)
+def _units(spec: Transformer, w: Tensors, kind: str) -> Units:
+    dead = dead_units(spec, w, kind).ravel()
+    reads, writes = unit_norms(w, kind)
     size = reads * writes
-    if "W_gate" in w:
-        gate = (w["W_gate"] ** 2).sum(axis=1)
-        if "b_gate" in w:
+    if f"{kind}_gate" in w:
+        gate = (w[f"{kind}_gate"] ** 2).sum(axis=-1)
+        if biased(kind, "gate") in w:
             gate = gate + w["b_gate"][:, 0] ** 2
         size = size * np.sqrt(gate)
+    size = size.ravel()
     usual = 0.0 if dead.all() else float(np.median(size[~dead]))
     weak = (size < WEAK * usual) & ~dead
-    pairs = _from_one(duplicate_units(spec, w))
+    pairs = _from_one(duplicate_units(spec, w, kind))
     return Units(len(size), _numbers(dead), _numbers(weak), pairs)
 
 
@@ -345,15 +352,21 @@ def _special_patterns(spec: Transformer, w: Tensors) -> Iterator[str]:
         yield f"heads {_first(pairs)} have the same attention pattern"
 
 
-def _special_units(units: Units | None) -> Iterator[str]:
+def _special_units(name: str, units: Units | None) -> Iterator[str]:
     if units is None:
         return
     if units.dead:
-        yield f"MLP units {listed(np.array(units.dead) - 1)} write nothing"
+        yield f"{name} {listed(np.array(units.dead) - 1)} write nothing"
     if units.weak:
-        yield f"MLP units {listed(np.array(units.weak) - 1)} write next to nothing"
+        yield f"{name} {listed(np.array(units.weak) - 1)} write next to nothing"
     if units.duplicates:
-        yield f"MLP units {_first(units.duplicates)} read the same"
+        yield f"{name} {_first(units.duplicates)} read the same"
+
+
+def _special_experts(w: Tensors) -> Iterator[str]:
+    pairs = _from_one(equal_experts(w))
+    if pairs:
+        yield f"experts {_first(pairs)} have the same affinities"
 
 
 def _from_one(pairs: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

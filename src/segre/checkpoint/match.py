@@ -13,12 +13,19 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, stream_freedom
+from segre.checkpoint.alignment import (
+    READERS,
+    WRITERS,
+    LayerAlignment,
+    StreamAlignment,
+    stream_freedom,
+)
+from segre.checkpoint.experts import likeness as expert_likeness
 from segre.checkpoint.frame import centred_basis
 from segre.checkpoint.heads import free_planes, keys, planes, queries
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.units import signed
+from segre.checkpoint.units import as_dense, by_expert, signed
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.transformer.spec import Transformer
@@ -102,9 +109,9 @@ def stream_products(one: Tensors, two: Tensors) -> Array:
     """Inner products of all that two parts write to the stream and read from it, (d, d)."""
     out: Array = np.zeros(())
     for name in one:
-        if name in ("tokens", "positions", "types", "W_O", "b_O", "W_down", "b_down"):
+        if name in WRITERS:
             a, b = one[name], two[name].swapaxes(-1, -2)
-        elif name in ("W_Q", "W_K", "W_V", "W_gate", "W_up", "W_U", "W_T", "W_pool"):
+        elif name in READERS:
             a, b = one[name].swapaxes(-1, -2), two[name]
         elif name.startswith(("norm.", "norm1.", "norm2.", "post")):
             a, b = one[name], two[name].T
@@ -131,7 +138,7 @@ def match_pooled(one: Tensors, two: Tensors) -> tuple[Array, Array]:
 
 def match_layer(spec: Transformer, one: Tensors, two: Tensors, near: float = 0.0) -> LayerAlignment:
     """Order and bases of heads and units in which the layer `two` is nearest to `one`."""
-    out = LayerAlignment.identity(spec)
+    out = LayerAlignment.identity(spec, routed="W_R" in one)
     likeness = _values(one, two) + _scores(spec, one, two)  # (kv, kv, group, group)
     within = np.array([[assignment(pair) for pair in row] for row in likeness])
     best = np.take_along_axis(likeness, within[..., None], axis=-1).sum(axis=(-1, -2))
@@ -144,8 +151,7 @@ def match_layer(spec: Transformer, one: Tensors, two: Tensors, near: float = 0.0
     )
     free = free_planes(one, near) & free_planes(two, near) if spec.qknorm else None
     out.qk = _match_scores(spec, one, two, free)
-    if spec.ff:
-        out.units, out.signs = _match_units(spec, one, two)
+    _set_units(spec, out, one, two)
     return out
 
 
@@ -153,10 +159,11 @@ def rematched(
     spec: Transformer, one: Tensors, two: Tensors, known: LayerAlignment | None, near: float
 ) -> LayerAlignment:
     """The turn of a layer whose orders are known; phases of rotary planes are matched again."""
-    out = LayerAlignment.identity(spec)
+    out = LayerAlignment.identity(spec, routed="W_R" in one)
     if known is not None:
         out = replace(out, heads=known.heads, queries=known.queries)
-        out = replace(out, units=known.units, signs=known.signs)
+        out = replace(out, units=known.units, signs=known.signs, experts=known.experts)
+        out = replace(out, shared=known.shared, shared_signs=known.shared_signs)
     if spec.pos == "rope":
         out.apply(two := dict(two))
         out.qk = _match_scores(spec, one, two, free_planes(one, near) if spec.qknorm else None)
@@ -243,6 +250,24 @@ def _match_scores(spec: Transformer, one: Tensors, two: Tensors, free: Array | N
 # --- units --------------------------------------------------------------------------------------
 
 
+def _set_units(spec: Transformer, out: LayerAlignment, one: Tensors, two: Tensors) -> None:
+    """Experts assigned to experts, and units to units, of each pair."""
+    if out.experts is not None:
+        out.experts = assignment(expert_likeness(one, two))
+        two = {name: two[name][out.experts] for name in ("W_gate", "W_up", "W_down")} | {
+            name: two[name] for name in ("S_gate", "S_up", "S_down") if name in two
+        }
+    if out.units is not None:
+        found = [
+            _match_units(spec, a, b) for a, b in zip(by_expert(one), by_expert(two), strict=True)
+        ]
+        units, signs = (np.stack(both) for both in zip(*found, strict=True))
+        dense = out.experts is None
+        out.units, out.signs = (units[0], signs[0]) if dense else (units, signs)
+    if out.shared is not None:
+        out.shared, out.shared_signs = _match_units(spec, as_dense(one), as_dense(two))
+
+
 def _match_units(spec: Transformer, one: Tensors, two: Tensors) -> tuple[Array, Array]:
     """Order and signs: units are alike if they read alike and write alike."""
 
@@ -254,8 +279,8 @@ def _match_units(spec: Transformer, one: Tensors, two: Tensors) -> tuple[Array, 
     if signed(spec):  # scales and signs cancel in the product
         likeness = up * down + inner("gate")
         order = assignment(likeness)
-        return order, np.where(up[np.arange(spec.ff), order] < 0, -1.0, 1.0)
-    return assignment(up + down), np.ones(spec.ff)
+        return order, np.where(up[np.arange(len(up)), order] < 0, -1.0, 1.0)
+    return assignment(up + down), np.ones(len(up))
 
 
 def _unit_rows(w: Tensors, name: str) -> Array:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, free_pooler, stream_freedom
+from segre.checkpoint.experts import RouterGauge
 from segre.checkpoint.frame import centred_basis
 from segre.checkpoint.heads import HeadGauge, free_planes
 from segre.checkpoint.layout import Tensors
@@ -79,7 +80,7 @@ class Draw:
 
     def layer(self, spec: Transformer, w: Tensors) -> LayerAlignment:
         """An order and bases of heads and units."""
-        out = LayerAlignment.identity(spec)
+        out = LayerAlignment.identity(spec, routed="W_R" in w)
         out.heads = self.rng.permutation(spec.kv)
         out.queries = self.rng.permuted(out.queries, axis=1)
         out.vo = self.orthogonal(spec.kv, spec.dv)
@@ -90,10 +91,18 @@ class Draw:
                 out.qk = np.where(free_planes(w), out.qk, self.signs(shape))
         else:
             out.qk = self.orthogonal(spec.kv, spec.head)
-        if spec.ff:
-            out.units = self.rng.permutation(spec.ff)
-            out.signs = self.signs(spec.ff) if signed(spec) else np.ones(spec.ff)
+        if out.experts is not None:
+            out.experts = self.rng.permutation(spec.experts)
+        if out.units is not None:
+            out.units, out.signs = self.units(spec, out.units)
+        if out.shared is not None:
+            out.shared, out.shared_signs = self.units(spec, out.shared)
         return out
+
+    def units(self, spec: Transformer, still: Array) -> tuple[Array, Array]:
+        """An order of units, and their signs."""
+        order = self.rng.permuted(still, axis=-1)
+        return order, self.signs(still.shape) if signed(spec) else np.ones(still.shape)
 
     def choice(self, spec: Transformer, w: Tensors, like: GaugeChoice) -> GaugeChoice:
         """Choices of the kinds that `like` has; sizes in proportion to the weights."""
@@ -101,7 +110,11 @@ class Draw:
         if like.heads is not None:
             out.heads = self.heads(spec, like.heads)
         if like.units is not None:
-            out.units = self.factors(spec.ff) ** (1 / DEGREE.get(spec.mlp, 1))
+            out.units = self.factors(like.units.shape) ** (1 / DEGREE.get(spec.mlp, 1))
+        if like.shared is not None:
+            out.shared = self.factors(like.shared.shape)
+        if like.router is not None:
+            out.router = self.router(w, like.router)
         assert (out.units is not None) == (like.units is not None and scaled(spec))
         return out
 
@@ -125,6 +138,15 @@ class Draw:
         for name, shift in like.tables.items():
             of = "positions" if name == "unused" else name
             out.tables[name] = self.offsets(shift.shape, w[of])
+        return out
+
+    def router(self, w: Tensors, like: RouterGauge) -> RouterGauge:
+        """What all experts have in common."""
+        out = RouterGauge()
+        if like.shift is not None:
+            out.shift = self.offsets(like.shift.shape, w["W_R"])
+        if like.preference is not None:
+            out.preference = self.offsets(like.preference.shape, w["b_R"])
         return out
 
     def offsets(self, shape: tuple[int, ...], of: Array) -> Array:

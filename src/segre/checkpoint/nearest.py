@@ -11,11 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from segre.checkpoint.experts import shift_router
 from segre.checkpoint.heads import keys, planes, queries, unbalance
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.norms import READERS, WRITERS
+from segre.checkpoint.norms import SHARED as SHARED_READERS
 from segre.checkpoint.reduce import GaugeChoice, Reduced
-from segre.checkpoint.units import scale_units, unit_norms
+from segre.checkpoint.units import SHARED, UNITS, biased, scale_units, unit_norms
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
@@ -26,14 +28,14 @@ def nearest_choice(
     """The choices `like`, with scales that bring the reduced part `found` nearest to `target`."""
     w, folded = dict(found.tensors), dict(target)
     for norm, gain in like.norms.gains.items():
-        for name in (f"W_{reader}" for reader in READERS.get(norm, ())):
+        for name in _readers(norm):
             if name in folded:
                 folded[name] = folded[name] * gain.T
     for norm, signs in like.norms.signs.items():
         writer = f"W_{WRITERS[norm.replace('post', 'norm')]}"
         if writer in folded:
             folded[writer] = folded[writer] * signs
-    heads, units = like.heads, like.units
+    heads, units, shared = like.heads, like.units, like.shared
     if heads is not None:
         if heads.qk is not None and np.iscomplexobj(heads.qk):
             heads = replace(heads, qk=_planes(w, folded))
@@ -42,6 +44,11 @@ def nearest_choice(
         units = _units(w, folded)
     if units is not None:
         scale_units(spec, w, units)
+    if shared is not None:
+        shared = _units(w, folded, SHARED)
+        scale_units(spec, w, shared, SHARED)
+    if like.router is not None:
+        shift_router(w, like.router)
     for name, read in like.norms.reads.items():
         w[f"W_{name}"] = w[f"W_{name}"] + read * spec.d**-0.5
     free = (*READERS, "norm") if spec.norm == "rms" else tuple(READERS)
@@ -49,7 +56,13 @@ def nearest_choice(
         norm: _gains(norm, gain, w, target) if norm in free else gain
         for norm, gain in like.norms.gains.items()
     }
-    return GaugeChoice(replace(like.norms, gains=gains), heads, units)
+    return GaugeChoice(replace(like.norms, gains=gains), heads, units, shared, like.router)
+
+
+def _readers(norm: str) -> list[str]:
+    """The tensors that read what a norm norms."""
+    more = SHARED_READERS if norm == "norm2" else ()
+    return [*(f"W_{reader}" for reader in READERS.get(norm, ())), *more]
 
 
 def nearest_scale(p: Array, q: Array, r: Array, t: Array, *, positive: bool = False) -> Array:
@@ -86,17 +99,18 @@ def _planes(w: Tensors, target: Tensors) -> Array:
     ).astype(complex)
 
 
-def _units(w: Tensors, target: Tensors) -> Array:
-    reads, writes = unit_norms(w)
-    read = (w["W_up"] * target["W_up"]).sum(axis=1)
-    if "b_up" in w:
+def _units(w: Tensors, target: Tensors, kind: str = UNITS) -> Array:
+    reads, writes = unit_norms(w, kind)
+    up, down = f"{kind}_up", f"{kind}_down"
+    read = (w[up] * target[up]).sum(axis=-1)
+    if biased(kind, "up") in w:
         read = read + (w["b_up"] * target["b_up"])[:, 0]
-    written = (w["W_down"] * target["W_down"]).sum(axis=0)
+    written = (w[down] * target[down]).sum(axis=-2)
     return nearest_scale(reads**2, read, writes**2, written)
 
 
 def _gains(norm: str, like: Array, w: Tensors, target: Tensors) -> Array:
-    readers = [f"W_{name}" for name in READERS.get(norm, ("U",)) if f"W_{name}" in w]
+    readers = [name for name in (_readers(norm) or ["W_U"]) if name in w]
     size = sum((w[name] ** 2).reshape(-1, len(like)).sum(axis=0) for name in readers)
     inner = sum((w[name] * target[name]).reshape(-1, len(like)).sum(axis=0) for name in readers)
     found = nearest_scale(np.ones(len(like)), like[:, 0], np.asarray(size), np.asarray(inner))

@@ -25,7 +25,8 @@ from segre.checkpoint.tables import (
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
-READERS = {"norm1": ("Q", "K", "V"), "norm2": ("gate", "up")}
+READERS = {"norm1": ("Q", "K", "V"), "norm2": ("R", "gate", "up")}
+SHARED = ("S_gate", "S_up")  # read what norm2 norms too; only without LayerNorms
 WRITERS = {"norm1": "O", "norm2": "down"}
 
 
@@ -100,6 +101,9 @@ def _fix_sublayer(
         if unseen is not None:
             gauge.reads[name] = gauge.component(W, unseen)
             w[f"W_{name}"] = W - gauge.reads[name] * unseen.T
+    for name in SHARED:
+        if norm == "norm2" and name in w and gain is not None:
+            w[name] = w[name] * gain.T
     if norm == "norm1":
         _fix_attention_biases(spec, w, gauge)
     if spec.place == "post" and stream.shift is not None:
@@ -158,6 +162,9 @@ def _restore_sublayer(
         w[f"W_{name}"] = W
         if shift is not None:
             w[f"b_{name}"] = w[f"b_{name}"] - W @ shift
+    for name in SHARED:
+        if norm == "norm2" and name in w and gain is not None:
+            w[name] = w[name] / gain.T
 
 
 def _unseen(spec: Transformer, stream: Stream) -> Array | None:

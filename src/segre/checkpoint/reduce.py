@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from segre.checkpoint.alignment import StreamAlignment
+from segre.checkpoint.experts import RouterGauge, centre_router, shift_router
 from segre.checkpoint.heads import HeadGauge, balance, unbalance
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
@@ -17,7 +18,7 @@ from segre.checkpoint.norm_gauge import NormGauge, Stream
 from segre.checkpoint.norms import fix_gauge, restore_gauge
 from segre.checkpoint.served import require_normal_form
 from segre.checkpoint.tables import shiftable
-from segre.checkpoint.units import balance_units, scale_units
+from segre.checkpoint.units import SHARED, balance_units, scale_units
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
@@ -29,6 +30,8 @@ class GaugeChoice:
     norms: NormGauge = field(default_factory=NormGauge)
     heads: HeadGauge | None = None
     units: Array | None = None
+    shared: Array | None = None  # units of shared experts
+    router: RouterGauge | None = None
 
 
 @dataclass
@@ -63,6 +66,8 @@ def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
         if part not in ("embed", "head"):
             choice.heads = balance(spec, w, slack)
             choice.units = balance_units(spec, w, slack)
+            choice.shared = balance_units(spec, w, slack, SHARED)
+            choice.router = centre_router(spec, w, slack)
         yield Reduced(part, w, choice, stream.tables)
 
 
@@ -87,6 +92,10 @@ class Restore:
             unbalance(self.spec, w, choice.heads)
         if choice.units is not None:
             scale_units(self.spec, w, choice.units)
+        if choice.shared is not None:
+            scale_units(self.spec, w, choice.shared, SHARED)
+        if choice.router is not None:
+            shift_router(w, choice.router)
         if needs_table(self.spec, part):
             assert self.table is not None
             w["tokens"] = self.table

@@ -21,6 +21,7 @@ from ml_dtypes import finfo
 from segre.checkpoint.dtypes import DType, rounded
 from segre.checkpoint.layout import Held
 from segre.checkpoint.model import Model, unit_roundoff
+from segre.errors import CheckpointError
 from segre.fields.interface import Array
 
 IN_PLACE = 0.25  # rows that share at least this much, entry by entry, were not rewritten
@@ -101,6 +102,7 @@ class Differences:
 
 def differences(one: Model, two: Model) -> Differences:
     """Compare two checkpoints of one architecture entry by entry, in the coarser of their types."""
+    require_same_tensors(one, two)
     touched: dict[Where, Touched] = {}
     there = equal = 0
     for part in one.parts:
@@ -111,6 +113,16 @@ def differences(one: Model, two: Model) -> Differences:
     shared = equal / there if there else 1.0
     _touch_vectors(touched, shared)
     return Differences(touched, shared, there - equal)
+
+
+def require_same_tensors(one: Model, two: Model) -> None:
+    """Refuse two checkpoints of which one has experts each by itself, the other all together."""
+    for part in one.held:
+        if [held.label for held in one.held[part]] != [held.label for held in two.held[part]]:
+            raise CheckpointError(
+                f"{str(one.directory)!r} and {str(two.directory)!r}: one has a tensor for each "
+                "expert, the other one for all experts of a layer; save both in the same way"
+            )
 
 
 def _chunks(

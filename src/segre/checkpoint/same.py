@@ -27,11 +27,12 @@ from segre.checkpoint.model import Model, Progress, bits, no_progress
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
 from segre.checkpoint.pairs import Finder
 from segre.checkpoint.reduce import Reduced
-from segre.checkpoint.rounding import Differences, Rounded, differences
+from segre.checkpoint.rounding import Differences, Rounded, differences, require_same_tensors
 from segre.checkpoint.strata import special_points, special_stream
 from segre.checkpoint.witness import Witness
 from segre.errors import CheckpointError
 from segre.finding import Status, Unbounded
+from segre.shown import Tabular
 from segre.transformer.spec import Transformer
 
 Verdict = Literal["identical", "same function", "different", "undecided"]
@@ -42,7 +43,7 @@ ARITHMETIC = 1e-9  # what double precision does to outputs
 
 
 @dataclass(frozen=True)
-class Comparison(Unbounded):
+class Comparison(Unbounded, Tabular):
     """The verdict on two checkpoints, and what it rests on."""
 
     verdict: Verdict
@@ -106,7 +107,7 @@ class Comparison(Unbounded):
 
 
 @dataclass(frozen=True)
-class Check(Unbounded):
+class Check(Unbounded, Tabular):
     """All blocks of two checkpoints, compared in the basis of a witness."""
 
     blocks: tuple[Block, ...]
@@ -272,6 +273,7 @@ def require_same_architecture(one: Model, two: Model) -> None:
 
 def _identical(one: Model, two: Model) -> bool:
     """Whether every tensor has the same numbers, whatever the types."""
+    require_same_tensors(one, two)
     for part in one.held:
         for ours, theirs in zip(one.held[part], two.held[part], strict=True):
             a, b = one.store.raw(ours.file), two.store.raw(theirs.file)

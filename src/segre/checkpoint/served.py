@@ -30,8 +30,10 @@ def require_normal_form(spec: Transformer) -> None:
 
 def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
     """The choices for which there is none, each with what it stands for."""
-    if spec.experts:
-        yield "experts", "routed experts"
+    if spec.experts and (spec.norm != "rms" or spec.place != "pre"):
+        yield "experts", "routed experts without RMSNorms before them"
+    if spec.experts and spec.active == 1 and not spec.router.endswith("-raw"):
+        yield "active", "one active expert, whose share is 1 whatever the router says"
     if spec.latent:
         yield "kvrank", "latent attention"
     if spec.share:

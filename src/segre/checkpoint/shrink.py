@@ -156,6 +156,8 @@ def _rules(
     free = stream_freedom(spec) == "orthogonal" and spec.norm == "rms"
     if part == "embed" and free and spec.vocab >= spec.d:
         yield "tokens", _half(spec)
+    if "W_R" in w and spec.softmax_router:
+        yield "W_R", _orthogonal(np.ones(spec.experts), 0)
     if spec.norm != "layer":
         return
     tables = ("tokens", "positions", "types") if spec.embnorm or spec.place != "post" else ()

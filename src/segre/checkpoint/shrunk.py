@@ -27,6 +27,7 @@ from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
 from segre.files import shown
 from segre.geometry.redundancy import counted
+from segre.shown import Shown
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes
 
@@ -35,7 +36,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Shrinking:
+class Shrinking(Shown):
     """What shrinking did, in numbers."""
 
     parameters: int

@@ -16,7 +16,15 @@ from segre.checkpoint.heads import keys, planes, queries
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
 from segre.checkpoint.reduce import Reduced
-from segre.checkpoint.units import dead_units, scaled
+from segre.checkpoint.units import (
+    SHARED,
+    UNITS,
+    as_dense,
+    by_expert,
+    dead_units,
+    kinds,
+    scaled,
+)
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
@@ -65,11 +73,15 @@ def _special(spec: Transformer, w: Tensors) -> Iterator[Special]:
         yield Special("head", f"values of key-value heads {listed(silent)} are zero")
     if spec.mlp == "none":
         return
-    dead = np.flatnonzero(dead_units(spec, w))
-    if len(dead):
-        yield Special("MLP", f"MLP units {listed(dead)} write nothing")
-    for one, two in duplicate_units(spec, w)[:1]:
-        yield Special("MLP", f"MLP units {one + 1} and {two + 1} read the same")
+    for kind in kinds(w):
+        word = "shared MLP units" if kind == SHARED else "MLP units"
+        dead = np.flatnonzero(dead_units(spec, w, kind))
+        if len(dead):
+            yield Special("MLP", f"{word} {listed(dead)} write nothing")
+        for one, two in duplicate_units(spec, w, kind)[:1]:
+            yield Special("MLP", f"{word} {one + 1} and {two + 1} read the same")
+    for one, two in equal_experts(w)[:1]:
+        yield Special("MLP", f"experts {one + 1} and {two + 1} have the same affinities")
 
 
 def listed(indices: Array) -> str:
@@ -95,8 +107,28 @@ def equal_patterns(spec: Transformer, w: Tensors) -> list[tuple[int, int]]:
     return near_pairs(unit if spec.qknorm else np.concatenate([unit, size], axis=1))
 
 
-def duplicate_units(spec: Transformer, w: Tensors) -> list[tuple[int, int]]:
-    """Units that read the same, up to the scales and signs that are free; not the dead ones."""
+def equal_experts(w: Tensors) -> list[tuple[int, int]]:
+    """Experts whose rows of the router are the same."""
+    if "W_R" not in w:
+        return []
+    unit, size = _unit(w["W_R"][:, 0])
+    return near_pairs(np.concatenate([unit, size], axis=1))
+
+
+def duplicate_units(spec: Transformer, w: Tensors, kind: str = UNITS) -> list[tuple[int, int]]:
+    """Units that read the same, up to the scales and signs that are free; not the dead ones.
+
+    Those of experts are compared within each, and counted from one expert to the next.
+    """
+    every = [as_dense(w)] if kind == SHARED else by_expert(w)
+    out: list[tuple[int, int]] = []
+    for number, own in enumerate(every):
+        first = number * len(own["W_up"])
+        out += [(first + i, first + j) for i, j in _duplicates(spec, own)]
+    return out
+
+
+def _duplicates(spec: Transformer, w: Tensors) -> list[tuple[int, int]]:
     alive = np.flatnonzero(~dead_units(spec, w))
     up, size = _unit(_sketch(w, "up")[alive])
     if spec.gated:

@@ -1,4 +1,8 @@
-"""The gauge of hidden units: scales that pass through, taken off and put back."""
+"""The gauge of hidden units: scales that pass through, taken off and put back.
+
+Units of experts have one more axis, the first. Those of shared experts, which all tokens use, have
+tensors of their own: their names begin with S instead of W.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,12 @@ from segre.transformer.spec import Transformer
 
 # By activation: how the output scales with the input, where it does.
 DEGREE = {"relu": 1, "relu2": 2}
+UNITS, SHARED = "W", "S"  # what names of tensors begin with
+
+
+def kinds(w: Tensors) -> tuple[str, ...]:
+    """Which of both kinds of units a layer has."""
+    return tuple(kind for kind in (UNITS, SHARED) if f"{kind}_up" in w)
 
 
 def scaled(spec: Transformer) -> bool:
@@ -22,53 +32,94 @@ def signed(spec: Transformer) -> bool:
     return spec.gated
 
 
-def balance_units(spec: Transformer, w: Tensors, slack: float = 0.0) -> Array | None:
-    """Equal norms of what a unit reads and writes, in place; factors of what it read (f,)."""
-    if spec.mlp == "none":
+def biased(kind: str, name: str) -> str:
+    """The bias of a map; shared experts have none, and no tensor this name."""
+    return f"b_{name}" if kind == UNITS else ""
+
+
+def balance_units(
+    spec: Transformer, w: Tensors, slack: float = 0.0, kind: str = UNITS
+) -> Array | None:
+    """Equal norms of what a unit reads and writes, in place; factors of what it read (..., f)."""
+    if kind not in kinds(w):
         return None
-    _clear_dead(spec, w)
+    _clear_dead(spec, w, kind)
     if not scaled(spec):
         return None
-    reads, writes = unit_norms(w)
+    reads, writes = unit_norms(w, kind)
     alive = (reads > 0) & (writes > 0)
     degree = DEGREE.get(spec.mlp, 1)
     ratio = np.where(alive, reads, 1) / np.where(alive, writes, 1)
     factor: Array = ratio ** (1 / (1 + degree))
     factor[np.abs(factor - 1) <= slack] = 1.0
-    scale_units(spec, w, 1 / factor)
+    scale_units(spec, w, 1 / factor, kind)
     return factor
 
 
-def scale_units(spec: Transformer, w: Tensors, factor: Array) -> None:
+def scale_units(spec: Transformer, w: Tensors, factor: Array, kind: str = UNITS) -> None:
     """Multiply what units read, and divide what they write by what comes of it."""
-    for name in ("W_up", "b_up"):
+    for name in (f"{kind}_up", biased(kind, "up")):
         if name in w:
-            w[name] = w[name] * factor[:, None]
-    w["W_down"] = w["W_down"] / factor ** DEGREE.get(spec.mlp, 1)
+            w[name] = w[name] * factor[..., None]
+    written = factor[..., None, :] ** DEGREE.get(spec.mlp, 1)
+    w[f"{kind}_down"] = w[f"{kind}_down"] / written
 
 
-def unit_norms(w: Tensors) -> tuple[Array, Array]:
+def unit_norms(w: Tensors, kind: str = UNITS) -> tuple[Array, Array]:
     """Norms of what each unit reads (its scalable part, with bias) and writes."""
-    reads = (w["W_up"] ** 2).sum(axis=1)
-    if "b_up" in w:
-        reads = reads + w["b_up"][:, 0] ** 2
-    return np.sqrt(reads), np.linalg.norm(w["W_down"], axis=0)
+    reads = (w[f"{kind}_up"] ** 2).sum(axis=-1)
+    if biased(kind, "up") in w:
+        reads = reads + w["b_up"][..., 0] ** 2
+    return np.sqrt(reads), np.linalg.norm(w[f"{kind}_down"], axis=-2)
 
 
-def dead_units(spec: Transformer, w: Tensors) -> Array:
+def unit_sizes(w: Tensors, kind: str = UNITS) -> Array:
+    """How large each unit is: norms of what it reads, is gated by and writes, multiplied."""
+    reads, writes = unit_norms(w, kind)
+    if f"{kind}_gate" not in w:
+        return reads * writes
+    return np.asarray(reads * writes * np.linalg.norm(w[f"{kind}_gate"], axis=-1))
+
+
+def dead_units(spec: Transformer, w: Tensors, kind: str = UNITS) -> Array:
     """Units that write nothing, whatever they read."""
-    reads, writes = unit_norms(w)
-    silent = reads == 0 if scaled(spec) else np.zeros(len(reads), bool)
-    if spec.gated and "b_gate" not in w:  # all gates are 0 at 0
-        silent |= ~w["W_gate"].any(axis=1)
+    reads, writes = unit_norms(w, kind)
+    silent = reads == 0 if scaled(spec) else np.zeros(reads.shape, bool)
+    if spec.gated and biased(kind, "gate") not in w:  # all gates are 0 at 0
+        silent |= ~w[f"{kind}_gate"].any(axis=-1)
     return np.asarray((writes == 0) | silent)
 
 
-def _clear_dead(spec: Transformer, w: Tensors) -> None:
-    dead = dead_units(spec, w)
+def _clear_dead(spec: Transformer, w: Tensors, kind: str) -> None:
+    dead = dead_units(spec, w, kind)
     if dead.any():
         keep = ~dead
-        for name in ("W_gate", "b_gate", "W_up", "b_up"):
+        for name in (f"{kind}_gate", f"{kind}_up", biased(kind, "gate"), biased(kind, "up")):
             if name in w:
-                w[name] = w[name] * keep[:, None]
-        w["W_down"] = w["W_down"] * keep
+                w[name] = w[name] * keep[..., None]
+        w[f"{kind}_down"] = w[f"{kind}_down"] * keep[..., None, :]
+
+
+def ordered(w: Tensors, kind: str, order: Array, signs: Array) -> None:
+    """Units in another order, with other signs, in place."""
+    for name in ("gate", "up"):
+        for key in (f"{kind}_{name}", biased(kind, name)):
+            if key in w:
+                w[key] = np.take_along_axis(w[key], order[..., None], axis=-2)
+                if name == "up":
+                    w[key] = w[key] * signs[..., None]
+    down = np.take_along_axis(w[f"{kind}_down"], order[..., None, :], axis=-1)
+    w[f"{kind}_down"] = down * signs[..., None, :]
+
+
+def by_expert(w: Tensors) -> list[Tensors]:
+    """The units of a dense layer, or those of each expert, as the units of a dense layer."""
+    if w["W_up"].ndim == 2:
+        return [w]
+    names = [name for name in ("W_gate", "W_up", "W_down") if name in w]
+    return [{name: w[name][i] for name in names} for i in range(len(w["W_up"]))]
+
+
+def as_dense(w: Tensors) -> Tensors:
+    """The units of shared experts, by the names of a dense layer."""
+    return {f"W_{name}": w[f"S_{name}"] for name in ("gate", "up", "down")}

@@ -21,6 +21,7 @@ from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.files import whole_file
 from segre.transformer.spec import Transformer
+from segre.transformer.tensors import routed
 
 LARGEST = 4 << 30
 
@@ -139,11 +140,24 @@ def _checked_layer(take: Any, spec: Transformer, part: str) -> LayerAlignment:
     else:
         qk = _orthogonal(take(f"{at}qk", (kv, k, k)), f"{at}qk")
     out = LayerAlignment(heads, order.astype(np.int64), vo, qk)
-    if spec.ff:
-        out.units = _permutation(take(f"{at}units", (spec.ff,)), f"{at}units")
-        out.signs = _signs(take(f"{at}signs", (spec.ff,)), f"{at}signs")
-        if not spec.gated and (out.signs < 0).any():
-            raise ValueError(f"{at}signs: units of this kind have none")
+    if spec.mlp == "none":
+        return out
+    shape: tuple[int, ...] = (spec.ff,)
+    if routed(spec, int(part)):
+        shape = (spec.experts, spec.eff)
+        experts = take(f"{at}experts", (spec.experts,))
+        out.experts = _permutation(experts, f"{at}experts")
+        if spec.shared:
+            own = take(f"{at}shared", (spec.shared,))
+            out.shared = _permutation(own, f"{at}shared")
+            own = take(f"{at}shared_signs", (spec.shared,))
+            out.shared_signs = _signs(own, f"{at}shared_signs")
+    units = take(f"{at}units", shape)
+    rows = [_permutation(row, f"{at}units") for row in units.reshape(-1, shape[-1])]
+    out.units = np.stack(rows).reshape(shape)
+    out.signs = _signs(take(f"{at}signs", shape), f"{at}signs")
+    if not spec.gated and (out.signs < 0).any():
+        raise ValueError(f"{at}signs: units of this kind have none")
     return out
 
 

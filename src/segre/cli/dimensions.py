@@ -14,6 +14,7 @@ from segre.errors import SegreError
 from segre.files import shown
 
 if TYPE_CHECKING:
+    from segre.finding import Documented
     from segre.geometry.dimension import Method
     from segre.transformer.choices import Output
 
@@ -49,26 +50,28 @@ def dim(
     out: Out = Out(),
 ) -> None:
     """How many dimensions of function it has, and how that is known."""
-    from segre.finding import Findings
+    from segre.geometry.compare import compare as side_by_side
     from segre.geometry.dimension import dimension
 
     if len(specs) > 1 and not compare:
         raise SegreError("several architectures: add --compare to see them side by side")
     wanted = _asked(output)
+    limit = memory_bytes(memory)
+    found: Documented
     with out.progress() as progress:
-        found = [
-            dimension(
-                spec,
-                method="count" if compare else cast("Method", method),
+        if compare:
+            found = side_by_side(*specs, seed=seed, output=wanted, memory=limit, progress=progress)
+        else:
+            found = dimension(
+                specs[0],
+                method=cast("Method", method),
                 seed=seed,
                 output=wanted,
                 symmetries=True,
-                memory=memory_bytes(memory),
+                memory=limit,
                 progress=progress,
             )
-            for spec in specs
-        ]
-    out.emit(Findings(tuple(specs), tuple(found)) if compare else found[0])
+    out.emit(found)
 
 
 def explain(

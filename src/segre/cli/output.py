@@ -77,13 +77,13 @@ class Out:
 
     def progress(self, *, rate: bool = False) -> AbstractContextManager[Progress]:
         """A progress bar, where one is wanted."""
-        from segre.cli.progress import progress_bar
+        from segre.report.progress import progress_bar
 
         return progress_bar(self.quiet or not self.is_text, rate)
 
     def waiting(self, what: str) -> AbstractContextManager[None]:
         """A spinner, where one is wanted."""
-        from segre.cli.progress import waiting
+        from segre.report.progress import waiting
 
         return waiting(what, self.quiet or not self.is_text)
 

@@ -25,12 +25,13 @@ from segre.doctor.packages import (
 )
 from segre.doctor.selftest import Check, self_test
 from segre.geometry.progress import Progress, quiet
+from segre.shown import Shown
 
 __all__ = ["Check", "Examination", "Extra", "Package", "examine"]
 
 
 @dataclass(frozen=True)
-class Examination:
+class Examination(Shown):
     """All that was found."""
 
     python: Package

@@ -24,7 +24,7 @@ State = Literal["ok", "missing", "wrong version", "broken"]
 NEEDED_FOR = {
     "models": "weights convert (GGUF), texts (--text), training (reproduce)",
     "cluster": "sweep run --dask",
-    "tables": "sweep export to .parquet",
+    "tables": "to_pandas, sweep export to .parquet",
     "docs": "building the documentation",
     "dev": "working on segre itself: tests, linters, benchmarks",
 }

@@ -20,13 +20,14 @@ from segre.geometry.progress import Progress, quiet
 from segre.geometry.redundancy import asked_for, counted
 from segre.geometry.symmetry_table import SymmetryTable, symmetry_table
 from segre.models import architecture
+from segre.shown import Tabular
 from segre.spec import Network
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Tabular):
     """The symmetries by formulas, the discrete ones, and what each design choice does."""
 
     name: str  # as it was given

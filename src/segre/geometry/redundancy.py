@@ -9,6 +9,7 @@ from __future__ import annotations
 from segre.errors import SpecError, UnsupportedError
 from segre.finding import Bound, Evidence, Finding, Symmetry
 from segre.geometry.gauge.all import pieces
+from segre.geometry.gauge.narrow import filled_by_embeddings
 from segre.models import architecture
 from segre.models.instances import PROVED, small_instance
 from segre.spec import Network
@@ -72,7 +73,9 @@ def _require_generic(spec: Transformer) -> None:
     """The formulas are for heads no wider than the stream, and enough tokens to tell apart."""
     widest = max(spec.head, spec.dv)
     reads = min(spec.d, spec.kvrank or spec.d, spec.qrank or spec.d)
-    if widest > spec.d or (spec.latent and widest > reads) or spec.d < 3 or spec.t < 2:
+    if spec.embed and not spec.share:
+        reads = min(reads, filled_by_embeddings(spec))
+    if widest > reads or spec.d < 3 or spec.t < 2:
         raise UnsupportedError(
             f"spec {quote(str(spec))}: the formulas need d > 2, t > 1 and heads no wider than what "
             "they read; smaller ones are computed (leave out --method count)"

@@ -35,7 +35,7 @@ def small_instance(spec: Transformer) -> Transformer:
     return replace(
         spec,
         d=5 if spec.latent or spec.embed else 4,
-        layers=2 if spec.share or (routed and spec.dense) else 1,
+        layers=2 if spec.share or spec.embed or (routed and spec.dense) else 1,
         heads=2,
         kv=1 if grouped else 2,
         head=head,
@@ -76,6 +76,9 @@ PROVED = {
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11/relation=2": 174,
     "roberta/d=4/heads=2/ff=3/eps=1e-5/vocab=11/offset=1": 150,
     "distilbert/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 150,
+    "electra/d=4/heads=2/ff=3/eps=1e-5/vocab=11/output=hidden": 121,
+    "electra/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11": 275,
+    "electra/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11/output=hidden": 238,
     "albert/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11": 214,
     "gpt2/d=4/heads=2/ff=3/eps=1e-5/vocab=11/labels=2": 103,
     "gpt2/d=4/heads=2/ff=3/eps=1e-5/vocab=11/labels=2/read=all/outbias=true": 103,

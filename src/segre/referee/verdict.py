@@ -26,10 +26,11 @@ from segre.referee.residues import Draw
 from segre.referee.symmetries import check_symmetries
 from segre.referee.transformers.check import check as check_transformer
 from segre.referee.transformers.document import examine as examine_transformer
+from segre.shown import Shown
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Shown):
     """Whether a certificate holds; if not, the first reason why.
 
     `checks` are the things that were checked and hold, in sentences; `claim` is what the

@@ -9,11 +9,27 @@ import textwrap
 from rich.console import Console
 from rich.text import Text
 
+from segre.report.text import captured
+
 Lines = list[tuple[str, str, str | Text]]  # a name, a number and a sentence
+
+
+_COLUMNS = 80  # of text that is not printed to a terminal
 
 
 def plain_console(width: int | None = None) -> Console:
     """A console on standard output; as wide as the terminal unless said otherwise."""
+    text = captured.get()
+    if text is not None:  # the same everywhere: no colours, and not a notebook's own output
+        return Console(
+            file=text,
+            highlight=False,
+            markup=False,
+            width=width or _COLUMNS,
+            force_terminal=False,
+            force_jupyter=False,
+            color_system=None,
+        )
     return Console(highlight=False, markup=False, width=width, _environ=_environment())
 
 

@@ -20,7 +20,11 @@ def print_finding(found: Finding) -> None:
     """The dimension, how it is known, and what the rest of the parameters do."""
     number = "{:,}".format if found.parameters >= _LONG else str
     lines: Lines = [
-        ("dimension", _value(found, number), _status(found)),
+        (
+            "dimension",
+            value_in_words(found, number),
+            Text(status_in_words(found), style=_COLOURS[found.status]),
+        ),
         ("parameters", number(found.parameters), ""),
     ]
     for name, bound, evidence in (
@@ -51,20 +55,31 @@ def _redundancy_lines(found: Finding, number: Callable[[int], str]) -> Lines:
     share = f"{redundancy['total'] / found.parameters:.3%}".replace("%", " %")
     words = f"parameters ({share}) do not change the function:"
     lines: Lines = [("redundant", number(redundancy["total"]), words)]
+    alike = gathered(found)
     for group in GROUPS:
-        named: dict[str, list[Symmetry]] = {}
-        for symmetry in found.symmetries:
-            if symmetry.group == group:
-                named.setdefault(symmetry.name + _when(symmetry), []).append(symmetry)
-        if len(named) > 1:
+        own = [line for line in alike if line.group == group]
+        if len(own) > 1:
             lines.append((group, number(redundancy["pieces"][group]), ""))
-        for name, alike in named.items():
-            places = list(dict.fromkeys(symmetry.where for symmetry in alike))
-            kind = "layers" if all(place.startswith("layer ") for place in places) else "places"
-            where = places[0] if len(places) == 1 else f"{len(places)} {kind}"
-            total = number(sum(symmetry.dimension for symmetry in alike))
-            lines.append((group if len(named) == 1 else "", total, f"{name}, {where}"))
+        for line in own:
+            words = f"{line.name}, {line.where}"
+            lines.append((group if len(own) == 1 else "", number(line.dimension), words))
     return lines
+
+
+def gathered(found: Finding) -> list[Symmetry]:
+    """The symmetries of a transformer by piece; what is alike in many layers is one of them."""
+    named: dict[tuple[str, str], list[Symmetry]] = {}
+    for group in GROUPS:
+        for one in found.symmetries:
+            if one.group == group:
+                named.setdefault((group, one.name + _when(one)), []).append(one)
+    out = []
+    for (group, name), alike in named.items():
+        places = list(dict.fromkeys(one.where for one in alike))
+        kind = "layers" if all(place.startswith("layer ") for place in places) else "places"
+        where = places[0] if len(places) == 1 else f"{len(places)} {kind}"
+        out.append(Symmetry(name, where, sum(one.dimension for one in alike), group))
+    return out
 
 
 def _when(symmetry: Symmetry) -> str:
@@ -92,7 +107,7 @@ def print_findings(several: Findings) -> None:
     plain_console(_WIDE).print(table, crop=False)
 
 
-def _value(found: Finding, number: Callable[[int], str]) -> str:
+def value_in_words(found: Finding, number: Callable[[int], str]) -> str:
     """The dimension as far as it is known: a bound is said to be one."""
     if found.value is not None:
         return number(found.value)
@@ -108,14 +123,14 @@ def _value(found: Finding, number: Callable[[int], str]) -> str:
     raise AssertionError("a finding has a bound or an estimate")
 
 
-def _status(found: Finding) -> Text:
+def status_in_words(found: Finding) -> str:
+    """How surely it is known."""
     words = {
         "proved": "proved",
         "lower-bound": "between two proved bounds",
         "upper-bound": "a proved upper bound",
         "estimate": "an estimate, not proved",
     }
-    text = words[found.status]
     if found.upper_evidence is not None and found.upper_evidence.kind == "counted-symmetries":
-        text = "counted by formulas, not computed"
-    return Text(text, style=_COLOURS[found.status])
+        return "counted by formulas, not computed"
+    return words[found.status]

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from segre.referee.verdict import Verdict
-from segre.report.text import printed
+from segre.report.text import printed, say
 
 
 @printed.register
 def print_verdict(verdict: Verdict) -> None:
     """Every check that holds and what they prove, or the first that does not."""
     if not verdict.valid:
-        print(f"invalid: {verdict.reason}")
+        say(f"invalid: {verdict.reason}")
         return
     for sentence in verdict.checks:
-        print(f"  ok  {sentence}")
-    print(f"valid: {claim_in_words(verdict.claim)}")
+        say(f"  ok  {sentence}")
+    say(f"valid: {claim_in_words(verdict.claim)}")
 
 
 def claim_in_words(claim: Mapping[str, Any]) -> str:

@@ -26,6 +26,7 @@ def print_swept(swept: Swept) -> None:
     print_ran(swept.ran)
 
 
+@printed.register
 def print_ran(ran: Ran) -> None:
     """What one run did."""
     rate = f", {ran.done / ran.seconds:.0f} a second" if ran.done and ran.seconds else ""

@@ -6,8 +6,10 @@ such an answer is there to be printed, so that one command does not wait for the
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from functools import singledispatch
 from importlib import import_module
+from io import StringIO
 
 # The module of an answer's type, and the module of segre.report that prints it.
 HOMES = {
@@ -36,6 +38,8 @@ HOMES = {
     "segre.doctor": "doctor",
 }
 
+captured: ContextVar[StringIO | None] = ContextVar("captured", default=None)  # instead of stdout
+
 
 @singledispatch
 def printed(answer: object) -> None:
@@ -49,3 +53,19 @@ def print_text(answer: object) -> None:
     if home is not None:
         import_module(f"segre.report.{home}")
     printed(answer)
+
+
+def text_of(answer: object) -> str:
+    """The same text, not printed: without colours, and 80 columns wide where lines are broken."""
+    text = StringIO()
+    token = captured.set(text)
+    try:
+        print_text(answer)
+    finally:
+        captured.reset(token)
+    return "\n".join(line.rstrip() for line in text.getvalue().strip("\n").split("\n"))
+
+
+def say(line: str) -> None:
+    """Print a line that needs no console: as it is, in one piece."""
+    print(line, file=captured.get())

@@ -17,6 +17,7 @@ import numpy as np
 from segre.fields.interface import Array
 from segre.geometry.progress import Progress, quiet
 from segre.reproduce.path_effectiveness import require_torch
+from segre.shown import Shown
 
 RADIUS = 0.3
 VARIANTS = {  # skip, MLP
@@ -63,7 +64,7 @@ class Walk:
 
 
 @dataclass(frozen=True)
-class Walks:
+class Walks(Shown):
     """All variants."""
 
     walks: tuple[Walk, ...]

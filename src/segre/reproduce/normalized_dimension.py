@@ -19,6 +19,7 @@ from segre.geometry.closed_form import closed_form
 from segre.geometry.dimension import dimension
 from segre.geometry.estimate import spectrum
 from segre.geometry.progress import Progress, quiet
+from segre.shown import Shown
 from segre.spec import Network
 
 INPUTS = 250
@@ -44,7 +45,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(Shown):
     """The whole table."""
 
     rows: tuple[Row, ...]

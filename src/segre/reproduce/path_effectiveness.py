@@ -29,6 +29,7 @@ from segre.geometry.progress import Progress, quiet
 from segre.libraries import library
 from segre.reproduce.path_tasks import Examples, convex_hull, memorising, sorting
 from segre.reproduce.sentences import vocabulary
+from segre.shown import Shown
 
 if TYPE_CHECKING:
     from segre.reproduce.training import PathNetwork
@@ -142,7 +143,7 @@ class LengthRow:
 
 
 @dataclass(frozen=True)
-class Effectiveness:
+class Effectiveness(Shown):
     """A trained network, and what its paths do."""
 
     plan: Plan

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from segre.collapse.shares import path_counts, path_shares
+from segre.shown import Shown
 
 # Layers, heads, and the published shares of the longest paths and of those one shorter.
 MODELS: dict[str, tuple[int, int, float, float]] = {
@@ -52,7 +53,7 @@ class LengthShares:
 
 
 @dataclass(frozen=True)
-class PathLengths:
+class PathLengths(Shown):
     """All models."""
 
     rows: tuple[LengthShares, ...]

@@ -18,6 +18,7 @@ from segre.collapse.models import load
 from segre.collapse.variants import PAPER, Variant
 from segre.geometry.progress import Progress, quiet
 from segre.models import PRESETS
+from segre.shown import Shown
 
 MODELS = {"bert": "bert-base-uncased", "albert": "albert-base-v2"}
 LAYERS = (0, 1, 2, 3, 4, 6, 9, 12)
@@ -92,7 +93,7 @@ class ModelCollapse:
 
 
 @dataclass(frozen=True)
-class RankCollapse:
+class RankCollapse(Shown):
     """All models, beside what is published of them."""
 
     models: tuple[ModelCollapse, ...]

@@ -10,6 +10,7 @@ from typing import Any
 
 from segre.errors import SweepError
 from segre.files import is_standard_input
+from segre.shown import Shown
 from segre.sweep.plan import Plan
 from segre.values import quote
 
@@ -48,7 +49,7 @@ def plan_of(source: str | Path | Mapping[str, Any] | Plan) -> Plan:
 
 
 @dataclass(frozen=True)
-class Builtin:
+class Builtin(Shown):
     """All sweeps that come with segre."""
 
     plans: dict[str, Plan]

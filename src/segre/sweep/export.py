@@ -41,9 +41,8 @@ def export(path: str | Path, target: str | Path) -> int:
         )
     if target.suffix == ".parquet":  # before anything is read
         library("pyarrow.parquet", "Parquet", extra="tables", error=SweepError)
-    with Store.open(path) as store:
-        rows = list(store.rows())
-    columns = [*_FIRST, *_field_names(rows), *_LAST]
+    rows = _rows(path)
+    columns = _columns(rows)
     with whole_file(target) as temporary:
         if target.suffix == ".csv":
             with temporary.open("w", newline="", encoding="utf-8") as file:
@@ -53,6 +52,23 @@ def export(path: str | Path, target: str | Path) -> int:
         else:
             _write_parquet(rows, columns, temporary)
     return len(rows)
+
+
+def table(path: str | Path) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
+    """The names of the columns, and every row of a store, in the plan's order."""
+    rows = _rows(path)
+    columns = tuple(_columns(rows))
+    flat = map(_flat, rows)
+    return columns, tuple(tuple(line.get(name) for name in columns) for line in flat)
+
+
+def _rows(path: str | Path) -> list[Row]:
+    with Store.open(path) as store:
+        return list(store.rows())
+
+
+def _columns(rows: list[Row]) -> list[str]:
+    return [*_FIRST, *_field_names(rows), *_LAST]
 
 
 def _field_names(rows: Iterable[Row]) -> list[str]:

@@ -20,6 +20,7 @@ from typing import Any
 
 from segre.errors import SweepError
 from segre.finding import Status, Unbounded
+from segre.shown import Tabular
 from segre.sweep.defect import Defect, Excess
 from segre.sweep.expression import Expression
 from segre.sweep.holdout import Source
@@ -125,7 +126,7 @@ class LawPiece:
 
 
 @dataclass(frozen=True)
-class Fit(Unbounded):
+class Fit(Unbounded, Tabular):
     """What was found in a store."""
 
     fields: tuple[str, ...]

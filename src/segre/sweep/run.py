@@ -15,6 +15,7 @@ from typing import Any
 
 from segre.errors import SweepError
 from segre.geometry.progress import Progress, quiet
+from segre.shown import Shown, Tabular
 from segre.sweep.builtin import plan_of
 from segre.sweep.claim import judge
 from segre.sweep.draw import Drawn, architectures, require_possible
@@ -30,7 +31,7 @@ MEMORY = 2 << 30
 
 
 @dataclass(frozen=True)
-class Ran:
+class Ran(Shown):
     """What one run did."""
 
     done: int  # now
@@ -52,7 +53,7 @@ class Ran:
 
 
 @dataclass(frozen=True)
-class Swept:
+class Swept(Tabular):
     """What one run did, and how the sweep stands after it."""
 
     ran: Ran

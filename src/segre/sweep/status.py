@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from segre.finding import Status, Unbounded
+from segre.shown import Tabular
 from segre.sweep.row import Row
 from segre.sweep.schema import UNCHECKED
 from segre.sweep.store import Store
@@ -15,7 +16,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Standing(Unbounded):
+class Standing(Unbounded, Tabular):
     """A sweep at a moment."""
 
     name: str
@@ -27,6 +28,7 @@ class Standing(Unbounded):
     planned: int | None  # None: as many as there are
     seconds: float
     checked: bool  # whether the rows have checksums; those of an older segre have none
+    store: Path = field(compare=False, repr=False)
 
     @property
     def done(self) -> int:
@@ -95,4 +97,5 @@ def standing(path: str | Path) -> Standing:
             planned=plan.draw,
             seconds=store.seconds(),
             checked=store.version != UNCHECKED,
+            store=Path(path),
         )

@@ -126,8 +126,8 @@ class Choices:
 
     @property
     def unused_positions(self) -> int:
-        """Rows of the table of learned positions that no token has, where some are left out."""
-        return self.positions - self.t if self.offset else 0
+        """Rows of the table of learned positions that no token has."""
+        return self.positions - self.t if self.pos == "learned" else 0
 
     @property
     def rescaling(self) -> Rescale | None:

@@ -10,6 +10,7 @@ from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.geometry.gauge.heads import head_pieces
 from segre.geometry.gauge.means import mean_pieces
+from segre.geometry.gauge.narrow import narrow_pieces
 from segre.geometry.gauge.norms import norm_pieces
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.scales import scale_pieces
@@ -41,6 +42,7 @@ def _transformer_pieces(spec: Transformer) -> Iterator[Piece]:
     yield from mean_pieces(spec)
     yield from scale_pieces(spec)
     yield from stream_pieces(spec)
+    yield from narrow_pieces(spec)
 
 
 @dataclass(frozen=True)

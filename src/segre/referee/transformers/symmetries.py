@@ -17,13 +17,14 @@ from segre.referee.transformers.norms import norms
 from segre.referee.transformers.tangents import Family, Point, Tangent
 from segre.referee.transformers.turns import turns
 from segre.referee.transformers.units import tables, units
+from segre.referee.transformers.unused import unused
 from segre.referee.transformers.weights import parts
 
 CHUNK_ENTRIES = 1 << 20
 
 
 def families(point: Point) -> Family:
-    """All tangent vectors of all families, with their names."""
+    """The tangent vectors of families 1 to 27, with their names."""
     for part in parts(point.spec):
         yield from Heads(point, part)
         yield from units(point, part)
@@ -33,12 +34,23 @@ def families(point: Point) -> Family:
     yield from turns(point)
 
 
-def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> int:
-    """The rank of all vectors, each of which must be orthogonal to all rows of the Jacobian."""
-    columns = jacobian.transpose()
+def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> tuple[int, int]:
+    """The ranks of families 1 to 27, which earlier certificates have, and of all.
+
+    Every vector must be orthogonal to all rows of the Jacobian.
+    """
     span = Echelon()
+    early = _added(span, families(point), point, jacobian, progress)
+    return early, early + _added(span, unused(point), point, jacobian, progress)
+
+
+def _added(
+    span: Echelon, vectors: Family, point: Point, jacobian: nmod_mat, progress: Progress
+) -> int:
+    """By how much vectors raise the rank."""
+    columns = jacobian.transpose()
     rank = done = 0
-    for chunk in _chunks(families(point), point):
+    for chunk in _chunks(vectors, point):
         names, rows = chunk
         charge(RESIDUES.matmul(rows.nrows(), rows.ncols(), columns.ncols()))
         product = rows * columns

@@ -1,4 +1,4 @@
-"""Along which tangents do units and tables stay what they are? Families 13 to 16, and 28."""
+"""Along which tangents do units and tables stay what they are? Families 13 to 16 of section 9."""
 
 from __future__ import annotations
 
@@ -53,27 +53,13 @@ def bound_table(point: Point, place: Place) -> bool:
 
 
 def tables(point: Point) -> Family:
-    """Families 14 to 16 and 28: the tables of a vocabulary, and the unembedding."""
-    for tangent in _unused_positions(point):
-        yield "unused-positions", tangent
+    """Families 14 to 16: the tables of a vocabulary, and the unembedding."""
     families = {"logit-shift": _logit_shift, "bias-shift": _bias_shift}
     if point.spec.vocab:
         families |= {"table-shift": _table_shift, "tied-mean": _tied_mean}
     for name, family in families.items():
         for tangent in family(point):
             yield name, tangent
-
-
-def _unused_positions(point: Point) -> Iterator[Tangent]:
-    spec, key = point.spec, (EMBED, "positions", 0)
-    if not spec.offset:
-        return
-    table = point.matrices[key]
-    for row, column in product(range(table.nrows()), range(table.ncols())):
-        if not spec.offset <= column < spec.offset + spec.t:
-            tangent = point.zero(table.nrows(), table.ncols())
-            tangent[row, column] = 1
-            yield {key: tangent}
 
 
 def _table_shift(point: Point) -> Iterator[Tangent]:

@@ -19,6 +19,7 @@ from segre.report.drawing import plotly_script
 from segre.report.page import cells
 from segre.report.page.blocks import Block, Download, Figure, Page, Section, Table
 from segre.report.page.embed import embedded, policy
+from segre.report.page.marks import MARKS
 
 MEANINGS: dict[Status, str] = {
     "proved": "a certificate or a theorem; both bounds meet",
@@ -41,6 +42,7 @@ def render(page: Page) -> str:
         page=page,
         sections=[_placed(section, names) for section in page.sections],
         meanings=MEANINGS,
+        marks=MARKS,
         policy=policy([*head, *foot]),
         style=Markup(_asset("style.css")),
         head_scripts=[Markup(script) for script in head],
@@ -114,10 +116,15 @@ def _asset(name: str) -> str:
 
 
 def _template() -> Template:
-    environment = Environment(
+    return environment().from_string(_asset("template.html"))
+
+
+def environment() -> Environment:
+    """What reads templates: everything is escaped, and values look as they should."""
+    found = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {
+    found.filters |= {
         "breakable": _breakable,
         "command": _command,
         "sentence": _sentence,
@@ -130,7 +137,7 @@ def _template() -> Template:
         "embedded": lambda value: Markup(embedded(value)),
         "is_number": cells.is_number,
     }
-    return environment.from_string(_asset("template.html"))
+    return found
 
 
 def _breakable(text: str) -> Markup:

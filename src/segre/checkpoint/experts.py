@@ -1,0 +1,87 @@
+"""The gauge of routers: what all experts have in common, taken off and put back; their order.
+
+A softmax over experts does not see a vector that is added to all rows of its router, and a choice
+of the largest does not see a number that is added to all preferences (`b_R`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from segre.checkpoint.frame import descending
+from segre.checkpoint.layout import Tensors
+from segre.fields.interface import Array
+from segre.transformer.spec import Transformer
+
+PROBES = 16  # random directions along which experts are compared
+OF_EXPERTS = ("W_R", "b_R", "W_gate", "W_up", "W_down")  # whose first axis is that of experts
+
+
+@dataclass
+class RouterGauge:
+    """What all experts have in common: of a row of the router, and of a preference."""
+
+    shift: Array | None = None  # (1, 1, d), where a softmax shares tokens out
+    preference: Array | None = None  # (1, 1, 1), where there are preferences
+
+
+def centre_router(spec: Transformer, w: Tensors, slack: float = 0.0) -> RouterGauge | None:
+    """Take off the means over experts, in place; those that rounding explains stay."""
+    if "W_R" not in w:
+        return None
+    out = RouterGauge()
+    if spec.softmax_router:
+        out.shift = _mean(w, "W_R", slack)
+    if "b_R" in w:
+        out.preference = _mean(w, "b_R", slack)
+    return out
+
+
+def shift_router(w: Tensors, gauge: RouterGauge) -> None:
+    """Inverse of `centre_router`, for a gauge of one's own."""
+    if gauge.shift is not None:
+        w["W_R"] = w["W_R"] + gauge.shift
+    if gauge.preference is not None:
+        w["b_R"] = w["b_R"] + gauge.preference
+
+
+def _mean(w: Tensors, name: str, slack: float) -> Array:
+    mean: Array = w[name].mean(axis=0, keepdims=True)
+    if np.linalg.norm(mean) <= slack * np.linalg.norm(w[name]):
+        mean = np.zeros_like(mean)
+    w[name] = w[name] - mean
+    return mean
+
+
+def reordered(w: Tensors, order: Array) -> None:
+    """Experts in another order, in place."""
+    for name in OF_EXPERTS:
+        if name in w:
+            w[name] = w[name][order]
+
+
+def by_size(w: Tensors, slack: float) -> Array:
+    """Experts from the largest row of the router to the smallest."""
+    return descending(np.linalg.norm(w["W_R"][:, 0], axis=1), slack)
+
+
+def likeness(one: Tensors, two: Tensors) -> Array:
+    """How alike experts are, (E, E): the cosines of their affinities, and of what they write.
+
+    W_down W_up does not depend on the order of units, nor on their scales and signs; it is looked
+    at along random directions.
+    """
+    rng = np.random.default_rng(0)
+    probes = rng.standard_normal((one["W_up"].shape[-1], PROBES))
+    sketches = [w["W_down"] @ (w["W_up"] @ probes) for w in (one, two)]
+    routers = [w["W_R"] for w in (one, two)]
+    return _cosines(routers[0], routers[1]) + _cosines(sketches[0], sketches[1])
+
+
+def _cosines(one: Array, two: Array) -> Array:
+    flat = [x.reshape(len(x), -1) for x in (one, two)]
+    sizes = [np.linalg.norm(x, axis=1) for x in flat]
+    by = sizes[0][:, None] * sizes[1]
+    return np.asarray(flat[0] @ flat[1].T / np.where(by > 0, by, 1.0))

@@ -1,0 +1,69 @@
+"""An answer in a notebook: a card of HTML, or a table of pandas, by the type of the answer.
+
+Cards are made of the same blocks as reports. The module that has those of a type is imported when
+such an answer is shown, as in `report/text.py`; an answer without a card is shown as its text.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from importlib import import_module
+from typing import Any
+
+from segre.libraries import library
+from segre.report.cards.card import Card
+from segre.report.cards.render import render, render_text
+from segre.report.page.blocks import Table
+from segre.report.text import text_of
+
+# The module of an answer's type, and the module here that shows it.
+HOMES = {
+    "segre.finding": "dimensions",
+    "segre.geometry.explain": "dimensions",
+    "segre.analysis.run": "analysis",
+    "segre.checkpoint.commands": "checkpoints",
+    "segre.checkpoint.info": "checkpoints",
+    "segre.checkpoint.same": "checkpoints",
+    "segre.sweep.status": "sweeps",
+    "segre.sweep.run": "sweeps",
+    "segre.sweep.fit": "sweeps",
+}
+
+
+@singledispatch
+def carded(_answer: object) -> Card | None:
+    """The card of an answer; modules register theirs here."""
+    return None
+
+
+@singledispatch
+def tabled(answer: object) -> Table:
+    """The table of an answer; modules register theirs here."""
+    raise TypeError(f"a {type(answer).__name__} has no table")
+
+
+def html_of(answer: object) -> str:
+    """An answer as HTML that stands in a notebook, light or dark."""
+    _import_home(answer)
+    card = carded(answer)
+    return render_text(text_of(answer)) if card is None else render(card)
+
+
+def frame_of(answer: object) -> Any:
+    """The table of an answer as a DataFrame."""
+    pandas = library("pandas", "to_pandas", extra="tables")
+    _import_home(answer)
+    table = tabled(answer)
+    frame = pandas.DataFrame(list(table.rows), columns=list(table.columns))
+    for place, name in enumerate(table.columns):
+        cells = [row[place] for row in table.rows]
+        known = [cell for cell in cells if cell is not None]
+        if len(known) < len(cells) and known and all(type(cell) is int for cell in known):
+            frame[name] = pandas.array(cells, dtype="Int64")  # else they would become floats
+    return frame
+
+
+def _import_home(answer: object) -> None:
+    home = HOMES.get(type(answer).__module__)
+    if home is not None:
+        import_module(f"segre.report.cards.{home}")

@@ -1,0 +1,35 @@
+"""What an answer looks like in a notebook, before it is HTML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from segre.finding import Status
+from segre.report.page.blocks import Block, Section, Tile
+
+# The labels of reports, by what answers say of themselves.
+LABELS: dict[Status, Status] = {
+    "lower-bound": "bounded",
+    "upper-bound": "bounded",
+    "estimate": "estimated",
+    "least-squares": "measured",
+    "fitted": "measured",
+}
+
+
+@dataclass(frozen=True)
+class Card:
+    """An answer: a few numbers first, then what they rest on; no plots, and nothing to click."""
+
+    title: str
+    subtitle: str = ""
+    lead: str = ""  # the answer in a sentence
+    tiles: tuple[Tile, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    parts: tuple[Section, ...] = ()  # questions with answers of their own; their blocks are folded
+    command: str = ""  # what says the same, or more, on the command line
+
+
+def label(status: Status) -> Status:
+    """The label of how something is known."""
+    return LABELS.get(status, status)
