@@ -128,6 +128,8 @@ def _features(pick: Any) -> dict[str, Any]:
         given["final"] = pick([False, True])
     if given["bias"] == "all":
         given["bias"] = pick(["all", "all", "attn", "mlp"])
+    if pick([False, False, False, True]):
+        given |= {"parallel": True, "place": "pre", "residual": True, "share": False}
     if given["vocab"] and pick([False, False, True]):
         given |= {"tied": False, "transform": False, "logitcap": 0, "labels": pick([2, 3])}
         given["read"] = "first" if given["pooler"] else pick(["all", "first", "last"])

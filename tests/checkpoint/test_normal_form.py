@@ -9,8 +9,8 @@ import pytest
 from segre.checkpoint.alignment import stream_freedom
 from segre.checkpoint.canonical import canonical_parts
 from segre.checkpoint.commands import canonical, move
-from segre.checkpoint.heads import queries
 from segre.checkpoint.model import Model
+from segre.checkpoint.planes import queries, still
 from segre.checkpoint.shrink import Shrinker
 from segre.errors import CheckpointError, SegreError
 from segre.geometry.redundancy import counted
@@ -53,7 +53,7 @@ def remaining(spec: Transformer) -> int:
     routes = sum(routed(spec, layer) for layer in range(1, spec.layers + 1))
     units = spec.ff * (spec.layers - routes) if spec.gated or spec.mlp == "relu" else 0
     units += (spec.experts * spec.eff + spec.shared) * routes
-    planes = spec.kv * spec.head * spec.layers if spec.pos == "rope" else 0
+    planes = spec.kv * spec.rotary_dim * spec.layers
     if spec.qknorm:  # one scale for each plane of a layer
         planes = spec.head // 2 * spec.layers
     basis = (spec.d - 1) * (spec.d - 2) // 2
@@ -90,8 +90,8 @@ def test_heads_are_balanced_and_sorted(model: Path) -> None:
             diagonal = np.diagonal(one, axis1=1, axis2=2)
             np.testing.assert_allclose(one, diagonal[:, None] * np.eye(spec.dv), atol=1e-12)
             assert (np.diff(diagonal, axis=1) < 0).all()
-            if spec.pos != "rope":
-                K, Q = w["W_K"][:, 0], queries(w)
+            if spec.still:
+                K, Q = still(spec, w["W_K"])[:, 0], still(spec, queries(w))
                 np.testing.assert_allclose(
                     K @ K.swapaxes(1, 2), (Q @ Q.swapaxes(-1, -2)).sum(axis=1), atol=1e-12
                 )

@@ -41,6 +41,15 @@ TOTALS = {  # known from elsewhere; of deepseek-v3 without its module for the se
     "qwen2-7b": 7_615_616_512,
     "qwen3-0.6b": 596_049_920,
     "qwen3-8b": 8_190_735_360,
+    "pythia-70m": 70_426_624,
+    "pythia-160m": 162_322_944,
+    "pythia-410m": 405_334_016,
+    "pythia-1b": 1_011_781_632,
+    "pythia-1.4b": 1_414_647_808,
+    "pythia-2.8b": 2_775_208_960,
+    "pythia-6.9b": 6_857_302_016,
+    "pythia-12b": 11_846_072_320,
+    "gpt-neox-20b": 20_554_567_680,
     "gemma-2b": 2_506_172_416,
     "gemma-7b": 8_537_680_896,
     "gemma-2-2b": 2_614_341_888,
@@ -137,7 +146,10 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
     if model_type in ("albert", "electra"):
         extra["embedding_size"] = rng.choice([1, 3, heads * head, 20])
     family = MODEL_TYPES[model_type]
-    if family.rotary and model_type != "deepseek_v3":
+    if model_type == "gpt_neox":
+        extra["rotary_pct"] = rng.choice([1.0, 2 / head])
+        extra["use_parallel_residual"] = rng.random() < 0.5
+    elif family.rotary and model_type != "deepseek_v3":
         extra["num_key_value_heads"] = kv
         extra["head_dim"] = rng.choice([2, 4, 8])
         extra["rope_parameters"] = {"rope_theta": 10000.0, "rope_type": "default"}
@@ -284,6 +296,11 @@ def test_a_family_is_its_keys() -> None:
     )
     pre = "norm=layer/bias=all/pos=learned/mlp=gelu-tanh/causal=true"
     same("gpt2/d=8/vocab=9", f"d=8/ff=32/vocab=9/tied=true/{pre}")
+    same(
+        "gpt-neox/d=16/heads=2/vocab=9",
+        "d=16/heads=2/ff=64/vocab=9/norm=layer/bias=all/pos=rope/rotary=2/mlp=gelu/causal=true/"
+        "parallel=true",
+    )
     same("gpt2/d=8/ff=5/vocab=9/tied=false", f"d=8/ff=5/vocab=9/{pre}")
     same(
         "gemma2/d=8/ff=16/vocab=9",
@@ -425,7 +442,7 @@ BAD_VALUES = [
     ("rms_norm_eps", None),
     ("tie_word_embeddings", "yes"),
     ("tie_word_embeddings", None),
-    ("hidden_act", "gelu_fast"),
+    ("hidden_act", "mish"),
     ("hidden_act", {"name": "silu"}),
     ("hidden_act", None),
     ("rope_theta", 10000.5),

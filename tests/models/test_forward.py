@@ -93,7 +93,7 @@ def test_forward_is_what_the_library_computes(model_type: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNITS)
-@pytest.mark.parametrize("model_type", ["gpt2", "bert", "albert"])
+@pytest.mark.parametrize("model_type", ["gpt2", "gpt_neox", "bert", "albert"])
 def test_activations_are_those_of_the_library(model_type: str, name: str) -> None:
     config = random_config(model_type, Random(1), HEADS[model_type][0])
     config["activation_function" if model_type == "gpt2" else "hidden_act"] = name

@@ -52,6 +52,8 @@ SPECS = [
     "/outbias=true/pos=learned/t=2",
     "transformer/d=3/norm=rms/bias=qkv/vocab=4/tied=true/embscale=true/logitcap=7/t=2",
     "transformer/d=3/norm=rms/vocab=4/pooler=true/output=hidden/gain=false/t=2",
+    "transformer/d=4/layers=2/heads=2/norm=layer/bias=all/mlp=gelu/ff=2/parallel=true/pos=rope/t=2",
+    "transformer/d=3/layers=2/qknorm=true/mlp=swiglu/ff=2/bias=all/parallel=true/vocab=4/outbias=true/t=2",
     "transformer/d=3/norm=rms/vocab=4/pooler=true/labels=3/read=first/outbias=true/t=2",
     "transformer/d=3/norm=layer/bias=all/vocab=4/labels=2/read=last/causal=true/t=3",
     "transformer/d=3/norm=rms/vocab=4/labels=2/outbias=true/output=logits/t=3",

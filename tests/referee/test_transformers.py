@@ -35,6 +35,8 @@ MODULAR = [
     "transformer/d=4/kvrank=2/qrank=3/heads=2/head=2/rotary=2/pos=rope/norm=rms/t=3",
     "transformer/d=3/norm=rms/final=true/share=true/layers=2/t=2",
     "transformer/d=2/t=1",
+    "transformer/d=3/norm=layer/bias=all/mlp=gelu/ff=2/parallel=true/head=3/rotary=2/pos=rope/t=2",
+    "transformer/d=3/layers=2/mlp=silu/ff=2/bias=all/parallel=true/t=2",
 ]
 BALLS = [
     "transformer/d=3/mlp=relu/ff=2/bias=all/t=2",
@@ -49,6 +51,7 @@ BALLS = [
     "transformer/d=3/layers=2/share=true/norm=layer/place=post/bias=all/mlp=gelu-tanh/ff=2/vocab=5"
     "/types=2/embed=2/embnorm=true/transform=true/tied=true/outbias=true/pos=learned/t=3",
     "transformer/d=3/norm=rms/place=post/vocab=4/types=2/pooler=true/output=hidden/t=2",
+    "transformer/d=3/layers=2/mlp=silu/ff=2/bias=all/parallel=true/vocab=4/outbias=true/t=2",
     "transformer/d=3/norm=layer/place=post/bias=all/vocab=5/pooler=true/labels=2/read=first"
     "/outbias=true/embnorm=true/t=2",
     "transformer/d=3/norm=rms/vocab=5/labels=2/read=last/causal=true/pos=rope/head=2/t=3",

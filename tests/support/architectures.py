@@ -102,4 +102,6 @@ def _random_design(rng: random.Random) -> dict[str, Any]:
         out["offset"] = pick([0, 0, 1, 2])
     if out["bias"] == "all":
         out["bias"] = pick(["all", "all", "attn", "mlp"])
+    if rng.random() < 0.25 and out["mlp"] != "none":
+        out |= {"parallel": True, "place": "pre", "share": False}
     return out

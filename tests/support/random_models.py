@@ -59,6 +59,17 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         out |= {"scale_attn_weights": rng.random() < 0.5}
         out |= {"scale_attn_by_inverse_layer_idx": rng.random() < 0.3}
         out |= {"activation_function": rng.choice(list(UNITS))}
+    elif model_type == "gpt_neox":
+        turning = rng.choice([n for n in (2, 4, 6) if n <= dim])
+        out |= {"layer_norm_eps": eps, "hidden_act": rng.choice(list(UNITS))}
+        out |= {"use_parallel_residual": rng.random() < 0.6}
+        out["rope_parameters"] = {
+            "rope_theta": rng.choice([10000.0, 7.0]),
+            **random_rescaling(rng),
+            "partial_rotary_factor": turning / dim,
+        }
+        if out["rope_parameters"]["rope_type"] == "dynamic" and turning < 4:
+            out["rope_parameters"] |= {"rope_type": "linear"}
     elif model_type == "opt":
         biased = rng.random() < 0.7
         out |= {"ffn_dim": out.pop("intermediate_size"), "enable_bias": biased}
@@ -145,7 +156,8 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         }
         if rng.random() < 0.1:
             out["num_experts"] = 0
-    if out.get("rope_parameters", {}).get("rope_type") == "dynamic":  # needs two planes
+    dynamic = out.get("rope_parameters", {}).get("rope_type") == "dynamic"
+    if dynamic and model_type != "gpt_neox":  # needs two planes
         out["qk_rope_head_dim" if model_type == "deepseek_v3" else "head_dim"] = 4
     return out
 

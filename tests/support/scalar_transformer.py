@@ -378,6 +378,17 @@ class Scalar:
         self.stage += 1
         return Y
 
+    def parallel(self, X: list[Column], part: int) -> list[Column]:
+        out = X
+        for name, norm in (("attention", "norm1"), ("mlp", "norm2")):
+            Y = X
+            if self.s.norm != "none":
+                Y = [self.norm(x, part, norm, self.s.norm) for x in X]
+            Y = getattr(self, name)(Y, part)
+            out = [add(x, y) for x, y in zip(out, Y, strict=True)]
+        self.stage += 1
+        return out
+
     def __call__(self, X: list[Column]) -> list[Column]:
         s = self.s
         tables = {name: self.W(EMBED, name) for name in ("tokens", "positions", "types")}
@@ -399,6 +410,9 @@ class Scalar:
             self.stage += 1
         for layer in range(1, s.layers + 1):
             part = 1 if s.share else layer
+            if s.parallel:
+                X = self.parallel(X, part)
+                continue
             X = self.sublayer(X, part, "attention", 1)
             if s.mlp != "none":
                 X = self.sublayer(X, part, "mlp", 2)

@@ -39,6 +39,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "n_positions": 32,
         "vocab_size": 61,
     },
+    "gpt_neox": {"model_type": "gpt_neox", **_SIZES, "rotary_pct": 0.34},
     "llama": {"model_type": "llama", **_TWO, "attention_bias": True, "mlp_bias": True},
     "mistral": {"model_type": "mistral", **_TWO, "sliding_window": 5},
     "qwen2": {"model_type": "qwen2", **_SIZES, "num_key_value_heads": 2},
@@ -91,7 +92,7 @@ CONFIGS["opt"] = {"model_type": "opt", **_SIZES, "ffn_dim": 40}
 FAMILIES = tuple(CONFIGS)
 POST = ("bert", "albert", "roberta", "distilbert")
 CAUSAL = tuple(family for family in FAMILIES if family not in POST)
-PLAIN = FAMILIES[:7]  # those that `by_hand` has layers of
+PLAIN = ("bert", "albert", "gpt2", "llama", "mistral", "qwen2", "qwen3")  # in `by_hand`
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from transformers import (
     Gemma2Config,
     GemmaConfig,
     GPT2Config,
+    GPTNeoXConfig,
     LlamaConfig,
     MistralConfig,
     MixtralConfig,
@@ -54,6 +55,8 @@ GEMMA2: dict[str, Any] = {
     "sliding_window": 6,
     "pad_token_id": None,
 }
+NEOX: dict[str, Any] = {**SIZES, "rotary_pct": 1 / 3}
+SERIAL: dict[str, Any] = {**NEOX, "rotary_pct": 2 / 3, "use_parallel_residual": False}
 DISTILBERT: dict[str, Any] = {
     **{"dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40},
     **{"vocab_size": 61, "max_position_embeddings": 32},
@@ -94,13 +97,16 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "gpt2-untied", GPT2Config(**GPT2, **UNTIED), "GPT2LMHeadModel"
     yield "gpt2-hidden", GPT2Config(**GPT2), "GPT2Model"
     yield "gpt2-relu", GPT2Config(**GPT2, activation_function="relu"), "GPT2LMHeadModel"
+    yield "gpt-neox", GPTNeoXConfig(**NEOX), "GPTNeoXForCausalLM"
+    yield "gpt-neox-tied", GPTNeoXConfig(**NEOX, **TIED), "GPTNeoXForCausalLM"
+    yield "gpt-neox-serial", GPTNeoXConfig(**SERIAL), "GPTNeoXForCausalLM"
+    yield "gpt-neox-hidden", GPTNeoXConfig(**NEOX), "GPTNeoXModel"
     yield "bert", BertConfig(**SIZES), "BertModel"
     yield "bert-mlm", BertConfig(**SIZES), "BertForMaskedLM"
     yield "bert-untied", BertConfig(**SIZES, **UNTIED), "BertForMaskedLM"
     yield "bert-labels", BertConfig(**SIZES, num_labels=3), "BertForSequenceClassification"
     yield "bert-tokens", BertConfig(**SIZES, num_labels=3), "BertForTokenClassification"
     yield "bert-pretraining", BertConfig(**SIZES), "BertForPreTraining"
-    yield "gpt2-labels", GPT2Config(**GPT2, num_labels=3), "GPT2ForSequenceClassification"
     yield "gpt2-tokens", GPT2Config(**GPT2, num_labels=3), "GPT2ForTokenClassification"
     yield "llama-labels", LlamaConfig(**TWO, num_labels=1), "LlamaForSequenceClassification"
     yield "gemma2", Gemma2Config(**TWO, **GEMMA2), "Gemma2ForCausalLM"

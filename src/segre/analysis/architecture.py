@@ -150,6 +150,8 @@ def _of_transformer(spec: Transformer) -> Iterator[Row]:
         yield "experts", spec.experts, remark
     else:
         yield "MLP", _MLP[spec.mlp], f"{spec.ff:,} hidden units"
+    if spec.parallel:
+        yield "sublayers", "parallel", "attention and MLP read the same stream"
     if spec.norm == "none":
         yield "norms", "none", ""
     else:

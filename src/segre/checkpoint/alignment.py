@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from segre.checkpoint.experts import reordered
-from segre.checkpoint.heads import turned
 from segre.checkpoint.layout import Tensors
+from segre.checkpoint.planes import keys, queries, set_still, still, turned
 from segre.checkpoint.units import SHARED, UNITS, ordered
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
@@ -158,7 +158,8 @@ class LayerAlignment:
     heads: Array  # (kv,): new key-value head i is the old heads[i]
     queries: Array  # (kv, group): likewise for the query heads of each
     vo: Array  # (kv, v, v), orthogonal
-    qk: Array | None  # (kv, k, k), orthogonal; or (kv, planes), complex of modulus 1
+    planes: Array | None = None  # (kv, planes), complex of modulus 1: of what turns
+    basis: Array | None = None  # (kv, s, s), orthogonal: of the s dimensions that do not turn
     units: Array | None = None  # (ff,), or (experts, eff)
     signs: Array | None = None  # likewise
     experts: Array | None = None  # (experts,): of these the units, as they come to lie
@@ -168,17 +169,12 @@ class LayerAlignment:
     @classmethod
     def identity(cls, spec: Transformer, *, routed: bool = False) -> LayerAlignment:
         """The turn that changes nothing, of a layer with experts or without."""
-        flat = spec.pos == "rope"
-        qk = (
-            np.ones((spec.kv, spec.head // 2), complex)
-            if flat
-            else np.tile(np.eye(spec.head), (spec.kv, 1, 1))
-        )
         return cls(
             np.arange(spec.kv),
             np.tile(np.arange(spec.group), (spec.kv, 1)),
             np.tile(np.eye(spec.dv), (spec.kv, 1, 1)),
-            qk,
+            np.ones((spec.kv, spec.rotary_dim // 2), complex) if spec.rotary_dim else None,
+            np.tile(np.eye(spec.still), (spec.kv, 1, 1)) if spec.still else None,
             **cls._still(spec, routed),
         )
 
@@ -197,7 +193,7 @@ class LayerAlignment:
             out |= {"shared": np.arange(spec.shared), "shared_signs": np.ones(spec.shared)}
         return out
 
-    def apply(self, w: Tensors) -> None:
+    def apply(self, spec: Transformer, w: Tensors) -> None:
         """Act on the tensors of a layer, in place: first the order, then the bases."""
         for name in ("W_Q", "b_Q", "W_O"):
             if name in w:
@@ -210,12 +206,11 @@ class LayerAlignment:
         w["W_O"] = w["W_O"] @ vo.swapaxes(-1, -2)
         if "b_V" in w:
             w["b_V"] = vo @ w["b_V"]
-        if self.qk is not None and np.iscomplexobj(self.qk):
-            turned(w, self.qk)
-        elif self.qk is not None:
-            for name in ("W_Q", "b_Q", "W_K", "b_K"):
-                if name in w:
-                    w[name] = self.qk[:, None] @ w[name]
+        if self.planes is not None:
+            turned(spec, w, self.planes)
+        if self.basis is not None:
+            by = self.basis[:, None]
+            set_still(spec, w, by @ still(spec, queries(w)), by @ still(spec, keys(w)))
         if self.experts is not None:
             reordered(w, self.experts)
         if self.units is not None:

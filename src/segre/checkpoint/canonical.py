@@ -15,9 +15,9 @@ import numpy as np
 from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, free_pooler, stream_freedom
 from segre.checkpoint.experts import by_size, reordered
 from segre.checkpoint.frame import centred_basis, chosen_basis, chosen_frame, descending, weights
-from segre.checkpoint.heads import free_planes, keys, planes
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
+from segre.checkpoint.planes import free_planes, keys, met_keys, planes, still
 from segre.checkpoint.reduce import reduced
 from segre.checkpoint.units import SHARED, UNITS, biased, signed, unit_sizes
 from segre.fields.interface import Array
@@ -40,7 +40,7 @@ def canonical_parts(model: Model) -> Iterator[tuple[str, Tensors]]:
             _choose_pooled(stream, w, slack)
         stream.apply(spec, found.part, w)
         if found.part not in ("embed", "head"):
-            layer_turn(spec, w, slack).apply(w)
+            layer_turn(spec, w, slack).apply(spec, w)
         yield found.part, w
 
 
@@ -81,8 +81,12 @@ def layer_turn(spec: Transformer, w: Tensors, slack: float) -> LayerAlignment:
     sizes = np.sqrt(np.einsum("hgdv,hgdw,hvw->hg", w["W_O"], w["W_O"], gram, optimize=True).clip(0))
     queries = np.stack([descending(own, slack) for own in sizes])
     heads = descending(np.linalg.norm(sizes, axis=1), slack)
-    qk = _qk_basis(spec, w, slack)
-    out = LayerAlignment(heads, queries[heads], vo[heads], None if qk is None else qk[heads])
+    out = LayerAlignment(heads, queries[heads], vo[heads])
+    if spec.rotary_dim:
+        out.planes = _phases(spec, w, slack)[heads]
+    if spec.still:
+        met = still(spec, met_keys(spec, w))[heads, 0]
+        out.basis = np.stack([chosen_frame(head, slack) for head in met])
     if "W_R" in w:
         out.experts = by_size(w, slack)
         reordered(w := dict(w), out.experts)
@@ -110,15 +114,14 @@ def _signed_sums(w: Tensors, kind: str) -> Array:
     return sums + w["b_up"][:, 0] if biased(kind, "up") in w else sums
 
 
-def _qk_basis(spec: Transformer, w: Tensors, slack: float) -> Array | None:
-    K = keys(w)[:, 0]
-    if spec.pos != "rope":
-        return np.stack([chosen_frame(head, slack) for head in w["W_K"][:, 0]])
-    sums = planes(K) @ weights(K.shape[-1])
+def _phases(spec: Transformer, w: Tensors, slack: float) -> Array:
+    """By plane, the phase with which a weighted sum of its keys is positive."""
+    K = planes(spec, keys(w)[:, 0])
+    sums = K @ weights(K.shape[-1])
     size = np.abs(sums)
     phases = np.where(size > 0, np.conj(sums) / np.where(size > 0, size, 1), 1)
     if spec.qknorm:  # half turns only, unless the gains let planes turn
         half = np.where(sums.real < 0, -1.0, 1.0) + 0j
-        phases = np.where(free_planes(w), phases, half)
-    near = np.abs(phases - 1) * size <= slack * np.linalg.norm(planes(K), axis=-1)
+        phases = np.where(free_planes(spec, w), phases, half)
+    near = np.abs(phases - 1) * size <= slack * np.linalg.norm(K, axis=-1)
     return np.where(near, 1.0, phases)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from segre.checkpoint.heads import planes
 from segre.checkpoint.layout import Tensors
+from segre.checkpoint.planes import planes, still
 from segre.checkpoint.reduce import Reduced
 from segre.checkpoint.units import SHARED, kinds
 from segre.fields.interface import Array
@@ -121,26 +121,44 @@ def _values(spec: Transformer, a: Tensors, b: Tensors) -> Measure:
 
 
 def _scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure]:
-    entries = spec.head * spec.d
     if spec.qknorm:  # under norms, queries and keys themselves are invariant (up to half turns)
         for name in ("W_Q", "W_K", "b_Q", "b_K"):
             if name in a:
                 yield _each_head(name, a[name], b[name])
-    elif spec.pos == "rope":
+        return
+    if spec.rotary_dim:
         yield from _turning_scores(spec, a, b)
-    else:
+    if spec.still:
+        yield from _still_scores(spec, a, b)
 
-        def weights(i: int, j: int) -> tuple[float, float]:
-            q1, q2 = a["W_Q"][i, j].T, b["W_Q"][i, j].T
-            return product(q1, a["W_K"][i, 0], q2, b["W_K"][i, 0])
 
-        def biases(i: int, j: int) -> tuple[float, float]:
-            x, y = (w["W_K"][i, 0].T @ w["b_Q"][i, j] for w in (a, b))
-            return float(np.linalg.norm(x - y)), float(np.linalg.norm(x))
+def _still_scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure]:
+    """Products in the dimensions that do not turn, and what biases add to them."""
+    names = [name for name in ("W_Q", "W_K", "b_Q", "b_K") if name in a]
+    one, two = ({name: still(spec, w[name]) for name in names} for w in (a, b))
+    where = " still" if spec.rotary_dim else ""
 
-        yield _by_head(spec, "QK", entries, weights)
-        if "b_Q" in a:
-            yield _by_head(spec, "b_Q", spec.d, biases)
+    def weights(i: int, j: int) -> tuple[float, float]:
+        q1, q2 = one["W_Q"][i, j].T, two["W_Q"][i, j].T
+        return product(q1, one["W_K"][i, 0], q2, two["W_K"][i, 0])
+
+    def asked(i: int, j: int) -> tuple[float, float]:
+        return _distance(*(w["W_K"][i, 0].T @ w["b_Q"][i, j] for w in (one, two)))
+
+    def met(i: int, j: int) -> tuple[float, float]:
+        both = (np.concatenate([w["W_Q"][i, j], w["b_Q"][i, j]], axis=1) for w in (one, two))
+        biases = (one["b_K"][i, 0], two["b_K"][i, 0])
+        return _distance(*(q.T @ k for q, k in zip(both, biases, strict=True)))
+
+    yield _by_head(spec, f"QK{where}", spec.still * spec.d, weights)
+    if "b_Q" in a:
+        yield _by_head(spec, f"b_Q{where}", spec.d, asked)
+        if not spec.ignores_shifts:
+            yield _by_head(spec, f"b_K{where}", spec.d + 1, met)
+
+
+def _distance(x: Array, y: Array) -> tuple[float, float]:
+    return float(np.linalg.norm(x - y)), float(np.linalg.norm(x))
 
 
 def _each_head(name: str, one: Array, two: Array) -> Measure:
@@ -170,18 +188,18 @@ def _turning_scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measu
     def norm(x: Array) -> Array:
         return np.asarray(np.linalg.norm(x, axis=-1))
 
-    q1, q2, k1, k2 = (planes(w[name]) for name in ("W_Q", "W_K") for w in (a, b))
+    q1, q2, k1, k2 = (planes(spec, w[name]) for name in ("W_Q", "W_K") for w in (a, b))
 
     def weights(i: int, j: int) -> tuple[float, float]:
         q, k = norm(q1[i, j]), norm(k2[i, 0])
         apart = q * norm(k1[i, 0] - k2[i, 0]) + norm(q1[i, j] - q2[i, j]) * k
         return float(np.linalg.norm(apart)), float(np.linalg.norm(q * norm(k1[i, 0])))
 
-    yield _by_head(spec, "QK", spec.head * spec.d, weights)
+    yield _by_head(spec, "QK", spec.rotary_dim * spec.d, weights)
     for name in ("b_Q", "b_K"):
         if name in a:
-            x, y = (planes(w[name])[..., 0] for w in (a, b))
+            x, y = (planes(spec, w[name])[..., 0] for w in (a, b))
             by = norm(k1) if name == "b_Q" else np.sqrt((norm(q1) ** 2).sum(axis=1, keepdims=True))
             differences = np.linalg.norm(np.abs(x - y) * by, axis=-1).ravel()
             sizes = np.linalg.norm(np.abs(x) * by, axis=-1).ravel()
-            yield Measure(name, f"head {{}}, {name}", differences, sizes, spec.head)
+            yield Measure(name, f"head {{}}, {name}", differences, sizes, spec.rotary_dim)

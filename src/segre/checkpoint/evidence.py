@@ -209,5 +209,5 @@ class _Again:
         self.basis.apply(self.spec, exact.part, w)
         if exact.part not in ("embed", "head"):
             layer = None if known is None else known.layers[exact.part]
-            rematched(self.spec, exact.tensors, w, layer, self.near).apply(w)
+            rematched(self.spec, exact.tensors, w, layer, self.near).apply(self.spec, w)
         return out

@@ -2,7 +2,8 @@
 
 Queries and keys matter through their product, values and outputs through theirs; the factors can
 be changed by any invertible matrix (any complex number in each plane, where queries and keys
-turn; one scale for each plane, where they are normed first). Balanced factors have equal Gram
+turn; one scale for each plane, where they are normed first). Where a part of a head turns, planes
+and the rest have each their own. Balanced factors have equal Gram
 matrices, so that only orthogonal matrices (phases, half turns) are left.
 """
 
@@ -14,6 +15,17 @@ import numpy as np
 
 from segre.checkpoint.frame import TIED, clusters
 from segre.checkpoint.layout import Tensors
+from segre.checkpoint.planes import (
+    both_rows,
+    keys,
+    met_keys,
+    planes,
+    queries,
+    set_planes,
+    set_still,
+    still,
+    turned,
+)
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.transformer.spec import Transformer
@@ -26,7 +38,8 @@ class HeadGauge:
     """What balancing took off: stored factors are these matrices times the balanced ones."""
 
     vo: Array  # (kv, v, v): W_V = vo W_V', W_O = W_O' / vo
-    qk: Array | None = None  # (kv, k, k) likewise for W_K; (kv, planes) factors, where they turn
+    planes: Array | None = None  # (kv, planes) factors of what turns: of keys, against queries
+    basis: Array | None = None  # (kv, s, s) likewise for the s dimensions of W_K that do not turn
     gains: Array | None = None  # (planes,) factors of the keys' gains, under norms
     signs: tuple[Array, Array] | None = None  # of the gains of queries and keys
     bias: Array | None = None  # (kv, 1, v, 1): part of the value biases that writes nothing
@@ -50,17 +63,17 @@ def balance(spec: Transformer, w: Tensors, slack: float = 0.0) -> HeadGauge:
     gauge = HeadGauge(vo, bias=bias)
     if spec.qknorm:
         gauge.signs = _positive_gains(w)
-        gauge.gains = _balance_gains(w, slack)
+        gauge.gains = _balance_gains(spec, w, slack)
         return gauge
-    if spec.pos == "rope":
-        gauge.qk = _plane_scales(w, slack)
-        turned(w, 1 / gauge.qk)
-        return gauge
-    left = np.concatenate(list(queries(w).swapaxes(0, 1)), axis=2).swapaxes(1, 2)
-    K0, left, gauge.qk = balanced_pair(w["W_K"][:, 0], left, slack)
-    Q = np.stack(np.split(left.swapaxes(1, 2), spec.group, axis=2), axis=1)
-    w["W_K"] = K0[:, None]
-    set_queries(w, Q)
+    if spec.rotary_dim:
+        gauge.planes = _plane_scales(spec, w, slack)
+        turned(spec, w, 1 / gauge.planes)
+    if spec.still:
+        asked = still(spec, queries(w))
+        left = np.concatenate(list(asked.swapaxes(0, 1)), axis=2).swapaxes(1, 2)
+        K, left, gauge.basis = balanced_pair(still(spec, met_keys(spec, w))[:, 0], left, slack)
+        Q = np.stack(np.split(left.swapaxes(1, 2), spec.group, axis=2), axis=1)
+        set_still(spec, w, Q, K[:, None])
     return gauge
 
 
@@ -76,21 +89,20 @@ def unbalance(spec: Transformer, w: Tensors, gauge: HeadGauge) -> None:
     if spec.qknorm:
         assert gauge.gains is not None
         assert gauge.signs is not None
-        factor = np.tile(gauge.gains, 2)[:, None]
+        factor = both_rows(spec, gauge.gains)
         for norm, letter, signs, by in (
             ("normq", "Q", gauge.signs[0], 1 / factor),
             ("normk", "K", gauge.signs[1], factor),
         ):
             w[f"{norm}.gain"] = w[f"{norm}.gain"] * by * signs
             w[f"W_{letter}"] = w[f"W_{letter}"] * signs
-    elif spec.pos == "rope":
-        assert gauge.qk is not None
-        turned(w, gauge.qk)
-    else:
-        assert gauge.qk is not None
-        qk = gauge.qk[:, None]
-        w["W_K"] = qk @ w["W_K"]
-        set_queries(w, np.linalg.inv(qk).swapaxes(-1, -2) @ queries(w))
+        return
+    if gauge.planes is not None:
+        turned(spec, w, gauge.planes)
+    if gauge.basis is not None:
+        by = gauge.basis[:, None]
+        asked = np.linalg.inv(by).swapaxes(-1, -2) @ still(spec, queries(w))
+        set_still(spec, w, asked, by @ still(spec, met_keys(spec, w)))
 
 
 def balanced_pair(right: Array, left: Array, slack: float = 0.0) -> tuple[Array, Array, Array]:
@@ -145,61 +157,20 @@ def least_bias(W_O: Array, b_V: Array) -> Array:
     return np.asarray((rows.T @ (rows @ b_V.reshape(kv * v, 1))).reshape(b_V.shape))
 
 
-# --- queries and keys with their biases as one more column -------------------------------------
+# --- queries and keys -----------------------------------------------------------------------------
 
 
-def queries(w: Tensors) -> Array:
-    """(kv, group, k, d), and a column for the bias if there is one."""
-    return np.concatenate([w["W_Q"], w["b_Q"]], axis=-1) if "b_Q" in w else w["W_Q"]
-
-
-def keys(w: Tensors) -> Array:
-    """(kv, 1, k, d), and a column for the bias if there is one."""
-    return np.concatenate([w["W_K"], w["b_K"]], axis=-1) if "b_K" in w else w["W_K"]
-
-
-def set_queries(w: Tensors, Q: Array) -> None:
-    """Inverse of `queries`, in place."""
-    if "b_Q" in w:
-        w["b_Q"] = Q[..., -1:]
-    w["W_Q"] = Q[..., : w["W_Q"].shape[-1]]
-
-
-def planes(rows: Array) -> Array:
-    """Rows (..., k, n) that turn in planes, as complex rows (..., k/2, n): half layout."""
-    half = rows.shape[-2] // 2
-    return rows[..., :half, :] + 1j * rows[..., half:, :]
-
-
-def rows(complex_rows: Array) -> Array:
-    """Inverse of `planes`."""
-    return np.concatenate([complex_rows.real, complex_rows.imag], axis=-2)
-
-
-def turned(w: Tensors, factors: Array) -> None:
-    """Multiply the planes of keys by (kv, planes) factors, of queries by inverse conjugates.
-
-    Scores are Re conj(q) k, whatever the angle between the tokens: they stay.
-    """
-    for letter, by in (("K", factors), ("Q", 1 / np.conj(factors))):
-        for kind in "Wb":
-            name = f"{kind}_{letter}"
-            if name in w:
-                w[name] = rows(planes(w[name]) * by[:, None, :, None])
-
-
-def _plane_scales(w: Tensors, slack: float) -> Array:
+def _plane_scales(spec: Transformer, w: Tensors, slack: float) -> Array:
     """Factors of the keys, by plane, over those with norms equal to the queries'.
 
     A plane without queries or without keys has no score: both are set to zero.
     """
-    q, k = (np.sqrt((np.abs(planes(x)) ** 2).sum(axis=(1, 3))) for x in (queries(w), keys(w)))
+    q, k = (np.sqrt((np.abs(planes(spec, x)) ** 2).sum(axis=(1, 3))) for x in (queries(w), keys(w)))
     alive = (q > 0) & (k > 0)
     if not alive.all():
-        mask = np.concatenate([alive, alive], axis=-1)[:, None, :, None]
         for name in ("W_Q", "b_Q", "W_K", "b_K"):
             if name in w:
-                w[name] = w[name] * mask
+                set_planes(spec, w, name, planes(spec, w[name]) * alive[:, None, :, None])
     factor = np.sqrt(np.where(alive, k, 1) / np.where(alive, q, 1))
     return np.where(np.abs(factor - 1) <= slack, 1.0, factor).astype(complex)
 
@@ -214,20 +185,12 @@ def _positive_gains(w: Tensors) -> tuple[Array, Array]:
     return out[0], out[1]
 
 
-def _balance_gains(w: Tensors, slack: float) -> Array:
+def _balance_gains(spec: Transformer, w: Tensors, slack: float) -> Array:
     """Equal norms of the gains of queries and keys in each plane; factors of the keys' gains."""
-    q, k = (np.abs(planes(w[f"{norm}.gain"]))[:, 0] for norm in ("normq", "normk"))
+    q, k = (np.abs(planes(spec, w[f"{norm}.gain"]))[:, 0] for norm in ("normq", "normk"))
     factor: Array = np.where((q > 0) & (k > 0), np.sqrt(k / np.where(q > 0, q, 1)), 1.0)
     factor[np.abs(factor - 1) <= slack] = 1.0
-    both = np.tile(factor, 2)[:, None]
+    both = both_rows(spec, factor)
     w["normk.gain"] = w["normk.gain"] / both
     w["normq.gain"] = w["normq.gain"] * both
     return factor
-
-
-def free_planes(w: Tensors, near: float = 0.0) -> Array:
-    """Under norms: planes with equal gains, whose queries and keys can turn together."""
-    half = len(w["normq.gain"]) // 2
-    pairs = [(g[:half, 0], g[half:, 0]) for g in (w["normq.gain"], w["normk.gain"])]
-    same = [np.abs(x - y) <= near * np.maximum(np.abs(x), np.abs(y)) for x, y in pairs]
-    return np.asarray(same[0] & same[1])

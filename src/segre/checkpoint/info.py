@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from segre.checkpoint.dtypes import dtype_name
-from segre.checkpoint.heads import DEFICIENT, HeadGauge, free_planes
+from segre.checkpoint.heads import DEFICIENT, HeadGauge
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
 from segre.checkpoint.norm_gauge import NormGauge
+from segre.checkpoint.planes import free_planes
 from segre.checkpoint.reduce import GaugeChoice, Reduced, reduced
 from segre.checkpoint.strata import duplicate_units, equal_experts, equal_patterns, listed
 from segre.checkpoint.units import SHARED, UNITS, biased, dead_units, kinds, unit_norms
@@ -267,7 +268,7 @@ def _gauge(spec: Transformer, choice: GaugeChoice) -> Gauge:
     assert heads is not None
     return Gauge(
         vo=_condition(heads.vo),
-        qk=None if heads.qk is None or spec.pos == "rope" else _condition(heads.qk),
+        qk=None if heads.basis is None else _condition(heads.basis),
         planes=_planes(spec, heads),
         units=None if choice.units is None else _largest_log(choice.units),
         norms=_norms(spec, choice.norms),
@@ -275,7 +276,7 @@ def _gauge(spec: Transformer, choice: GaugeChoice) -> Gauge:
 
 
 def _planes(spec: Transformer, heads: HeadGauge) -> float | None:
-    factors = heads.gains if spec.qknorm else heads.qk if spec.pos == "rope" else None
+    factors = heads.gains if spec.qknorm else heads.planes
     return None if factors is None else _largest_log(factors)
 
 
@@ -345,8 +346,8 @@ def _special_heads(name: str, heads: tuple[Product, ...], roundoff: float) -> It
 
 
 def _special_patterns(spec: Transformer, w: Tensors) -> Iterator[str]:
-    if spec.qknorm and free_planes(w).any():
-        yield f"{int(free_planes(w).sum())} rotary planes have equal gains"
+    if spec.qknorm and free_planes(spec, w).any():
+        yield f"{int(free_planes(spec, w).sum())} rotary planes have equal gains"
     pairs = _from_one(equal_patterns(spec, w))
     if pairs:
         yield f"heads {_first(pairs)} have the same attention pattern"

@@ -8,7 +8,7 @@ the best of its kind, given the steps before.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -22,9 +22,9 @@ from segre.checkpoint.alignment import (
 )
 from segre.checkpoint.experts import likeness as expert_likeness
 from segre.checkpoint.frame import centred_basis
-from segre.checkpoint.heads import free_planes, keys, planes, queries
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
+from segre.checkpoint.planes import free_planes, keys, met_keys, planes, queries, still
 from segre.checkpoint.units import as_dense, by_expert, signed
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
@@ -144,13 +144,16 @@ def match_layer(spec: Transformer, one: Tensors, two: Tensors, near: float = 0.0
     best = np.take_along_axis(likeness, within[..., None], axis=-1).sum(axis=(-1, -2))
     out.heads = assignment(best)
     out.queries = within[np.arange(spec.kv), out.heads]
-    out.apply(two := dict(two))
+    out.apply(spec, two := dict(two))
     out.vo = nearest_orthogonal(
         one["W_V"][:, 0] @ two["W_V"][:, 0].swapaxes(-1, -2)
         + (one["W_O"].swapaxes(-1, -2) @ two["W_O"]).sum(axis=1)
     )
-    free = free_planes(one, near) & free_planes(two, near) if spec.qknorm else None
-    out.qk = _match_scores(spec, one, two, free)
+    if spec.rotary_dim:
+        free = [free_planes(spec, w, near) for w in (one, two)] if spec.qknorm else None
+        out.planes = _match_planes(spec, one, two, None if free is None else free[0] & free[1])
+    if spec.still:
+        out.basis = _match_still(spec, one, two)
     _set_units(spec, out, one, two)
     return out
 
@@ -164,9 +167,10 @@ def rematched(
         out = replace(out, heads=known.heads, queries=known.queries)
         out = replace(out, units=known.units, signs=known.signs, experts=known.experts)
         out = replace(out, shared=known.shared, shared_signs=known.shared_signs)
-    if spec.pos == "rope":
-        out.apply(two := dict(two))
-        out.qk = _match_scores(spec, one, two, free_planes(one, near) if spec.qknorm else None)
+    if spec.rotary_dim:
+        out.apply(spec, two := dict(two))
+        free = free_planes(spec, one, near) if spec.qknorm else None
+        out.planes = _match_planes(spec, one, two, free)
     return out
 
 
@@ -190,53 +194,74 @@ def assignment(gain: Array) -> Array:
 
 def _values(one: Tensors, two: Tensors) -> Array:
     """Inner products of values through outputs, (kv, kv, group, group), by their norms."""
-    V = np.einsum("ivd,jwd->ijvw", one["W_V"][:, 0], two["W_V"][:, 0], optimize=True)
-    out = np.empty((*V.shape[:2], one["W_O"].shape[1], two["W_O"].shape[1]))
-    for i in range(len(V)):
-        written = np.einsum("adv,jbdw->jabvw", one["W_O"][i], two["W_O"], optimize=True)
-        out[i] = np.einsum("jabvw,jvw->jab", written, V[i], optimize=True)
-    return out / _outer(_sizes(one["W_O"], one["W_V"]), _sizes(two["W_O"], two["W_V"]))
+    a, b = (_Factors(w["W_O"], w["W_V"]) for w in (one, two))
+    return _products(a, b) / _outer(_squares(a), _squares(b))
 
 
-def _sizes(W_O: Array, W_V: Array) -> Array:
-    gram = W_V[:, 0] @ W_V[:, 0].swapaxes(-1, -2)
-    return np.asarray(
-        np.sqrt(np.einsum("hgdv,hgdw,hvw->hg", W_O, W_O, gram, optimize=True).clip(0))
-    )
+@dataclass(frozen=True)
+class _Factors:
+    """Left factors by query head (kv, group, d, n), and right ones (kv, 1, n, d)."""
+
+    left: Array
+    right: Array
+
+
+def _products(one: _Factors, two: _Factors) -> Array:
+    """Inner products (kv, kv, group, group) of left @ right, without large matrices."""
+    inner = np.einsum("ivd,jwd->ijvw", one.right[:, 0], two.right[:, 0], optimize=True)
+    out = np.empty((*inner.shape[:2], one.left.shape[1], two.left.shape[1]))
+    for i in range(len(inner)):
+        written = np.einsum("adv,jbdw->jabvw", one.left[i], two.left, optimize=True)
+        out[i] = np.einsum("jabvw,jvw->jab", written, inner[i], optimize=True)
+    return out
+
+
+def _squares(of: _Factors) -> Array:
+    """Squares (kv, group) of the norms of left @ right."""
+    gram = of.right[:, 0] @ of.right[:, 0].swapaxes(-1, -2)
+    found = np.einsum("hgdv,hgdw,hvw->hg", of.left, of.left, gram, optimize=True)
+    return np.asarray(found.clip(0))
 
 
 def _outer(one: Array, two: Array) -> Array:
-    out = one[:, None, :, None] * two[None, :, None, :]
+    out = np.sqrt(one)[:, None, :, None] * np.sqrt(two)[None, :, None, :]
     return np.where(out > 0, out, 1.0)
 
 
 def _scores(spec: Transformer, one: Tensors, two: Tensors) -> Array:
-    """Likewise for queries and keys."""
-    if spec.pos != "rope":
-        turned = [({"W_O": queries(w).swapaxes(-1, -2), "W_V": w["W_K"]}) for w in (one, two)]
-        return _values(turned[0], turned[1])
-    q1, q2, k1, k2 = (planes(x) for x in (queries(one), queries(two), keys(one), keys(two)))
+    """Likewise for queries and keys: in what does not turn, and in each plane that does."""
+    q1, q2, k1, k2 = (planes(spec, x) for x in (queries(one), queries(two), keys(one), keys(two)))
     k = np.einsum("ipd,jpd->ijp", np.conj(k1[:, 0]), k2[:, 0], optimize=True)
     out = np.empty((len(q1), len(q2), q1.shape[1], q2.shape[1]))
     for i in range(len(q1)):
         q = np.einsum("apd,jbpd->jabp", q1[i], np.conj(q2), optimize=True)
         out[i] = np.einsum("jabp,jp->jab", q, k[i], optimize=True).real
-    return out / _outer(_plane_sizes(q1, k1), _plane_sizes(q2, k2))
-
-
-def _plane_sizes(q: Array, k: Array) -> Array:
-    size = (np.abs(q) ** 2).sum(axis=-1) * (np.abs(k) ** 2).sum(axis=-1)
-    return np.asarray(np.sqrt(size.sum(axis=-1)))
-
-
-def _match_scores(spec: Transformer, one: Tensors, two: Tensors, free: Array | None) -> Array:
-    if spec.pos != "rope":
-        return nearest_orthogonal(
-            one["W_K"][:, 0] @ two["W_K"][:, 0].swapaxes(-1, -2)
-            + (queries(one) @ queries(two).swapaxes(-1, -2)).sum(axis=1)
+    sizes = _plane_squares(q1, k1), _plane_squares(q2, k2)
+    if spec.still:
+        a, b = (
+            _Factors(still(spec, queries(w)).swapaxes(-1, -2), still(spec, met_keys(spec, w)))
+            for w in (one, two)
         )
+        out, sizes = out + _products(a, b), (sizes[0] + _squares(a), sizes[1] + _squares(b))
+    return out / _outer(*sizes)
+
+
+def _plane_squares(q: Array, k: Array) -> Array:
+    size = (np.abs(q) ** 2).sum(axis=-1) * (np.abs(k) ** 2).sum(axis=-1)
+    return np.asarray(size.sum(axis=-1))
+
+
+def _match_still(spec: Transformer, one: Tensors, two: Tensors) -> Array:
+    """The bases in which what does not turn is nearest."""
+    k1, k2 = (still(spec, met_keys(spec, w))[:, 0] for w in (one, two))
+    q1, q2 = (still(spec, queries(w)) for w in (one, two))
+    return nearest_orthogonal(k1 @ k2.swapaxes(-1, -2) + (q1 @ q2.swapaxes(-1, -2)).sum(axis=1))
+
+
+def _match_planes(spec: Transformer, one: Tensors, two: Tensors, free: Array | None) -> Array:
+    """The phases with which planes are nearest."""
     inner = sum(
-        (planes(x) * np.conj(planes(y))).sum(axis=(1, 3))
+        (planes(spec, x) * np.conj(planes(spec, y))).sum(axis=(1, 3))
         for x, y in ((queries(one), queries(two)), (keys(one), keys(two)))
     )
     size = np.abs(inner)

@@ -9,10 +9,11 @@ import numpy as np
 from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, free_pooler, stream_freedom
 from segre.checkpoint.experts import RouterGauge
 from segre.checkpoint.frame import centred_basis
-from segre.checkpoint.heads import HeadGauge, free_planes
+from segre.checkpoint.heads import HeadGauge
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
 from segre.checkpoint.norm_gauge import NormGauge
+from segre.checkpoint.planes import free_planes
 from segre.checkpoint.reduce import GaugeChoice, Restore, reduced
 from segre.checkpoint.units import DEGREE, scaled, signed
 from segre.fields.interface import Array
@@ -30,7 +31,7 @@ def moved_parts(model: Model, seed: int) -> Iterator[tuple[str, Tensors]]:
         w = found.tensors
         stream.apply(spec, found.part, w)
         if found.part not in ("embed", "head"):
-            draw.layer(spec, w).apply(w)
+            draw.layer(spec, w).apply(spec, w)
         restore.part(found, draw.choice(spec, w, found.choice))
         yield found.part, w
 
@@ -84,13 +85,13 @@ class Draw:
         out.heads = self.rng.permutation(spec.kv)
         out.queries = self.rng.permuted(out.queries, axis=1)
         out.vo = self.orthogonal(spec.kv, spec.dv)
-        if spec.pos == "rope":
-            shape = (spec.kv, spec.head // 2)
-            out.qk = np.exp(1j * self.rng.uniform(0, 2 * np.pi, shape))
+        if spec.rotary_dim:
+            shape = (spec.kv, spec.rotary_dim // 2)
+            out.planes = np.exp(1j * self.rng.uniform(0, 2 * np.pi, shape))
             if spec.qknorm:
-                out.qk = np.where(free_planes(w), out.qk, self.signs(shape))
-        else:
-            out.qk = self.orthogonal(spec.kv, spec.head)
+                out.planes = np.where(free_planes(spec, w), out.planes, self.signs(shape))
+        if spec.still:
+            out.basis = self.orthogonal(spec.kv, spec.still)
         if out.experts is not None:
             out.experts = self.rng.permutation(spec.experts)
         if out.units is not None:
@@ -161,8 +162,9 @@ class Draw:
         if spec.qknorm:
             out.gains = self.factors(spec.head // 2)
             out.signs = (self.signs((spec.head, 1)), self.signs((spec.head, 1)))
-        elif spec.pos == "rope":
-            out.qk = self.factors((spec.kv, spec.head // 2)).astype(complex)
-        else:
-            out.qk = self.invertible(spec.kv, spec.head)
+            return out
+        if spec.rotary_dim:
+            out.planes = self.factors((spec.kv, spec.rotary_dim // 2)).astype(complex)
+        if spec.still:
+            out.basis = self.invertible(spec.kv, spec.still)
         return out

@@ -12,10 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from segre.checkpoint.experts import shift_router
-from segre.checkpoint.heads import keys, planes, queries, unbalance
+from segre.checkpoint.heads import unbalance
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.norms import READERS, WRITERS
 from segre.checkpoint.norms import SHARED as SHARED_READERS
+from segre.checkpoint.planes import keys, planes, queries
 from segre.checkpoint.reduce import GaugeChoice, Reduced
 from segre.checkpoint.units import SHARED, UNITS, biased, scale_units, unit_norms
 from segre.fields.interface import Array
@@ -29,6 +30,9 @@ def nearest_choice(
     w, folded = dict(found.tensors), dict(target)
     for norm, gain in like.norms.gains.items():
         for name in _readers(norm):
+            bias = f"b_{name[2:]}"
+            if name.startswith("W_") and bias in folded and norm in like.norms.shifts:
+                folded[bias] = folded[bias] + folded[name] @ like.norms.shifts[norm]
             if name in folded:
                 folded[name] = folded[name] * gain.T
     for norm, signs in like.norms.signs.items():
@@ -37,8 +41,8 @@ def nearest_choice(
             folded[writer] = folded[writer] * signs
     heads, units, shared = like.heads, like.units, like.shared
     if heads is not None:
-        if heads.qk is not None and np.iscomplexobj(heads.qk):
-            heads = replace(heads, qk=_planes(w, folded))
+        if heads.planes is not None:
+            heads = replace(heads, planes=_planes(spec, w, folded))
         unbalance(spec, w, heads)
     if units is not None and spec.gated:
         units = _units(w, folded)
@@ -86,10 +90,10 @@ def nearest_scale(p: Array, q: Array, r: Array, t: Array, *, positive: bool = Fa
     return np.where(known & np.isfinite(value.min(axis=-1)), best, 1.0)
 
 
-def _planes(w: Tensors, target: Tensors) -> Array:
+def _planes(spec: Transformer, w: Tensors, target: Tensors) -> Array:
     """Scales of the keys by plane; their phases are matched already."""
-    k, q = planes(keys(w)), planes(queries(w))
-    k2, q2 = planes(keys(target)), planes(queries(target))
+    k, q = planes(spec, keys(w)), planes(spec, queries(w))
+    k2, q2 = planes(spec, keys(target)), planes(spec, queries(target))
 
     def inner(a: Array, b: Array) -> Array:
         return np.asarray((a * np.conj(b)).real.sum(axis=(1, 3)))

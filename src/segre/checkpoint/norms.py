@@ -15,6 +15,7 @@ import numpy as np
 from segre.checkpoint.ends import end_readers, fix_head, restore_head
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.norm_gauge import NormGauge, Stream, away_from, usable
+from segre.checkpoint.planes import free_key_biases, still
 from segre.checkpoint.tables import (
     fix_common_position,
     fix_tables,
@@ -55,6 +56,9 @@ def fix_gauge(
             if norm == "norm2" and spec.mlp == "none":
                 continue
             _fix_sublayer(spec, w, gauge, stream, norm, last=part == str(spec.layers))
+        if _one_bias(spec, w):
+            gauge.biases["b_O"] = w["b_O"]
+            w["b_down"], w["b_O"] = w["b_down"] + w["b_O"], np.zeros_like(w["b_O"])
     return gauge
 
 
@@ -71,6 +75,8 @@ def restore_gauge(
     elif part == "head":
         restore_head(spec, w, gauge, stream)
     else:
+        if _one_bias(spec, w):
+            w["b_down"], w["b_O"] = w["b_down"] - gauge.biases["b_O"], gauge.biases["b_O"]
         for norm in READERS:
             if norm == "norm2" and spec.mlp == "none":
                 continue
@@ -176,10 +182,17 @@ def _unseen(spec: Transformer, stream: Stream) -> Array | None:
     return np.full((spec.d, 1), spec.d**-0.5)
 
 
+def _one_bias(spec: Transformer, w: Tensors) -> bool:
+    """Whether the biases of attention and MLP are added to the same stream."""
+    return spec.parallel and "b_O" in w and "b_down" in w
+
+
 def _fix_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -> None:
-    if "b_K" in w and spec.pos != "rope":
-        gauge.biases["b_K"] = w["b_K"]
-        w["b_K"] = np.zeros_like(w["b_K"])
+    if free_key_biases(spec, w):
+        gauge.biases["b_K"] = still(spec, w["b_K"])
+        w["b_K"] = np.concatenate(
+            [w["b_K"][..., : spec.rotary_dim, :], np.zeros_like(gauge.biases["b_K"])], axis=-2
+        )
     if "b_V" in w and "b_O" in w:
         gauge.biases["b_V"] = w["b_V"]
         w["b_O"] = w["b_O"] + (w["W_O"] @ w["b_V"]).sum(axis=(0, 1))
@@ -187,8 +200,9 @@ def _fix_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -> No
 
 
 def _restore_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -> None:
-    if "b_K" in w and spec.pos != "rope":
-        w["b_K"] = gauge.biases["b_K"]
+    if free_key_biases(spec, w):
+        turning = w["b_K"][..., : spec.rotary_dim, :]
+        w["b_K"] = np.concatenate([turning, gauge.biases["b_K"]], axis=-2)
     if "b_V" in w and "b_O" in w:
         w["b_V"] = gauge.biases["b_V"]
         w["b_O"] = w["b_O"] - (w["W_O"] @ w["b_V"]).sum(axis=(0, 1))

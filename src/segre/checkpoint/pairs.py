@@ -71,5 +71,5 @@ def aligned_pairs(one: Model, two: Model, turns: Witness) -> Iterator[tuple[Redu
         basis.apply(spec, a.part, w)
         if a.part not in ("embed", "head"):
             turn = turns.layer(spec, a.part, a.tensors, w)
-            turn.apply(w)
+            turn.apply(spec, w)
         yield a, b

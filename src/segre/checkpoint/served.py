@@ -42,8 +42,8 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "embed", "embeddings of another width than the stream"
     if spec.labels and spec.place == "post" and not (spec.outbias or spec.pooler):
         yield "outbias", "labels without biases after a norm on the stream"
-    if spec.pos == "rope" and (spec.layout != "half" or spec.rotary != spec.head):
-        yield "rotary", "rotary planes that are interleaved, or in a part of a head"
+    if spec.qknorm and spec.still:
+        yield "qknorm", "norms of queries and keys of which a part does not turn"
     if spec.norm == "none" or not spec.gain or not spec.residual:
         yield "norm", "models without norms, without gains or without skips"
     if spec.place == "post" and not spec.embnorm and not spec.tied:

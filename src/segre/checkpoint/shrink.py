@@ -17,14 +17,15 @@ import numpy as np
 
 from segre.checkpoint.alignment import stream_freedom
 from segre.checkpoint.frame import weights
-from segre.checkpoint.heads import queries, set_queries
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.norm_gauge import away_from
+from segre.checkpoint.planes import free_key_biases, met_keys, queries, set_still, still
 from segre.checkpoint.tables import shifted_positions
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
 WORST = 2.0**-17  # relative error that a gauge may cause: condition number times rounding error
+STILL = "still_K"  # the name of keys that do not turn, where a part of a head does
 Constants = dict[str, list[Any]]  # by name: the number, and the shape
 
 
@@ -57,7 +58,7 @@ class Shrinker:
 
     def _identity_block(self, part: str, pair: str, w: Tensors) -> None:
         """Make a square block of each right factor the identity, and leave it out."""
-        right = w[f"W_{pair}"][:, 0]
+        right = still(self.spec, w["W_K"])[:, 0] if pair == "K" else w["W_V"][:, 0]
         pivots = np.stack([_pivots(head) for head in right])
         square = np.take_along_axis(right, pivots[:, None], axis=2)
         worst = float(np.linalg.cond(square).max())
@@ -68,15 +69,22 @@ class Shrinker:
                 f"(allowed {WORST / self.roundoff:.3g})"
             )
             return
-        changed = np.linalg.solve(square, right)
-        w[f"W_{pair}"] = np.take_along_axis(changed, _others(pivots, right)[:, None], axis=2)
         w[f"pivots_{pair}"] = pivots.astype(np.uint16 if right.shape[-1] < 1 << 16 else np.uint32)
         if pair == "K":
-            set_queries(w, square.swapaxes(-1, -2)[:, None] @ queries(w))
-            return
-        w["W_O"] = w["W_O"] @ square[:, None]
-        if "b_V" in w:
-            w["b_V"] = np.linalg.solve(square, w["b_V"][:, 0])[:, None]
+            asked = square.swapaxes(-1, -2)[:, None] @ still(self.spec, queries(w))
+            met = np.linalg.solve(square[:, None], still(self.spec, met_keys(self.spec, w)))
+            set_still(self.spec, w, asked, met)
+            changed = still(self.spec, w["W_K"])[:, 0]
+        else:
+            changed = np.linalg.solve(square, right)
+            w["W_O"] = w["W_O"] @ square[:, None]
+            if "b_V" in w:
+                w["b_V"] = np.linalg.solve(square, w["b_V"][:, 0])[:, None]
+        rest = np.take_along_axis(changed, _others(pivots, right)[:, None], axis=2)
+        if pair == "K" and self.spec.rotary_dim:
+            w[STILL], w["W_K"] = rest, w["W_K"][..., : self.spec.rotary_dim, :]
+        else:
+            w[f"W_{pair}"] = rest
 
 
 @dataclass
@@ -93,7 +101,11 @@ class Expander:
         for pair in _free_pairs(self.spec, part):
             if f"pivots_{pair}" in w:
                 pivots = w.pop(f"pivots_{pair}").astype(np.int64)
-                w[f"W_{pair}"] = _with_identity(w[f"W_{pair}"], pivots)[:, None]
+                if pair == "K" and self.spec.rotary_dim:
+                    rest = _with_identity(w.pop(STILL), pivots)[:, None]
+                    w["W_K"] = np.concatenate([w["W_K"], rest], axis=-2)
+                else:
+                    w[f"W_{pair}"] = _with_identity(w[f"W_{pair}"], pivots)[:, None]
         gain = None
         if self.spec.place == "post" and part != "embed":
             last = self.spec.layers if part == "head" else int(part) - 1
@@ -115,7 +127,7 @@ def _free_pairs(spec: Transformer, part: str) -> tuple[str, ...]:
     """Right factors that are free up to any matrix."""
     if part in ("embed", "head"):
         return ()
-    return ("V",) if spec.pos == "rope" else ("V", "K")
+    return ("V", "K") if spec.still and not spec.qknorm else ("V",)
 
 
 def _pivots(rows: Array) -> Array:
@@ -156,6 +168,8 @@ def _rules(
     free = stream_freedom(spec) == "orthogonal" and spec.norm == "rms"
     if part == "embed" and free and spec.vocab >= spec.d:
         yield "tokens", _half(spec)
+    if free_key_biases(spec, w) and spec.rotary_dim:
+        yield "b_K", _turning(spec)
     if "W_R" in w and spec.softmax_router:
         yield "W_R", _orthogonal(np.ones(spec.experts), 0)
     if spec.norm != "layer":
@@ -197,6 +211,16 @@ def _orthogonal(direction: Array, axis: int) -> Rule:
         return np.moveaxis(np.insert(moved, at, missing, axis=-1), -1, axis)
 
     return Rule(lambda full: np.delete(full, at, axis=axis), back)
+
+
+def _turning(spec: Transformer) -> Rule:
+    """Key biases are zero in the dimensions that do not turn."""
+
+    def back(rest: Array) -> Array:
+        none = np.zeros((*rest.shape[:-2], spec.still, rest.shape[-1]))
+        return np.concatenate([rest, none], axis=-2)
+
+    return Rule(lambda full: full[..., : spec.rotary_dim, :], back)
 
 
 def _unused(offset: int) -> Rule:

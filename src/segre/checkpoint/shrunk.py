@@ -21,7 +21,7 @@ from segre.checkpoint.folder import carry_along, new_directory
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, Saving, described, no_progress
 from segre.checkpoint.overflow import within_float64
-from segre.checkpoint.shrink import Constants, Expander, Shrinker
+from segre.checkpoint.shrink import STILL, Constants, Expander, Shrinker
 from segre.checkpoint.store import CONFIG, INDEX, Entry, Store
 from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
@@ -81,6 +81,7 @@ def _write_shrunk(model: Model, target: str | Path, progress: Progress) -> Shrin
             types = {
                 n: model.store.entries[h.file].dtype for h in model.held[part] for n in h.names
             }
+            types |= {STILL: types["W_K"]} if "W_K" in types else {}
             file = f"shrunk-{part}.safetensors"
             plan = [
                 Entry(f"{part}/{name}", types.get(name, value.dtype), value.shape, file)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from segre.checkpoint.alignment import stream_freedom
-from segre.checkpoint.heads import keys, planes, queries
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
+from segre.checkpoint.planes import keys, planes, queries, still
 from segre.checkpoint.reduce import Reduced
 from segre.checkpoint.units import (
     SHARED,
@@ -98,12 +98,12 @@ def equal_patterns(spec: Transformer, w: Tensors) -> list[tuple[int, int]]:
     k = np.broadcast_to(K @ rng.standard_normal((K.shape[-1], SCORES)), q.shape)
     if spec.qknorm:
         q, k = q * w["normq.gain"], k * w["normk.gain"]
-    if spec.pos == "rope":  # planes turn at different speeds, so each is seen by itself
-        products = np.einsum("hgpm,hgpn->hgpmn", np.conj(planes(q)), planes(k))
-    else:
-        products = np.einsum("hgkm,hgkn->hgmn", q, k)
+    # planes turn at different speeds, so each is seen by itself
+    products = np.einsum("hgpm,hgpn->hgpmn", np.conj(planes(spec, q)), planes(spec, k))
     flat = products.reshape(spec.heads, -1)
-    unit, size = _unit(np.concatenate([flat.real, flat.imag], axis=1))
+    unmoved = np.einsum("hgkm,hgkn->hgmn", still(spec, q), still(spec, k))
+    seen = [flat.real, flat.imag, unmoved.reshape(spec.heads, -1)]
+    unit, size = _unit(np.concatenate(seen, axis=1))
     return near_pairs(unit if spec.qknorm else np.concatenate([unit, size], axis=1))
 
 

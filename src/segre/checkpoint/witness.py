@@ -57,7 +57,7 @@ class Witness:
         for part, turn in self.layers.items():
             for name, value in vars(turn).items():
                 if value is not None:
-                    out[f"{part}.{name}"] = _real(value)
+                    out[f"{part}.{_in_file(turn, name)}"] = _real(value)
         contiguous = {name: np.ascontiguousarray(value) for name, value in out.items()}
         with whole_file(path) as temporary:
             save_file(contiguous, temporary, metadata={"segre": "witness 1"})
@@ -125,21 +125,22 @@ def _checked_stream(take: Any, spec: Transformer) -> StreamAlignment:
 
 
 def _checked_layer(take: Any, spec: Transformer, part: str) -> LayerAlignment:
-    kv, group, k, v = spec.kv, spec.group, spec.head, spec.dv
+    kv, group, v = spec.kv, spec.group, spec.dv
     at = f"{part}."
     heads = _permutation(take(f"{at}heads", (kv,)), f"{at}heads")
     order = take(f"{at}queries", (kv, group))
     for row in order:
         _permutation(row, f"{at}queries")
     vo = _orthogonal(take(f"{at}vo", (kv, v, v)), f"{at}vo")
-    if spec.pos == "rope":
-        pairs = take(f"{at}qk", (kv, k // 2, 2))
-        qk = pairs[..., 0] + 1j * pairs[..., 1]
-        if np.abs(np.abs(qk) - 1).max() > 1e-9:
+    out = LayerAlignment(heads, order.astype(np.int64), vo)
+    if spec.rotary_dim:
+        pairs = take(f"{at}qk", (kv, spec.rotary_dim // 2, 2))
+        out.planes = pairs[..., 0] + 1j * pairs[..., 1]
+        if np.abs(np.abs(out.planes) - 1).max() > 1e-9:
             raise ValueError(f"{at}qk is not of modulus 1")
-    else:
-        qk = _orthogonal(take(f"{at}qk", (kv, k, k)), f"{at}qk")
-    out = LayerAlignment(heads, order.astype(np.int64), vo, qk)
+    if spec.still:
+        name = f"{at}still" if spec.rotary_dim else f"{at}qk"
+        out.basis = _orthogonal(take(name, (kv, spec.still, spec.still)), name)
     if spec.mlp == "none":
         return out
     shape: tuple[int, ...] = (spec.ff,)
@@ -159,6 +160,13 @@ def _checked_layer(take: Any, spec: Transformer, part: str) -> LayerAlignment:
     if not spec.gated and (out.signs < 0).any():
         raise ValueError(f"{at}signs: units of this kind have none")
     return out
+
+
+def _in_file(turn: LayerAlignment, name: str) -> str:
+    """Queries and keys are `qk`, and `still` what does not turn, where a part of a head does."""
+    if name == "basis" and turn.planes is not None:
+        return "still"
+    return "qk" if name in ("planes", "basis") else name
 
 
 def _permutation(value: Array, name: str) -> Array:

@@ -237,7 +237,7 @@ def _drawn(done: Pass, count: int, length: int | None, seed: int) -> list[dict[s
     """So many single paths, of length 1 unless said; without skips there is only one length."""
     if not count:
         return []
-    usual = 1 if done.layers[0].skip else len(done.layers)
+    usual = 1 if done.layers[0].passes else len(done.layers)
     out = []
     for path in sample_paths(done, usual if length is None else length, count, seed):
         term = path_term(done, path)

@@ -9,7 +9,8 @@ first l layers follows from those through one layer less:
 
     T_k  <-  [T_k +] sum_h P_h T_(k-1) W_h.
 
-Norms and MLPs, where recorded, are linear maps that every path goes through. Biases are collected
+Norms and MLPs, where recorded, are linear maps that every path goes through; an MLP beside the
+heads of a layer is on the way past them, with the skip. Biases are collected
 apart; as rows of P sum to one, masked or not, they are the same for all tokens, until an MLP or a
 norm acts on them.
 
@@ -128,9 +129,10 @@ def path_sums(done: Pass, mlp: bool = True) -> PathSums:
     terms, shortest, bias = done.X[None], 0, np.zeros_like(done.X)
     for layer in layers:
         longer = layer.attention(terms, constants=False)
-        if layer.skip:
+        if layer.passes:
             none = np.zeros_like(longer[:1])
-            longer = np.concatenate([terms, none]) + np.concatenate([none, longer])
+            past = layer.past(terms, constants=False)
+            longer = np.concatenate([past, none]) + np.concatenate([none, longer])
         else:
             shortest += 1
         terms, bias = layer.finish(longer, constants=False), layer.apply(bias)
@@ -162,10 +164,10 @@ def path_term(done: Pass, path: Path, mlp: bool = True) -> Array:
         raise SegreError(f"path {path}: {len(path)} steps for {len(layers)} layers")
     tokens = done.X
     for number, (layer, h) in enumerate(zip(layers, path, strict=True), 1):
-        if not 1 - layer.skip <= h <= layer.heads:
+        if not 1 - layer.passes <= h <= layer.heads:
             raise SegreError(
-                f"path {path}: no step {h} in layer {number}; allowed: {1 - layer.skip} to "
-                f"{layer.heads}{' (0 is the skip)' * layer.skip}"
+                f"path {path}: no step {h} in layer {number}; allowed: {1 - layer.passes} to "
+                f"{layer.heads}{' (0 is the skip)' * layer.passes}"
             )
         if h:
             read = tokens if layer.before is None else layer.before.apply(tokens, constants=False)
@@ -173,6 +175,8 @@ def path_term(done: Pass, path: Path, mlp: bool = True) -> Array:
             tokens = layer.P[..., h - 1, :, :] @ values
             if layer.out is not None:
                 tokens = layer.out.apply(tokens, constants=False)
+        else:
+            tokens = layer.past(tokens, constants=False)
         tokens = layer.finish(tokens, constants=False)
     return np.asarray(tokens)
 
@@ -191,7 +195,7 @@ def sample_paths(done: Pass, length: int, count: int, seed: int = 0) -> list[Pat
 
 def all_paths(done: Pass) -> Iterator[Path]:
     """Every path, one after the other: for small networks."""
-    return product(*(range(1 - layer.skip, layer.heads + 1) for layer in done.layers))
+    return product(*(range(1 - layer.passes, layer.heads + 1) for layer in done.layers))
 
 
 def isolated(stack: FloatNetwork, path: Path) -> FloatNetwork:
@@ -212,7 +216,7 @@ def _nth_path(
     path = []
     for layer, counts in zip(layers, suffixes[1:], strict=True):
         rest = [*counts, 0]
-        past = rest[length] if layer.skip else 0
+        past = rest[length] if layer.passes else 0
         if index < past:
             path.append(0)
             continue
@@ -226,7 +230,7 @@ def _suffixes(layers: tuple[RecordedLayer, ...]) -> list[list[int]]:
     """Numbers of paths by length from every layer on, and from after the last."""
     counts = [[1]]
     for layer in reversed(layers):
-        counts.append(one_layer_more(counts[-1], layer.heads, layer.skip))
+        counts.append(one_layer_more(counts[-1], layer.heads, layer.passes))
     return counts[::-1]
 
 

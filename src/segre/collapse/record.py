@@ -82,17 +82,21 @@ def record(
         x = embed(loaded.weights, tokens, field)
         first = rows(x)
         for layer in range(1, spec.layers + 1):
-            edited = at_length(spec, tokens.length)
+            edited, begin = at_length(spec, tokens.length), x
             for number in (ATTENTION, MLP):
                 own = variant.edit(edited, number)
                 if own is None or (number == MLP and spec.mlp == "none"):
                     continue
                 w = sublayer_weights(loaded.weights, layer, number)
                 before = x
-                x = sublayer(field, w, x, spec=own, layer=layer, number=number)
+                beside = begin if spec.parallel and number == MLP else None
+                x = sublayer(field, w, x, spec=own, layer=layer, number=number, reads=beside)
                 if number == ATTENTION:
                     P = _by_query(field.patterns.pop())
                     layers.append(_attention(own, w, rows(before), P[0] if single else P))
+                elif beside is not None:
+                    (done,) = _mlp(own, w, beside, rows)
+                    layers[-1] = replace(layers[-1], beside=replace(done, skip=False))
                 else:
                     after = _mlp(own, w, before, rows)
                     layers[-1] = replace(layers[-1], after=(*layers[-1].after, *after))

@@ -77,7 +77,7 @@ class RecordedLayer:
     """One layer of a pass: affine in the tokens, given the patterns that were recorded.
 
     Heads read `before` (norms and latents, or the tokens as they are); what they write goes through
-    `out`; then the skip is added, then come the maps `after`.
+    `out`; then the skip is added, and what an MLP `beside` them writes; then come the maps `after`.
     """
 
     P: Array  # (H, n, n); every row sums to one: row = query, column = key
@@ -89,16 +89,29 @@ class RecordedLayer:
     before: TokenMap | None = None
     after: tuple[TokenMap, ...] = ()
     out: TokenMap | None = None
+    beside: TokenMap | None = None
 
     @property
     def heads(self) -> int:
         """Number of heads."""
         return int(self.P.shape[-3])
 
+    @property
+    def passes(self) -> bool:
+        """Whether there is a way past the heads: the skip, or an MLP beside them."""
+        return self.skip or self.beside is not None
+
     def apply(self, X: Array, constants: bool = True) -> Array:
         """The layer, or its linear part."""
         out = self.attention(X, constants)
-        return self.finish(X + out if self.skip else out, constants)
+        return self.finish(self.past(X, constants) + out if self.passes else out, constants)
+
+    def past(self, X: Array, constants: bool = True) -> Array:
+        """What comes past the heads, where there is a way."""
+        if self.beside is None:
+            return X
+        out = self.beside.apply(X, constants)
+        return X + out if self.skip else out
 
     def attention(self, X: Array, constants: bool = True) -> Array:
         """What all heads write for tokens X, and b_O."""
@@ -133,7 +146,8 @@ class RecordedLayer:
         before = None if self.before is not None and self.before.name == name else self.before
         after = tuple(step for step in self.after if step.name != name)
         out = None if self.out is not None and self.out.name == name else self.out
-        return replace(self, before=before, after=after, out=out)
+        beside = None if self.beside is not None and self.beside.name == name else self.beside
+        return replace(self, before=before, after=after, out=out, beside=beside)
 
 
 @dataclass(frozen=True)
@@ -350,6 +364,7 @@ def _of_transformer(spec: Transformer, vector: Array) -> FloatNetwork:
     beyond = [
         (spec.norm != "none", "norms"),
         (spec.qknorm, "norms of queries and keys"),
+        (spec.parallel, "MLPs beside attention"),
         (spec.discrete, "a vocabulary"),
         (spec.pos != "none", "positions"),
         (spec.latent, "latent attention"),

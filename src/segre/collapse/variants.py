@@ -6,6 +6,9 @@ A layer has two sub-layers, attention f and then the MLP f, each with a skip and
     pre-norm (gpt2, llama, mistral, qwen2, qwen3)   y = x + f(N(x))
     both (gemma2)                                   y = x + N'(f(N(x)))
 
+Parallel sub-layers (gpt_neox), attention f and the MLP g, read the same tokens: y = x + f(N(x)) +
+g(N'(x)). Without skips that is f(N(x)) + g(N'(x)); a skip of the MLP alone does not exist there.
+
 Without skips the "x +" of both sub-layers is gone. Without norms N is the identity. Without its MLP
 a layer is its attention sub-layer: what comes out of that passes unchanged, so that the norm and
 the skip of the MLP are gone too. What comes before the layers stays, with the norm of the

@@ -136,7 +136,9 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
     if spec.bias != "none":
         yield "biases", "no biases", {"bias": "none", "outbias": False}
     if spec.residual:
-        yield "skips", "no skips", {"residual": False, "place": "pre"}
+        yield "skips", "no skips", {"residual": False, "place": "pre", "parallel": False}
+    if spec.parallel:
+        yield "attention and MLP in parallel", "one after the other", {"parallel": False}
     if spec.norm != "none" and not spec.transform:
         plain = {"norm": "none", "final": False, "embnorm": False, "place": "pre"}
         if not spec.qknorm and not spec.latent:

@@ -49,6 +49,7 @@ def _transformer_bytes(spec: Transformer) -> int:
         "embed": 4 * spec.d,
         "head": 4 * spec.output_shape[0] + 4 * spec.d,
     }
+    widest["layer"] = widest["attention"] + widest["mlp"]
     kept = passing = 0
     for directions, stage in zip(stage_directions(spec), stages(spec), strict=True):
         kept += max(spec.d * t, rows) * directions

@@ -226,6 +226,7 @@ class _Run:
         hopeless = np.zeros(len(chosen), dtype=bool)
         first: dict[int, Radicand] = {}
         alone = bool(source) and self.stages[source - 1].mixes and self._first_token_sees_one()
+        alone = alone and not self.spec.parallel  # an MLP draws for the first token, too
         if source == 0:
             tokens = self._tokens_after(0, chosen, salts)
         else:

@@ -24,7 +24,8 @@ RESCALES = {
 def small_instance(spec: Transformer) -> Transformer:
     """The same design choices, with sizes near the smallest at which all of them can be seen.
 
-    Grouped queries stay grouped, partial rotations partial, latents narrower than the stream;
+    Grouped queries stay grouped, partial rotations partial, heads and latents narrower than what
+    they read (of a LayerNorm's output one dimension is lost);
     the vocabulary is large enough to tell latents apart.
     """
     grouped = spec.kv < spec.heads
@@ -34,7 +35,7 @@ def small_instance(spec: Transformer) -> Transformer:
     routed = spec.experts > 0
     return replace(
         spec,
-        d=5 if spec.latent or spec.embed else 4,
+        d=5 if spec.latent or spec.embed or (partial and spec.norm == "layer") else 4,
         layers=2 if spec.share or spec.embed or (routed and spec.dense) else 1,
         heads=2,
         kv=1 if grouped else 2,
@@ -44,7 +45,7 @@ def small_instance(spec: Transformer) -> Transformer:
         eps=Fraction(1, 10**5) if spec.eps else spec.eps,
         base=10_000,
         rotary=2 if spec.rotary_dim else 0,
-        vocab=11 if spec.vocab else 0,
+        vocab=_words(spec) if spec.vocab else 0,
         positions=3 + (spec.offset > 0) if spec.pos == "learned" else 0,
         offset=min(spec.offset, 1),
         types=min(spec.types, 2),
@@ -65,9 +66,16 @@ def small_instance(spec: Transformer) -> Transformer:
     )
 
 
+def _words(spec: Transformer) -> int:
+    """How many tokens: more than a parallel MLP, which reads nothing else at first, can fit."""
+    return 17 if spec.parallel else 11
+
+
 # The small instances of the presets, and their dimensions.
 PROVED = {
     "gpt2/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 120,
+    "gpt-neox/d=5/heads=2/head=4/dv=2/ff=3/eps=1e-5/rotary=2/vocab=17": 261,
+    "gpt-neox/d=5/heads=2/head=4/dv=2/ff=3/mlp=gelu-tanh/eps=1e-5/rotary=2/vocab=17": 261,
     "opt/d=4/heads=2/ff=3/eps=1e-5/vocab=11/offset=1": 117,
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 153,
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11/output=hidden/pooler=true": 137,

@@ -21,6 +21,7 @@ from segre.models import (
     gemma,
     gemma2,
     gpt2,
+    gpt_neox,
     llama,
     mistral,
     mixtral,
@@ -38,6 +39,7 @@ from segre.values import choice, quote, show
 
 _MODULES = (
     gpt2,
+    gpt_neox,
     opt,
     bert,
     roberta,

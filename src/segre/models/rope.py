@@ -23,16 +23,29 @@ KEYS = (
 )
 
 
-def rope_base(config: Mapping[str, Any], default: int = 10_000) -> int:
-    """The base of the rotary frequencies, of a config without surprises.
+def rope_part(config: Mapping[str, Any]) -> float:
+    """Which part of a head turns."""
+    part = _rope(config).get("partial_rotary_factor", config.get("partial_rotary_factor"))
+    if part is None:
+        return 1.0
+    if isinstance(part, bool) or not isinstance(part, int | float) or not 0 < part <= 1:
+        raise SpecError(
+            f"partial_rotary_factor: {quote(str(part))} is not allowed; "
+            "allowed: numbers above 0, at most 1"
+        )
+    return float(part)
+
+
+def rope_base(config: Mapping[str, Any], default: int = 10_000, *, part: float = 1.0) -> int:
+    """The base of the rotary frequencies, of a config of which this part of a head turns.
 
     >>> rope_base({"rope_theta": 500000.0}), rope_base({"rope_parameters": {"rope_theta": 1e6}})
     (500000, 1000000)
     """
     rope = _rope(config)
-    part = rope.get("partial_rotary_factor", config.get("partial_rotary_factor"))
-    if part not in (None, 1):
-        raise SpecError(f"partial_rotary_factor: {quote(str(part))} is not allowed; allowed: 1")
+    if rope_part(config) != part:
+        given = rope.get("partial_rotary_factor", config.get("partial_rotary_factor"))
+        raise SpecError(f"partial_rotary_factor: {quote(str(given))} is not allowed; allowed: 1")
     theta = rope.get("rope_theta", config.get("rope_theta", default))
     if isinstance(theta, float) and theta.is_integer():
         theta = int(theta)

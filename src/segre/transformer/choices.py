@@ -65,6 +65,7 @@ class Choices:
     causal: bool = False
     window: Windows = ()  # how many tokens a token sees, itself included; again and again by layer
     residual: bool = True
+    parallel: bool = False  # attention and MLP of a layer read the same stream, and both add to it
     qknorm: bool = False
     vocab: int = 0
     tied: bool = False
@@ -193,6 +194,11 @@ class Choices:
     def still(self) -> int:
         """Dimensions of a head that do not turn."""
         return self.head if self.latent else self.head - self.rotary_dim
+
+    @property
+    def ignores_shifts(self) -> bool:
+        """Whether a number added to all scores of a query changes nothing."""
+        return self.mechanism.ignores_shifts and not self.cap
 
     @property
     def query_bias(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -145,6 +146,7 @@ def run(
     seen(0)
     kept: dict[int, Tensors] = {}  # where all layers have the same weights
     for layer in range(1, spec.layers + 1):
+        before = [list(each) for each in streams] if spec.parallel else []
         for number in (ATTENTION, MLP) if spec.mlp != "none" else (ATTENTION,):
             w = kept.get(number) or sublayer_weights(weights, layer, number, field.dtype)
             if spec.share:
@@ -153,9 +155,9 @@ def run(
                 for j, tokens in enumerate(batches):
                     edited = edit(at_length(spec, tokens.length), number)
                     if edited is not None:
-                        x = streams[i][j]
-                        x = sublayer(field, w, x, spec=edited, layer=layer, number=number)
-                        streams[i][j] = settle(x)
+                        reads = before[i][j] if before and number == MLP else None
+                        apply = partial(sublayer, spec=edited, layer=layer, number=number)
+                        streams[i][j] = settle(apply(field, w, streams[i][j], reads=reads))
             del w  # before the next are read
         seen(layer)
     return streams

@@ -29,23 +29,35 @@ def linear(field: Analytic[E], w: Tensors, name: str, x: E) -> E:
 
 def normalise(field: Analytic[E], spec: Transformer, w: Tensors, name: str, x: E, width: int) -> E:
     """LayerNorm or RMSNorm of every column, with the gain and bias there are."""
+    return gained(field, w, name, standardised(field, spec, x, width))
+
+
+def standardised(field: Analytic[E], spec: Transformer, x: E, width: int) -> E:
+    """LayerNorm or RMSNorm of every column, before its gain and bias."""
     if spec.norm == "layer":
         mean = field.mul(field.sum(x, axis=-2), field.fraction(Fraction(-1, width)))
         x = field.add(x, mean)
-    return root_mean_square(field, spec, w, name, x, width)
+    return _over_root(field, spec, x, width)
 
 
 def root_mean_square(
     field: Analytic[E], spec: Transformer, w: Tensors, name: str, x: E, width: int
 ) -> E:
     """RMSNorm of every column; norms of queries, keys and latents are always of this kind."""
+    return gained(field, w, name, _over_root(field, spec, x, width))
+
+
+def _over_root(field: Analytic[E], spec: Transformer, x: E, width: int) -> E:
     square = field.sum(field.mul(x, x), axis=-2)
     square = field.mul(square, field.fraction(Fraction(1, width)))
     if spec.eps:
         square = field.add(square, field.fraction(spec.eps))
-    out = field.mul(x, field.reciprocal(field.sqrt(square)))
-    if f"{name}.gain" in w:
-        out = field.mul(out, w[f"{name}.gain"])
+    return field.mul(x, field.reciprocal(field.sqrt(square)))
+
+
+def gained(field: Analytic[E], w: Tensors, name: str, x: E) -> E:
+    """The gain and the bias of a norm, those that there are."""
+    out = field.mul(x, w[f"{name}.gain"]) if f"{name}.gain" in w else x
     return field.add(out, w[f"{name}.bias"]) if f"{name}.bias" in w else out
 
 

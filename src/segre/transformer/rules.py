@@ -31,6 +31,7 @@ def require(spec: Choices) -> None:
     if spec.window and not spec.causal:
         raise SpecError("window needs causal=true")
     _require_absorbed(spec)
+    _require_parallel(spec)
     if spec.pos == "learned" and spec.positions < spec.offset + spec.t:
         first = f" after the first {spec.offset}" if spec.offset else ""
         raise SpecError(f"positions: {spec.positions} is less than t={spec.t}{first}")
@@ -132,3 +133,17 @@ def _require_absorbed(spec: Choices) -> None:
         raise SpecError(f"{key} needs gain=true where queries and keys have norms (qknorm)")
     if spec.bylayer and spec.share:
         raise SpecError("bylayer=true does not go with share=true")
+
+
+def _require_parallel(spec: Choices) -> None:
+    """Attention and MLP side by side: both are there, with a skip and at most norms before them."""
+    if not spec.parallel:
+        return
+    for key, wrong in (
+        ("mlp=none", spec.mlp == "none"),
+        (f"place={spec.place}", spec.place != "pre"),
+        ("residual=false", not spec.residual),
+        ("share=true", spec.share),
+    ):
+        if wrong:
+            raise SpecError(f"parallel=true does not go with {key}")

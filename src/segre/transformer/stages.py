@@ -1,5 +1,7 @@
 """A transformer as a sequence of stages: embedding, attention and MLP of each layer, head.
 
+Where a layer's attention and MLP are parallel, the layer is one stage.
+
 Every stage maps tokens to tokens with some of the weight tensors. Where tensors are tied or
 layers share their weights, two stages name the same tensor.
 """
@@ -18,9 +20,11 @@ from segre.transformer.layers import (
     activate,
     attention,
     capped,
+    gained,
     linear,
     mlp,
     normalise,
+    standardised,
     tanh,
 )
 from segre.transformer.spec import Transformer
@@ -42,6 +46,10 @@ def stages(spec: Transformer) -> tuple[Stage, ...]:
         out.append(Stage("embed", of("embed"), partial(_embed, spec=spec), mixes=False, axes=AXES))
     for i in range(1, spec.layers + 1):
         part = "1" if spec.share else str(i)
+        if spec.parallel:
+            apply = partial(parallel_layer, spec=spec, layer=i)
+            out.append(Stage(f"layer {i}", of(part), apply, axes=AXES))
+            continue
         apply = partial(sublayer, spec=spec, layer=i)
         mine = of(part, lambda name: not of_mlp(name))
         out.append(Stage(f"attention {i}", mine, partial(apply, number=1), axes=AXES))
@@ -85,21 +93,49 @@ def embedded(
 
 
 def sublayer(
-    field: Analytic[E], w: Tensors, x: E, *, spec: Transformer, layer: int, number: int
+    field: Analytic[E],
+    w: Tensors,
+    x: E,
+    *,
+    spec: Transformer,
+    layer: int,
+    number: int,
+    reads: E | None = None,
 ) -> E:
-    """Attention (number 1) or the MLP (2) of a layer, with its norms and its skip."""
+    """Attention (number 1) or the MLP (2) of a layer, with its norms and its skip.
+
+    `reads` is the stream that it reads, where that is not the one to which it adds: an MLP beside
+    its attention.
+    """
     normed = spec.norm != "none"
-    read = x
+    read = x if reads is None else reads
     if normed and spec.place != "post":
-        read = normalise(field, spec, w, f"norm{number}", x, spec.d)
-    out = attention(field, spec, w, read, layer) if number == 1 else mlp(field, spec, w, read)
+        read = standardised(field, spec, read, spec.d)
+    out = _written(field, w, read, spec, layer, number)
     if normed and spec.place == "sandwich":
         out = normalise(field, spec, w, f"post{number}", out, spec.d)
-    if spec.residual:
+    if spec.residual or reads is not None:
         out = field.add(x, out)
     if normed and spec.place == "post":
         out = normalise(field, spec, w, f"post{number}", out, spec.d)
     return out
+
+
+def parallel_layer(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer, layer: int) -> E:
+    """A layer whose attention and MLP read the same tokens: their norms have one root."""
+    read = x if spec.norm == "none" else standardised(field, spec, x, spec.d)
+    for number in (1, 2):
+        x = field.add(x, _written(field, w, read, spec, layer, number))
+    return x
+
+
+def _written(
+    field: Analytic[E], w: Tensors, read: E, spec: Transformer, layer: int, number: int
+) -> E:
+    """What attention or the MLP writes, of tokens that are normed but for gain and bias."""
+    if spec.norm != "none" and spec.place != "post":
+        read = gained(field, w, f"norm{number}", read)
+    return attention(field, spec, w, read, layer) if number == 1 else mlp(field, spec, w, read)
 
 
 def head(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:

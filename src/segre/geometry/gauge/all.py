@@ -12,6 +12,7 @@ from segre.geometry.gauge.heads import head_pieces
 from segre.geometry.gauge.means import mean_pieces
 from segre.geometry.gauge.narrow import narrow_pieces
 from segre.geometry.gauge.norms import norm_pieces
+from segre.geometry.gauge.parallel import parallel_pieces
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.scales import scale_pieces
 from segre.geometry.gauge.stack import stack_pieces
@@ -40,6 +41,7 @@ def _transformer_pieces(spec: Transformer) -> Iterator[Piece]:
     yield from vocabulary_pieces(spec)
     yield from norm_pieces(spec)
     yield from mean_pieces(spec)
+    yield from parallel_pieces(spec)
     yield from scale_pieces(spec)
     yield from stream_pieces(spec)
     yield from narrow_pieces(spec)

@@ -211,7 +211,7 @@ def _values(spec: Transformer, part: str, at: str) -> Piece:
 def _key_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
     """A key bias shifts all scores of a query alike; a softmax does not notice."""
     still = _still(spec)
-    if not spec.mechanism.ignores_shifts or spec.cap or spec.qknorm or not still:
+    if not spec.ignores_shifts or spec.qknorm or not still:
         return
 
     def build(w: ModularWeights) -> Array:

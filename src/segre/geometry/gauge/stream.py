@@ -21,6 +21,7 @@ from segre.geometry.gauge.wiring import (
     places,
     readers,
     shift_source,
+    shift_writers,
     stream_places,
     sublayers,
     where,
@@ -274,10 +275,12 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
     for end in place.consumers:
         if end != head and any(reader.bias is None for reader in readers(spec, end)):
             return  # a router and its experts have no biases
-        if end != head and spec.residual and writer_bias(spec, end) is None:
-            return
+    takers = [end for end in place.consumers if end != head and spec.residual]
+    takers = takers[:1] if spec.parallel else takers  # one of two is enough
+    if any(writer_bias(spec, end) is None for end in takers):
+        return
     sources: list[tuple[str, str]] = []
-    for end in place.producers:
+    for end in shift_writers(spec, place.producers):
         source = shift_source(spec, end)
         if source is None or (spec.tied and source[1] == "tokens" and not logits_may_shift(spec)):
             return
@@ -294,8 +297,8 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
             for reader in readers(spec, end):
                 absorb_shift(w, canvas, reader, last if end == head else None)
             bias = writer_bias(spec, end)
-            if end != head and spec.residual and bias is not None:
-                canvas(end[0], bias)[range(d), range(d), 0] = -1
+            if end in takers and bias is not None:
+                canvas(end[0], bias)[range(d), range(d), 0] -= 1
         return canvas.rows
 
     holds: Holds = "softmax" if ("embed", "tokens") in sources and spec.tied else "exact"
@@ -306,7 +309,8 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
 
 def _last_shift(spec: Transformer) -> Iterator[Piece]:
     """Without a final norm, the last constant that is written goes into the head's bias."""
-    last, head = sublayers(spec)[-1], ("head", "")
+    head = ("head", "")
+    (last,) = shift_writers(spec, sublayers(spec)[-2 if spec.parallel else -1 :])
     source = shift_source(spec, last)
     biased = has(spec, "head", "b_T") if spec.transform else spec.outbias or spec.pooler
     if spec.output == "hidden" or source is None or not biased or sublayers(spec).count(last) > 1:

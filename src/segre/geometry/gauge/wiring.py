@@ -3,7 +3,7 @@
 The stream passes *points*: after the embedding and after every sublayer. A point has a producer
 (the embedding, or the sublayer before it) and a consumer (the sublayer after it, or the head).
 Layers that share their weights join points, and so do skips, which carry what is written on to
-all later points.
+all later points. A point between parallel layers has two producers and two consumers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes, parts, routed
@@ -155,8 +155,10 @@ def ends(spec: Transformer) -> tuple[End, End]:
 def points(spec: Transformer) -> Iterator[tuple[End, End]]:
     """Producer and consumer of every point of the stream."""
     begin, end = ends(spec)
-    chain = [begin, *sublayers(spec), end]
-    return pairwise(chain)
+    every = sublayers(spec)
+    steps = list(zip(every[::2], every[1::2], strict=True)) if spec.parallel else zip(every)
+    for producers, consumers in pairwise([(begin,), *steps, (end,)]):
+        yield from product(producers, consumers)
 
 
 @lru_cache(maxsize=64)
@@ -226,3 +228,11 @@ def shift_source(spec: Transformer, end: End) -> tuple[str, str] | None:
         return (end[0], site.bias) if site.bias else None
     bias = writer_bias(spec, end)
     return (end[0], bias) if bias else None
+
+
+def shift_writers(spec: Transformer, producers: tuple[End, ...]) -> tuple[End, ...]:
+    """Who adds a constant to the stream at a point: of two parallel sublayers one that can."""
+    if not spec.parallel:
+        return producers
+    able = tuple(end for end in producers if shift_source(spec, end) is not None)
+    return (able or producers)[-1:]

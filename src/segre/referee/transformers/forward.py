@@ -10,7 +10,7 @@ from segre.referee.transformers.ends import embedding, head
 from segre.referee.transformers.mlp import mlp
 from segre.referee.transformers.numbers import Matrix, Numbers, Salts, Scalar
 from segre.referee.transformers.run import Run
-from segre.referee.transformers.stages import stages
+from segre.referee.transformers.stages import Stage, stages
 from segre.referee.transformers.tape import Tape
 from segre.referee.transformers.weights import Key
 from segre.transformer.spec import Transformer
@@ -62,6 +62,8 @@ def _evaluate(run: Run, inputs: Matrix) -> int:
             x = embedding(run, inputs)
         elif stage.kind == "head":
             x = head(run, x)
+        elif stage.kind == "layer":
+            x = _parallel(run, x, stage)
         else:
             function, index = sublayers[stage.kind]
             normed = spec.norm != "none"
@@ -74,4 +76,14 @@ def _evaluate(run: Run, inputs: Matrix) -> int:
             x = tape.sum(x, y) if spec.residual else y
             if normed and spec.place == "post":
                 x = run.norm(x, stage.part, f"post{index}")
+    return x
+
+
+def _parallel(run: Run, x: int, stage: Stage) -> int:
+    """A parallel layer: both sublayers read x, through norms that differ in gain and bias only."""
+    tape, normed = run.tape, run.spec.norm != "none"
+    same = run.standard(x, run.spec.norm == "layer", run.open_root()) if normed else x
+    for function, name in ((attention, "norm1"), (mlp, "norm2")):
+        y = run.with_gain(same, stage.part, name) if normed else same
+        x = tape.sum(x, function(run, y, stage))
     return x

@@ -36,7 +36,7 @@ def _carried_mean(point: Point) -> Iterator[Tangent]:
     for producer in spot.producers:
         place = stream.shift_source(producer)
         if place is not None and not bound_table(point, place):
-            sources.append((place, stream.producers.count(producer)))
+            sources.append((place, stream.occurrences(producer)))
     for place, count in sources[:-1]:
         last, times = sources[-1]
         yield together(point.shifted(place, times), point.shifted(last, -count))

@@ -66,6 +66,10 @@ class Run:
         self, x: int, part: int, name: str, centred: bool, root: int, number: int
     ) -> int:
         """A norm with a given root; `number` counts the matrices that share it."""
+        return self.with_gain(self.standard(x, centred, root, number), part, name)
+
+    def standard(self, x: int, centred: bool, root: int, number: int = 0) -> int:
+        """What a norm does before its gain and its bias."""
         tape, width = self.tape, self.tape.values[x].nrows()
         share = self.numbers.number(Fraction(1, width))
         mean = tape.constant(self.numbers.ones(1, width) * share)
@@ -74,9 +78,12 @@ class Run:
             x = tape.sum(x, tape.scaled_by(tape.product(spread, tape.product(mean, x)), -1))
         q = tape.shifted(tape.product(mean, tape.times(x, x)), self.spec.eps)
         first = Radicand(self.stage, root, number * self.spec.t)
-        y = tape.columns_times(x, tape.inverse_roots(q, first, self.here))
+        return tape.columns_times(x, tape.inverse_roots(q, first, self.here))
+
+    def with_gain(self, y: int, part: int, name: str) -> int:
+        """What a norm does last."""
         if (gain := self.weight(part, name + ".gain")) is not None:
-            y = tape.rows_times(y, gain)
+            y = self.tape.rows_times(y, gain)
         bias = self.weight(part, name + ".bias")
         return y if bias is None else self.add_column(y, bias)
 

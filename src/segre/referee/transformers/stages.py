@@ -20,7 +20,10 @@ RELU = ("relu", "relu2", "reglu")
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step of the network: "embedding", "attention", "mlp" or "head", and its weights."""
+    """One step of the network: "embedding", "attention", "mlp", "layer" or "head".
+
+    A "layer" is attention and MLP of a parallel layer.
+    """
 
     kind: str
     part: int
@@ -34,6 +37,9 @@ def stages(spec: Transformer) -> list[Stage]:
         result.append(Stage("embedding", EMBED))
     for layer in range(1, spec.layers + 1):
         part = 1 if spec.share else layer
+        if spec.parallel:
+            result.append(Stage("layer", part, layer))
+            continue
         result.append(Stage("attention", part, layer))
         if spec.mlp != "none":
             result.append(Stage("mlp", part, layer))
@@ -55,7 +61,7 @@ def roots(spec: Transformer, kind: str) -> list[int]:
     if kind == "head":
         return [t] * spec.final + [t] * (spec.transform and spec.output != "hidden")
     result = [t] * (normed and spec.place != "post")
-    if kind == "attention":
+    if kind in ("attention", "layer"):
         if spec.kvrank:
             result += [t] * (spec.qrank > 0) + [t]
         elif spec.qknorm:

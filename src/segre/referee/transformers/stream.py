@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise, product
 
 from segre.referee.transformers.weights import EMBED, HEAD, Layout, Place
 
@@ -84,9 +85,18 @@ class Stream:
                 sequence.append(Actor("mlp", part))
         self.sequence = tuple(sequence)
         self.sublayers = tuple(dict.fromkeys(sequence))
-        self.producers = (EMBEDDING if spec.vocab else INPUT, *sequence)
+        first = EMBEDDING if spec.vocab else INPUT
         last = HEAD_ACTOR if spec.final or spec.output != "hidden" else OUTPUT
-        self.consumers = (*sequence, last)
+        size = 2 if spec.parallel else 1
+        steps = [tuple(sequence[i : i + size]) for i in range(0, len(sequence), size)]
+        # Every pair of a producer and a consumer of the same point.
+        pairs = [
+            pair
+            for before, after in pairwise([(first,), *steps, (last,)])
+            for pair in product(before, after)
+        ]
+        self.producers = tuple(producer for producer, _ in pairs)
+        self.consumers = tuple(consumer for _, consumer in pairs)
         self.spots = self._spots()
         everything = range(len(self.producers))
         self.joint_spots = [self._spot(everything)] if spec.residual else self.spots
@@ -114,6 +124,10 @@ class Stream:
             tuple(dict.fromkeys(self.producers[i] for i in points)),
             tuple(dict.fromkeys(self.consumers[i] for i in points)),
         )
+
+    def occurrences(self, producer: Actor) -> int:
+        """How often a producer writes: sublayers may come again and again."""
+        return max(1, self.sequence.count(producer))
 
     def producers_for(self, consumer: Actor) -> list[Actor]:
         """All that write what one consumer reads."""

@@ -1,4 +1,4 @@
-"""Along which tangents is the stream only written in other coordinates? Families 24 to 27."""
+"""Along which tangents is the stream written in other coordinates? Families 24 to 27, and 30."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from segre.referee.transformers.norms import tied_shift
 from segre.referee.transformers.stream import HEAD_ACTOR, Spot
 from segre.referee.transformers.tangents import Family, Point, Tangent, together
 from segre.referee.transformers.units import bound_table
-from segre.referee.transformers.weights import EMBED
+from segre.referee.transformers.weights import EMBED, parts
 
 
 def turns(point: Point) -> Family:
@@ -26,6 +26,8 @@ def turns(point: Point) -> Family:
             yield "stream-shift", tangent
     for tangent in _head_shift(point):
         yield "stream-shift", tangent
+    for tangent in _parallel_bias(point):
+        yield "parallel-bias", tangent
 
 
 def _normed(point: Point, spot: Spot) -> bool:
@@ -129,7 +131,12 @@ def _stream_shift(point: Point, spot: Spot) -> Iterator[Tangent]:
         constant = last is not None and point.has(last.bias)
         if spec.tied or spec.norm != "layer" or spec.place != "post" or not constant:
             return
+    # In parallel layers one of two writers is enough, and one of two takes the shift back.
+    takers = spot.consumers[:1] if spec.parallel else spot.consumers
     sources = [stream.shift_source(producer) for producer in spot.producers]
+    if spec.parallel:
+        able = [source for source in sources if source is not None]
+        sources = [able[-1] if able else None]
     if any(source is None or bound_table(point, source) for source in sources):
         return
     for i in range(spec.d):
@@ -143,10 +150,10 @@ def _stream_shift(point: Point, spot: Spot) -> Iterator[Tangent]:
             if of_head and spec.tied and not spec.transform:
                 parts.append(tied_shift(point, i))
             bias = None if of_head else stream.bias(consumer)
-            if bias is not None and spec.residual:
+            if bias is not None and spec.residual and consumer in takers:
                 key = (*bias, 0)
                 parts.append({key: -point.filled(key, row=i)[key]})
-            elif not of_head and spec.residual:
+            elif not of_head and spec.residual and consumer in takers:
                 parts.append(None)  # what the skip carries on stays
         kept = [part for part in parts if part is not None]
         if len(kept) == len(parts):
@@ -160,9 +167,12 @@ def _head_shift(point: Point) -> Iterator[Tangent]:
         return
     last = stream.producers[-1]
     source = stream.shift_source(last)
+    if source is None and spec.parallel:
+        last = stream.sequence[-2]
+        source = stream.shift_source(last)
     absorbs = all(reader.bias is not None for reader in stream.readers(HEAD_ACTOR))
     tied = spec.tied and not spec.transform
-    if source is None or not absorbs or stream.producers.count(last) > 1:
+    if source is None or not absorbs or stream.occurrences(last) > 1:
         return
     if tied and not spec.outbias:
         return
@@ -171,3 +181,15 @@ def _head_shift(point: Point) -> Iterator[Tangent]:
         if tied:
             parts.append(tied_shift(point, i))
         yield together(point.shifted(source, 1, row=i), *parts)
+
+
+def _parallel_bias(point: Point) -> Iterator[Tangent]:
+    """Both sublayers of a parallel layer add their bias to the same stream."""
+    if not point.spec.parallel:
+        return
+    for part in parts(point.spec):
+        attention, units = (part, "b_O", 0), (part, "b_down", 0)
+        if attention in point.matrices and units in point.matrices:
+            for i in range(point.spec.d):
+                shift = point.filled(attention, row=i)
+                yield together(shift, {units: -point.filled(units, row=i)[units]})

@@ -1,0 +1,89 @@
+"""Queries and keys of a layer: the planes in which they turn, and the rest, which is still.
+
+A plane is a complex row, whichever two rows of a head it lies in.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from segre.checkpoint.layout import Tensors
+from segre.fields.interface import Array
+from segre.transformer.layers import plane_dimensions
+from segre.transformer.spec import Transformer
+
+
+def queries(w: Tensors) -> Array:
+    """(kv, group, k, d), and a column for the bias if there is one."""
+    return np.concatenate([w["W_Q"], w["b_Q"]], axis=-1) if "b_Q" in w else w["W_Q"]
+
+
+def keys(w: Tensors) -> Array:
+    """(kv, 1, k, d), and a column for the bias if there is one."""
+    return np.concatenate([w["W_K"], w["b_K"]], axis=-1) if "b_K" in w else w["W_K"]
+
+
+def met_keys(spec: Transformer, w: Tensors) -> Array:
+    """The keys whose dimensions that do not turn queries meet: a shift of all scores is none."""
+    return w["W_K"] if spec.ignores_shifts else keys(w)
+
+
+def free_key_biases(spec: Transformer, w: Tensors) -> bool:
+    """Whether key biases shift all scores of a query alike, in dimensions that do not turn."""
+    return "b_K" in w and spec.still > 0 and spec.ignores_shifts and not spec.qknorm
+
+
+def planes(spec: Transformer, rows: Array) -> Array:
+    """The rows of a head (..., k, n) that turn, as complex rows (..., planes, n)."""
+    first, second = plane_dimensions(spec)
+    return rows[..., first, :] + 1j * rows[..., second, :]
+
+
+def set_planes(spec: Transformer, w: Tensors, name: str, to: Array) -> None:
+    """Put complex rows in the place of those of `planes`."""
+    first, second = plane_dimensions(spec)
+    w[name] = w[name].copy()
+    w[name][..., first, :], w[name][..., second, :] = to.real, to.imag
+
+
+def both_rows(spec: Transformer, by_plane: Array) -> Array:
+    """Numbers of planes, as a column for the rows of a head: both rows of a plane have its own."""
+    out = np.ones((spec.head, 1))
+    for rows in plane_dimensions(spec):
+        out[rows, 0] = by_plane
+    return out
+
+
+def still(spec: Transformer, rows: Array) -> Array:
+    """The rows of a head (..., k, n) that do not turn."""
+    return rows[..., spec.rotary_dim :, :]
+
+
+def set_still(spec: Transformer, w: Tensors, asked: Array, met: Array) -> None:
+    """Put queries and keys in the place of those that do not turn; biases are a last column."""
+    for letter, to in (("Q", asked), ("K", met)):
+        width = w[f"W_{letter}"].shape[-1]
+        for name, value in ((f"W_{letter}", to[..., :width]), (f"b_{letter}", to[..., width:])):
+            if name in w and value.shape[-1]:
+                turning = w[name][..., : spec.rotary_dim, :]
+                w[name] = np.concatenate([turning, value], axis=-2) if spec.rotary_dim else value
+
+
+def turned(spec: Transformer, w: Tensors, factors: Array) -> None:
+    """Multiply the planes of keys by (kv, planes) factors, of queries by inverse conjugates.
+
+    Scores are Re conj(q) k, whatever the angle between the tokens: they stay.
+    """
+    for letter, by in (("K", factors), ("Q", 1 / np.conj(factors))):
+        for kind in "Wb":
+            name = f"{kind}_{letter}"
+            if name in w:
+                set_planes(spec, w, name, planes(spec, w[name]) * by[:, None, :, None])
+
+
+def free_planes(spec: Transformer, w: Tensors, near: float = 0.0) -> Array:
+    """Under norms: planes with equal gains, whose queries and keys can turn together."""
+    first, second = plane_dimensions(spec)
+    pairs = [(g[first, 0], g[second, 0]) for g in (w["normq.gain"], w["normk.gain"])]
+    same = [np.abs(x - y) <= near * np.maximum(np.abs(x), np.abs(y)) for x, y in pairs]
+    return np.asarray(same[0] & same[1])

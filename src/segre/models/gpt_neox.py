@@ -1,0 +1,169 @@
+"""GPT-NeoX (Pythia): attention beside the MLP, rotary positions in a part of each head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from segre.errors import SpecError
+from segre.models.activations import UNITS, activation
+from segre.models.config import Config
+from segre.models.family import Family, Names, Stored, Values, fourfold, linear, norm, table
+from segre.models.rope import rope_base, rope_config, rope_part, rope_rescale
+from segre.transformer.spec import Transformer
+from segre.values import show
+
+PART = 0.25  # of a head that turns, where a config is silent
+
+
+def _read(config: Config) -> Values:
+    d = config.count("hidden_size")
+    head = config.width("num_attention_heads", of=d)
+    length = config.count("max_position_embeddings")
+    if config.given.get("head_dim") not in (None, head):  # the library would turn by it
+        raise SpecError(f"head_dim: allowed: {head}, the width over the heads")
+    given = _usual(config.given)
+    part = rope_part(given)
+    turning = int(head * part)
+    if turning % 2 or not turning:
+        raise SpecError(
+            f"rotary_pct: {show(part)} of a head is {turning} of {head} dimensions; "
+            "allowed: even numbers from 2"
+        )
+    return {
+        **config.common(d),
+        "head": head,
+        "ff": config.count("intermediate_size"),
+        "mlp": config.named("hidden_act", UNITS),
+        "eps": config.number("layer_norm_eps"),
+        "parallel": config.flag("use_parallel_residual"),
+        "rotary": turning,
+        "base": rope_base(given, part=part),
+        "rescale": rope_rescale(given, length),
+        "t": length,
+    }
+
+
+def _usual(given: Any) -> Values:
+    """The keys of a config, those of rotations under the names that other families have.
+
+    Under these names, outside of `rope_parameters`, the library passes them over.
+    """
+    out = dict(given)
+    for name, own, silent in (
+        ("partial_rotary_factor", "rotary_pct", PART),
+        ("rope_theta", "rotary_emb_base", 10_000),
+    ):
+        out[name] = silent if given.get(own) is None else given[own]
+    return out
+
+
+def _write(spec: Transformer) -> Values:
+    rope = rope_config(spec.base, spec.rescaling)
+    return {
+        "hidden_size": spec.d,
+        "num_hidden_layers": spec.layers,
+        "num_attention_heads": spec.heads,
+        "intermediate_size": spec.ff or 1,
+        "max_position_embeddings": spec.t,
+        "hidden_act": activation(UNITS, spec.mlp),
+        "layer_norm_eps": float(spec.eps),
+        "use_parallel_residual": spec.parallel,
+        "rope_parameters": {**rope, "partial_rotary_factor": spec.rotary / spec.head},
+    }
+
+
+def _tensors(_spec: Transformer, part: str, _config: Config) -> Names:
+    if part == "embed":
+        return table("gpt_neox.embed_in", "tokens")
+    if part == "head":
+        return {
+            **norm("gpt_neox.final_layer_norm", "norm"),
+            "embed_out.weight": Stored(("W_U",)),
+        }
+    at = f"gpt_neox.layers.{int(part) - 1}"
+    return {
+        **norm(f"{at}.input_layernorm", "norm1"),
+        **linear(f"{at}.attention.query_key_value", "Q", "K", "V", by_head=True),
+        **linear(f"{at}.attention.dense", "O"),
+        **norm(f"{at}.post_attention_layernorm", "norm2"),
+        **linear(f"{at}.mlp.dense_h_to_4h", "up"),
+        **linear(f"{at}.mlp.dense_4h_to_h", "down"),
+    }
+
+
+def _rest(given: Mapping[str, Any]) -> Values:
+    """Sublayers are parallel; a quarter of a head turns, if that is a number of planes."""
+    d, heads = given.get("d"), given.get("heads", 1)
+    head = given.get("head") or (d // heads if isinstance(d, int) and isinstance(heads, int) else 0)
+    out = {**fourfold(given), "parallel": given.get("mlp") != "none"}
+    if isinstance(head, int) and head % 8 == 0 and given.get("pos", "rope") == "rope":
+        out["rotary"] = head // 4
+    return out
+
+
+def _preset(layers: int, width: int, heads: int, vocab: int, **rest: Any) -> Values:
+    return {
+        "model_type": "gpt_neox",
+        "architectures": ["GPTNeoXForCausalLM"],
+        "hidden_act": "gelu",
+        "hidden_size": width,
+        "intermediate_size": 4 * width,
+        "layer_norm_eps": 1e-5,
+        "max_position_embeddings": 2048,
+        "num_attention_heads": heads,
+        "num_hidden_layers": layers,
+        "rotary_emb_base": 10000,
+        "rotary_pct": 0.25,
+        "tie_word_embeddings": False,
+        "use_parallel_residual": True,
+        "vocab_size": vocab,
+        **rest,
+    }
+
+
+FAMILY = Family(
+    model_type="gpt_neox",
+    base_class="GPTNeoXModel",
+    head_classes=("GPTNeoXForCausalLM",),
+    defaults={
+        "vocab_size": 50432,
+        "hidden_size": 6144,
+        "num_hidden_layers": 44,
+        "num_attention_heads": 64,
+        "intermediate_size": 24576,
+        "hidden_act": "gelu",
+        "max_position_embeddings": 2048,
+        "layer_norm_eps": 1e-5,
+        "tie_word_embeddings": False,
+        "use_parallel_residual": True,
+    },
+    also=("rotary_pct", "rotary_emb_base", "is_decoder"),
+    only={"attention_bias": (True,)},
+    read=_read,
+    write=_write,
+    prefix="gpt_neox.",
+    tensors=_tensors,
+    choices={
+        "norm": "layer",
+        "mlp": "gelu",
+        "bias": "all",
+        "pos": "rope",
+        "causal": True,
+    },
+    rest=_rest,
+    presets={
+        "pythia-70m": _preset(6, 512, 8, 50304),
+        "pythia-160m": _preset(12, 768, 12, 50304),
+        "pythia-410m": _preset(24, 1024, 16, 50304),
+        "pythia-1b": _preset(16, 2048, 8, 50304),
+        "pythia-1.4b": _preset(24, 2048, 16, 50304),
+        "pythia-2.8b": _preset(32, 2560, 32, 50304),
+        "pythia-6.9b": _preset(32, 4096, 32, 50432),
+        "pythia-12b": _preset(36, 5120, 40, 50688),
+        "gpt-neox-20b": _preset(44, 6144, 64, 50432, hidden_act="gelu_fast"),
+    },
+    copies={"embed_out.weight": "tokens"},
+    old_names=(("embed_out.weight", "lm_head.weight"),),
+    buffers=(".attention.bias", ".attention.masked_bias", ".attention.rotary_emb.inv_freq"),
+)
