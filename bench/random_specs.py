@@ -126,10 +126,14 @@ def _features(pick: Any) -> dict[str, Any]:
         given["output"] = pick(["softmax", "softmax", "logits", "hidden"])
     if pick([False, True]):
         given["final"] = pick([False, True])
+    if given["pos"] == "rope" and given["layers"] > 1:
+        given["base"] = pick([10_000, 10_000, [16, 0], [100, 16]])
+        given["rescale"] = pick([given["rescale"], given["rescale"], ["", "linear:3"]])
     if given["bias"] == "all":
         given["bias"] = pick(["all", "all", "attn", "mlp"])
     if pick([False, False, False, True]):
         given |= {"parallel": True, "place": "pre", "residual": True, "share": False}
+    given["sinks"] = pick([False, False, False, True]) and given["attn"] == "softmax"
     if given["vocab"] and pick([False, False, True]):
         given |= {"tied": False, "transform": False, "logitcap": 0, "labels": pick([2, 3])}
         given["read"] = "first" if given["pooler"] else pick(["all", "first", "last"])

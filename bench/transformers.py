@@ -85,6 +85,7 @@ class Llama:
 
     def __init__(self, torch: Any, spec: Transformer) -> None:
         self.torch, self.spec = torch, spec
+        assert isinstance(spec.base, int)
         angles = np.outer(np.arange(spec.t), float(spec.base) ** -np.arange(0, 1, 2 / spec.head))
         self.cos, self.sin = (torch.tensor(f(angles)).tile(2) for f in (np.cos, np.sin))
         self.future = torch.ones(spec.t, spec.t, dtype=torch.bool).triu(1)

@@ -86,7 +86,9 @@ def test_a_batch_is_its_inputs(family: str) -> None:
         assert np.allclose(shares, head_sums(one).shares, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("family", ["llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2"])
+@pytest.mark.parametrize(
+    "family", ["llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "smollm3"]
+)
 def test_queries_of_a_group_share_their_values(family: str) -> None:
     layer = record(small(family), tokens(1)[0]).layers[0]
     assert layer.W_V.shape[0] == layer.W_O.shape[0] == 4

@@ -52,6 +52,9 @@ TOTALS = {  # known from elsewhere; of deepseek-v3 without its module for the se
     "gpt-neox-20b": 20_554_567_680,
     "gemma-2b": 2_506_172_416,
     "gemma-7b": 8_537_680_896,
+    "gemma-3-270m": 268_098_176,
+    "gemma-3-1b": 999_885_952,
+    "smollm3-3b": 3_075_098_624,
     "gemma-2-2b": 2_614_341_888,
     "gemma-2-9b": 9_241_705_984,
     "deepseek-v3": 671_026_404_352,
@@ -126,6 +129,8 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
     if rng.random() < 0.3:
         del sizes["tie_word_embeddings"]
     extra: dict[str, Any] = {}
+    if MODEL_TYPES[model_type].rotary:
+        sizes["pad_token_id"] = None  # that of some default configs is beyond a small vocabulary
     if model_type == "gpt2":
         sizes.pop("intermediate_size", None)
         extra["n_inner"] = rng.choice([None, 5, 16])
@@ -152,7 +157,8 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
     elif family.rotary and model_type != "deepseek_v3":
         extra["num_key_value_heads"] = kv
         extra["head_dim"] = rng.choice([2, 4, 8])
-        extra["rope_parameters"] = {"rope_theta": 10000.0, "rope_type": "default"}
+        if model_type != "gemma3_text":
+            extra["rope_parameters"] = {"rope_theta": 10000.0, "rope_type": "default"}
         if family.defaults["head_dim"] is None and rng.random() < 0.5:
             del extra["head_dim"]
         for key in ("attention_bias", "mlp_bias"):

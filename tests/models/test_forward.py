@@ -23,6 +23,7 @@ from support.random_models import HEADS, library_model, random_config, settings,
 CLOSE = 1e-10
 CONFIGS = 16  # random ones, for each family
 SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a difference
+    "gemma3_text": {"head_dim": 4, "final_logit_softcapping": 3.0, "attention_bias": True},
     "gemma2": {
         "head_dim": 4,
         "attn_logit_softcapping": 2.0,
@@ -36,7 +37,7 @@ SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a diffe
         "n_routed_experts": 4,
         "num_experts_per_tok": 2,
     },
-    **{key: {"head_dim": 4} for key in ("llama", "mistral", "qwen2", "qwen3", "gemma")},
+    **{key: {"head_dim": 4} for key in ("llama", "mistral", "qwen2", "qwen3", "gemma", "smollm3")},
 }
 
 
@@ -132,7 +133,7 @@ def other_choices(spec: Transformer) -> dict[str, Transformer]:
         if getattr(spec, key) > 1e-9:
             out[key] = replace(spec, **{key: getattr(spec, key) * 2})
     if spec.pos == "rope":
-        out["base"] = replace(spec, base=2 * spec.base)
+        out["base"] = replace(spec, base=2 * spec.base if isinstance(spec.base, int) else 3)
         layout: Layout = "half" if spec.layout == "interleaved" else "interleaved"
         out["layout"] = replace(spec, layout=layout)
         out["linear"] = replace(spec, rescale="linear:3")

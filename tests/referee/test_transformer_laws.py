@@ -52,7 +52,11 @@ SPECS = [
     "/outbias=true/pos=learned/t=2",
     "transformer/d=3/norm=rms/bias=qkv/vocab=4/tied=true/embscale=true/logitcap=7/t=2",
     "transformer/d=3/norm=rms/vocab=4/pooler=true/output=hidden/gain=false/t=2",
+    "transformer/d=3/layers=3/head=4/pos=rope/base=100,0/rescale=linear:3/bias=attn/causal=true/t=3",
+    "transformer/d=3/layers=2/head=4/pos=rope/base=16,100/rescale=none,yarn:4:16/qknorm=true/eps=1e-5/t=3",
     "transformer/d=4/layers=2/heads=2/norm=layer/bias=all/mlp=gelu/ff=2/parallel=true/pos=rope/t=2",
+    "transformer/d=4/layers=2/heads=2/kv=1/norm=rms/bias=attn/sinks=true/pos=rope/causal=true/window=2,0/t=3",
+    "transformer/d=3/bias=qkv/sinks=true/cap=3/mlp=silu/ff=2/t=2",
     "transformer/d=3/layers=2/qknorm=true/mlp=swiglu/ff=2/bias=all/parallel=true/vocab=4/outbias=true/t=2",
     "transformer/d=3/norm=rms/vocab=4/pooler=true/labels=3/read=first/outbias=true/t=2",
     "transformer/d=3/norm=layer/bias=all/vocab=4/labels=2/read=last/causal=true/t=3",
@@ -299,7 +303,8 @@ def test_counts_need_no_loop_over_tokens_or_planes() -> None:
         bare = replace(spec, cap=0 * spec.cap, mlp="none", ff=0, experts=0)
         expected = spec.heads * pairs if spec.attn == "softmax" else 0
         assert argument_count(bare) == expected
-        assert rational(spec) == (None not in factors(spec))
+        for here in (spec.at(layer) for layer in range(1, spec.layers + 1)):
+            assert rational(here) == (None not in factors(here))
     sizes = "head=100000000/pos=rope/causal=true/t=100000000/window=77"
     for kind in ("llama3:8:1:4:8192", "yarn:4:4096", "dynamic:2:4"):
         large = Transformer.parse(f"transformer/d=4/{sizes}/rescale={kind}")

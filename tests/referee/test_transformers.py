@@ -37,6 +37,8 @@ MODULAR = [
     "transformer/d=2/t=1",
     "transformer/d=3/norm=layer/bias=all/mlp=gelu/ff=2/parallel=true/head=3/rotary=2/pos=rope/t=2",
     "transformer/d=3/layers=2/mlp=silu/ff=2/bias=all/parallel=true/t=2",
+    "transformer/d=3/heads=2/head=2/sinks=true/bias=attn/norm=rms/causal=true/t=2",
+    "transformer/d=3/sinks=true/bias=all/mlp=silu/ff=2/t=2",
 ]
 BALLS = [
     "transformer/d=3/mlp=relu/ff=2/bias=all/t=2",

@@ -84,6 +84,8 @@ ANSWERS: dict[str, Callable[[Path], Any]] = {
     "explained": lambda _: segre.explain("gpt2"),
     "analysis": lambda _: segre.analyze("softmax/d=3,3/a=1/t=2"),
     "model": lambda place: segre.analyze(place / "model", only=["what", "heads", "weights"]),
+    "part": lambda _: segre.analyze("softmax/d=3,3/a=1/t=2", only=["redundancy"])["redundancy"],
+    "left out": lambda _: segre.analyze("softmax/d=3,3/a=1/t=2", only=["heads"])["heads"],
     "same": lambda place: same(place / "model", place / "moved"),
     "different": lambda place: same(place / "model", place / "other"),
     "identical": lambda place: same(place / "model", place / "model"),
@@ -251,3 +253,17 @@ def test_frames_are_of_pandas(answers: dict[str, Any]) -> None:
     for answer in answers.values():
         if isinstance(answer, Tabular):
             assert isinstance(answer.to_pandas(), pd.DataFrame)
+
+
+def test_weights_and_the_ways_between_them_print_in_a_line_or_two() -> None:
+    weights = segre.Weights.random("softmax/d=3,3,3/a=2/t=2", exact=True)
+    assert str(weights) == "softmax/d=3,3,3/a=2/t=2: 42 fractions"
+    moved = segre.sample(weights)
+    assert (
+        str(segre.connect(weights, moved)) == "the same function; connected to within 0, relative"
+    )
+    other = segre.Weights.random(weights.spec, 1, exact=True)
+    assert str(segre.connect(weights, other)).startswith("different functions; first difference: ")
+    normal = str(segre.canonical(weights)).split("\n")
+    assert normal[0] == "normal form of softmax/d=3,3,3/a=2/t=2:"
+    assert len(normal) == 1 + len(segre.canonical(weights).invariants)

@@ -100,8 +100,12 @@ def _random_design(rng: random.Random) -> dict[str, Any]:
         out["output"] = pick(["softmax", "logits"])
     if out["pos"] == "learned":
         out["offset"] = pick([0, 0, 1, 2])
+    if out["pos"] == "rope" and out["layers"] > 1:
+        out["base"] = pick([10_000, 10_000, [100, 0], [100, 16]])
+        out["rescale"] = pick([out["rescale"], ["", "linear:3"]])
     if out["bias"] == "all":
         out["bias"] = pick(["all", "all", "attn", "mlp"])
     if rng.random() < 0.25 and out["mlp"] != "none":
         out |= {"parallel": True, "place": "pre", "share": False}
+    out["sinks"] = rng.random() < 0.2
     return out

@@ -13,6 +13,7 @@ from segre.models.registry import MODEL_TYPES
 from segre.transformer.spec import Transformer
 from support.hugging_face import Double
 
+WITH_CAPS = ("gemma2", "gemma3_text")
 # By family: its classes; the class without a head is the second.
 HEADS = {
     name: (
@@ -100,7 +101,13 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
             "rope_theta": rng.choice([10000.0, 100.0, 500000.0, 7.0]),
             **random_rescaling(rng),
         }
-        act = "hidden_activation" if model_type == "gemma2" else "hidden_act"
+        if model_type == "gemma3_text":
+            kinds = ("full_attention", "sliding_attention")
+            thetas = [10000.0, 100.0, 7.0]
+            out["rope_parameters"] = {
+                kind: {"rope_theta": rng.choice(thetas), **random_rescaling(rng)} for kind in kinds
+            }
+        act = "hidden_activation" if model_type in WITH_CAPS else "hidden_act"
         out |= {"rms_norm_eps": eps, act: rng.choice(list(GATES))}
         kv = rng.choice([k for k in range(1, heads + 1) if heads % k == 0])
         out |= {"num_key_value_heads": kv, "head_dim": rng.choice([2, 4, 6, 8])}
@@ -115,7 +122,7 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
     for key in ("attention_bias", "mlp_bias"):
         if key in known:
             out[key] = rng.random() < 0.5
-    if model_type == "gemma2":
+    if model_type in WITH_CAPS:
         out["query_pre_attn_scalar"] = rng.choice([1, 5, 16])
         out["attn_logit_softcapping"] = rng.choice([None, 0.5, 2.0, 50.0])
         out["final_logit_softcapping"] = rng.choice([None, 1.5, 30.0])
@@ -156,7 +163,7 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         }
         if rng.random() < 0.1:
             out["num_experts"] = 0
-    dynamic = out.get("rope_parameters", {}).get("rope_type") == "dynamic"
+    dynamic = "dynamic" in str(out.get("rope_parameters"))
     if dynamic and model_type != "gpt_neox":  # needs two planes
         out["qk_rope_head_dim" if model_type == "deepseek_v3" else "head_dim"] = 4
     return out
@@ -188,8 +195,13 @@ def random_windows(model_type: str, layers: int, rng: Random) -> dict[str, Any]:
         return {"sliding_window": rng.choice([None, size])}
     if model_type == "qwen3_moe":
         return {"use_sliding_window": rng.random() < 0.5, "sliding_window": size}
-    if model_type == "gemma2":
+    if model_type in WITH_CAPS:
         return {"sliding_window": size, "layer_types": rng.choice([None, kinds])}
+    if model_type == "smollm3":
+        turned = [rng.choice([0, 1, 1]) for _ in range(layers)]
+        how = {"no_rope_layers": turned} if layers == 2 else {"no_rope_layer_interval": size}
+        slides = {"use_sliding_window": True, "sliding_window": size}
+        return {**how, **rng.choice([{}, slides, {**slides, "layer_types": kinds}])}
     if model_type in ("qwen2", "qwen3"):
         slides = {"use_sliding_window": True, "sliding_window": size}
         by_number = {**slides, "max_window_layers": rng.randint(0, layers)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -272,12 +273,23 @@ class Scalar:
             return y * y if kind == "relu2" else y
         return z
 
+    def here(self) -> Transformer:
+        """The spec with the rotations of this layer; base 0 is none."""
+        if self.s.pos != "rope":
+            return replace(self.s, base=0)
+        base, how = (
+            x[(self.layer - 1) % len(x)] if isinstance(x, tuple) else x
+            for x in (self.s.base, self.s.rescale)
+        )
+        return replace(self.s, base=base, rescale=how)
+
     def rotate(self, x: Column, position: int) -> Column:
-        r = self.s.rotary if self.s.pos == "rope" else 0
+        here = self.here()
+        r = here.rotary if here.base else 0
         x = list(x)
         for i in range(r // 2):
             a, b = (i, i + r // 2) if self.s.layout == "half" else (2 * i, 2 * i + 1)
-            cos, sin = self.F.turn(self.s, i, position)
+            cos, sin = self.F.turn(here, i, position)
             x[a], x[b] = x[a] * cos - x[b] * sin, x[b] * cos + x[a] * sin
         return x
 
@@ -314,14 +326,18 @@ class Scalar:
             for q in range(t):
                 keys = range(q + 1) if s.causal else range(t)
                 keys = range(max(0, q - window + 1), q + 1) if window else keys
-                factor = self.F.scale(s, self.layer)
+                factor = self.F.scale(self.here(), self.layer)
                 Z = [factor * (dot(K[k], Q[q]) + extra[k][q]) for k in keys]
                 if s.attn == "softmax":
                     if s.cap:
                         cap = self.F.constant(s.cap)
                         Z = [cap * self.tanh(z / cap, q) for z in Z]
+                    total = self.F.constant(0)
+                    if s.sinks:
+                        sink = (self.W(part, "sinks", h) or [[]])[0][0]
+                        Z, total = [z - sink for z in Z], self.F.constant(1)
                     E = [self.F.exp(z, self.stage, q) for z in Z]
-                    Z = [e / sum(E[1:], E[0]) for e in E]
+                    Z = [e / sum(E, total) for e in E]
                 mixed = [dot(Z, [V[k][j] for k in keys]) for j in range(s.dv)]
                 y = [dot(row, mixed) for row in self.W(part, "W_O", h) or []]
                 known = out[q]

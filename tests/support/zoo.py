@@ -14,6 +14,7 @@ from transformers import (
     BertConfig,
     DistilBertConfig,
     Gemma2Config,
+    Gemma3TextConfig,
     GemmaConfig,
     GPT2Config,
     GPTNeoXConfig,
@@ -25,6 +26,7 @@ from transformers import (
     Qwen3Config,
     Qwen3MoeConfig,
     RobertaConfig,
+    SmolLM3Config,
 )
 
 UNIT_GAINS = ("qwen3-tied",)
@@ -65,6 +67,15 @@ OPT: dict[str, Any] = {
     **{"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "ffn_dim": 40},
     **{"vocab_size": 61, "max_position_embeddings": 32},
 }
+GEMMA3: dict[str, Any] = {
+    "head_dim": 8,
+    "query_pre_attn_scalar": 5,
+    "sliding_window": 6,
+    "sliding_window_pattern": 2,
+    "pad_token_id": None,
+}
+SMOLLM3: dict[str, Any] = {"no_rope_layer_interval": 2, "pad_token_id": None}
+BIASED: dict[str, Any] = {"attention_bias": True}
 QWEN3_MOE: dict[str, Any] = {
     "head_dim": 8,
     "tie_word_embeddings": True,
@@ -120,6 +131,10 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "llama-attn-bias", LlamaConfig(**TWO, attention_bias=True), "LlamaForCausalLM"
     yield "llama-mlp-bias", LlamaConfig(**TWO, mlp_bias=True), "LlamaForCausalLM"
     yield "gemma", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaForCausalLM"
+    yield "gemma3", Gemma3TextConfig(**TWO, **GEMMA3), "Gemma3ForCausalLM"
+    yield "gemma3-untied", Gemma3TextConfig(**TWO, **GEMMA3, **UNTIED), "Gemma3ForCausalLM"
+    yield "smollm3", SmolLM3Config(**TWO, **SMOLLM3), "SmolLM3ForCausalLM"
+    yield "smollm3-bias", SmolLM3Config(**TWO, **SMOLLM3, **UNTIED, **BIASED), "SmolLM3ForCausalLM"
     yield "gemma-hidden", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaModel"
     yield "mixtral", MixtralConfig(**TWO, num_local_experts=4), "MixtralForCausalLM"
     yield "qwen3-moe", Qwen3MoeConfig(**TWO, **QWEN3_MOE), "Qwen3MoeForCausalLM"

@@ -141,6 +141,8 @@ def _of_transformer(spec: Transformer) -> Iterator[Row]:
     if spec.scale or spec.bylayer:
         by = f"the root of {spec.scale or spec.standard}"
         yield "scores", f"over {by}", "and over the number of the layer" * spec.bylayer
+    if spec.sinks:
+        yield "sinks", "yes", "a score for nothing in every head"
     if spec.qknorm:
         yield "norms of queries and keys", "yes", "RMSNorm, per head"
     if spec.mlp == "none":
@@ -191,8 +193,9 @@ def _head_sizes(spec: Transformer) -> str:
 def _positions(spec: Transformer) -> tuple[str, str]:
     if spec.pos == "rope":
         turned = "" if spec.rotary_dim == spec.head else f"{spec.rotary_dim} dimensions of a head, "
-        rescaled = f", rescaled: {spec.rescale}" if spec.rescale else ""
-        return "rotary", f"{turned}base {spec.base:,}{rescaled}"
+        ways = [f"base {base:,}{f', rescaled: {how}' * bool(how)}" for base, how in spec.rotations]
+        still = isinstance(spec.base, tuple) and 0 in spec.base
+        return "rotary", turned + "; ".join([*ways, *["none in some layers"] * still])
     if spec.pos == "learned":
         used = f", used from row {spec.offset} on" if spec.offset else ""
         return "learned", f"a table of {spec.positions or spec.t:,}{used}"
@@ -233,6 +236,6 @@ def _piece(part: str, name: str) -> str:
         return "unembedding"
     if name.startswith("b_"):
         return "biases"
-    if name in ("W_Q", "W_K", "A_Q", "A_K", "R_Q", "R_K"):
+    if name in ("W_Q", "W_K", "A_Q", "A_K", "R_Q", "R_K", "sinks"):
         return "queries and keys"
     return "values and outputs" if name in ("W_V", "W_O") else "MLP"

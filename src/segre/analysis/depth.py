@@ -120,9 +120,9 @@ def narrow_model(spec: Transformer, family: str) -> str:
         "kv": heads // spec.group,
         "ff": round(spec.ff * heads * head / spec.d),
         "eps": f"{float(spec.eps):g}",
-        "base": spec.base if rotary else 0,
-        "rescale": 0 if spec.rescale.startswith("dynamic") else spec.rescale,  # beyond 64 tokens
-        "window": ",".join(map(str, spec.window)) if any(0 < x < 64 for x in spec.window) else 0,
+        "base": _inline(spec.base) if rotary else 0,
+        "rescale": 0 if "dynamic" in str(spec.rescale) else _inline(spec.rescale),  # beyond 64
+        "window": _inline(spec.window) if any(0 < x < 64 for x in spec.window) else 0,
         "scale": spec.scale,
         "bylayer": "true" if spec.bylayer else 0,
         "vocab": WORDS,
@@ -130,3 +130,9 @@ def narrow_model(spec: Transformer, family: str) -> str:
         "t": 64,
     }
     return "/".join([family, *(f"{key}={value}" for key, value in keys.items() if value)])
+
+
+def _inline(value: Any) -> str:
+    """A value, or a list by layer, as inline specs have it."""
+    every = value if isinstance(value, tuple) else (value,)
+    return ",".join(str(x) if x != "" else "none" for x in every) if any(every) else ""

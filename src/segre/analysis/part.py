@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from segre.finding import Status
+from segre.shown import Shown
 
 
 def percent(part: float, whole: float, digits: int = 0) -> str:
@@ -46,7 +47,7 @@ class Answer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part(Answer):
+class Part(Answer, Shown):
     """A question with its answer, or the reason why there is none."""
 
     key: str

@@ -15,6 +15,7 @@ def masked(
     scores: E,
     seen: E | None = None,
     used: Array | None = None,  # noqa: ARG001 (asked of every mechanism)
+    sink: bool = False,  # noqa: ARG001
 ) -> E:
     """The scores; with `seen` (zeros and ones), only there."""
     return scores if seen is None else field.mul(scores, seen)

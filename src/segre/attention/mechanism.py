@@ -15,8 +15,9 @@ from typing import Any
 class Mechanism:
     """A map from scores (row = key, column = query) to the matrix that mixes tokens.
 
-    `pattern(field, scores, seen, used)` works over any field; where there is a mask, `seen` has
-    it as zeros and ones of the field and `used` as an array.
+    `pattern(field, scores, seen, used, sink)` works over any field; where there is a mask, `seen`
+    has it as zeros and ones of the field and `used` as an array. With `sink` there is one more key,
+    whose score is 0, and which is not mixed.
     """
 
     name: str

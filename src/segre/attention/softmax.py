@@ -10,9 +10,18 @@ if TYPE_CHECKING:  # specs name mechanisms, and reading a spec must not take Num
     from segre.fields.interface import Array, E, Field
 
 
-def softmax(field: Field[E], scores: E, seen: E | None = None, used: Array | None = None) -> E:
-    """exp(scores), each column divided by its sum; with `seen` (zeros and ones), only there."""
-    return field.softmax(scores, seen, used)
+def softmax(
+    field: Field[E],
+    scores: E,
+    seen: E | None = None,
+    used: Array | None = None,
+    sink: bool = False,
+) -> E:
+    """exp(scores), each column divided by its sum; with `seen` (zeros and ones), only there.
+
+    With `sink` the sum has one more term, that of a score of 0.
+    """
+    return field.softmax(scores, seen, used, sink)
 
 
 SOFTMAX = Mechanism(

@@ -195,7 +195,7 @@ class LayerAlignment:
 
     def apply(self, spec: Transformer, w: Tensors) -> None:
         """Act on the tensors of a layer, in place: first the order, then the bases."""
-        for name in ("W_Q", "b_Q", "W_O"):
+        for name in ("W_Q", "b_Q", "sinks", "W_O"):
             if name in w:
                 w[name] = w[name][self.heads[:, None], self.queries]
         for name in ("W_K", "b_K", "W_V", "b_V"):

@@ -40,7 +40,8 @@ def canonical_parts(model: Model) -> Iterator[tuple[str, Tensors]]:
             _choose_pooled(stream, w, slack)
         stream.apply(spec, found.part, w)
         if found.part not in ("embed", "head"):
-            layer_turn(spec, w, slack).apply(spec, w)
+            own = spec.at(found.part)
+            layer_turn(own, w, slack).apply(own, w)
         yield found.part, w
 
 

@@ -41,7 +41,7 @@ def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]
     seen: set[str] = set()
     if one.part not in ("embed", "head"):
         yield _values(spec, a, b)
-        yield from _scores(spec, a, b)
+        yield from _scores(spec.at(one.part), a, b)
         seen = {"W_V", "W_O", "b_V", "W_Q", "W_K", "b_Q", "b_K"}
         for name in (f"{kind}_{name}" for kind in kinds(a) for name in ("gate", "up", "down")):
             if name in a:
@@ -52,7 +52,9 @@ def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]
         if "W_R" in a:
             yield _rows(a["W_R"][:, 0], b["W_R"][:, 0], "W_R", "MLP expert {}, W_R")
             seen.add("W_R")
-        if "b_V" in a and "b_O" not in a:
+        if "b_V" in a and not spec.sums_to_one:
+            yield _value_biases(spec, a, b)
+        elif "b_V" in a and "b_O" not in a:
             sums = [(w["W_O"] @ w["b_V"]).sum(axis=(0, 1)) for w in (a, b)]
             yield _whole("sum of value biases", sums[0], sums[1])
     for name in a:
@@ -118,6 +120,15 @@ def _values(spec: Transformer, a: Tensors, b: Tensors) -> Measure:
         return product(a["W_O"][i, j], a["W_V"][i, 0], b["W_O"][i, j], b["W_V"][i, 0])
 
     return _by_head(spec, "OV", spec.dv * spec.d, found)
+
+
+def _value_biases(spec: Transformer, a: Tensors, b: Tensors) -> Measure:
+    """What value biases write, head by head."""
+
+    def found(i: int, j: int) -> tuple[float, float]:
+        return _distance(*(w["W_O"][i, j] @ w["b_V"][i, 0] for w in (a, b)))
+
+    return _by_head(spec, "b_V", spec.d, found)
 
 
 def _scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure]:

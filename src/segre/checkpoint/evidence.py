@@ -209,5 +209,6 @@ class _Again:
         self.basis.apply(self.spec, exact.part, w)
         if exact.part not in ("embed", "head"):
             layer = None if known is None else known.layers[exact.part]
-            rematched(self.spec, exact.tensors, w, layer, self.near).apply(self.spec, w)
+            own = self.spec.at(exact.part)
+            rematched(own, exact.tensors, w, layer, self.near).apply(own, w)
         return out

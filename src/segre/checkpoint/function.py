@@ -64,11 +64,19 @@ def differing_keys(one: Transformer, two: Transformer) -> list[str]:
     layers = range(1, one.layers + 1)
     if "layers" not in keys and [a.sees(i) for i in layers] != [b.sees(i) for i in layers]:
         keys.append("window")
-    if one.rotary_dim and one.rotary_dim == two.rotary_dim:
-        ours, theirs = (frequencies(spec).floats() for spec in (a, b))
-        if not np.allclose(ours, theirs, rtol=_ALIKE, atol=0):
-            keys += [key for key in ("base", "rescale") if getattr(one, key) != getattr(two, key)]
+    if not keys and one.rotary_dim and not all(_turn_alike(a.at(i), b.at(i)) for i in layers):
+        keys += [key for key in ("base", "rescale") if getattr(one, key) != getattr(two, key)]
     return keys
+
+
+def _turn_alike(one: Transformer, two: Transformer) -> bool:
+    """Whether heads turn by the same angles, in a layer of each."""
+    if (one.base, one.rescale, one.rotary_dim) == (two.base, two.rescale, two.rotary_dim):
+        return True
+    if one.rotary_dim != two.rotary_dim:
+        return False
+    ours, theirs = (frequencies(spec).floats() for spec in (one, two))
+    return bool(np.allclose(ours, theirs, rtol=_ALIKE, atol=0))
 
 
 def _plain(spec: Transformer) -> Transformer:
@@ -129,10 +137,9 @@ def _ratios(one: Transformer, two: Transformer) -> dict[str, float]:
 
 def _factors(spec: Transformer) -> Iterator[float]:
     """The factor of the scores of every layer, beyond the standard one."""
-    how = spec.rescaling
-    grown = 1.0
-    if how is not None and how.grows:
-        a, u, v = how.amplitude
-        grown = Real().absorbed(a**2, u, v, how.factor).item() ** 2  # of queries, and of keys
     for layer in range(1, spec.layers + 1):
+        how, grown = spec.at(layer).rescaling, 1.0
+        if how is not None and how.grows:
+            a, u, v = how.amplitude
+            grown = Real().absorbed(a**2, u, v, how.factor).item() ** 2  # of queries, and of keys
         yield Real().absorbed(spec.sharpness(layer)).item() * grown

@@ -55,7 +55,7 @@ def balance(spec: Transformer, w: Tensors, slack: float = 0.0) -> HeadGauge:
     w["W_O"] = np.stack(np.split(left, spec.group, axis=1), axis=1)
     if "b_V" in w:
         w["b_V"] = np.linalg.solve(vo, w["b_V"][:, 0])[:, None]
-        if "b_O" not in w:
+        if "b_O" not in w and spec.sums_to_one:
             bias = w["b_V"] - least_bias(w["W_O"], w["b_V"])
             if np.linalg.norm(bias) <= slack * np.linalg.norm(w["b_V"]):
                 bias = np.zeros_like(bias)

@@ -201,7 +201,7 @@ def describe(model: Model, progress: Progress = quiet) -> Info:
             ends[found.part] = _norms(model.spec, found.choice.norms)
         else:
             with threads_for(model.spec.head):
-                layers.append(_layer(model.spec, found, roundoff))
+                layers.append(_layer(model.spec.at(found.part), found, roundoff))
     store = model.store
     types: Counter[str] = Counter()
     for entry in store.entries.values():

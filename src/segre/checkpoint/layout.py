@@ -128,7 +128,7 @@ class Held:
 
 
 def _is_vector(name: str) -> bool:
-    return name.startswith("b_") or name.endswith((".gain", ".bias"))
+    return name.startswith("b_") or name.endswith((".gain", ".bias")) or name == "sinks"
 
 
 def _split_heads(matrix: Array, shape: Shape) -> Array:

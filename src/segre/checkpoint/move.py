@@ -28,11 +28,11 @@ def moved_parts(model: Model, seed: int) -> Iterator[tuple[str, Tensors]]:
     stream = draw.stream(spec)
     restore = Restore(spec, stream)
     for found in reduced(model):
-        w = found.tensors
+        w, own = found.tensors, spec.at(found.part)
         stream.apply(spec, found.part, w)
         if found.part not in ("embed", "head"):
-            draw.layer(spec, w).apply(spec, w)
-        restore.part(found, draw.choice(spec, w, found.choice))
+            draw.layer(own, w).apply(own, w)
+        restore.part(found, draw.choice(own, w, found.choice))
         yield found.part, w
 
 

@@ -41,9 +41,10 @@ def nearest_choice(
             folded[writer] = folded[writer] * signs
     heads, units, shared = like.heads, like.units, like.shared
     if heads is not None:
+        own = spec.at(found.part)
         if heads.planes is not None:
-            heads = replace(heads, planes=_planes(spec, w, folded))
-        unbalance(spec, w, heads)
+            heads = replace(heads, planes=_planes(own, w, folded))
+        unbalance(own, w, heads)
     if units is not None and spec.gated:
         units = _units(w, folded)
     if units is not None:

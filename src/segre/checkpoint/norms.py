@@ -193,7 +193,7 @@ def _fix_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -> No
         w["b_K"] = np.concatenate(
             [w["b_K"][..., : spec.rotary_dim, :], np.zeros_like(gauge.biases["b_K"])], axis=-2
         )
-    if "b_V" in w and "b_O" in w:
+    if "b_V" in w and "b_O" in w and spec.sums_to_one:
         gauge.biases["b_V"] = w["b_V"]
         w["b_O"] = w["b_O"] + (w["W_O"] @ w["b_V"]).sum(axis=(0, 1))
         w["b_V"] = np.zeros_like(w["b_V"])
@@ -203,7 +203,7 @@ def _restore_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -
     if free_key_biases(spec, w):
         turning = w["b_K"][..., : spec.rotary_dim, :]
         w["b_K"] = np.concatenate([turning, gauge.biases["b_K"]], axis=-2)
-    if "b_V" in w and "b_O" in w:
+    if "b_V" in w and "b_O" in w and spec.sums_to_one:
         w["b_V"] = gauge.biases["b_V"]
         w["b_O"] = w["b_O"] - (w["W_O"] @ w["b_V"]).sum(axis=(0, 1))
 

@@ -51,7 +51,7 @@ class Finder(Witness):
 
     def layer(self, spec: Transformer, part: str, one: Tensors, two: Tensors) -> LayerAlignment:
         """Heads and units of a layer."""
-        self.layers[part] = match_layer(spec, one, two, self.near)
+        self.layers[part] = match_layer(spec.at(part), one, two, self.near)
         return self.layers[part]
 
 
@@ -71,5 +71,5 @@ def aligned_pairs(one: Model, two: Model, turns: Witness) -> Iterator[tuple[Redu
         basis.apply(spec, a.part, w)
         if a.part not in ("embed", "head"):
             turn = turns.layer(spec, a.part, a.tensors, w)
-            turn.apply(spec, w)
+            turn.apply(spec.at(a.part), w)
         yield a, b

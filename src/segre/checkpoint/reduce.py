@@ -59,12 +59,12 @@ def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
             stream.tables = shiftable(spec, model.part("head", names))
         if needs_table(spec, part):
             w |= model.part("embed", ["tokens"])
-        norms = fix_gauge(spec, part, w, stream, slack)
+        norms = fix_gauge(spec.at(part), part, w, stream, slack)
         if needs_table(spec, part):
             del w["tokens"]
         choice = GaugeChoice(norms)
         if part not in ("embed", "head"):
-            choice.heads = balance(spec, w, slack)
+            choice.heads = balance(spec.at(part), w, slack)
             choice.units = balance_units(spec, w, slack)
             choice.shared = balance_units(spec, w, slack, SHARED)
             choice.router = centre_router(spec, w, slack)
@@ -89,7 +89,7 @@ class Restore:
         if tables is not None:
             self.stream.tables = self.turn.write(tables) if self.spec.tied else tables
         if choice.heads is not None:
-            unbalance(self.spec, w, choice.heads)
+            unbalance(self.spec.at(part), w, choice.heads)
         if choice.units is not None:
             scale_units(self.spec, w, choice.units)
         if choice.shared is not None:
@@ -99,7 +99,7 @@ class Restore:
         if needs_table(self.spec, part):
             assert self.table is not None
             w["tokens"] = self.table
-        restore_gauge(self.spec, part, w, choice.norms, self.stream)
+        restore_gauge(self.spec.at(part), part, w, choice.norms, self.stream)
         if part == "embed" and needs_table(self.spec, "head"):
             self.table = w["tokens"]
         if needs_table(self.spec, part):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from segre.errors import CheckpointError, UnsupportedError
+from segre.transformer.by_layer import every
 from segre.transformer.spec import Transformer
 
 
@@ -42,7 +43,7 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "embed", "embeddings of another width than the stream"
     if spec.labels and spec.place == "post" and not (spec.outbias or spec.pooler):
         yield "outbias", "labels without biases after a norm on the stream"
-    if spec.qknorm and spec.still:
+    if spec.qknorm and (spec.still or 0 in every(spec.base, spec.layers)):
         yield "qknorm", "norms of queries and keys of which a part does not turn"
     if spec.norm == "none" or not spec.gain or not spec.residual:
         yield "norm", "models without norms, without gains or without skips"

@@ -43,7 +43,7 @@ class Shrinker:
     def part(self, part: str, w: Tensors) -> Tensors:
         """The arrays to store for a part of the normal form."""
         out = dict(w)
-        for name, rule in _rules(self.spec, part, out, self.gain):
+        for name, rule in _rules(self.spec.at(part), part, out, self.gain):
             out[name] = rule.out(out[name])
         self.gain = _last_gain(out, self.gain)
         for pair in _free_pairs(self.spec, part):
@@ -58,7 +58,8 @@ class Shrinker:
 
     def _identity_block(self, part: str, pair: str, w: Tensors) -> None:
         """Make a square block of each right factor the identity, and leave it out."""
-        right = still(self.spec, w["W_K"])[:, 0] if pair == "K" else w["W_V"][:, 0]
+        spec = self.spec.at(part)
+        right = still(spec, w["W_K"])[:, 0] if pair == "K" else w["W_V"][:, 0]
         pivots = np.stack([_pivots(head) for head in right])
         square = np.take_along_axis(right, pivots[:, None], axis=2)
         worst = float(np.linalg.cond(square).max())
@@ -71,18 +72,18 @@ class Shrinker:
             return
         w[f"pivots_{pair}"] = pivots.astype(np.uint16 if right.shape[-1] < 1 << 16 else np.uint32)
         if pair == "K":
-            asked = square.swapaxes(-1, -2)[:, None] @ still(self.spec, queries(w))
-            met = np.linalg.solve(square[:, None], still(self.spec, met_keys(self.spec, w)))
-            set_still(self.spec, w, asked, met)
-            changed = still(self.spec, w["W_K"])[:, 0]
+            asked = square.swapaxes(-1, -2)[:, None] @ still(spec, queries(w))
+            met = np.linalg.solve(square[:, None], still(spec, met_keys(spec, w)))
+            set_still(spec, w, asked, met)
+            changed = still(spec, w["W_K"])[:, 0]
         else:
             changed = np.linalg.solve(square, right)
             w["W_O"] = w["W_O"] @ square[:, None]
             if "b_V" in w:
                 w["b_V"] = np.linalg.solve(square, w["b_V"][:, 0])[:, None]
         rest = np.take_along_axis(changed, _others(pivots, right)[:, None], axis=2)
-        if pair == "K" and self.spec.rotary_dim:
-            w[STILL], w["W_K"] = rest, w["W_K"][..., : self.spec.rotary_dim, :]
+        if pair == "K" and spec.rotary_dim:
+            w[STILL], w["W_K"] = rest, w["W_K"][..., : spec.rotary_dim, :]
         else:
             w[f"W_{pair}"] = rest
 
@@ -101,7 +102,7 @@ class Expander:
         for pair in _free_pairs(self.spec, part):
             if f"pivots_{pair}" in w:
                 pivots = w.pop(f"pivots_{pair}").astype(np.int64)
-                if pair == "K" and self.spec.rotary_dim:
+                if pair == "K" and self.spec.at(part).rotary_dim:
                     rest = _with_identity(w.pop(STILL), pivots)[:, None]
                     w["W_K"] = np.concatenate([w["W_K"], rest], axis=-2)
                 else:
@@ -110,7 +111,7 @@ class Expander:
         if self.spec.place == "post" and part != "embed":
             last = self.spec.layers if part == "head" else int(part) - 1
             gain = _last_gain(self._with_constants(str(last) if last else "embed"), None)
-        for name, rule in reversed(list(_rules(self.spec, part, w, gain))):
+        for name, rule in reversed(list(_rules(self.spec.at(part), part, w, gain))):
             w[name] = rule.back(w[name])
         return w
 
@@ -127,7 +128,7 @@ def _free_pairs(spec: Transformer, part: str) -> tuple[str, ...]:
     """Right factors that are free up to any matrix."""
     if part in ("embed", "head"):
         return ()
-    return ("V", "K") if spec.still and not spec.qknorm else ("V",)
+    return ("V", "K") if spec.at(part).still and not spec.qknorm else ("V",)
 
 
 def _pivots(rows: Array) -> Array:

@@ -46,7 +46,7 @@ def special_points(spec: Transformer, found: Reduced) -> list[Special]:
     """What is special in a part, so that more can change there than symmetries change."""
     if found.part in ("embed", "head"):
         return []
-    return list(_special(spec, found.tensors))
+    return list(_special(spec.at(found.part), found.tensors))
 
 
 def special_stream(model: Model) -> str | None:
@@ -103,6 +103,8 @@ def equal_patterns(spec: Transformer, w: Tensors) -> list[tuple[int, int]]:
     flat = products.reshape(spec.heads, -1)
     unmoved = np.einsum("hgkm,hgkn->hgmn", still(spec, q), still(spec, k))
     seen = [flat.real, flat.imag, unmoved.reshape(spec.heads, -1)]
+    if "sinks" in w:
+        seen.append(w["sinks"].reshape(spec.heads, 1))
     unit, size = _unit(np.concatenate(seen, axis=1))
     return near_pairs(unit if spec.qknorm else np.concatenate([unit, size], axis=1))
 

@@ -98,7 +98,7 @@ def _checked(found: dict[str, Array], spec: Transformer) -> Witness:
 
     out = Witness(_checked_stream(take, spec))
     for part in map(str, range(1, spec.layers + 1)):
-        out.layers[part] = _checked_layer(take, spec, part)
+        out.layers[part] = _checked_layer(take, spec.at(part), part)
     if left:
         raise ValueError(f"{min(left)} has no place in it")
     return out

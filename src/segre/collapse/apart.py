@@ -210,9 +210,14 @@ class ApartField:
         return Apart(mean, rest, x.exponent, noise)
 
     def softmax(
-        self, scores: Any, seen: Array | None = None, used: Array | None = None
+        self,
+        scores: Any,
+        seen: Array | None = None,
+        used: Array | None = None,
+        sink: bool = False,
     ) -> Masked | Unmasked:
         """A pattern: behind a mask, or of scores that are not products, from the whole scores."""
+        assert not sink  # patterns sum to one here
         if seen is not None or not isinstance(scores, Scores):
             whole = scores.whole if isinstance(scores, Scores) else scores
             return Masked.of(whole, used)

@@ -45,9 +45,15 @@ class Recording(Real):
         super().__init__()
         self.patterns: list[Array] = []
 
-    def softmax(self, scores: Array, seen: Array | None = None, used: Array | None = None) -> Array:
+    def softmax(
+        self,
+        scores: Array,
+        seen: Array | None = None,
+        used: Array | None = None,
+        sink: bool = False,
+    ) -> Array:
         """A softmax, kept."""
-        self.patterns.append(super().softmax(scores, seen, used))
+        self.patterns.append(super().softmax(scores, seen, used, sink))
         return self.patterns[-1]
 
 

@@ -365,6 +365,7 @@ def _of_transformer(spec: Transformer, vector: Array) -> FloatNetwork:
         (spec.norm != "none", "norms"),
         (spec.qknorm, "norms of queries and keys"),
         (spec.parallel, "MLPs beside attention"),
+        (spec.sinks, "sinks"),
         (spec.discrete, "a vocabulary"),
         (spec.pos != "none", "positions"),
         (spec.latent, "latent attention"),

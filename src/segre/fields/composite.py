@@ -14,13 +14,21 @@ HEADS = (-3, -4)  # the axes of query heads and of key-value heads
 class Composite(Generic[E]):
     """Softmax, shares, permuted rows, sums over heads: by operations that every field has."""
 
-    def softmax(self, scores: E, seen: E | None = None, used: Array | None = None) -> E:
-        """exp(scores), each column divided by its sum; with `seen` (zeros and ones), only there."""
+    def softmax(
+        self, scores: E, seen: E | None = None, used: Array | None = None, sink: bool = False
+    ) -> E:
+        """exp(scores), each column divided by its sum; with `seen` (zeros and ones), only there.
+
+        With `sink` the sum has one more term, 1; a shift would be noticed.
+        """
         field = cast(Field[E], self)
-        grown = field.exp(field.anchor(scores, used), used)
+        grown = field.exp(scores if sink else field.anchor(scores, used), used)
         if seen is not None:
             grown = field.mul(grown, seen)
-        return field.mul(grown, field.reciprocal(field.sum(grown, axis=-2)))
+        total = field.sum(grown, axis=-2)
+        if sink:
+            total = field.add(total, field.constant(np.ones((1, 1), dtype=np.int64)))
+        return field.mul(grown, field.reciprocal(total))
 
     def shares(self, x: E, chosen: Array | None = None) -> E:
         """exp(x), divided by its sum along axis -3: of the `chosen` entries only, or of all."""

@@ -61,8 +61,13 @@ class Field(Protocol[E]):
         """
         ...
 
-    def softmax(self, scores: E, seen: E | None = None, used: Array | None = None) -> E:
-        """exp(scores), each column divided by its sum; with `seen` (zeros and ones), only there."""
+    def softmax(
+        self, scores: E, seen: E | None = None, used: Array | None = None, sink: bool = False
+    ) -> E:
+        """exp(scores), each column divided by its sum; with `seen` (zeros and ones), only there.
+
+        With `sink` the sum has one more term, 1.
+        """
         ...
 
     def shares(self, x: E, chosen: Array | None = None) -> E:

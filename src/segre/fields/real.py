@@ -113,13 +113,22 @@ class Real(Operators):
             out = np.matmul(rows, y.reshape(*batch, *y.shape[-2:]))
         return np.asarray(out.reshape(*batch, *x.shape[:-1], y.shape[-1]))
 
-    def softmax(self, scores: Array, seen: Array | None = None, used: Array | None = None) -> Array:
+    def softmax(
+        self,
+        scores: Array,
+        seen: Array | None = None,
+        used: Array | None = None,
+        sink: bool = False,
+    ) -> Array:
         """exp(scores), each column divided by its sum: in place, the largest subtracted first."""
         shown = used if seen is None else seen
         out = np.array(scores) if shown is None else np.where(shown, scores, -np.inf)
-        out -= out.max(axis=-2, keepdims=True)
+        top = out.max(axis=-2, keepdims=True)
+        top = np.maximum(top, 0) if sink else top
+        out -= top
         np.exp(out, out=out)
-        out /= out.sum(axis=-2, keepdims=True)
+        total = out.sum(axis=-2, keepdims=True)
+        out /= total + np.exp(-top) if sink else total
         return out
 
     def permuted(self, x: Array, order: Array) -> Array:

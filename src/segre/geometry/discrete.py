@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -43,12 +44,7 @@ def _all(spec: Transformer) -> Iterator[Discrete]:
     elif spec.heads > 1:
         yield Discrete(f"S_{spec.heads}", "heads", layers)
     if spec.qknorm and spec.gain:
-        planes = spec.rotary_dim // 2
-        if spec.head > spec.rotary_dim:
-            still = spec.head - spec.rotary_dim
-            yield Discrete(f"2^{still} . S_{still}", "signs and order of normed dimensions", layers)
-        if planes:
-            yield Discrete(f"2^{planes}", "half turns of rotary planes", layers)
+        yield from _normed(spec)
     if spec.mlp != "none":
         experts = sum(routed(spec, int(part)) for part in layer_parts(spec))
         if spec.ff:
@@ -67,6 +63,17 @@ def _all(spec: Transformer) -> Iterator[Discrete]:
     if spec.pooler and spec.output != "hidden":
         yield Discrete(f"2^{spec.d} . S_{spec.d}", "signs and order of the pooled units", 1)
     yield from _stream(spec)
+
+
+def _normed(spec: Transformer) -> Iterator[Discrete]:
+    """Of normed queries and keys, by how many dimensions turn."""
+    turned = Counter(spec.at(part).rotary_dim for part in layer_parts(spec))
+    for rotary, layers in turned.items():
+        still = spec.head - rotary
+        if still:
+            yield Discrete(f"2^{still} . S_{still}", "signs and order of normed dimensions", layers)
+        if rotary:
+            yield Discrete(f"2^{rotary // 2}", "half turns of rotary planes", layers)
 
 
 def _stream(spec: Transformer) -> Iterator[Discrete]:

@@ -123,7 +123,11 @@ def _alternatives(spec: Transformer) -> Iterator[tuple[str, str, Transformer]]:
 def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Each choice that was made, and the keys that undo it."""
     if spec.pos == "rope" and not spec.latent:
-        yield "rotary positions", "no positions", {"pos": "none", "rotary": 0}
+        yield (
+            "rotary positions",
+            "no positions",
+            {"pos": "none", "rotary": 0, "base": spec.at(1).base},
+        )
     if spec.pos == "learned":
         yield "learned positions", "no positions", {"pos": "none", "positions": 0, "offset": 0}
     if spec.qknorm:
@@ -172,6 +176,8 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield "the gate of the MLP", "a GELU MLP", {"mlp": "gelu", **_no_experts(spec)}
     if spec.softmax_router:
         yield "a softmax over the experts", "a sigmoid for each", {"router": "sigmoid"}
+    if spec.sinks:
+        yield "sinks", "none of them", {"sinks": False}
     if spec.cap:
         yield "the cap of the scores", "no cap", {"cap": type(spec.cap)(0)}
 

@@ -95,6 +95,13 @@ class Connection:
     residual: float | None = None
     note: str = ""
 
+    def __str__(self) -> str:
+        if self.difference is not None:
+            return f"different functions; first difference: {self.difference.invariant}"
+        way = "no element between them is known" if self.element is None else "connected"
+        near = "" if self.residual is None else f" to within {self.residual:.1g}, relative"
+        return f"the same function; {self.note or f'{way}{near}'}"
+
 
 def connect(one: Weights, two: Weights) -> Connection:
     """The symmetry that takes `one` to `two`, or the first invariant that differs.

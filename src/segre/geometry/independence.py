@@ -14,7 +14,7 @@ the scores symmetric) are one function and counted once. See docs/soundness.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 
 import numpy as np
@@ -60,8 +60,11 @@ def only_in_balls(spec: Architecture) -> str | None:
         return "the choice of experts is piecewise"
     if spec.mlp in ("gelu-tanh", "geglu-tanh") and spec.rotary_dim:
         return "pi and rotary angles are not known to be independent"
-    if spec.rotary_dim and not frequencies(spec).commensurable:
-        return f"the angles of rescale={spec.rescale} are not known to be independent"
+    if len(spec.rotations) > 1:
+        return "angles of layers that turn in different ways are not compared"
+    for base, how in spec.rotations:
+        if not frequencies(replace(spec, base=base, rescale=how)).commensurable:
+            return f"the angles of rescale={how} are not known to be independent"
     return None
 
 

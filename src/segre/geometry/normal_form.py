@@ -38,6 +38,13 @@ class Canonical:
     invariants: tuple[tuple[str, Array], ...]
     exact: bool
 
+    def __str__(self) -> str:
+        lines = [f"normal form of {self.effective.spec}{'' if self.exact else ', in floats'}:"]
+        for name, values in self.invariants:
+            size = " x ".join(map(str, np.shape(values))) or "one number"
+            lines.append(f"  {name} ({size})")
+        return "\n".join(lines)
+
     @property
     def condition(self) -> float:
         """How much rounding may have been amplified (1 if exact)."""

@@ -10,7 +10,6 @@ from segre.models import experts, llama
 from segre.models.activations import GATES, activation
 from segre.models.config import Config
 from segre.models.family import Family, Names, Stored, Values, decoder_labels, linear, norm
-from segre.models.rope import rope_config
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import routed
 
@@ -66,7 +65,6 @@ def _write(spec: Transformer) -> Values:
         "num_hidden_layers": spec.layers,
         "num_attention_heads": spec.heads,
         "num_key_value_heads": spec.kv,
-        "max_position_embeddings": spec.t,
         "qk_nope_head_dim": spec.head,
         "v_head_dim": spec.dv,
         "qk_rope_head_dim": spec.rotary or 2,
@@ -75,7 +73,7 @@ def _write(spec: Transformer) -> Values:
         "kv_lora_rank": spec.kvrank or 1,
         "hidden_act": activation(GATES, spec.mlp),
         "rms_norm_eps": float(spec.eps),
-        "rope_parameters": rope_config(spec.base, spec.rescaling),
+        **llama.written_rotary(spec),
         "intermediate_size": spec.ff or 1,
         "first_k_dense_replace": spec.dense if spec.experts else spec.layers,
     }

@@ -15,22 +15,36 @@ ACTIVATION = "hidden_activation"
 
 
 def _read(config: Config) -> Values:
-    config.count("num_key_value_heads")  # here null is not allowed
     out = llama.decoder(config, ACTIVATION)
     out["window"] = chosen(config, out["layers"], window(config), lambda i: i % 2 == 0)
+    return {**out, **scales(config, words(out))}
+
+
+def words(out: Values) -> bool:
+    """Whether the output is over the vocabulary."""
+    return out["output"] != "hidden" and not out.get("labels")
+
+
+def scales(config: Config, words: bool) -> Values:
+    """The scale of the scores and the caps; that of the logits only where they are of words."""
+    config.count("num_key_value_heads")  # here null is not allowed
+    out: Values = {}
     out["scale"] = config.number("query_pre_attn_scalar")
     if not out["scale"]:
         raise SpecError("query_pre_attn_scalar: 0 is not allowed; allowed: numbers above 0")
     out["cap"] = config.cap("attn_logit_softcapping")
-    if out["output"] != "hidden" and not out.get("labels"):
+    if words:
         out["logitcap"] = config.cap("final_logit_softcapping")
     return out
 
 
 def _write(spec: Transformer) -> Values:
+    return {**llama.write_decoder(spec, ACTIVATION), **written(spec), **written_scales(spec)}
+
+
+def written_scales(spec: Transformer) -> Values:
+    """The inverse of `scales`."""
     return {
-        **llama.write_decoder(spec, ACTIVATION),
-        **written(spec),
         "query_pre_attn_scalar": _number(spec.scale or Fraction(spec.head)),
         "attn_logit_softcapping": float(spec.cap) or None,
         "final_logit_softcapping": float(spec.logitcap) or None,
@@ -41,13 +55,14 @@ def _number(value: Fraction) -> int | float:
     return int(value) if value.denominator == 1 else float(value)
 
 
-def _tensors(_spec: Transformer, part: str, _config: Config) -> Names:
+def tensors(_spec: Transformer, part: str, _config: Config) -> Names:
+    """Where the tensors of a part lie."""
     if part in ("embed", "head"):
         return llama.ends(part, plus=1.0)
     at = f"model.layers.{int(part) - 1}"
     return {
         **norm(f"{at}.input_layernorm", "norm1", plus=1.0),
-        **llama.attention(f"{at}.self_attn"),
+        **llama.attention(f"{at}.self_attn", plus=1.0),
         **norm(f"{at}.post_attention_layernorm", "post1", plus=1.0),
         **norm(f"{at}.pre_feedforward_layernorm", "norm2", plus=1.0),
         **llama.gated(f"{at}.mlp"),
@@ -94,7 +109,7 @@ FAMILY = Family(
     read=_read,
     write=_write,
     prefix="model.",
-    tensors=_tensors,
+    tensors=tensors,
     choices={**llama.CHOICES, "place": "sandwich", "mlp": "geglu-tanh", "cap": 50},
     with_tokens={"embscale": True},
     with_words={"tied": True, "logitcap": 30},

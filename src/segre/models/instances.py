@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+from segre.transformer.by_layer import Bases, Rescales, every
 from segre.transformer.spec import Transformer
 
 # By kind: one of the kind. Dynamic rescaling begins beyond the context, which no instance has.
@@ -33,17 +34,20 @@ def small_instance(spec: Transformer) -> Transformer:
     head = 4 if partial else 2
     narrow = 3 if spec.latent else 0
     routed = spec.experts > 0
+    base, rescale = _rotations(spec)
+    by_layer = isinstance(base, tuple) or isinstance(rescale, tuple)
+    deep = by_layer or spec.share or spec.embed or (routed and spec.dense)
     return replace(
         spec,
         d=5 if spec.latent or spec.embed or (partial and spec.norm == "layer") else 4,
-        layers=2 if spec.share or spec.embed or (routed and spec.dense) else 1,
+        layers=2 if deep else 1,
         heads=2,
         kv=1 if grouped else 2,
         head=head,
         dv=2,
         ff=3 if spec.ff else 0,
         eps=Fraction(1, 10**5) if spec.eps else spec.eps,
-        base=10_000,
+        base=base,
         rotary=2 if spec.rotary_dim else 0,
         vocab=_words(spec) if spec.vocab else 0,
         positions=3 + (spec.offset > 0) if spec.pos == "learned" else 0,
@@ -61,9 +65,21 @@ def small_instance(spec: Transformer) -> Transformer:
         scale=Fraction(1) if spec.scale else Fraction(0),
         labels=min(spec.labels, 2),
         relation=min(spec.relation, 2),
-        rescale=RESCALES[spec.rescale.partition(":")[0]],
+        rescale=rescale,
         t=3,
     )
+
+
+def _rotations(spec: Transformer) -> tuple[Bases, Rescales]:
+    """One layer for every way in which layers turn or do not, two at most."""
+    both = zip(every(spec.base, spec.layers), every(spec.rescale, spec.layers), strict=True)
+    ways = list(dict.fromkeys(both))[:2]
+    rescales = tuple(RESCALES[how.partition(":")[0]] for _, how in ways)
+    if len(ways) == 1:
+        return 10_000, rescales[0]
+    return tuple(
+        small if base else 0 for small, (base, _) in zip((10_000, 100), ways, strict=True)
+    ), rescales
 
 
 def _words(spec: Transformer) -> int:
@@ -108,6 +124,8 @@ PROVED = {
     "qwen3-moe/d=4/heads=2/kv=1/eps=1e-5/experts=3/active=2/eff=2/vocab=11": 199,
     "gemma/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 133,
     "gemma/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 123,
+    "smollm3/d=4/layers=2/heads=2/kv=1/ff=3/eps=1e-5/base=10000,0/vocab=11": 196,
+    "gemma3-text/d=4/layers=2/heads=2/kv=1/ff=3/eps=1e-5/base=10000,100/window=2/vocab=11": 224,
     "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 131,
     "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/window=2/vocab=11": 131,
     "deepseek-v3/d=5/layers=2/heads=2/head=2/dv=2/ff=3/eps=1e-5/qrank=3/kvrank=3/rotary=2/"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from segre.models.activations import GATES, activation
@@ -39,7 +39,12 @@ def rotary(config: Config, *, latent: bool = False) -> Values:
     return {"base": base, "rescale": rescale, "t": length}
 
 
-def decoder(config: Config, act: str = "hidden_act", gates: Mapping[str, str] = GATES) -> Values:
+def decoder(
+    config: Config,
+    act: str = "hidden_act",
+    gates: Mapping[str, str] = GATES,
+    turns: Callable[[Config], Values] = rotary,
+) -> Values:
     """The keys of a spec that every decoder of this kind gives."""
     d = config.count("hidden_size")
     key, value = config.get("head_dim")
@@ -47,7 +52,7 @@ def decoder(config: Config, act: str = "hidden_act", gates: Mapping[str, str] = 
     width = config.width("num_attention_heads", of=d) if split else config.count(key)
     out = {
         **config.common(d),
-        **rotary(config),
+        **turns(config),
         "head": config.even(key, width),
         "ff": config.count("intermediate_size"),
         "mlp": config.named(act, gates),
@@ -75,6 +80,16 @@ def write_biases(spec: Transformer) -> Values:
     return {key: True for key, value in found.items() if value}
 
 
+def written_rotary(spec: Transformer, layer: int = 1) -> Values:
+    """The inverse of `rotary`, as a layer turns; others may turn otherwise."""
+    first = spec.at(layer)
+    assert isinstance(first.base, int)
+    return {
+        "max_position_embeddings": spec.t,
+        "rope_parameters": rope_config(first.base, first.rescaling),
+    }
+
+
 def write_decoder(
     spec: Transformer, act: str = "hidden_act", gates: Mapping[str, str] = GATES
 ) -> Values:
@@ -84,11 +99,10 @@ def write_decoder(
         "num_hidden_layers": spec.layers,
         "num_attention_heads": spec.heads,
         "intermediate_size": spec.ff or 1,
-        "max_position_embeddings": spec.t,
+        **written_rotary(spec),
         "num_key_value_heads": spec.kv,
         "head_dim": spec.head,
         "rms_norm_eps": float(spec.eps),
-        "rope_parameters": rope_config(spec.base, spec.rescaling),
         act: activation(gates, spec.mlp),
     }
 
@@ -104,14 +118,14 @@ def ends(part: str, plus: float = 0.0) -> Names:
     return {**norm("model.norm", "norm", plus), "lm_head.weight": Stored(("W_U",))}
 
 
-def attention(own: str) -> Names:
+def attention(own: str, plus: float = 0.0) -> Names:
     """Queries, keys, values, their norms, and outputs."""
     return {
         **linear(f"{own}.q_proj", "Q"),
         **linear(f"{own}.k_proj", "K"),
         **linear(f"{own}.v_proj", "V"),
-        **norm(f"{own}.q_norm", "normq"),
-        **norm(f"{own}.k_norm", "normk"),
+        **norm(f"{own}.q_norm", "normq", plus),
+        **norm(f"{own}.k_norm", "normk", plus),
         **linear(f"{own}.o_proj", "O"),
     }
 

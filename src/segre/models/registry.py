@@ -20,6 +20,7 @@ from segre.models import (
     electra,
     gemma,
     gemma2,
+    gemma3_text,
     gpt2,
     gpt_neox,
     llama,
@@ -30,6 +31,7 @@ from segre.models import (
     qwen3,
     qwen3_moe,
     roberta,
+    smollm3,
     xlm_roberta,
 )
 from segre.models.config import Config
@@ -55,6 +57,8 @@ _MODULES = (
     qwen3_moe,
     gemma,
     gemma2,
+    gemma3_text,
+    smollm3,
     deepseek_v3,
 )
 FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in _MODULES}

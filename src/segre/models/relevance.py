@@ -26,6 +26,7 @@ IRRELEVANT = frozenset(
         *("hidden_dropout_prob", "resid_pdrop", "classifier_dropout", "classifier_dropout_prob"),
         *("dropout", "hidden_dropout", "initializer_range", "initializer_factor"),
         *("qa_dropout", "seq_classif_dropout", "sinusoidal_pos_embds", "layerdrop", "init_std"),
+        *("summary_last_dropout",),
         *("gradient_checkpointing", "tf_legacy_loss", "loss_type", "router_aux_loss_coef"),
         "router_jitter_noise",
         # how it is stored and computed

@@ -23,6 +23,26 @@ KEYS = (
 )
 
 
+def rope_of_kind(
+    config: Mapping[str, Any], kind: str, theta: Any, scaling: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What a config says of one kind of layers, as a config that says it of all.
+
+    `theta` and `scaling` are what older configs say of it elsewhere.
+
+    >>> rope_of_kind({"rope_parameters": {"full": {"rope_type": "default"}}}, "full", 100)
+    {'rope_parameters': {'rope_theta': 100, 'rope_type': 'default'}}
+    """
+    rope = config.get("rope_parameters") or {}
+    own = rope.get(kind) if isinstance(rope, Mapping) else None
+    for place, value in (("rope_parameters", rope), (kind, own or {}), ("rope_scaling", scaling)):
+        if not isinstance(value, Mapping | None):
+            raise SpecError(f"{place}: {quote(str(value))} is not allowed; allowed: an object")
+    if any(key in rope for key in KEYS):
+        raise SpecError(f"rope_parameters: allowed: an object for each kind of layers, as {kind}")
+    return {"rope_parameters": {"rope_theta": theta, **(own or {}), **(scaling or {})}}
+
+
 def rope_part(config: Mapping[str, Any]) -> float:
     """Which part of a head turns."""
     part = _rope(config).get("partial_rotary_factor", config.get("partial_rotary_factor"))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from segre.attention import mechanism
 from segre.attention.mechanism import Mechanism
+from segre.transformer.by_layer import Bases, Rescales, Windows, every, rotations, windows
 from segre.transformer.rescale import Rescale, rescale
 
 MlpKind = Literal[
@@ -33,7 +34,6 @@ Bias = Literal["none", "qkv", "attn", "mlp", "all"]
 Router = Literal["sigmoid", "softmax", "sigmoid-raw", "softmax-raw"]
 Output = Literal["hidden", "logits", "softmax"]
 Read = Literal["all", "first", "last"]
-Windows = tuple[int, ...]
 Attn = str  # the name of a mechanism
 
 PIECEWISE = ("relu", "relu2", "reglu")
@@ -57,10 +57,10 @@ class Choices:
     gain: bool = True  # norms have gains (and, with bias=all, LayerNorms have biases)
     eps: Fraction = Fraction(0)
     pos: Position = "none"
-    base: int = 10_000  # rotary frequencies are base^(-2j/rotary)
+    base: Bases = 10_000  # rotary frequencies are base^(-2j/rotary); 0: a layer has none
     rotary: int = 0  # how many dimensions of a head turn; 0 is all of them
     layout: Layout = "half"
-    rescale: str = ""  # rescaled rotary frequencies; empty is none
+    rescale: Rescales = ""  # rescaled rotary frequencies; empty is none
     bias: Bias = "none"
     causal: bool = False
     window: Windows = ()  # how many tokens a token sees, itself included; again and again by layer
@@ -71,6 +71,7 @@ class Choices:
     tied: bool = False
     final: bool = False  # a norm after the last layer
     attn: Attn = "softmax"
+    sinks: bool = False  # every head has a score of its own beside those of the keys, for nothing
     scale: Fraction = Fraction(0)  # scores are divided by its root; 0 is the dimensions of a head
     bylayer: bool = False  # and, in layer i, by i
     cap: Fraction = Fraction(0)  # soft cap of the scores; 0 is none
@@ -105,8 +106,12 @@ class Choices:
     counted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """What says the same is the same: shortest windows, scales that are standard left out."""
-        object.__setattr__(self, "window", _shortest(self.window, self.layers))
+        """What says the same is the same: shortest lists, scales that are standard left out."""
+        object.__setattr__(self, "window", windows(self.window, self.layers))
+        if self._turns_by_layer:
+            base, how = rotations(self.base, self.rescale, self.layers)
+            object.__setattr__(self, "base", base)
+            object.__setattr__(self, "rescale", how)
         if self.scale == self.standard:
             object.__setattr__(self, "scale", Fraction(0))
 
@@ -132,8 +137,31 @@ class Choices:
 
     @property
     def rescaling(self) -> Rescale | None:
-        """How rotary frequencies are rescaled, if they are."""
+        """How rotary frequencies are rescaled, if they are; of a layer (`at`) where they differ."""
+        assert isinstance(self.rescale, str)
         return rescale(self.rescale) if self.rescale else None
+
+    @property
+    def _turns_by_layer(self) -> bool:
+        return isinstance(self.base, tuple) or isinstance(self.rescale, tuple)
+
+    def at(self, part: int | str) -> Self:
+        """The same with the rotations of one layer, counted from 1, in all layers."""
+        if not self._turns_by_layer or part in ("embed", "head"):
+            return self
+        base = every(self.base, self.layers)[int(part) - 1]
+        if base:
+            return replace(self, base=base, rescale=every(self.rescale, self.layers)[int(part) - 1])
+        return replace(self, pos="none", rotary=0, base=Choices.base, rescale="")
+
+    @property
+    def rotations(self) -> tuple[tuple[int, str], ...]:
+        """Base and rescaling of the layers that turn, each pair once."""
+        if self.pos != "rope":
+            return ()
+        layers = self.layers if self._turns_by_layer else 1
+        both = zip(every(self.base, layers), every(self.rescale, layers), strict=True)
+        return tuple(dict.fromkeys((base, how) for base, how in both if base))
 
     @property
     def depth(self) -> int:
@@ -198,7 +226,12 @@ class Choices:
     @property
     def ignores_shifts(self) -> bool:
         """Whether a number added to all scores of a query changes nothing."""
-        return self.mechanism.ignores_shifts and not self.cap
+        return self.mechanism.ignores_shifts and not self.cap and not self.sinks
+
+    @property
+    def sums_to_one(self) -> bool:
+        """Whether a query shares out a whole among the keys."""
+        return self.mechanism.sums_to_one and not self.sinks
 
     @property
     def query_bias(self) -> bool:
@@ -245,16 +278,3 @@ class Choices:
 
 KEYS = tuple(item.name for item in fields(Choices))
 DEFAULTS = {item.name: item.default for item in fields(Choices)}
-
-
-def _shortest(window: Windows, layers: int) -> Windows:
-    """The shortest list of windows that is the same for all layers when it is repeated.
-
-    >>> _shortest((8, 0, 8), 3), _shortest((8, 0, 8), 4), _shortest((8, 8), 2), _shortest((0,), 2)
-    ((8, 0), (8, 0, 8), (8,), ())
-    """
-    if not any(window):
-        return ()
-    every = tuple(window[i % len(window)] for i in range(max(1, layers)))
-    length = next(n for n in range(1, len(every) + 1) if every[n:] == every[: len(every) - n])
-    return every[:length] if any(every) else ()

@@ -127,14 +127,17 @@ def plane_dimensions(spec: Transformer) -> tuple[Array, Array]:
 
 def attention(field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: int) -> E:
     """What the heads of a layer (from 1) write for tokens x (after any norm before)."""
+    spec = spec.at(layer)
     scores, values = (_latent if spec.latent else _plain)(field, spec, w, x)
     for factor in _factors(field, spec, layer):
         scores = field.mul(scores, factor)
     if spec.cap:
         scores = capped(field, scores, spec.cap)
+    if spec.sinks:  # relative to the sink's, which is then 0
+        scores = field.add(scores, field.mul(w["sinks"], field.fraction(Fraction(-1))))
     used = _seen(spec, layer) if spec.causal else None
     seen = None if used is None else field.constant(used)
-    pattern = spec.mechanism.pattern(field, scores, seen, used)
+    pattern = spec.mechanism.pattern(field, scores, seen, used, sink=spec.sinks)
     written = field.joined(w["W_O"], field.matmul(values, pattern), (spec.group, spec.kv))
     return field.add(written, w["b_O"]) if "b_O" in w else written
 

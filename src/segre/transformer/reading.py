@@ -12,6 +12,7 @@ from typing import Any, get_args
 from segre.attention import NAMES
 from segre.errors import SpecError
 from segre.spec import DEEPEST
+from segre.transformer.by_layer import Bases, Rescales, Windows
 from segre.transformer.choices import (
     DEFAULTS,
     KEYS,
@@ -25,7 +26,6 @@ from segre.transformer.choices import (
     Position,
     Read,
     Router,
-    Windows,
 )
 from segre.transformer.rescale import rescale
 from segre.values import choice, flag, quote, whole
@@ -63,11 +63,26 @@ def _count(key: str, value: Any) -> int:
     return whole(key, value, smallest=0)
 
 
-def _windows(key: str, value: Any) -> Windows:
-    """One window for all layers, or one for each."""
+def _listed(key: str, value: Any) -> list[Any]:
+    """One value for all layers, or one for each."""
     given = list(value) if isinstance(value, list | tuple) else [value]
-    if len(given) > DEEPEST:
-        raise SpecError(f"{key}: {len(given)} windows; allowed: at most one for each layer")
+    if not 0 < len(given) <= DEEPEST:
+        raise SpecError(f"{key}: {len(given)} values; allowed: 1, or at most one for each layer")
+    return given
+
+
+def _bases(key: str, value: Any) -> Bases:
+    given = tuple(whole(key, base, smallest=0) for base in _listed(key, value))
+    return given[0] if len(given) == 1 else given
+
+
+def _rescales(key: str, value: Any) -> Rescales:
+    given = tuple(_rescale(key, how) for how in _listed(key, value))
+    return given[0] if len(given) == 1 else given
+
+
+def _windows(key: str, value: Any) -> Windows:
+    given = _listed(key, value) if value != [] else []
     for window in given:
         if whole(key, window, smallest=0) == 1:
             raise SpecError(
@@ -94,7 +109,8 @@ def _reader(annotation: str) -> Callable[[str, Any], Any]:
         "Fraction": fraction,
         "Bias": _bias,
         "Windows": _windows,
-        "str": _rescale,
+        "Bases": _bases,
+        "Rescales": _rescales,
         "Attn": partial(choice, allowed=NAMES),
     }
     choices = {

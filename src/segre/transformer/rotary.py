@@ -21,12 +21,13 @@ _BITS = 256
 
 
 def frequencies(spec: Transformer) -> Frequencies:
-    """The frequencies of the planes of a head, for inputs of t tokens.
+    """The frequencies of the planes of a head, for inputs of t tokens; of a layer if they differ.
 
     >>> net = Transformer.parse("transformer/d=4/pos=rope/rescale=linear:2/t=3")
     >>> frequencies(net).floats().tolist()
     [0.5, 0.005]
     """
+    assert isinstance(spec.base, int)
     return _frequencies(spec.base, spec.rotary // 2, spec.rescaling, spec.t)
 
 

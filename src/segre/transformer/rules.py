@@ -5,6 +5,7 @@ from __future__ import annotations
 from segre.errors import SpecError
 from segre.spec import DEEPEST
 from segre.transformer.choices import Choices
+from segre.transformer.rescale import rescale
 from segre.values import whole
 
 
@@ -22,12 +23,7 @@ def require(spec: Choices) -> None:
         raise SpecError(f"rotary: {spec.rotary} is not allowed; allowed: even numbers from 2")
     if spec.pos == "rope" and not spec.latent and spec.rotary > spec.head:
         raise SpecError(f"rotary: {spec.rotary} is more than head={spec.head}")
-    if spec.pos == "rope" and spec.base < 2:
-        raise SpecError(f"base: {spec.base} is not allowed; allowed: whole numbers from 2")
-    if spec.pos != "rope" and (spec.rotary or spec.rescale):
-        raise SpecError(f"{'rescale' if spec.rescale else 'rotary'} needs pos=rope")
-    if spec.rescaling is not None and spec.rescaling.kind == "dynamic" and spec.rotary < 4:
-        raise SpecError("rescale=dynamic needs rotary=4 or more")
+    _require_rotations(spec)
     if spec.window and not spec.causal:
         raise SpecError("window needs causal=true")
     _require_absorbed(spec)
@@ -81,6 +77,8 @@ def require(spec: Choices) -> None:
         raise SpecError("qrank needs kvrank: the two are the ranks of latent attention")
     if spec.cap and not spec.mechanism.exponentials:
         raise SpecError("cap needs attn=softmax")
+    if spec.sinks and not spec.mechanism.exponentials:
+        raise SpecError("sinks need attn=softmax")
     if spec.qknorm and not spec.mechanism.exponentials:
         raise SpecError("qknorm needs attn=softmax")
     if spec.experts:
@@ -125,11 +123,31 @@ def _require_labels(spec: Choices) -> None:
             raise SpecError(f"relation: {spec.relation} is not allowed; allowed: 2 to vocab")
 
 
+def _require_rotations(spec: Choices) -> None:
+    if spec.pos != "rope":
+        if spec.rotary or spec.rescale:
+            raise SpecError(f"{'rescale' if spec.rescale else 'rotary'} needs pos=rope")
+        if isinstance(spec.base, tuple):
+            raise SpecError("base by layer needs pos=rope")
+        return
+    if not spec.rotations:
+        raise SpecError("base: 0 in all layers; allowed: pos=none, where no layer turns")
+    for base, how in spec.rotations:
+        if base < 2:
+            raise SpecError(f"base: {base} is not allowed; allowed: whole numbers from 2")
+        if how.startswith("dynamic") and spec.rotary < 4:
+            raise SpecError("rescale=dynamic needs rotary=4 or more")
+    if isinstance(spec.base, tuple) and 0 in spec.base and spec.latent:
+        raise SpecError("base: 0 in some layers does not go with latent attention (kvrank)")
+    if spec.share and (isinstance(spec.base, tuple) or isinstance(spec.rescale, tuple)):
+        raise SpecError("base and rescale by layer do not go with share=true")
+
+
 def _require_absorbed(spec: Choices) -> None:
     """Factors of the scores must be such as weights can absorb: proofs rest on it."""
-    grows = spec.rescaling is not None and spec.rescaling.grows
+    grows = next((how for _, how in spec.rotations if how and rescale(how).grows), "")
     if spec.qknorm and not spec.gain and (spec.scale or spec.bylayer or grows):
-        key = "scale" if spec.scale else "bylayer" if spec.bylayer else f"rescale={spec.rescale}"
+        key = "scale" if spec.scale else "bylayer" if spec.bylayer else f"rescale={grows}"
         raise SpecError(f"{key} needs gain=true where queries and keys have norms (qknorm)")
     if spec.bylayer and spec.share:
         raise SpecError("bylayer=true does not go with share=true")

@@ -103,8 +103,10 @@ class Transformer(Choices):
     @classmethod
     def _built(cls, values: dict[str, Any]) -> Transformer:
         spec = cls(**completed(values))
-        if len(values.get("window", ())) > spec.layers:
-            raise SpecError(f"window: more windows than layers={spec.layers}; allowed: as many")
+        for key in ("window", "base", "rescale"):
+            given = values.get(key, ())
+            if isinstance(given, tuple) and len(given) > spec.layers:
+                raise SpecError(f"{key}: more {key}s than layers={spec.layers}; allowed: as many")
         require(spec)
         return spec
 

@@ -143,6 +143,8 @@ def _attention_shapes(spec: Transformer) -> Shapes:
             out["b_V"] = (kv, 1, v, 1)
         if spec.qknorm and spec.gain:
             out |= {"normq.gain": (k, 1), "normk.gain": (k, 1)}
+    if spec.sinks:
+        out["sinks"] = (kv, group, 1, 1)
     out["W_O"] = (kv, group, d, v)
     if spec.output_bias:
         out["b_O"] = (d, 1)

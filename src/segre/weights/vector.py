@@ -46,6 +46,9 @@ class Weights:
         if not self.exact and not np.isfinite(self.vector).all():
             raise WeightsError("weights must be finite; there is a NaN or an infinity among them")
 
+    def __str__(self) -> str:
+        return f"{self.spec}: {self.vector.size:,} {'fractions' if self.exact else 'floats'}"
+
     @property
     def exact(self) -> bool:
         """Whether the weights are fractions."""
@@ -130,7 +133,7 @@ class Weights:
                 raise WeightsError(f"weights {str(path)!r}: .npz holds floats; write .json instead")
             arrays = {f"layer{i + 1}.{name}": getattr(self.layers[i], name) for i, name in names}
             with whole_file(path) as temporary:
-                np.savez(temporary, allow_pickle=False, spec=np.array(str(self.spec)), **arrays)
+                np.savez(temporary, spec=np.array(str(self.spec)), **arrays)
             return
         if path.suffix != ".json":
             raise WeightsError(f"weights {str(path)!r}: allowed: .json and .npz files")

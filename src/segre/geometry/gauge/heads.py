@@ -17,7 +17,7 @@ from segre.transformer.spec import Transformer
 
 def head_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
     """The pieces of one attention layer."""
-    at = where(spec, part)
+    at, spec = where(spec, part), spec.at(part)
     if spec.qknorm:
         yield from _normed_queries(spec, part, at)
     else:
@@ -228,7 +228,7 @@ def _key_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
 
 def _value_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
     """Softmax columns sum to one: value biases write a constant."""
-    if not spec.mechanism.sums_to_one:
+    if not spec.sums_to_one:
         return
     inner, d = spec.kv * spec.dv, spec.d
     centred = norm_centres(spec)

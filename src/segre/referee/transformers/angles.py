@@ -58,7 +58,7 @@ def multiples(spec: Transformer) -> tuple[tuple[int, int], ...]:
     planes = turning(spec) // 2
     if len(known) < planes:
         return tuple((plane, 1) for plane in range(planes))
-    root, degree = _power(spec.base)
+    root, degree = _power(_base(spec))
     shared = gcd(planes, degree)
     period, step = planes // shared, root ** (degree // shared)
     sizes = [known[i] * step ** ((planes - 1 - i) // period) for i in range(planes)]
@@ -74,7 +74,7 @@ def multiples(spec: Transformer) -> tuple[tuple[int, int], ...]:
 def angle(spec: Transformer, plane: int) -> arb:
     """The angle of a plane, enclosed at the precision of flint's context."""
     planes, how = turning(spec) // 2, spec.rescaling
-    f = arb(spec.base) ** arb(fmpq(-plane, planes))
+    f = arb(_base(spec)) ** arb(fmpq(-plane, planes))
     factor = factors(spec)[plane]
     if factor is not None:
         return f * _number(factor)
@@ -110,7 +110,7 @@ def _factor(spec: Transformer, plane: int) -> Fraction | None:
 def _turns(spec: Transformer, plane: int) -> arb:
     """How often a plane turns within the length, before it is slowed down."""
     assert spec.rescaling is not None
-    f = arb(spec.base) ** arb(fmpq(-2 * plane, turning(spec)))
+    f = arb(_base(spec)) ** arb(fmpq(-2 * plane, turning(spec)))
     return _number(spec.rescaling.length) * f / (2 * arb.pi())
 
 
@@ -118,10 +118,16 @@ def _edge(spec: Transformer, turns: Fraction, rounding: str) -> int:
     """The number of the plane that turns so often within the length, rounded."""
     assert spec.rescaling is not None
     quotient = _number(spec.rescaling.length) / (_number(turns) * 2 * arb.pi())
-    place = turning(spec) * quotient.log() / (2 * arb(spec.base).log())
+    place = turning(spec) * quotient.log() / (2 * arb(_base(spec)).log())
     whole = (place.floor() if rounding == "floor" else place.ceil()).unique_fmpz()
     assert whole is not None
     return int(whole)
+
+
+def _base(spec: Transformer) -> int:
+    """The base of a spec that is the same for all layers."""
+    assert isinstance(spec.base, int)
+    return spec.base
 
 
 def _number(value: Fraction) -> arb:

@@ -11,15 +11,16 @@ from segre.referee.transformers.numbers import Matrix, Scalar
 from segre.referee.transformers.run import Run
 from segre.referee.transformers.stages import Stage, seen
 from segre.referee.transformers.weights import turning
+from segre.transformer.spec import Transformer
 
 
 def attention(run: Run, x: int, stage: Stage) -> int:
     """What attention writes to the stream."""
-    spec, tape, part = run.spec, run.tape, stage.part
-    scores, values = _latent(run, x, part) if spec.kvrank else _plain(run, x, part)
-    for factor in _factors(run, stage.layer):
+    spec, tape, part = run.spec.at(stage.layer), run.tape, stage.part
+    scores, values = (_latent if spec.kvrank else _plain)(run, spec, x, part)
+    for factor in _factors(run, spec, stage.layer):
         scores = [tape.scaled(Z, factor) for Z in scores]
-    patterns = _patterns(run, scores, stage.layer)
+    patterns = _patterns(run, scores, stage)
     group = spec.heads // spec.kv
     written = [
         tape.product(run.leaves[part, "W_O", h], tape.product(values[h // group], pattern))
@@ -30,9 +31,9 @@ def attention(run: Run, x: int, stage: Stage) -> int:
     return y if bias is None else run.add_column(y, bias)
 
 
-def _plain(run: Run, x: int, part: int) -> tuple[list[int], list[int]]:
-    """Z of every head, and the values of every group."""
-    spec, tape = run.spec, run.tape
+def _plain(run: Run, spec: Transformer, x: int, part: int) -> tuple[list[int], list[int]]:
+    """Z of every head, and the values of every group; `spec` is that of the layer."""
+    tape = run.tape
     group = spec.heads // spec.kv
     keys = [run.linear(x, part, "K", g) for g in range(spec.kv)]
     queries = [run.linear(x, part, "Q", h) for h in range(spec.heads)]
@@ -41,8 +42,8 @@ def _plain(run: Run, x: int, part: int) -> tuple[list[int], list[int]]:
         keys = _normed(run, keys, part, "normk")
         queries = _normed(run, queries, part, "normq")
     if turning(spec):
-        keys = [_rotated(run, key) for key in keys]
-        queries = [_rotated(run, query) for query in queries]
+        keys = [_rotated(run, spec, key) for key in keys]
+        queries = [_rotated(run, spec, query) for query in queries]
     return [tape.pairing(keys[h // group], query) for h, query in enumerate(queries)], values
 
 
@@ -51,9 +52,9 @@ def _normed(run: Run, matrices: list[int], part: int, name: str) -> list[int]:
     return [run.normalised(x, part, name, False, root, i) for i, x in enumerate(matrices)]
 
 
-def _latent(run: Run, x: int, part: int) -> tuple[list[int], list[int]]:
-    """Z and the values of every head."""
-    spec, tape = run.spec, run.tape
+def _latent(run: Run, spec: Transformer, x: int, part: int) -> tuple[list[int], list[int]]:
+    """Z and the values of every head; `spec` is that of the layer."""
+    tape = run.tape
     turned, heads = turning(spec), range(spec.heads)
 
     def weight(name: str, head: int = 0) -> int:
@@ -68,16 +69,16 @@ def _latent(run: Run, x: int, part: int) -> tuple[list[int], list[int]]:
         for h in heads
     ]
     if turned:
-        common = _rotated(run, tape.product(weight("R_K"), x))
+        common = _rotated(run, spec, tape.product(weight("R_K"), x))
         for h in heads:
-            query = _rotated(run, tape.product(weight("R_Q", h), a))
+            query = _rotated(run, spec, tape.product(weight("R_Q", h), a))
             scores[h] = tape.sum(scores[h], tape.pairing(common, query))
     return scores, [tape.product(weight("W_V", h), c) for h in heads]
 
 
-def _factors(run: Run, layer: int) -> Iterator[Scalar]:
+def _factors(run: Run, spec: Transformer, layer: int) -> Iterator[Scalar]:
     """By what scores are multiplied: their scale, and a factor of rescaled latent attention."""
-    spec, none = run.spec, Fraction(0)
+    none = Fraction(0)
     square = Fraction(1)
     if spec.scale:
         square *= (spec.head + (turning(spec) if spec.kvrank else 0)) / spec.scale
@@ -90,9 +91,10 @@ def _factors(run: Run, layer: int) -> Iterator[Scalar]:
             yield run.numbers.grown(Fraction(1), how.all / 10, none, how.factor)
 
 
-def _patterns(run: Run, scores: list[int], layer: int) -> list[int]:
+def _patterns(run: Run, scores: list[int], stage: Stage) -> list[int]:
     """How much each query (a column) takes from each key (a row), for every head."""
     spec, tape, t = run.spec, run.tape, run.spec.t
+    layer, part = stage.layer, stage.part
     # The mask, and the scores that are noted for every head.
     charge((3 + 3 * len(scores)) * t * t * run.numbers.rates.entry)
     past = [[int(seen(spec, layer, key, query)) for query in range(t)] for key in range(t)]
@@ -109,13 +111,23 @@ def _patterns(run: Run, scores: list[int], layer: int) -> list[int]:
         ]
         scores = [tape.scaled_by(tanh, spec.cap) for tanh in tanhs]
     patterns = []
-    for Z in scores:
+    for head, Z in enumerate(scores):
+        if spec.sinks:
+            Z = _beyond_sink(run, Z, part, head)
         entries = tape.values[Z].entries()
         kept = [entry for row in past for entry in row]
         run.arguments += [z for z, keep in zip(entries, kept, strict=True) if keep]
         E = tape.exp(Z, run.here)
-        patterns.append(run.columns_to_sum_one(tape.times(E, mask) if spec.causal else E))
+        patterns.append(run.columns_over_sum(tape.times(E, mask) if spec.causal else E, spec.sinks))
     return patterns
+
+
+def _beyond_sink(run: Run, Z: int, part: int, head: int) -> int:
+    """Scores less the sink of their head."""
+    tape, t = run.tape, run.spec.t
+    column, row = (tape.constant(run.numbers.ones(*size)) for size in ((t, 1), (1, t)))
+    sink = tape.product(column, tape.product(run.leaves[part, "sinks", head], row))
+    return tape.sum(Z, tape.scaled_by(sink, -1))
 
 
 def planes(turned: int, layout: str) -> list[tuple[int, int]]:
@@ -126,16 +138,16 @@ def planes(turned: int, layout: str) -> list[tuple[int, int]]:
     return [(2 * i, 2 * i + 1) for i in range(half)]
 
 
-def _rotated(run: Run, x: int) -> int:
+def _rotated(run: Run, spec: Transformer, x: int) -> int:
     """Every column turned by its position: C * x + D * (P x), with * entry by entry."""
     tape = run.tape
-    C, D, P = (tape.constant(matrix) for matrix in _rotation(run, tape.values[x].nrows()))
+    C, D, P = (tape.constant(matrix) for matrix in _rotation(run, spec, tape.values[x].nrows()))
     return tape.sum(tape.times(C, x), tape.times(D, tape.product(P, x)))
 
 
-def _amplitude(run: Run) -> Scalar:
+def _amplitude(run: Run, spec: Transformer) -> Scalar:
     """By what yarn multiplies turned queries and keys."""
-    how, none = run.spec.rescaling, Fraction(0)
+    how, none = spec.rescaling, Fraction(0)
     if how is None or how.kind != "yarn":
         return 1
     if how.attention:
@@ -145,8 +157,8 @@ def _amplitude(run: Run) -> Scalar:
     return run.numbers.grown(Fraction(1), Fraction(1, 10), none, how.factor)
 
 
-def _rotation(run: Run, width: int) -> tuple[Matrix, Matrix, Matrix]:
-    spec, numbers = run.spec, run.numbers
+def _rotation(run: Run, spec: Transformer, width: int) -> tuple[Matrix, Matrix, Matrix]:
+    numbers = run.numbers
     turned = turning(spec)
     key = (width, spec)
     if key in numbers.rotations:
@@ -154,7 +166,7 @@ def _rotation(run: Run, width: int) -> tuple[Matrix, Matrix, Matrix]:
     charge(
         width * (spec.t + width) * numbers.rates.entry + turned * spec.t * numbers.rates.function
     )
-    amplitude = _amplitude(run)
+    amplitude = _amplitude(run, spec)
     C = numbers.ones(width, spec.t) * 1
     D = numbers.ones(width, spec.t) * 0
     P = numbers.ones(width, width) * 0

@@ -78,7 +78,7 @@ def _distribution(run: Run, logits: int) -> int:
     """The softmax of every column, if it is asked for."""
     if run.spec.output != "softmax":
         return logits
-    return run.columns_to_sum_one(run.tape.exp(logits, run.here))
+    return run.columns_over_sum(run.tape.exp(logits, run.here))
 
 
 def _column(run: Run, x: int, number: int) -> int:

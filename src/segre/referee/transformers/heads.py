@@ -19,7 +19,7 @@ class Heads:
 
     def __init__(self, point: Point, part: int) -> None:
         self.point, self.part = point, part
-        self.spec = spec = point.spec
+        self.spec = spec = point.spec.at(part)
         self.group = spec.heads // spec.kv
         self.turned = turning(spec)
         self.planes = planes(self.turned, spec.layout)
@@ -154,14 +154,14 @@ class Heads:
     def _key_bias(self) -> Iterator[Tangent]:
         spec = self.spec
         unbiased = not self.point.has((self.part, "b_K"))
-        if unbiased or spec.attn != "softmax" or spec.cap or spec.qknorm:
+        if unbiased or spec.attn != "softmax" or spec.sinks or spec.cap or spec.qknorm:
             return
         for g, j in product(range(spec.kv), self.still):
             yield self.point.filled((self.part, "b_K", g), row=j)
 
     def _value_bias(self) -> Iterator[Tangent]:
         spec, point = self.spec, self.point
-        if not point.has((self.part, "b_V")) or spec.attn != "softmax":
+        if not point.has((self.part, "b_V")) or spec.attn != "softmax" or spec.sinks:
             return
         sums = [total([point.matrices[key] for key in self._outputs(g)]) for g in range(spec.kv)]
         if point.has((self.part, "b_O")):

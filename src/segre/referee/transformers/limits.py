@@ -147,8 +147,8 @@ def work(certificate: Certificate) -> float:
     rows, columns = outputs(spec)
     watched = 2 * rows * columns
     drawn = 3 * max(spec.d, spec.vocab + spec.types) * spec.t * rates.function
-    rotation = spec.head + spec.rotary
-    total = size * rates.function + rotation * (rotation + 2 * spec.t) * rates.function
+    rotation, ways = spec.head + spec.rotary, max(1, len(spec.rotations))
+    total = size * rates.function + ways * rotation * (rotation + 2 * spec.t) * rates.function
     total += (2 + len(certificate.roots)) * (there + drawn) + watched * back
     if certificate.independence is not None:
         witness = len(certificate.independence.points)
@@ -177,10 +177,10 @@ def ball_work(layout: Layout, minor: BallMinor, bits: int) -> float:
     spec, rates, size = layout.spec, balls(bits), len(minor.rows)
     inputs = len({n for n, _ in minor.rows})
     effort, width = Effort.of(spec), layout.parameters
-    rotation = spec.head + spec.rotary
+    rotation, ways = spec.head + spec.rotary, max(1, len(spec.rotations))
     total = inputs * (effort.there(rates) + width * 4 * rates.copy)
     total += size * (effort.back(rates) + width * (rates.entry + 5 * rates.copy))
-    total += rotation * (rotation + 2 * spec.t) * rates.function
+    total += ways * rotation * (rotation + 2 * spec.t) * rates.function
     return total + 3 * rates.matmul(size, size, size) + 3 * size * size * rates.entry
 
 

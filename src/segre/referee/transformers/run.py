@@ -87,10 +87,12 @@ class Run:
         bias = self.weight(part, name + ".bias")
         return y if bias is None else self.add_column(y, bias)
 
-    def columns_to_sum_one(self, x: int) -> int:
-        """Divide every column by its sum."""
+    def columns_over_sum(self, x: int, more: bool = False) -> int:
+        """Divide every column by its sum, or by one more than that."""
         ones = self.tape.constant(self.numbers.ones(1, self.tape.values[x].nrows()))
-        return self.tape.columns_times(x, self.tape.inverses(self.tape.product(ones, x)))
+        total = self.tape.product(ones, x)
+        total = self.tape.shifted(total, 1) if more else total
+        return self.tape.columns_times(x, self.tape.inverses(total))
 
     def sigmoid_of_minus(self, argument: int) -> int:
         """1 / (1 + exp(argument))."""

@@ -5,7 +5,7 @@ Sections 3 and 4; everything here is a count, no point is needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from segre.referee.transformers.angles import rational
 from segre.referee.transformers.weights import EMBED, HEAD, turning
@@ -115,8 +115,16 @@ def minor_mod_p(spec: Transformer) -> bool:
         and spec.experts == 0
         and spec.mlp not in RELU
         and not (turned and spec.mlp in TANH)
-        and rational(spec)
+        and _one_way(spec)
     )
+
+
+def _one_way(spec: Transformer) -> bool:
+    """Whether all layers that turn do so by the same angles, and these can be had mod p."""
+    ways = spec.rotations
+    if len(ways) > 1:
+        return False
+    return all(rational(replace(spec, base=base, rescale=how)) for base, how in ways)
 
 
 def needs_independence(spec: Transformer) -> bool:

@@ -152,6 +152,8 @@ def _attention(spec: Transformer) -> Iterator[Shape]:
         if spec.qknorm and spec.gain:
             yield "normq.gain", 1, k, 1
             yield "normk.gain", 1, k, 1
+    if spec.sinks:
+        yield "sinks", heads, 1, 1
     yield "W_O", heads, d, v
     if spec.bias in ("attn", "all"):
         yield "b_O", 1, d, 1

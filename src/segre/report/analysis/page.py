@@ -53,7 +53,7 @@ def page_of(analysis: Analysis, made: str = "") -> Page:
         title=target.name,
         subtitle=subtitle,
         tiles=tuple(tiles(analysis)),
-        sections=tuple(_section(part) for part in analysis.parts),
+        sections=tuple(section_of(part) for part in analysis.parts),
         document=analysis.document(),
         command=analysis.command,
         made=", ".join(
@@ -62,7 +62,8 @@ def page_of(analysis: Analysis, made: str = "") -> Page:
     )
 
 
-def _section(part: Part) -> Section:
+def section_of(part: Part) -> Section:
+    """A part of an analysis, and what it is shown by."""
     blocks: tuple[Block, ...] = ()
     if part.data is not None:
         notes = (_notes(part.notes),) if part.notes else ()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rich.table import Table
 from rich.text import Text
 
+from segre.analysis.part import Part
 from segre.analysis.run import Analysis
 from segre.report.console import plain_console
 from segre.report.text import printed
@@ -28,11 +31,26 @@ def print_analysis(found: Analysis) -> None:
     if str(target.spec) != target.name:
         console.print(Text(str(target.spec), style="dim"), soft_wrap=True)
     console.print()
+    console.print(_table(found.parts))
+    console.print()
+
+
+@printed.register
+def print_part(part: Part) -> None:
+    """One of the answers, and how it is known."""
+    console = plain_console()
+    console.print(_table((part,)))
+    for words in (part.how, part.command):
+        if words:
+            console.print(words, style="dim")
+
+
+def _table(parts: Iterable[Part]) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True, max_width=22)
     table.add_column(no_wrap=True)
     table.add_column()
-    for part in found.parts:
+    for part in parts:
         said = part.lead or part.reason
         style = "" if part.lead else "dim"
         table.add_row(
@@ -40,8 +58,7 @@ def print_analysis(found: Analysis) -> None:
             Text(part.status, _COLOURS[part.status]),
             Text(said, style),
         )
-    console.print(table)
-    console.print()
+    return table
 
 
 _TITLES = {

@@ -20,7 +20,9 @@ from segre.report.text import text_of
 HOMES = {
     "segre.finding": "dimensions",
     "segre.geometry.explain": "dimensions",
+    "segre.referee.verdict": "proofs",
     "segre.analysis.run": "analysis",
+    "segre.analysis.part": "analysis",
     "segre.checkpoint.commands": "checkpoints",
     "segre.checkpoint.info": "checkpoints",
     "segre.checkpoint.same": "checkpoints",

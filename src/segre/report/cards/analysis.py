@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from segre.analysis.part import Part
 from segre.analysis.run import Analysis
-from segre.report.analysis.page import page_of
+from segre.report.analysis.page import page_of, section_of
 from segre.report.cards import carded, tabled
 from segre.report.cards.card import Card
-from segre.report.page.blocks import Download, Figure, Section, Table
+from segre.report.page.blocks import Download, Figure, Prose, Section, Table
 
 
 @carded.register
@@ -21,6 +22,19 @@ def card_of_analysis(found: Analysis) -> Card:
         tiles=page.tiles,
         parts=tuple(_without_plots(section) for section in page.sections),
         command=page.command,
+    )
+
+
+@carded.register
+def card_of_part(part: Part) -> Card:
+    """One of the answers, and what it rests on."""
+    section = _without_plots(section_of(part))
+    how = (Prose((part.how,)),) if part.how else ()
+    return Card(
+        title=part.title,
+        status=part.status,
+        lead=part.lead or section.reason,
+        blocks=(*section.blocks, *how),
     )
 
 

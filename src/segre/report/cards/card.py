@@ -23,6 +23,7 @@ class Card:
 
     title: str
     subtitle: str = ""
+    status: Status | None = None  # how the whole answer is known, if it has no tiles that say so
     lead: str = ""  # the answer in a sentence
     tiles: tuple[Tile, ...] = ()
     blocks: tuple[Block, ...] = ()

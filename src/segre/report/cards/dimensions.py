@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segre.analysis.part import percent
+from segre.analysis.part import Part, percent
 from segre.finding import GROUPS, Finding, Findings
 from segre.geometry.explain import Explanation
+from segre.report.analysis.architecture import of_symmetries
 from segre.report.cards import carded, tabled
 from segre.report.cards.card import Card, label
 from segre.report.dimensions import gathered, status_in_words, value_in_words
-from segre.report.page.blocks import Block, Cell, Facts, Items, Table, Tile
+from segre.report.page.blocks import Block, Cell, Facts, Figure, Items, Table, Tile
 
 _FEW = 8  # symmetries that are seen at once
 
@@ -101,6 +102,19 @@ def _row(name: str, found: Finding) -> tuple[Cell, ...]:
     total = redundancy["total"]
     pieces = (redundancy["pieces"][group] for group in GROUPS)
     return (name, found.parameters, *pieces, total, 100 * total / found.parameters)
+
+
+@carded.register
+def card_of_explanation(told: Explanation) -> Card:
+    """The symmetries, those that are discrete, and what each design choice does."""
+    part = Part(key="why", title="", status=label(told.status), data=told.document())
+    blocks = (one for one in of_symmetries(part) if not isinstance(one, Figure))
+    return Card(
+        title=told.name,
+        subtitle="" if str(told.finding.spec) == told.name else str(told.finding.spec),
+        tiles=tuple(_tiles(told.finding)),
+        blocks=tuple(blocks),
+    )
 
 
 @tabled.register

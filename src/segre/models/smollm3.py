@@ -1,0 +1,90 @@
+"""SmolLM3: a llama in which some layers, every fourth by default, do not turn."""
+
+from __future__ import annotations
+
+from segre.errors import SpecError
+from segre.models import llama
+from segre.models.config import Config
+from segre.models.family import Family, Values, decoder_labels
+from segre.models.windows import chosen, window, written
+from segre.transformer.by_layer import every
+from segre.transformer.spec import Transformer
+from segre.values import quote
+
+
+def _read(config: Config) -> Values:
+    out = llama.decoder(config)
+    turned = _turned(config, out["layers"])
+    size = window(config) if config.flag("use_sliding_window") else 0
+    slides = chosen(config, out["layers"], size, lambda i: size > 0 and not turned[i])
+    out |= {"window": slides, **llama.biases(config)}
+    if not any(turned):
+        return {**out, "pos": "none", "base": Transformer.base, "rescale": ""}
+    return {**out, "base": [out["base"] if turns else 0 for turns in turned]}
+
+
+def _turned(config: Config, layers: int) -> list[bool]:
+    """Which layers turn."""
+    key, value = config.get("no_rope_layers")
+    if value is None:
+        step = config.count("no_rope_layer_interval")
+        return [(i + 1) % step != 0 for i in range(layers)]
+    if not isinstance(value, list) or len(value) < layers or not {*value} <= {0, 1}:
+        raise SpecError(
+            f"{key}: {quote(str(value))}; allowed: a list of 1 (turns) and 0, one for each layer"
+        )
+    return [bool(turns) for turns in value[:layers]]
+
+
+def _write(spec: Transformer) -> Values:
+    turned = [base > 0 and spec.pos == "rope" for base in every(spec.base, spec.layers)]
+    return {
+        **llama.write_decoder(spec),
+        **llama.written_rotary(spec, turned.index(True) + 1 if any(turned) else 1),
+        **llama.write_biases(spec),
+        **written(spec),
+        "use_sliding_window": bool(spec.window),
+        "no_rope_layers": [int(turns) for turns in turned],
+    }
+
+
+FAMILY = Family(
+    model_type="smollm3",
+    base_class="SmolLM3Model",
+    head_classes=("SmolLM3ForCausalLM",),
+    label_classes=decoder_labels("SmolLM3"),
+    defaults={
+        **llama.DEFAULTS,
+        "vocab_size": 128256,
+        "hidden_size": 2048,
+        "intermediate_size": 11008,
+        "num_hidden_layers": 36,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 4,
+        "tie_word_embeddings": True,
+        "rope_theta": 2_000_000,
+        "use_sliding_window": False,
+        "sliding_window": None,
+        "no_rope_layers": None,
+        "no_rope_layer_interval": 4,
+        "layer_types": None,
+        "attention_bias": False,
+        "mlp_bias": False,
+    },
+    read=_read,
+    write=_write,
+    prefix="model.",
+    tensors=llama.tensors,
+    choices=llama.CHOICES,
+    with_words={"tied": True},
+    presets={
+        "smollm3-3b": llama.preset(
+            *("smollm3", "SmolLM3ForCausalLM", 36, 2048, 11008, 16, 4, 128256, 65536),
+            no_rope_layer_interval=4,
+            rope_theta=5000000.0,
+            tie_word_embeddings=True,
+        ),
+    },
+    copies=llama.COPIES,
+    buffers=llama.BUFFERS,
+)

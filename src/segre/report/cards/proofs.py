@@ -1,0 +1,22 @@
+"""What the referee says, in a notebook."""
+
+from __future__ import annotations
+
+from segre.referee.verdict import Verdict
+from segre.report.cards import carded
+from segre.report.cards.card import Card
+from segre.report.page.blocks import Items, Tile
+from segre.report.proofs import claim_in_words
+
+
+@carded.register
+def card_of_verdict(verdict: Verdict) -> Card:
+    """Whether a certificate holds: what was checked, or the first reason why it does not."""
+    word = "valid" if verdict.valid else "invalid"
+    said = claim_in_words(verdict.claim) if verdict.valid else verdict.reason
+    return Card(
+        title="Does the certificate hold?",
+        tiles=(Tile("certificate", word, verdict.status, "checked by the referee"),),
+        lead=f"{said[:1].upper()}{said[1:]}.",
+        blocks=(Items("The referee checked", verdict.checks),) if verdict.checks else (),
+    )

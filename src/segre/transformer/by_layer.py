@@ -1,0 +1,60 @@
+"""Choices that may differ from layer to layer: one value for all, or a list that is repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+Windows = tuple[int, ...]
+Bases = int | tuple[int, ...]
+Rescales = str | tuple[str, ...]
+Item = TypeVar("Item", int, str)
+
+
+def every(given: Item | tuple[Item, ...], layers: int) -> list[Item]:
+    """The value of every layer."""
+    if not isinstance(given, tuple):
+        return [given] * max(1, layers)
+    return [given[i % len(given)] for i in range(max(1, layers))]
+
+
+def shortest(values: Sequence[Item]) -> tuple[Item, ...]:
+    """The shortest list that is these values when it is repeated.
+
+    >>> shortest([8, 0, 8]), shortest([8, 0, 8, 8]), shortest([8, 8])
+    ((8, 0), (8, 0, 8), (8,))
+    """
+    length = next(n for n in range(1, len(values) + 1) if values[n:] == values[: -n or None])
+    return tuple(values[:length])
+
+
+def windows(given: Windows, layers: int) -> Windows:
+    """The shortest list of windows; none is empty.
+
+    >>> windows((8, 0, 8), 3), windows((8, 0, 8), 4), windows((8, 8), 2), windows((0,), 2)
+    ((8, 0), (8, 0, 8), (8,), ())
+    """
+    if not any(given):
+        return ()
+    found = every(given, layers)
+    return shortest(found) if any(found) else ()
+
+
+def rotations(base: Bases, rescale: Rescales, layers: int) -> tuple[Bases, Rescales]:
+    """The shortest lists, or one value; where nothing turns (base 0), a rescaling says nothing.
+
+    >>> rotations((5, 0, 5, 0), ("linear:2", "linear:3"), 4), rotations((5, 5), ("", "yarn"), 2)
+    (((5, 0), 'linear:2'), (5, ('', 'yarn')))
+    """
+    bases, hows = every(base, layers), every(rescale, layers)
+    used = {how for own, how in zip(bases, hows, strict=True) if own}
+    if len(used) > 1:
+        hows = [how if own else "" for own, how in zip(bases, hows, strict=True)]
+    else:
+        hows = [*used] or [""]
+    return _one_or_list(bases), _one_or_list(hows)
+
+
+def _one_or_list(values: list[Item]) -> Item | tuple[Item, ...]:
+    found = shortest(values)
+    return found[0] if len(found) == 1 else found
