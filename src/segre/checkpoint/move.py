@@ -11,6 +11,7 @@ from segre.checkpoint.alignment import (
     LayerAlignment,
     StreamAlignment,
     embedding_freedom,
+    free_pooler,
     stream_freedom,
 )
 from segre.checkpoint.experts import RouterGauge
@@ -76,6 +77,8 @@ class Draw:
         out.transform = transform
         if spec.embed:
             out.embed = self.basis(embedding_freedom(spec), spec.embed, spec.norm == "layer")
+        if free_pooler(spec):
+            out.pooled, out.pooled_signs = self.rng.permutation(spec.d), self.signs(spec.d)
         return out
 
     def basis(self, freedom: Freedom, width: int, centred: bool) -> StreamAlignment:

@@ -20,6 +20,7 @@ from segre.checkpoint.alignment import (
     LayerAlignment,
     StreamAlignment,
     embedding_freedom,
+    free_pooler,
     stream_freedom,
 )
 from segre.checkpoint.latents import LatentTurn
@@ -50,6 +51,10 @@ class Witness:
     def transform(self, _one: Tensors, _two: Tensors) -> Array | None:
         """The order of the units of a transform."""
         return self.basis.transform
+
+    def pooled(self, _one: Tensors, _two: Tensors) -> tuple[Array | None, Array | None]:
+        """The order and signs of the units of a pooler."""
+        return self.basis.pooled, self.basis.pooled_signs
 
     def layer(self, _spec: Transformer, part: str, _one: Tensors, _two: Tensors) -> LayerAlignment:
         """Heads and units of a layer."""
@@ -127,6 +132,10 @@ def _checked_stream(take: Any, spec: Transformer) -> StreamAlignment:
     if spec.transform and not spec.tied:
         width = spec.embed or spec.d
         out.transform = _permutation(take("stream.transform", (width,)), "stream.transform")
+    if free_pooler(spec):
+        d = spec.d
+        out.pooled = _permutation(take("stream.pooled", (d,)), "stream.pooled")
+        out.pooled_signs = _signs(take("stream.pooled_signs", (d,)), "stream.pooled_signs")
     return out
 
 
