@@ -13,6 +13,7 @@ from segre.checkpoint.alignment import (
     embedding_freedom,
     stream_freedom,
 )
+from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, free_pooler, stream_freedom
 from segre.checkpoint.experts import RouterGauge
 from segre.checkpoint.frame import centred_basis
 from segre.checkpoint.heads import HeadGauge
@@ -91,6 +92,20 @@ class Draw:
             )
         signs = self.signs(width if freedom == "order and signs" else 1)
         return StreamAlignment(self.rng.permutation(width), np.broadcast_to(signs, width).copy())
+        freedom, d = stream_freedom(spec), spec.d
+        out = StreamAlignment()
+            out.transform = self.rng.permutation(d)
+        if freedom == "orthogonal" and spec.norm == "rms":
+            out.matrix = self.orthogonal(1, d)[0]
+        elif freedom == "orthogonal":
+            basis = centred_basis(d)
+            out.matrix = basis @ self.orthogonal(1, d - 1)[0] @ basis.T + 1 / d
+        elif freedom != "none":
+            every = freedom == "order and signs"
+            out.signs = self.signs(d) if every else np.full(d, self.signs(1)[0])
+            out.order = self.rng.permutation(d)
+        if free_pooler(spec):
+            out.pooled, out.pooled_signs = self.rng.permutation(d), self.signs(d)
 
     def layer(self, spec: Transformer, w: Tensors) -> LayerAlignment:
         """An order and bases of heads and units."""

@@ -22,7 +22,7 @@ class Stream:
 
     gain: Array | None = None
     shift: Array | None = None
-    scale: Array | None = None  # a gain of the stream that its only reader, a transform, absorbs
+    scale: Array | None = None  # a gain of the stream that the maps of the head absorb
     tables: Array | None = None  # directions in which tokens shift against positions
     narrow: Narrow | None = None  # how the first readers follow a map of narrow embeddings
     last: tuple[Array, Array] | None = None  # gain and bias of the last norm of shared layers

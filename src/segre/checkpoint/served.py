@@ -51,6 +51,12 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "embed", "embeddings of another width without a norm, or norms after the skips"
     if spec.embed and not spec.share and not max(spec.head, spec.dv) < spec.embed <= spec.d:
         yield "embed", "embeddings wider than the stream, or no wider than a head"
+    if spec.share:
+        yield "share", "layers that share their weights"
+    if spec.embed:
+        yield "embed", "embeddings of another width than the stream"
+    if spec.labels and spec.place == "post" and not (spec.outbias or spec.pooler):
+        yield "outbias", "labels without biases after a norm on the stream"
     if spec.qknorm and (spec.still or 0 in every(spec.base, spec.layers)):
         yield "qknorm", "norms of queries and keys of which a part does not turn"
     if spec.norm == "none" or not spec.gain or not spec.residual:

@@ -22,6 +22,7 @@ from segre.checkpoint.alignment import (
     embedding_freedom,
     stream_freedom,
 )
+from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, free_pooler, stream_freedom
 from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.planes import turning
@@ -50,6 +51,10 @@ class Witness:
     def transform(self, _one: Tensors, _two: Tensors) -> Array | None:
         """The order of the units of a transform."""
         return self.basis.transform
+
+    def pooled(self, _one: Tensors, _two: Tensors) -> tuple[Array | None, Array | None]:
+        """The order and signs of the units of a pooler."""
+        return self.basis.pooled, self.basis.pooled_signs
 
     def layer(self, _spec: Transformer, part: str, _one: Tensors, _two: Tensors) -> LayerAlignment:
         """Heads and units of a layer."""
@@ -143,6 +148,10 @@ def _checked_basis(
         out.signs = _signs(take(f"{name}.signs", (width,)), f"{name}.signs")
         if freedom == "order and sign" and len(np.unique(out.signs)) > 1:
             raise ValueError(f"{name}.signs are not all the same")
+        out.transform = _permutation(take("stream.transform", (d,)), "stream.transform")
+    if free_pooler(spec):
+        out.pooled = _permutation(take("stream.pooled", (d,)), "stream.pooled")
+        out.pooled_signs = _signs(take("stream.pooled_signs", (d,)), "stream.pooled_signs")
     return out
 
 

@@ -61,6 +61,7 @@ def _read_centring(spec: Transformer) -> Iterator[Piece]:
     elif not spec.firstnorm:  # the first attention reads what the embeddings' norm puts out
         done.append((norm_at(spec, "embed", "norm", spec.d), readers(spec, sublayers(spec)[0])))
     elif spec.final and spec.pooler:
+    elif spec.final and spec.pooler and spec.output == "hidden":
         done.append((norm_at(spec, "head", "norm", spec.d), _pooling(spec)))
     for site, read_by in done:
         for reader in read_by:
