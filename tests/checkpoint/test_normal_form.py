@@ -61,17 +61,7 @@ def remaining(spec: Transformer) -> int:
     stream = basis if stream_freedom(spec) == "orthogonal" and spec.norm == "layer" else 0
     tables = 1 if spec.tied and spec.transform else 0
     biases = max(0, spec.kv * spec.dv - spec.d) * spec.layers if spec.bias == "qkv" else 0
-    return units + planes + stream + tables + biases + embedded(spec)
-
-
-def embedded(spec: Transformer) -> int:
-    """Likewise for embeddings of another width: their basis, and what the first layer reads."""
-    if not spec.embed:
-        return 0
-    wide = spec.embed - 1
-    basis = 0 if spec.tied else wide * (wide - 1) // 2
-    rows = spec.heads * spec.head + spec.kv * (spec.head + spec.dv)
-    return basis + (1 if spec.share else rows * (spec.d - wide))
+    return units + planes + stream + tables + biases
 
 
 def test_it_fixes_as_many_parameters_as_are_redundant(model: Path) -> None:

@@ -11,11 +11,9 @@ from typing import Any
 import torch
 import transformers
 from transformers import (
-    AlbertConfig,
     BertConfig,
     DeepseekV3Config,
     DistilBertConfig,
-    ElectraConfig,
     Gemma2Config,
     Gemma3TextConfig,
     GemmaConfig,
@@ -155,15 +153,6 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "roberta-mlm", RobertaConfig(**SIZES, type_vocab_size=1), "RobertaForMaskedLM"
     yield "opt", OPTConfig(**OPT), "OPTForCausalLM"
     yield "opt-post", OPTConfig(**OPT, do_layer_norm_before=False), "OPTForCausalLM"
-    yield "electra", ElectraConfig(**SIZES, embedding_size=10), "ElectraModel"
-    yield "electra-mlm", ElectraConfig(**SIZES, embedding_size=10), "ElectraForMaskedLM"
-    yield (
-        "electra-untied",
-        ElectraConfig(**SIZES, **UNTIED, embedding_size=10),
-        "ElectraForMaskedLM",
-    )
-    yield "albert", AlbertConfig(**SIZES, embedding_size=10), "AlbertModel"
-    yield "albert-mlm", AlbertConfig(**SIZES, embedding_size=10), "AlbertForMaskedLM"
     yield "distilbert", DistilBertConfig(**DISTILBERT), "DistilBertForMaskedLM"
     yield "llama-attn-bias", LlamaConfig(**TWO, attention_bias=True), "LlamaForCausalLM"
     yield "llama-mlp-bias", LlamaConfig(**TWO, mlp_bias=True), "LlamaForCausalLM"

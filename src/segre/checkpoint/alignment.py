@@ -38,13 +38,6 @@ def stream_freedom(spec: Transformer) -> Freedom:
     return "order and signs" if spec.norm == "rms" else "order and sign"
 
 
-def embedding_freedom(spec: Transformer) -> Freedom:
-    """Likewise for embeddings of another width, whose norm has its gain absorbed by their map."""
-    if not spec.embed:
-        return "none"
-    return "order and sign" if spec.tied else "orthogonal"
-
-
 def reads_stream(spec: Transformer, name: str) -> bool:
     """Whether a tensor reads the stream, and not a transform, a pooler or a latent."""
     if spec.latent and name in LATENT:
@@ -65,25 +58,18 @@ class StreamAlignment:
     signs: Array | None = None  # ... times signs[i]
     matrix: Array | None = None
     transform: Array | None = None  # order of the units of an untied transform
-    embed: StreamAlignment | None = None  # of embeddings of another width
     pooled: Array | None = None  # order of the units of a pooler that labels read ...
     pooled_signs: Array | None = None  # ... and their signs
 
     @classmethod
     def identity(cls, spec: Transformer) -> StreamAlignment:
         """The turn that changes nothing."""
-        out = cls._free(stream_freedom(spec), spec.d)
-        if spec.embed:
-            out.embed = cls._free(embedding_freedom(spec), spec.embed)
-        return out
-
-    @classmethod
-    def _free(cls, freedom: Freedom, width: int) -> StreamAlignment:
+        freedom = stream_freedom(spec)
         if freedom == "none":
             return cls()
         if freedom == "orthogonal":
-            return cls(matrix=np.eye(width))
-        return cls(np.arange(width), np.ones(width))
+            return cls(matrix=np.eye(spec.d))
+        return cls(np.arange(spec.d), np.ones(spec.d))
 
     def write(self, W: Array) -> Array:
         """Act on what is written to the stream: (..., d, n)."""
@@ -122,7 +108,7 @@ class StreamAlignment:
         return gain if self.order is None else gain[self.order]
 
     def after(self, first: StreamAlignment) -> StreamAlignment:
-        """First another turn, then this one; of embeddings of another width, the first alone."""
+        """First another turn, then this one."""
         if self.matrix is not None:
             return StreamAlignment(matrix=self.matrix @ first.matrix)
         if self.order is None:
@@ -130,23 +116,15 @@ class StreamAlignment:
         assert self.signs is not None
         assert first.order is not None
         assert first.signs is not None
-        order, signs = first.order[self.order], first.signs[self.order] * self.signs
-        return StreamAlignment(order, signs, embed=first.embed)
+        return StreamAlignment(first.order[self.order], first.signs[self.order] * self.signs)
 
     def apply(self, spec: Transformer, part: str, w: Tensors) -> None:
         """Act on the tensors of a part, in place."""
-        tables = self.embed or self
         for name in w:
-            if name in ("tokens", "positions", "types"):
-                w[name] = tables.write(w[name])
-            elif name in WRITERS or name == "b_E":
+            if name in WRITERS:
                 w[name] = self.write(w[name])
-            elif name == "W_E":
-                w[name] = tables.read(self.write(w[name]))
             elif reads_stream(spec, name):
                 w[name] = self.read(w[name])
-            elif part == "embed" and spec.embed:
-                continue  # a norm without gain and bias
             elif name.startswith(("norm.", "norm1.", "norm2.", "post")) and self.matrix is None:
                 ending = name.split(".")[1]
                 w[name] = self.gain(w[name]) if ending == "gain" else self.write(w[name])
@@ -165,16 +143,15 @@ class StreamAlignment:
 
     def _transform(self, spec: Transformer, w: Tensors) -> None:
         """The units between the stream and a tied table have the order of the table's rows."""
-        basis = self.embed or self
-        order = basis.order if spec.tied else self.transform
+        order = self.order if spec.tied else self.transform
         if order is None:
             return
         for name in ("W_T", "b_T"):
             w[name] = w[name][order]
         for name in ("normT.gain", "normT.bias"):
             w[name] = w[name][order]
-            if spec.tied and basis.signs is not None:
-                w[name] = w[name] * basis.signs[:, None]
+            if spec.tied and self.signs is not None:
+                w[name] = w[name] * self.signs[:, None]
         if "W_U" in w:
             w["W_U"] = w["W_U"][:, order]
 

@@ -8,18 +8,10 @@ order of size. Where the weights satisfy the conditions already, to within round
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import fsum
 
 import numpy as np
 
-from segre.checkpoint.alignment import (
-    Freedom,
-    LayerAlignment,
-    StreamAlignment,
-    embedding_freedom,
-    stream_freedom,
-)
 from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, free_pooler, stream_freedom
 from segre.checkpoint.experts import by_size, reordered
 from segre.checkpoint.frame import centred_basis, chosen_basis, chosen_frame, descending, weights
@@ -56,29 +48,22 @@ def canonical_parts(model: Model) -> Iterator[tuple[str, Tensors]]:
 
 def _stream_alignment(spec: Transformer, embed: Tensors, slack: float) -> StreamAlignment:
     table = embed["tokens"]
-    if not spec.embed:
-        return _chosen(stream_freedom(spec), table, spec.norm == "layer", slack)
-    inner = _chosen(embedding_freedom(spec), table, spec.norm == "layer", slack)
-    rows = inner.read(embed["W_E"]) * weights(spec.embed)  # whose sums are 0 without weights
-    return replace(_chosen(stream_freedom(spec), rows, True, slack), embed=inner)
-
-
-def _chosen(freedom: Freedom, table: Array, centred: bool, slack: float) -> StreamAlignment:
-    """The basis that rows choose for themselves, of those that are free."""
-    width = len(table)
+    freedom = stream_freedom(spec)
     if freedom == "none":
         return StreamAlignment()
     if freedom == "orthogonal":
-        if not centred:
+        if spec.norm == "rms":
             return StreamAlignment(matrix=chosen_basis(table, slack))
-        basis = centred_basis(width)
+        basis = centred_basis(spec.d)
         inner = chosen_basis(basis.T @ table, slack)
-        return StreamAlignment(matrix=basis @ inner @ basis.T + 1 / width)
+        return StreamAlignment(matrix=basis @ inner @ basis.T + 1 / spec.d)
     order = descending(np.array([np.linalg.norm(row) for row in np.ascontiguousarray(table)]))
     sums = np.array([fsum(table[i]) for i in order])  # exact, so that signs are
     if freedom == "order and signs":
         return StreamAlignment(order, np.where(sums < 0, -1.0, 1.0))
-    return StreamAlignment(order, np.full(width, -1.0 if fsum(sums * weights(width)) < 0 else 1.0))
+    return StreamAlignment(
+        order, np.full(spec.d, -1.0 if fsum(sums * weights(spec.d)) < 0 else 1.0)
+    )
 
 
 def _choose_pooled(stream: StreamAlignment, head: Tensors, slack: float) -> None:

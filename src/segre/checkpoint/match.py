@@ -15,10 +15,8 @@ from scipy.optimize import linear_sum_assignment
 
 from segre.checkpoint.alignment import (
     WRITERS,
-    Freedom,
     LayerAlignment,
     StreamAlignment,
-    embedding_freedom,
     reads_stream,
     stream_freedom,
 )
@@ -43,20 +41,9 @@ def match_stream(
 
     `unembedded` has the inner products of the columns of the unembeddings, which have names too.
     """
-    if spec.embed:
-        return _match_embedded(spec, one, two)
     if stream_freedom(spec) == "none":
         return StreamAlignment()
     return best_stream(spec, _named_products(one, two, unembedded))
-
-
-def _match_embedded(spec: Transformer, one: Tensors, two: Tensors) -> StreamAlignment:
-    """Embeddings of another width by the tables, and then the stream by what they fill of it."""
-    tokens = one["tokens"] @ two["tokens"].T
-    embed = _best(embedding_freedom(spec), tokens, centred=spec.norm == "layer")
-    inner = one["W_E"] @ embed.read(two["W_E"]).T
-    out = StreamAlignment() if stream_freedom(spec) == "none" else best_stream(spec, inner)
-    return replace(out, embed=embed)
 
 
 def _named_products(one: Tensors, two: Tensors, unembedded: Array | None) -> Array:
@@ -75,7 +62,7 @@ def _named_products(one: Tensors, two: Tensors, unembedded: Array | None) -> Arr
 
 def undetermined(spec: Transformer, one: Tensors, two: Tensors, unembedded: Array | None) -> bool:
     """Whether tables leave a part of the basis of the stream open."""
-    if "orthogonal" not in (stream_freedom(spec), embedding_freedom(spec)):
+    if stream_freedom(spec) != "orthogonal":
         return False
     sigma = np.linalg.svd(_named_products(one, two, unembedded), compute_uv=False)
     kept = sigma[:-1] if spec.norm == "layer" else sigma
@@ -102,35 +89,28 @@ def _unembedding(model: Model) -> Array:
 
 def best_stream(spec: Transformer, inner: Array) -> StreamAlignment:
     """The basis for inner products (d, d) of what two models write to the stream or read."""
-    return _best(stream_freedom(spec), inner, centred=spec.norm == "layer")
-
-
-def _best(freedom: Freedom, inner: Array, *, centred: bool) -> StreamAlignment:
-    """The nearest basis, of those that are free; `centred` if the mean stays what it is."""
-    width = len(inner)
+    freedom = stream_freedom(spec)
     if freedom == "orthogonal":
-        if not centred:
+        if spec.norm == "rms":
             return StreamAlignment(matrix=nearest_orthogonal(inner))
-        basis = centred_basis(width)
-        matrix = basis @ nearest_orthogonal(basis.T @ inner @ basis) @ basis.T + 1 / width
+        basis = centred_basis(spec.d)
+        matrix = basis @ nearest_orthogonal(basis.T @ inner @ basis) @ basis.T + 1 / spec.d
         return StreamAlignment(matrix=matrix)
     if freedom == "order and signs":
         order = assignment(np.abs(inner))
-        return StreamAlignment(order, np.where(inner[np.arange(width), order] < 0, -1.0, 1.0))
+        return StreamAlignment(order, np.where(inner[np.arange(spec.d), order] < 0, -1.0, 1.0))
     best = max(
         ((sign, assignment(sign * inner)) for sign in (1.0, -1.0)),
-        key=lambda found: found[0] * inner[np.arange(width), found[1]].sum(),
+        key=lambda found: found[0] * inner[np.arange(spec.d), found[1]].sum(),
     )
-    return StreamAlignment(best[1], np.full(width, best[0]))
+    return StreamAlignment(best[1], np.full(spec.d, best[0]))
 
 
 def stream_products(spec: Transformer, one: Tensors, two: Tensors) -> Array:
     """Inner products of all that two parts write to the stream and read from it, (d, d)."""
     out: Array = np.zeros(())
     for name in one:
-        if ("W_E" in one and name not in ("W_E", "b_E")) or (name == "W_U" and "W_T" in one):
-            continue  # not of the stream
-        if name in (*WRITERS, "W_E", "b_E"):
+        if name in WRITERS:
             a, b = one[name], two[name].swapaxes(-1, -2)
         elif reads_stream(spec, name):
             a, b = one[name].swapaxes(-1, -2), two[name]

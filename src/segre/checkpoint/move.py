@@ -6,13 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from segre.checkpoint.alignment import (
-    Freedom,
-    LayerAlignment,
-    StreamAlignment,
-    embedding_freedom,
-    stream_freedom,
-)
 from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, free_pooler, stream_freedom
 from segre.checkpoint.experts import RouterGauge
 from segre.checkpoint.frame import centred_basis
@@ -70,30 +63,9 @@ class Draw:
 
     def stream(self, spec: Transformer) -> StreamAlignment:
         """A basis of the stream, of those that are free."""
-        transform = None
-        if spec.transform and not spec.tied:
-            transform = self.rng.permutation(spec.embed or spec.d)
-        out = self.basis(stream_freedom(spec), spec.d, spec.norm == "layer")
-        out.transform = transform
-        if spec.embed:
-            out.embed = self.basis(embedding_freedom(spec), spec.embed, spec.norm == "layer")
-        return out
-
-    def basis(self, freedom: Freedom, width: int, centred: bool) -> StreamAlignment:
-        """A basis, of those that are free."""
-        if freedom == "none":
-            return StreamAlignment()
-        if freedom == "orthogonal":
-            if not centred:
-                return StreamAlignment(matrix=self.orthogonal(1, width)[0])
-            basis = centred_basis(width)
-            return StreamAlignment(
-                matrix=basis @ self.orthogonal(1, width - 1)[0] @ basis.T + 1 / width
-            )
-        signs = self.signs(width if freedom == "order and signs" else 1)
-        return StreamAlignment(self.rng.permutation(width), np.broadcast_to(signs, width).copy())
         freedom, d = stream_freedom(spec), spec.d
         out = StreamAlignment()
+        if spec.transform and not spec.tied:
             out.transform = self.rng.permutation(d)
         if freedom == "orthogonal" and spec.norm == "rms":
             out.matrix = self.orthogonal(1, d)[0]
@@ -106,6 +78,7 @@ class Draw:
             out.order = self.rng.permutation(d)
         if free_pooler(spec):
             out.pooled, out.pooled_signs = self.rng.permutation(d), self.signs(d)
+        return out
 
     def layer(self, spec: Transformer, w: Tensors) -> LayerAlignment:
         """An order and bases of heads and units."""
@@ -175,8 +148,6 @@ class Draw:
             out.reads[name] = self.offsets(read.shape, w[f"W_{name}"])
         for name, write in like.writes.items():
             out.writes[name] = self.offsets(write.shape, w[name])
-        for name, outside in like.outside.items():
-            out.outside[name] = self.offsets(outside.shape, w[f"W_{name}"])
         for name, bias in like.biases.items():
             out.biases[name] = self.offsets(bias.shape, w[f"W_{name[-1]}"])
         for name, shift in like.tables.items():

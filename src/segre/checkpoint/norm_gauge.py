@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from segre.checkpoint.layout import Tensors
 from segre.fields.interface import Array
-
-if TYPE_CHECKING:
-    from segre.checkpoint.narrow import Narrow
 
 TINY = 1e-6  # gains below this fraction of the largest are not divided by
 
@@ -24,9 +20,6 @@ class Stream:
     shift: Array | None = None
     scale: Array | None = None  # a gain of the stream that the maps of the head absorb
     tables: Array | None = None  # directions in which tokens shift against positions
-    narrow: Narrow | None = None  # how the first readers follow a map of narrow embeddings
-    last: tuple[Array, Array] | None = None  # gain and bias of the last norm of shared layers
-    constant: Array | None = None  # what readers of shared layers see of that bias
 
 
 @dataclass
@@ -38,7 +31,6 @@ class NormGauge:
     shifts: Tensors = field(default_factory=dict)  # by norm
     reads: Tensors = field(default_factory=dict)  # by reader, along what it never sees
     writes: Tensors = field(default_factory=dict)  # by writer, along what nobody sees
-    outside: Tensors = field(default_factory=dict)  # by reader, where no embedding lies
     biases: Tensors = field(default_factory=dict)  # b_K, b_V
     tables: Tensors = field(default_factory=dict)  # shifts between tables
     sizes: dict[str, float] = field(default_factory=dict)  # of tensors, before

@@ -15,8 +15,6 @@ import numpy as np
 from segre.checkpoint.ends import end_readers, fix_head, restore_head
 from segre.checkpoint.latents import normed_readers, stream_readers
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.narrow import fix_embedding_map, joint, restore_embedding_map
-from segre.checkpoint.norm_gauge import TINY, NormGauge, Stream, away_from, usable
 from segre.checkpoint.norm_gauge import NormGauge, Stream, away_from, usable
 from segre.checkpoint.planes import free_key_biases, still, turning
 from segre.checkpoint.tables import (
@@ -28,7 +26,6 @@ from segre.checkpoint.tables import (
 )
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
-from segre.transformer.tensors import parts
 
 READERS = {"norm1": ("Q", "K", "V"), "norm2": ("R", "gate", "up")}
 SHARED = ("S_gate", "S_up")  # read what norm2 norms too
@@ -49,9 +46,7 @@ def fix_gauge(
     gauge = NormGauge(slack=slack)
     if part == "embed":
         fix_tables(spec, w, gauge, stream.tables)
-        if spec.embed:
-            fix_embedding_map(spec, w, gauge, stream)
-        elif "norm.bias" in w:
+        if "norm.bias" in w:
             stream.gain, stream.shift = w["norm.gain"], _fix_shift(w, gauge, "norm")
         elif shifted_positions(spec):
             stream.shift = fix_common_position(spec, w, gauge)
@@ -61,7 +56,7 @@ def fix_gauge(
         for norm in READERS:
             if norm == "norm2" and spec.mlp == "none":
                 continue
-            _fix_sublayer(spec, w, gauge, stream, norm, last=part == parts(spec)[-2])
+            _fix_sublayer(spec, w, gauge, stream, norm, last=part == str(spec.layers))
         if _one_bias(spec, w):
             gauge.biases["b_O"] = w["b_O"]
             w["b_down"], w["b_O"] = w["b_down"] + w["b_O"], np.zeros_like(w["b_O"])
@@ -73,9 +68,7 @@ def restore_gauge(
 ) -> None:
     """Inverse of `fix_gauge`, with free choices of one's own."""
     if part == "embed":
-        if spec.embed:
-            restore_embedding_map(spec, w, gauge, stream)
-        elif "norm.bias" in w:
+        if "norm.bias" in w:
             stream.gain, stream.shift = w["norm.gain"], _restore_shift(w, gauge, "norm")
         elif shifted_positions(spec):
             stream.shift = restore_common_position(spec, w, gauge)
@@ -88,7 +81,7 @@ def restore_gauge(
         for norm in READERS:
             if norm == "norm2" and spec.mlp == "none":
                 continue
-            _restore_sublayer(spec, w, gauge, stream, norm, last=part == parts(spec)[-2])
+            _restore_sublayer(spec, w, gauge, stream, norm, last=part == str(spec.layers))
 
 
 # --- attention and MLP ------------------------------------------------------------------------
@@ -125,15 +118,12 @@ def _fix_sublayer(
         if gain is not None:
             W = w[f"W_{name}"] = W * gain.T
         gauge.measure(f"W_{name}", W)
-        if stream.narrow is not None:
-            _fix_narrow(w, gauge, stream, name)
         if unseen is not None:
             gauge.reads[name] = gauge.component(W, unseen)
             w[f"W_{name}"] = W - gauge.reads[name] * unseen.T
     for name in others(spec, norm):
         if name in w and gain is not None:
             w[name] = w[name] * gain.T
-    stream.narrow = None
     if norm == "norm1":
         for latent, after in normed_readers(spec).items():
             own = gauge.gains[latent] = w[f"{latent}.gain"].copy()
@@ -151,15 +141,6 @@ def _fix_sublayer(
     if spec.place == "post":
         post = f"post{norm[-1]}"
         stream.gain = w[f"{post}.gain"]
-        visible = last and norm == "norm2" and not spec.transform
-        if norm == "norm2" and joint(spec):
-            stream.scale = np.ones_like(stream.gain)
-            if not visible:  # taken off with the embeddings
-                stream.shift = w[f"{post}.bias"]
-                w[f"{post}.bias"] = np.zeros_like(stream.shift)
-            else:
-                stream.shift = w[f"{post}.bias"]
-            return
         visible = last and norm == "norm2" and not end_readers(spec)
         stream.shift = w[f"{post}.bias"] if visible else _fix_shift(w, gauge, post)
         if last and norm == "norm2" and end_readers(spec):
@@ -171,22 +152,11 @@ def _restore_sublayer(
     spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream, norm: str, *, last: bool
 ) -> None:
     readers = _plain_readers(spec, norm, w)
-    before, narrow = stream.shift, stream.narrow
-    stream.narrow = None
+    before = stream.shift
     unseen = _unseen(spec, stream)
     if spec.place == "post":
         post = f"post{norm[-1]}"
         stream.gain = w[f"{post}.gain"]
-        visible = last and norm == "norm2" and not spec.transform
-        if norm == "norm2" and joint(spec):
-            stream.scale = np.ones_like(stream.gain)
-            if not visible:
-                assert stream.last is not None
-                w[f"{post}.bias"] = stream.last[1]
-            stream.shift = w[f"{post}.bias"]
-        else:
-            stream.shift = w[f"{post}.bias"] if visible else _restore_shift(w, gauge, post)
-        if last and norm == "norm2" and spec.transform and not joint(spec):
         visible = last and norm == "norm2" and not end_readers(spec)
         stream.shift = w[f"{post}.bias"] if visible else _restore_shift(w, gauge, post)
         if last and norm == "norm2" and end_readers(spec):
@@ -211,10 +181,6 @@ def _restore_sublayer(
         W = w[f"W_{name}"]
         if unseen is not None:
             W = W + gauge.reads[name] * unseen.T
-        if narrow is not None:
-            W = narrow.read(W, gauge.outside.get(name))
-            if stream.constant is not None:
-                w[f"b_{name}"] = w[f"b_{name}"] - (W - w[f"W_{name}"]) @ stream.constant
         if gain is not None:
             W = W / gain.T
         w[f"W_{name}"] = W
@@ -226,20 +192,6 @@ def _restore_sublayer(
     for latent, after in normed_readers(spec).items() if norm == "norm1" else ():
         own = w[f"{latent}.gain"] = usable(gauge.gains[latent])
         w.update({name: w[name] / own.T for name in after if name in w})
-
-
-def _fix_narrow(w: Tensors, gauge: NormGauge, stream: Stream, name: str) -> None:
-    """A reader of narrow embeddings, after the change of their map."""
-    assert stream.narrow is not None
-    W = w[f"W_{name}"]
-    outside = stream.narrow.outside(W, gauge)
-    if outside is not None:
-        gauge.outside[name] = outside
-        w[f"W_{name}"] = stream.narrow.read(W - outside, None)
-        return
-    w[f"W_{name}"] = stream.narrow.read(W, None)
-    if stream.constant is not None:
-        w[f"b_{name}"] = w[f"b_{name}"] - (w[f"W_{name}"] - W) @ stream.constant
 
 
 def _unseen(spec: Transformer, stream: Stream) -> Array | None:

@@ -15,7 +15,6 @@ from segre.checkpoint.heads import HeadGauge, balance, unbalance
 from segre.checkpoint.latents import balance_planes, turn_planes
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.narrow import joint
 from segre.checkpoint.norm_gauge import NormGauge, Stream
 from segre.checkpoint.norms import fix_gauge, restore_gauge
 from segre.checkpoint.served import require_normal_form
@@ -45,7 +44,6 @@ class Reduced:
     tensors: Tensors
     choice: GaugeChoice
     tables: Array | None = None  # directions in which tokens shift against positions
-    last: tuple[Array, Array] | None = None  # gain and bias of the last norm of shared layers
 
 
 def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
@@ -61,9 +59,6 @@ def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
         if part == "embed":
             names = ["normT.gain"] if spec.transform else []
             stream.tables = shiftable(spec, model.part("head", names))
-            if joint(spec):
-                norm = model.part("1", ["post2.gain", "post2.bias"])
-                stream.last = norm["post2.gain"], norm["post2.bias"]
         if needs_table(spec, part):
             w |= model.part("embed", ["tokens"])
         norms = fix_gauge(spec.at(part), part, w, stream, slack)
@@ -76,7 +71,7 @@ def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
             choice.units = balance_units(spec, w, slack)
             choice.shared = balance_units(spec, w, slack, SHARED)
             choice.router = centre_router(spec, w, slack)
-        yield Reduced(part, w, choice, stream.tables, stream.last)
+        yield Reduced(part, w, choice, stream.tables)
 
 
 def needs_table(spec: Transformer, part: str) -> bool:
@@ -95,11 +90,7 @@ class Restore:
         """Restore one part in place."""
         part, w, tables = found.part, found.tensors, found.tables
         if tables is not None:
-            basis = self.turn.embed or self.turn
-            self.stream.tables = basis.write(tables) if self.spec.tied else tables
-        if part == "embed" and found.last is not None:
-            gain, bias = found.last
-            self.stream.last = self.turn.gain(gain), self.turn.write(bias)
+            self.stream.tables = self.turn.write(tables) if self.spec.tied else tables
         if choice.heads is not None:
             unbalance(self.spec.at(part), w, choice.heads)
         if choice.latents is not None:

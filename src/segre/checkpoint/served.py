@@ -44,13 +44,6 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "kvrank", "latent attention without RMSNorms before it, or with eps=0"
     if spec.latent and max(spec.kvrank, spec.qrank) > spec.d:
         yield "kvrank", "latents wider than the stream"
-    known = spec.norm == "layer" and spec.place == "post" and spec.embnorm and spec.bias == "all"
-    if spec.share and not (spec.embed and known):
-        yield "share", "layers that share their weights, but for those of ALBERT"
-    if spec.embed and not known:
-        yield "embed", "embeddings of another width without a norm, or norms after the skips"
-    if spec.embed and not spec.share and not max(spec.head, spec.dv) < spec.embed <= spec.d:
-        yield "embed", "embeddings wider than the stream, or no wider than a head"
     if spec.share:
         yield "share", "layers that share their weights"
     if spec.embed:
@@ -61,8 +54,6 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "qknorm", "norms of queries and keys of which a part does not turn"
     if spec.norm == "none" or not spec.gain or not spec.residual:
         yield "norm", "models without norms, without gains or without skips"
-    if not spec.firstnorm:
-        yield "firstnorm", "a first attention without a norm before it"
     if spec.place == "post" and not spec.embnorm and not spec.tied:
         yield "place", "norms after the skips of embeddings that are neither normed nor tied"
     if spec.place == "sandwich" and (spec.norm == "layer" or not spec.eps):

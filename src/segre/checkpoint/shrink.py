@@ -18,13 +18,12 @@ import numpy as np
 from segre.checkpoint.alignment import stream_freedom
 from segre.checkpoint.frame import weights
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.narrow import joint
 from segre.checkpoint.norm_gauge import away_from
 from segre.checkpoint.planes import free_key_biases, met_keys, queries, set_still, still, turning
 from segre.checkpoint.tables import shifted_positions
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
-from segre.transformer.tensors import CONSTANTS, parts
+from segre.transformer.tensors import CONSTANTS
 
 WORST = 2.0**-17  # relative error that a gauge may cause: condition number times rounding error
 STILL = "still_K"  # the name of keys that do not turn, where a part of a head does
@@ -47,8 +46,7 @@ class Shrinker:
         out = dict(w)
         for name, rule in _rules(self.spec.at(part), part, out, self.gain):
             out[name] = rule.out(out[name])
-        if not (part == "embed" and self.spec.embed):
-            self.gain = _last_gain(out, self.gain)
+        self.gain = _last_gain(out, self.gain)
         for pair in _free_pairs(self.spec, part):
             self._identity_block(part, pair, out)
         for name, value in list(out.items()):
@@ -112,10 +110,8 @@ class Expander:
                     w[f"W_{pair}"] = _with_identity(w[f"W_{pair}"], pivots)[:, None]
         gain = None
         if self.spec.place == "post" and part != "embed":
-            every = parts(self.spec)
-            before = every[every.index(part) - 1]
-            if before != "embed" or not self.spec.embed:
-                gain = _last_gain(self._with_constants(before), None)
+            last = self.spec.layers if part == "head" else int(part) - 1
+            gain = _last_gain(self._with_constants(str(last) if last else "embed"), None)
         for name, rule in reversed(list(_rules(self.spec.at(part), part, w, gain))):
             w[name] = rule.back(w[name])
         return w
@@ -189,23 +185,13 @@ def _rules(
     if spec.norm != "layer":
         return
     tables = ("tokens", "positions", "types") if spec.embnorm or spec.place != "post" else ()
-    wide = spec.embed or spec.d
-    for name in tables:
+    for name in (*tables, "W_O", "b_O", "W_down", "b_down"):
         if name in w and not (name == "tokens" and spec.tied):
-            yield name, _orthogonal(np.ones(wide), -2)
-    for name in ("W_O", "b_O", "W_down", "b_down"):
-        if name in w:
             yield name, _orthogonal(np.ones(spec.d), -2)
-    if "W_E" in w:
-        yield "W_E", _orthogonal(np.ones(wide), -1)
-        if not joint(spec):
-            yield "W_E", _orthogonal(np.ones(spec.d), -2)
     if "types" in w:
         yield "types", _orthogonal(np.ones(spec.types), -1)
     if "positions" in w and (not spec.tied or shifted_positions(spec)):
         yield "positions", _orthogonal(np.ones(spec.positions - spec.offset), -1)
-    if "W_U" in w and spec.transform:
-        yield "W_U", _orthogonal(np.ones(wide), -1)
     if "W_U" in w and (spec.transform or ("b_U" in w and not spec.pooler)):
         yield "W_U", _orthogonal(np.ones(spec.d), -1)
     for name in ("W_Q", "W_K", "W_V", "W_up", "W_pool", "W_T"):

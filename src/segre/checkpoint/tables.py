@@ -17,7 +17,7 @@ def shiftable(spec: Transformer, head: Tensors) -> Array | None:
     if spec.pos != "learned":
         return None
     if not spec.tied:
-        return np.eye(spec.embed or spec.d)
+        return np.eye(spec.d)
     if spec.transform and spec.outbias:  # the norm's output is orthogonal to this direction
         return away_from(head["normT.gain"])
     return None

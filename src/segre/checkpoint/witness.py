@@ -15,13 +15,6 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from segre.checkpoint.alignment import (
-    Freedom,
-    LayerAlignment,
-    StreamAlignment,
-    embedding_freedom,
-    stream_freedom,
-)
 from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, free_pooler, stream_freedom
 from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
@@ -30,7 +23,7 @@ from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.files import whole_file
 from segre.transformer.spec import Transformer
-from segre.transformer.tensors import parts, routed
+from segre.transformer.tensors import routed
 
 LARGEST = 4 << 30
 
@@ -62,9 +55,7 @@ class Witness:
 
     def write(self, path: str | Path) -> None:
         """Write the file."""
-        out = _named("stream", self.basis)
-        if self.basis.embed is not None:
-            out |= _named("embeddings", self.basis.embed)
+        out = {f"stream.{k}": v for k, v in vars(self.basis).items() if v is not None}
         for part, turn in self.layers.items():
             for name, value in vars(turn).items():
                 if isinstance(value, np.ndarray):
@@ -94,10 +85,6 @@ class Witness:
         return out
 
 
-def _named(name: str, basis: StreamAlignment) -> dict[str, Array]:
-    return {f"{name}.{k}": v for k, v in vars(basis).items() if isinstance(v, np.ndarray)}
-
-
 def _real(value: Array) -> Array:
     return np.stack([value.real, value.imag], axis=-1) if np.iscomplexobj(value) else value
 
@@ -116,7 +103,7 @@ def _checked(found: dict[str, Array], spec: Transformer) -> Witness:
         return value
 
     out = Witness(_checked_stream(take, spec))
-    for part in parts(spec)[1:-1]:
+    for part in map(str, range(1, spec.layers + 1)):
         out.layers[part] = _checked_layer(take, spec.at(part), part)
     if left:
         raise ValueError(f"{min(left)} has no place in it")
@@ -124,30 +111,18 @@ def _checked(found: dict[str, Array], spec: Transformer) -> Witness:
 
 
 def _checked_stream(take: Any, spec: Transformer) -> StreamAlignment:
-    centred = spec.norm == "layer"
-    out = _checked_basis(take, "stream", stream_freedom(spec), spec.d, centred=centred)
-    if spec.embed:
-        freedom = embedding_freedom(spec)
-        out.embed = _checked_basis(take, "embeddings", freedom, spec.embed, centred=centred)
-    if spec.transform and not spec.tied:
-        width = spec.embed or spec.d
-        out.transform = _permutation(take("stream.transform", (width,)), "stream.transform")
-    return out
-
-
-def _checked_basis(
-    take: Any, name: str, freedom: Freedom, width: int, *, centred: bool
-) -> StreamAlignment:
-    out = StreamAlignment()
+    out, d = StreamAlignment(), spec.d
+    freedom = stream_freedom(spec)
     if freedom == "orthogonal":
-        out.matrix = _orthogonal(take(f"{name}.matrix", (width, width)), f"{name}.matrix")
-        if centred and np.abs(out.matrix @ np.ones(width) - 1).max() > 1e-9:
-            raise ValueError(f"{name}.matrix does not leave the mean alone")
+        out.matrix = _orthogonal(take("stream.matrix", (d, d)), "stream.matrix")
+        if spec.norm == "layer" and np.abs(out.matrix @ np.ones(d) - 1).max() > 1e-9:
+            raise ValueError("stream.matrix does not leave the mean alone")
     elif freedom != "none":
-        out.order = _permutation(take(f"{name}.order", (width,)), f"{name}.order")
-        out.signs = _signs(take(f"{name}.signs", (width,)), f"{name}.signs")
+        out.order = _permutation(take("stream.order", (d,)), "stream.order")
+        out.signs = _signs(take("stream.signs", (d,)), "stream.signs")
         if freedom == "order and sign" and len(np.unique(out.signs)) > 1:
-            raise ValueError(f"{name}.signs are not all the same")
+            raise ValueError("stream.signs are not all the same")
+    if spec.transform and not spec.tied:
         out.transform = _permutation(take("stream.transform", (d,)), "stream.transform")
     if free_pooler(spec):
         out.pooled = _permutation(take("stream.pooled", (d,)), "stream.pooled")

@@ -99,7 +99,7 @@ def record(
                 x = sublayer(field, w, x, spec=own, layer=layer, number=number, reads=beside)
                 if number == ATTENTION:
                     P = _by_query(field.patterns.pop())
-                    layers.append(_attention(own, w, rows(before), P[0] if single else P, layer))
+                    layers.append(_attention(own, w, rows(before), P[0] if single else P))
                 elif beside is not None:
                     (done,) = _mlp(own, w, beside, rows)
                     layers[-1] = replace(layers[-1], beside=replace(done, skip=False))
@@ -121,16 +121,16 @@ def _by_query(P: Array) -> Array:
     return P.reshape(len(P), -1, *P.shape[-2:]).swapaxes(-1, -2)
 
 
-def _attention(spec: Transformer, w: Tensors, X: Array, P: Array, layer: int) -> RecordedLayer:
-    """What the attention of a layer (from 1) did to tokens X, with its norms and its skip."""
+def _attention(spec: Transformer, w: Tensors, X: Array, P: Array) -> RecordedLayer:
+    """What the attention of a layer did to tokens X, with its norms and its skip."""
     normed = spec.norm != "none"
-    steps = _norm(spec, w, "norm1", X) if spec.normed_before(layer, 1) else ()
+    steps = _norm(spec, w, "norm1", X) if normed and spec.place != "post" else ()
     if spec.latent:
         latent = Affine(w["A_K"].T)
         at = latent.apply(TokenMap("norm", steps).apply(X))
         steps = (*steps, latent, *_norm(spec, w, "normk", at, centred=False))
     b_O = w["b_O"][:, 0] if "b_O" in w else None
-    out = RecordedLayer(
+    layer = RecordedLayer(
         P,
         _of_heads(spec, w["W_V"]).mT,
         _of_heads(spec, w["W_O"]).mT,
@@ -140,11 +140,11 @@ def _attention(spec: Transformer, w: Tensors, X: Array, P: Array, layer: int) ->
         TokenMap("norm", steps) if steps else None,
     )
     if normed and spec.place == "sandwich":
-        last = TokenMap("norm", _norm(spec, w, "post1", out.attention(X)))
-        out = replace(out, out=last)
+        out = TokenMap("norm", _norm(spec, w, "post1", layer.attention(X)))
+        layer = replace(layer, out=out)
     if normed and spec.place == "post":
-        out = replace(out, after=(TokenMap("norm", _norm(spec, w, "post1", out.apply(X))),))
-    return out
+        layer = replace(layer, after=(TokenMap("norm", _norm(spec, w, "post1", layer.apply(X))),))
+    return layer
 
 
 def _mlp(spec: Transformer, w: Tensors, x: Array, rows: Rows) -> tuple[TokenMap, ...]:

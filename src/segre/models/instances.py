@@ -36,7 +36,7 @@ def small_instance(spec: Transformer) -> Transformer:
     routed = spec.experts > 0
     base, rescale = _rotations(spec)
     by_layer = isinstance(base, tuple) or isinstance(rescale, tuple)
-    deep = by_layer or spec.share or spec.embed or not spec.firstnorm or (routed and spec.dense)
+    deep = by_layer or spec.share or spec.embed or (routed and spec.dense)
     return replace(
         spec,
         d=5 if spec.latent or spec.embed or (partial and spec.norm == "layer") else 4,

@@ -90,7 +90,6 @@ class Choices:
     types: int = 0  # token types
     embed: int = 0  # width of the embeddings, with a linear map to d; 0 is d, without
     embnorm: bool = False  # a norm after the embeddings
-    firstnorm: bool = True  # where norms come before: one before the first attention too
     embscale: bool = False  # embeddings are multiplied by the square root of d
     transform: bool = False  # a dense layer, an activation and a norm before the unembedding
     outbias: bool = False  # the unembedding has a bias
@@ -130,11 +129,6 @@ class Choices:
         """How many tokens a token of a layer sees at most, itself included."""
         window = self.window[(layer - 1) % len(self.window)] if self.window else 0
         return min(window or self.t, self.t)
-
-    def normed_before(self, layer: int, number: int) -> bool:
-        """Whether a norm comes before attention (number 1) or MLP (2) of a layer (from 1)."""
-        left_out = (layer, number) == (1, 1) and not self.firstnorm
-        return self.norm != "none" and self.place != "post" and not left_out
 
     @property
     def unused_positions(self) -> int:

@@ -135,7 +135,7 @@ def attention(field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: in
         scores = capped(field, scores, spec.cap)
     if spec.sinks:  # relative to the sink's, which is then 0
         scores = field.add(scores, field.mul(w["sinks"], field.fraction(Fraction(-1))))
-    used = _seen(spec, layer) if spec.causal or spec.sees(layer) < spec.t else None
+    used = _seen(spec, layer) if spec.causal else None
     seen = None if used is None else field.constant(used)
     pattern = spec.mechanism.pattern(field, scores, seen, used, sink=spec.sinks)
     written = field.joined(w["W_O"], field.matmul(values, pattern), (spec.group, spec.kv))
@@ -143,10 +143,9 @@ def attention(field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: in
 
 
 def _seen(spec: Transformer, layer: int) -> Array:
-    """Which keys (rows) a query (column) sees: as far as the window goes, if causal backwards."""
-    near = np.triu(np.ones((spec.t, spec.t), dtype=np.int64))
-    near = near - np.triu(near, spec.sees(layer))
-    return near if spec.causal else near | near.T
+    """Which keys (rows) a query (column) sees: those before it, as far as the window goes."""
+    before = np.triu(np.ones((spec.t, spec.t), dtype=np.int64))
+    return before - np.triu(before, spec.sees(layer))
 
 
 def _factors(field: Analytic[E], spec: Transformer, layer: int) -> Iterator[E]:

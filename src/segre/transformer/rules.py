@@ -6,7 +6,7 @@ from segre.errors import SpecError
 from segre.spec import DEEPEST
 from segre.transformer.choices import Choices
 from segre.transformer.rescale import rescale
-from segre.values import show, whole
+from segre.values import whole
 
 
 def require(spec: Choices) -> None:
@@ -24,8 +24,8 @@ def require(spec: Choices) -> None:
     if spec.pos == "rope" and not spec.latent and spec.rotary > spec.head:
         raise SpecError(f"rotary: {spec.rotary} is more than head={spec.head}")
     _require_rotations(spec)
-    if not spec.firstnorm:
-        _require_first_norm(spec)
+    if spec.window and not spec.causal:
+        raise SpecError("window needs causal=true")
     _require_absorbed(spec)
     _require_parallel(spec)
     if spec.pos == "learned" and spec.positions < spec.offset + spec.t:
@@ -59,7 +59,7 @@ def require(spec: Choices) -> None:
     _require_labels(spec)
     if spec.tied and spec.embed and not spec.transform:
         raise SpecError("tied embeddings of another width need transform=true")
-    if spec.transform and (spec.mlp in ("none", "bilinear") or spec.norm == "none"):
+    if spec.transform and (spec.mlp == "none" or spec.gated or spec.norm == "none"):
         raise SpecError("transform needs a norm and an MLP whose activation it shares")
     if spec.embscale and spec.tied and not (spec.gain and (spec.final or spec.transform)):
         raise SpecError("embscale with tied tables needs a norm with gains before the output")
@@ -151,20 +151,6 @@ def _require_absorbed(spec: Choices) -> None:
         raise SpecError(f"{key} needs gain=true where queries and keys have norms (qknorm)")
     if spec.bylayer and spec.share:
         raise SpecError("bylayer=true does not go with share=true")
-
-
-def _require_first_norm(spec: Choices) -> None:
-    """A first attention without a norm reads what the norm of the embeddings puts out."""
-    if spec.norm == "none" or spec.place != "pre" or not spec.embnorm or spec.embed:
-        raise SpecError("firstnorm=false needs norms before the layers and embnorm=true")
-    for key, wrong in (
-        ("bias", spec.bias != "none"),
-        ("share", spec.share),
-        ("parallel", spec.parallel),
-        ("residual", not spec.residual),
-    ):
-        if wrong:
-            raise SpecError(f"{key}={show(getattr(spec, key))} does not go with firstnorm=false")
 
 
 def _require_parallel(spec: Choices) -> None:

@@ -109,7 +109,7 @@ def sublayer(
     """
     normed = spec.norm != "none"
     read = x if reads is None else reads
-    if spec.normed_before(layer, number):
+    if normed and spec.place != "post":
         read = standardised(field, spec, read, spec.d)
     out = _written(field, w, read, spec, layer, number)
     if normed and spec.place == "sandwich":

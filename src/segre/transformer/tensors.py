@@ -8,7 +8,6 @@ tensors are listed once.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
@@ -41,9 +40,6 @@ def count(spec: Transformer) -> int:
     ends = sum(prod(s) for part in ("embed", "head") for s in part_shapes(spec, part).values())
     if spec.share:
         return ends + _layer_size(spec, 1)
-    if not spec.firstnorm:
-        missing = sum(prod(shape) for shape in _norm(spec, "norm1", spec.d).values())
-        return count(replace(spec, firstnorm=True)) - missing
     first = min(spec.dense, spec.layers) if spec.experts else spec.layers
     rest = spec.layers - first
     return ends + first * _layer_size(spec, 1) + rest * _layer_size(spec, spec.layers)
@@ -79,7 +75,7 @@ def part_shapes(spec: Transformer, part: str) -> Shapes:
         return _embed_shapes(spec)
     if part == "head":
         return _head_shapes(spec)
-    return {**_attention_shapes(spec, int(part)), **_mlp_shapes(spec, int(part))}
+    return {**_attention_shapes(spec), **_mlp_shapes(spec, int(part))}
 
 
 def routed(spec: Transformer, layer: int) -> bool:
@@ -116,11 +112,11 @@ def _embed_shapes(spec: Transformer) -> Shapes:
     return out
 
 
-def _attention_shapes(spec: Transformer, layer: int) -> Shapes:
+def _attention_shapes(spec: Transformer) -> Shapes:
     d, kv, group, k, v = spec.d, spec.kv, spec.group, spec.head, spec.dv
     biased = spec.query_bias
     out: Shapes = {}
-    if spec.normed_before(layer, 1):
+    if spec.norm != "none" and spec.place != "post":
         out |= _norm(spec, "norm1", d)
     if spec.latent:
         r = spec.rotary_dim

@@ -15,7 +15,6 @@ from segre.geometry.gauge.vocabulary import logits_may_shift
 from segre.geometry.gauge.wiring import (
     End,
     Norm,
-    Place,
     Reader,
     has,
     norm_after,
@@ -58,9 +57,6 @@ def _read_centring(spec: Transformer) -> Iterator[Piece]:
                 done.append((site, _pooling(spec)))
             elif end[0] != "head" or _head_reads(spec):
                 done.append((site, readers(spec, end)))
-    elif not spec.firstnorm:  # the first attention reads what the embeddings' norm puts out
-        done.append((norm_at(spec, "embed", "norm", spec.d), readers(spec, sublayers(spec)[0])))
-    elif spec.final and spec.pooler:
     elif spec.final and spec.pooler and spec.output == "hidden":
         done.append((norm_at(spec, "head", "norm", spec.d), _pooling(spec)))
     for site, read_by in done:
@@ -115,25 +111,14 @@ def _write_centring(spec: Transformer) -> Iterator[Piece]:
     """What is written along 1 into a stream that only LayerNorms read."""
     if spec.place != "post":
         for place in stream_places(spec):
-            for end in place.producers:
-                if not seen_means(spec, place, end):
+            if all(end[0] != "output" and norm_before(spec, end) for end in place.consumers):
+                for end in place.producers:
                     yield from _centred_writers(spec, end, inside=False)
     if spec.embnorm:
         yield from _centred_writers(spec, ("embed", ""), inside=True)
     for end in own_sublayers(spec):
         if norm_after(spec, end) is not None:
             yield from _centred_writers(spec, end, inside=True)
-
-
-def seen_means(spec: Transformer, place: Place, end: End) -> bool:
-    """Whether the mean of what a producer writes is seen: by a consumer without a norm after it.
-
-    A first attention without a norm reads the embeddings only.
-    """
-    later = place.consumers
-    if not spec.firstnorm and end[0] != "embed":
-        later = tuple(consumer for consumer in later if consumer != sublayers(spec)[0])
-    return any(consumer[0] == "output" or not norm_before(spec, consumer) for consumer in later)
 
 
 def table_free(spec: Transformer) -> bool:
@@ -146,10 +131,10 @@ def _carried_means(spec: Transformer) -> Iterator[Piece]:
     if spec.place == "post" or not spec.residual:
         return
     for place in stream_places(spec):
+        if all(end[0] != "output" and norm_before(spec, end) for end in place.consumers):
+            continue
         sources = []
         for end in place.producers:
-            if not seen_means(spec, place, end) or (end[0] == "embed" and not spec.firstnorm):
-                continue
             source = shift_source(spec, end)
             if source is not None and (source != ("embed", "tokens") or _table_shifts(spec)):
                 sources.append((source, max(1, sublayers(spec).count(end))))

@@ -31,7 +31,7 @@ def scale_pieces(spec: Transformer) -> Iterator[Piece]:
             yield _writer_scale(spec, end)
     if spec.embnorm and not (spec.tied and not (spec.transform and spec.gain)):
         yield _embedding_scale(spec)
-    if spec.transform and spec.mlp in ("relu", "relu2", "reglu"):
+    if spec.transform and spec.mlp in ("relu", "relu2"):
         yield _transform_scale(spec)
     if spec.place == "post":
         for place in places(spec, carried=False):

@@ -98,8 +98,7 @@ def norm_before(spec: Transformer, end: End) -> Norm | None:
     part, kind = end
     if part == "head":
         return norm_at(spec, part, "norm", spec.d) if spec.final else None
-    number = 1 if kind == "attention" else 2
-    if part == "output" or not spec.normed_before(int(part), number):
+    if spec.norm == "none" or spec.place == "post":
         return None
     return norm_at(spec, part, "norm1" if kind == "attention" else "norm2", spec.d)
 

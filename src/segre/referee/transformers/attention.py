@@ -99,9 +99,8 @@ def _patterns(run: Run, scores: list[int], stage: Stage) -> list[int]:
     charge((3 + 3 * len(scores)) * t * t * run.numbers.rates.entry)
     past = [[int(seen(spec, layer, key, query)) for query in range(t)] for key in range(t)]
     mask = tape.constant(run.numbers.matrix(t, t, [entry for row in past for entry in row]))
-    masked = spec.causal or bool(spec.window)
     if spec.attn == "lightning":
-        return [tape.times(Z, mask) if masked else Z for Z in scores]
+        return [tape.times(Z, mask) if spec.causal else Z for Z in scores]
     if spec.cap:
         arguments = [tape.scaled_by(Z, -2 / spec.cap) for Z in scores]
         for argument in arguments:
@@ -119,7 +118,7 @@ def _patterns(run: Run, scores: list[int], stage: Stage) -> list[int]:
         kept = [entry for row in past for entry in row]
         run.arguments += [z for z, keep in zip(entries, kept, strict=True) if keep]
         E = tape.exp(Z, run.here)
-        patterns.append(run.columns_over_sum(tape.times(E, mask) if masked else E, spec.sinks))
+        patterns.append(run.columns_over_sum(tape.times(E, mask) if spec.causal else E, spec.sinks))
     return patterns
 
 

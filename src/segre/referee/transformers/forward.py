@@ -68,8 +68,7 @@ def _evaluate(run: Run, inputs: Matrix) -> int:
             function, index = sublayers[stage.kind]
             normed = spec.norm != "none"
             y = x
-            bare = not spec.firstnorm and stage.kind == "attention" and stage.layer == 1
-            if normed and spec.place != "post" and not bare:
+            if normed and spec.place != "post":
                 y = run.norm(x, stage.part, f"norm{index}")
             y = function(run, y, stage)
             if normed and spec.place == "sandwich":

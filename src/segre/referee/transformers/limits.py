@@ -94,7 +94,7 @@ class Effort:
             self._scaled(t, t, heads)
             self.functions += heads * t * t * (6 if spec.cap else 2)
             self.entries += heads * t * t * (10 if spec.cap else 4)
-        elif spec.causal or spec.window:
+        elif spec.causal:
             self.entries += heads * t * t
         for width in (spec.qrank, spec.kvrank):
             if width:

@@ -30,11 +30,10 @@ def _carried_mean(point: Point) -> Iterator[Tangent]:
     if spec.norm != "layer" or spec.place == "post" or not spec.residual:
         return
     (spot,) = stream.joint_spots
+    if all(stream.norm_before(consumer) is not None for consumer in spot.consumers):
+        return
     sources = []
     for producer in spot.producers:
-        bare = not spec.firstnorm and producer == stream.producers[0]
-        if bare or stream.only_norms_read(spot, producer):
-            continue
         place = stream.shift_source(producer)
         if place is not None and not bound_table(point, place):
             sources.append((place, stream.occurrences(producer)))
@@ -113,7 +112,7 @@ def _norm_scale(point: Point) -> Iterator[Tangent]:
             normT = point.itself([(HEAD, "normT.gain"), (HEAD, "normT.bias")], -1)
             tangent = together(tangent, normT)
         yield tangent
-    if spec.transform and spec.mlp in ("relu", "relu2", "reglu"):
+    if spec.transform and spec.mlp in ("relu", "relu2"):
         yield point.itself([(HEAD, "W_T"), (HEAD, "b_T")])
     if spec.place == "post":
         for spot in stream.spots:

@@ -86,8 +86,7 @@ def tied_shift(point: Point, dimension: int) -> Tangent:
 def _read_centring(point: Point) -> Iterator[Tangent]:
     if point.spec.norm != "layer":
         return
-    others = [*_sole_post_norms(point), *_bare_attention(point), *_pooled(point)]
-    for norm, readers in [*_read_norms(point), *others]:
+    for norm, readers in [*_read_norms(point), *_sole_post_norms(point), *_pooled(point)]:
         form, constant = point.mean_form(norm), point.mean_value(norm)
         biased = point.has(norm.bias)
         for reader in readers:
@@ -119,14 +118,6 @@ def _sole_post_norms(point: Point) -> Iterator[Reading]:
             yield norm, stream.readers(consumer)
 
 
-def _bare_attention(point: Point) -> Iterator[Reading]:
-    """A first attention without a norm reads what the norm of the embeddings puts out."""
-    stream = point.stream
-    norm = stream.norm_after(stream.producers[0])
-    if not point.spec.firstnorm and norm is not None:
-        yield norm, stream.readers(stream.consumers[0])
-
-
 def _pooled(point: Point) -> Iterator[Reading]:
     spec, stream = point.spec, point.stream
     if not spec.pooler or spec.output != "hidden":
@@ -146,8 +137,8 @@ def _write_centring(point: Point) -> Iterator[Tangent]:
     places: list[Place] = []
     if spec.place != "post":
         for spot in stream.joint_spots:
-            for producer in spot.producers:
-                if stream.only_norms_read(spot, producer):
+            if all(stream.norm_before(consumer) is not None for consumer in spot.consumers):
+                for producer in spot.producers:
                     places += _shifted_by(point, producer)
     tokens: Place = (EMBED, "tokens")
     if spec.embnorm:

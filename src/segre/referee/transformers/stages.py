@@ -53,15 +53,14 @@ def sources(spec: Transformer) -> int:
     return 1 + len(stages(spec))
 
 
-def roots(spec: Transformer, stage: Stage) -> list[int]:
-    """The numbers of entries of the roots of a stage, in order."""
-    t, normed, kind = spec.t, spec.norm != "none", stage.kind
+def roots(spec: Transformer, kind: str) -> list[int]:
+    """The numbers of entries of the roots of a stage of this kind, in order."""
+    t, normed = spec.t, spec.norm != "none"
     if kind == "embedding":
         return [t] * spec.embnorm
     if kind == "head":
         return [t] * spec.final + [t] * (spec.transform and spec.output != "hidden")
-    bare = not spec.firstnorm and kind == "attention" and stage.layer == 1
-    result = [t] * (normed and spec.place != "post" and not bare)
+    result = [t] * (normed and spec.place != "post")
     if kind in ("attention", "layer"):
         if spec.kvrank:
             result += [t] * (spec.qrank > 0) + [t]
@@ -72,7 +71,7 @@ def roots(spec: Transformer, stage: Stage) -> list[int]:
 
 def root_counts(spec: Transformer) -> list[list[int]]:
     """The numbers of entries of all roots, by stage and root."""
-    return [roots(spec, stage) for stage in stages(spec)]
+    return [roots(spec, stage.kind) for stage in stages(spec)]
 
 
 def _window(spec: Transformer, layer: int) -> int:
@@ -83,7 +82,7 @@ def _window(spec: Transformer, layer: int) -> int:
 def seen(spec: Transformer, layer: int, key: int, query: int) -> bool:
     """Whether a query of a layer sees a key."""
     window = _window(spec, layer)
-    if window and (key <= query - window or key >= query + window):
+    if window and key <= query - window:
         return False
     return key <= query or not spec.causal
 
@@ -91,9 +90,10 @@ def seen(spec: Transformer, layer: int, key: int, query: int) -> bool:
 def _pairs(spec: Transformer, layer: int) -> int:
     """How many pairs (key, query) are seen; no loop, since t may be any number here."""
     t = spec.t
+    if not spec.causal:
+        return t * t
     window = min(_window(spec, layer) or t, t)
-    backwards = window * (window + 1) // 2 + (t - window) * window
-    return backwards if spec.causal else 2 * backwards - t
+    return window * (window + 1) // 2 + (t - window) * window
 
 
 def argument_count(spec: Transformer) -> int:

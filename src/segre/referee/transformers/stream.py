@@ -192,19 +192,7 @@ class Stream:
             return Norm(HEAD, "norm", spec.d) if spec.final else None
         if consumer.kind == "output" or spec.norm == "none" or spec.place == "post":
             return None
-        if not spec.firstnorm and consumer == self.consumers[0]:
-            return None
         return Norm(consumer.part, f"norm{_NUMBER[consumer.kind]}", spec.d)
-
-    def only_norms_read(self, spot: Spot, producer: Actor) -> bool:
-        """Whether a norm comes before all that read what a producer writes.
-
-        With firstnorm=false the first attention has none, and it reads the embedding only.
-        """
-        readers = spot.consumers
-        if not self.spec.firstnorm and producer != self.producers[0]:
-            readers = tuple(actor for actor in readers if actor != self.consumers[0])
-        return all(self.norm_before(actor) is not None for actor in readers)
 
     def norm_after(self, producer: Actor) -> Norm | None:
         """The norm through which a producer writes; that of the embedding comes before W_E."""

@@ -103,7 +103,7 @@ def _tensors(spec: Transformer) -> Iterator[Tensor]:
     offset = 0
     shapes = [(EMBED, shape) for shape in _embed(spec)]
     for layer in parts(spec):
-        shapes += [(layer, shape) for shape in _attention(spec, layer)]
+        shapes += [(layer, shape) for shape in _attention(spec)]
         shapes += [(layer, shape) for shape in _mlp(spec, layer)]
     shapes += [(HEAD, shape) for shape in _head(spec)]
     for part, (name, count, rows, columns) in shapes:
@@ -137,10 +137,10 @@ def _embed(spec: Transformer) -> Iterator[Shape]:
             yield "b_E", 1, d, 1
 
 
-def _attention(spec: Transformer, layer: int) -> Iterator[Shape]:
+def _attention(spec: Transformer) -> Iterator[Shape]:
     d, k, v, kv, heads = spec.d, spec.head, spec.dv, spec.kv, spec.heads
     normed = spec.norm != "none"
-    if normed and spec.place != "post" and (spec.firstnorm or layer > 1):
+    if normed and spec.place != "post":
         yield from _norm(spec, "norm1", d)
     if spec.kvrank:
         yield from _latent(spec)
