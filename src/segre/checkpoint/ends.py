@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from segre.checkpoint.layout import Tensors
+from segre.checkpoint.narrow import joint
 from segre.checkpoint.norm_gauge import TINY, NormGauge, Stream, away_from, usable
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
@@ -41,7 +42,7 @@ def fix_head(spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream) ->
         if offset is not None and bias in w:
             w[bias] = w[bias] + offset
         w[f"W_{name}"] = W * gain.T
-        _fix_mean(spec, w, gauge, name)
+        _fix_mean(spec, w, gauge, name, _kept_gain(spec, stream))
         if offset is not None and bias not in w:  # the mean column carries it
             w["norm.bias"] = np.ones_like(gain)
             w[f"W_{name}"] = w[f"W_{name}"] + offset / spec.d
@@ -70,7 +71,7 @@ def restore_head(spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream
         if shift is not None and bias not in w:
             _restore_carried(spec, w, name, gain, shift)
             continue
-        _restore_mean(w, gauge, name)
+        _restore_mean(w, gauge, name, _kept_gain(spec, stream))
         W = w[f"W_{name}"] = w[f"W_{name}"] / gain.T
         if shift is not None:
             w[bias] = w[bias] - W @ shift
@@ -101,20 +102,31 @@ def _restore_carried(spec: Transformer, w: Tensors, name: str, gain: Array, shif
     w[f"W_{name}"] = (W + (offset - W @ (shift / gain)) / total) / gain.T
 
 
-def _fix_mean(spec: Transformer, w: Tensors, gauge: NormGauge, name: str) -> None:
-    """What a LayerNorm without a gain never writes need not be read."""
+def _kept_gain(spec: Transformer, stream: Stream) -> Array | None:
+    """The gain of the last norm where it stays: layers that share their weights read it too."""
+    return stream.gain if joint(spec) else None
+
+
+def _fix_mean(
+    spec: Transformer, w: Tensors, gauge: NormGauge, name: str, kept: Array | None = None
+) -> None:
+    """What a LayerNorm, without a gain or with one that is kept, never writes need not be read."""
     key = f"W_{name}"
     gauge.measure(key, w[key])
     if spec.norm == "layer":
-        unseen = np.full((w[key].shape[1], 1), w[key].shape[1] ** -0.5)
+        unseen = _unseen(w[key].shape[1], kept)
         gauge.reads[name] = gauge.component(w[key], unseen)
         w[key] = w[key] - gauge.reads[name] * unseen.T
 
 
-def _restore_mean(w: Tensors, gauge: NormGauge, name: str) -> None:
+def _restore_mean(w: Tensors, gauge: NormGauge, name: str, kept: Array | None = None) -> None:
     if name in gauge.reads:
         key = f"W_{name}"
-        w[key] = w[key] + gauge.reads[name] * w[key].shape[1] ** -0.5
+        w[key] = w[key] + gauge.reads[name] * _unseen(w[key].shape[1], kept).T
+
+
+def _unseen(width: int, gain: Array | None) -> Array:
+    return np.full((width, 1), width**-0.5) if gain is None else away_from(gain)
 
 
 # --- a transform --------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from segre.checkpoint.narrow import joint
 from segre.errors import CheckpointError, UnsupportedError
 from segre.transformer.by_layer import every
 from segre.transformer.spec import Transformer
@@ -49,7 +50,8 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "share", "layers that share their weights, but for those of ALBERT"
     if spec.embed and not known:
         yield "embed", "embeddings of another width without a norm, or norms after the skips"
-    if spec.embed and not spec.share and not max(spec.head, spec.dv) < spec.embed <= spec.d:
+    narrow = max(spec.head, spec.dv) < spec.embed <= spec.d
+    if spec.embed and not joint(spec) and not narrow:
         yield "embed", "embeddings wider than the stream, or no wider than a head"
     if spec.embed and (spec.labels or spec.relation):
         yield "labels", "labels after embeddings of another width"

@@ -86,7 +86,7 @@ def _require_generic(spec: Transformer) -> None:
     """The formulas are for heads no wider than the stream, and enough tokens to tell apart."""
     widest = max(spec.head, spec.dv)
     reads = min(spec.d, spec.kvrank or spec.d, spec.qrank or spec.d)
-    if spec.embed and not spec.share:
+    if spec.embed and not (spec.share and spec.layers > 1):
         reads = min(reads, filled_by_embeddings(spec))
     if widest > reads or spec.d < 3 or spec.t < 2:
         raise UnsupportedError(
