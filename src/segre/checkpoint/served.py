@@ -41,6 +41,10 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "share", "layers that share their weights"
     if spec.embed:
         yield "embed", "embeddings of another width than the stream"
+    if spec.expbias:
+        yield "expbias", "biases of routed experts"
+    if spec.mlp == "clamped":
+        yield "mlp", "clamped units"
     if spec.qknorm and (spec.still or 0 in every(spec.base, spec.layers)):
         yield "qknorm", "norms of queries and keys of which a part does not turn"
     if spec.norm == "none" or not spec.gain or not spec.residual:

@@ -11,7 +11,7 @@ first l layers follows from those through one layer less:
 
 Norms and MLPs, where recorded, are linear maps that every path goes through; an MLP beside the
 heads of a layer is on the way past them, with the skip. Biases are collected
-apart; as rows of P sum to one, masked or not, they are the same for all tokens, until an MLP or a
+apart; as rows of P sum to one, masked or not (but for sinks), they are the same for all tokens, until an MLP or a
 norm acts on them.
 
 Terms may be large and cancel each other, so their norms do not say what they contribute. Their

@@ -23,6 +23,7 @@ from segre.models import (
     gemma3_text,
     gpt2,
     gpt_neox,
+    gpt_oss,
     llama,
     mistral,
     mixtral,
@@ -42,6 +43,7 @@ from segre.values import choice, quote, show
 _MODULES = (
     gpt2,
     gpt_neox,
+    gpt_oss,
     opt,
     bert,
     roberta,
