@@ -57,6 +57,10 @@ SPECS = [
     "transformer/d=4/layers=2/heads=2/norm=layer/bias=all/mlp=gelu/ff=2/parallel=true/pos=rope/t=2",
     "transformer/d=4/layers=2/heads=2/kv=1/norm=rms/bias=attn/sinks=true/pos=rope/causal=true/window=2,0/t=3",
     "transformer/d=3/bias=qkv/sinks=true/cap=3/mlp=silu/ff=2/t=2",
+    "transformer/d=3/mlp=clamped/limit=0.5/ff=2/bias=all/norm=rms/t=2",
+    "transformer/d=3/mlp=clamped/limit=0.5/experts=3/active=2/eff=2/expbias=true/router=softmax/norm=rms/t=2",
+    "transformer/d=3/mlp=swiglu/experts=3/active=2/eff=2/expbias=true/norm=rms/vocab=4/t=2",
+    "transformer/d=3/head=6/pos=rope/base=64/rescale=yarn:4:64:truncate=0/mlp=silu/ff=2/t=2",
     "transformer/d=3/layers=2/qknorm=true/mlp=swiglu/ff=2/bias=all/parallel=true/vocab=4/outbias=true/t=2",
 ]
 
