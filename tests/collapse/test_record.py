@@ -90,7 +90,19 @@ def test_a_batch_is_its_inputs(family: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "family", ["llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "smollm3"]
+    "family",
+    [
+        "llama",
+        "mistral",
+        "qwen2",
+        "qwen3",
+        "gemma",
+        "gemma2",
+        "gemma3_text",
+        "smollm3",
+        "granite",
+        "phi3",
+    ],
 )
 def test_queries_of_a_group_share_their_values(family: str) -> None:
     layer = record(small(family), tokens(1)[0]).layers[0]

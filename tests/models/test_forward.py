@@ -23,6 +23,7 @@ from support.random_models import HEADS, library_model, random_config, settings,
 CLOSE = 1e-10
 CONFIGS = 16  # random ones, for each family
 SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a difference
+    "phi3": {"head_dim": 8},
     "gemma3_text": {"head_dim": 4, "final_logit_softcapping": 3.0, "attention_bias": True},
     "gemma2": {
         "head_dim": 4,
@@ -37,7 +38,10 @@ SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a diffe
         "n_routed_experts": 4,
         "num_experts_per_tok": 2,
     },
-    **{key: {"head_dim": 4} for key in ("llama", "mistral", "qwen2", "qwen3", "gemma", "smollm3")},
+    **{
+        key: {"head_dim": 4}
+        for key in ("llama", "mistral", "qwen2", "qwen3", "gemma", "smollm3", "granite")
+    },
 }
 
 

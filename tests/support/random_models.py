@@ -107,6 +107,15 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
     for key in ("attention_bias", "mlp_bias"):
         if key in known:
             out[key] = rng.random() < 0.5
+    if model_type == "phi3":
+        part = rng.choice([1.0, 1.0, 0.5, 0.75])
+        part = part if part == 1 or out.get("head_dim") == 8 else 1.0
+        theta = out["rope_parameters"]["rope_theta"]
+        out["rope_parameters"] = {"rope_theta": theta, "partial_rotary_factor": part}
+    if model_type == "granite":
+        out["attention_multiplier"] = rng.choice([1.0, 0.015625, 0.1, 8**-0.5])
+        for key in ("embedding_multiplier", "logits_scaling", "residual_multiplier"):
+            out[key] = rng.choice([1.0, 12.0, 0.22])
     if model_type in WITH_CAPS:
         out["query_pre_attn_scalar"] = rng.choice([1, 5, 16])
         out["attn_logit_softcapping"] = rng.choice([None, 0.5, 2.0, 50.0])
@@ -182,7 +191,7 @@ def random_windows(model_type: str, layers: int, rng: Random) -> dict[str, Any]:
     """Sliding windows where a family has them, often smaller than inputs are long."""
     size = rng.randint(2, 4)
     kinds = [rng.choice(["full_attention", "sliding_attention"]) for _ in range(layers)]
-    if model_type in ("mistral", "mixtral"):
+    if model_type in ("mistral", "mixtral", "phi3"):
         return {"sliding_window": rng.choice([None, size])}
     if model_type == "qwen3_moe":
         return {"use_sliding_window": rng.random() < 0.5, "sliding_window": size}

@@ -45,6 +45,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "qwen2": {"model_type": "qwen2", **_SIZES, "num_key_value_heads": 2},
     "qwen3": {"model_type": "qwen3", **_TWO},
     "gemma": {"model_type": "gemma", **_TWO, "attention_bias": True},
+    "phi3": {"model_type": "phi3", **_TWO, "partial_rotary_factor": 0.5, "sliding_window": 5},
+    "granite": {
+        "model_type": "granite",
+        **_SIZES,
+        "num_key_value_heads": 2,
+        "residual_multiplier": 0.25,
+        "attention_multiplier": 0.5,
+    },
     "smollm3": {"model_type": "smollm3", **_TWO, "no_rope_layer_interval": 2},
     "gemma3_text": {
         "model_type": "gemma3_text",

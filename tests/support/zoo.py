@@ -12,16 +12,19 @@ import torch
 import transformers
 from transformers import (
     BertConfig,
+    DeepseekV3Config,
     DistilBertConfig,
     Gemma2Config,
     Gemma3TextConfig,
     GemmaConfig,
     GPT2Config,
     GPTNeoXConfig,
+    GraniteConfig,
     LlamaConfig,
     MistralConfig,
     MixtralConfig,
     OPTConfig,
+    Phi3Config,
     Qwen2Config,
     Qwen3Config,
     Qwen3MoeConfig,
@@ -74,6 +77,14 @@ GEMMA3: dict[str, Any] = {
     "sliding_window_pattern": 2,
     "pad_token_id": None,
 }
+PHI3: dict[str, Any] = {"pad_token_id": None, "sliding_window": 6, "head_dim": 8}
+PART: dict[str, Any] = {"partial_rotary_factor": 0.5}
+GRANITE: dict[str, Any] = {
+    "attention_multiplier": 0.25,
+    "embedding_multiplier": 12.0,
+    "logits_scaling": 8.0,
+    "residual_multiplier": 0.22,
+}
 SMOLLM3: dict[str, Any] = {"no_rope_layer_interval": 2, "pad_token_id": None}
 BIASED: dict[str, Any] = {"attention_bias": True}
 QWEN3_MOE: dict[str, Any] = {
@@ -83,6 +94,21 @@ QWEN3_MOE: dict[str, Any] = {
     "num_experts": 5,
     "num_experts_per_tok": 2,
     "mlp_only_layers": [0],
+}
+DEEPSEEK: dict[str, Any] = {
+    "qk_nope_head_dim": 6,
+    "qk_rope_head_dim": 4,
+    "v_head_dim": 5,
+    "q_lora_rank": 8,
+    "kv_lora_rank": 12,
+    "first_k_dense_replace": 1,
+    "moe_intermediate_size": 8,
+    "n_routed_experts": 4,
+    "num_experts_per_tok": 2,
+    "n_shared_experts": 1,
+    "n_group": 1,
+    "topk_group": 1,
+    "pad_token_id": None,
 }
 TIED: dict[str, Any] = {"tie_word_embeddings": True}
 UNTIED: dict[str, Any] = {"tie_word_embeddings": False}
@@ -128,12 +154,19 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "gemma", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaForCausalLM"
     yield "gemma3", Gemma3TextConfig(**TWO, **GEMMA3), "Gemma3ForCausalLM"
     yield "gemma3-untied", Gemma3TextConfig(**TWO, **GEMMA3, **UNTIED), "Gemma3ForCausalLM"
+    yield "phi3", Phi3Config(**TWO, **PHI3), "Phi3ForCausalLM"
+    yield "phi3-part", Phi3Config(**TWO, **PHI3, **PART), "Phi3ForCausalLM"
+    yield "granite", GraniteConfig(**TWO, **GRANITE), "GraniteForCausalLM"
+    yield "granite-tied", GraniteConfig(**TWO, **GRANITE, **TIED), "GraniteForCausalLM"
     yield "smollm3", SmolLM3Config(**TWO, **SMOLLM3), "SmolLM3ForCausalLM"
     yield "smollm3-bias", SmolLM3Config(**TWO, **SMOLLM3, **UNTIED, **BIASED), "SmolLM3ForCausalLM"
     yield "gemma-hidden", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaModel"
     yield "mixtral", MixtralConfig(**TWO, num_local_experts=4), "MixtralForCausalLM"
     yield "qwen3-moe", Qwen3MoeConfig(**TWO, **QWEN3_MOE), "Qwen3MoeForCausalLM"
     yield "qwen3-moe-hidden", Qwen3MoeConfig(**TWO, **QWEN3_MOE), "Qwen3MoeModel"
+    yield "deepseek-v3", DeepseekV3Config(**FOUR, **DEEPSEEK), "DeepseekV3ForCausalLM"
+    plain = {**DEEPSEEK, "q_lora_rank": None, "rope_interleave": False, **TIED}
+    yield "deepseek-v3-tied", DeepseekV3Config(**FOUR, **plain), "DeepseekV3ForCausalLM"
 
 
 NAMES = tuple(name for name, _, _ in tiny_models())
@@ -157,6 +190,9 @@ def randomised(config: Any, kind: str, seed: int, *, unit_gains: bool = False) -
                 weight += 0.3 * torch.randn_like(weight)
                 if config.model_type.startswith("gemma"):  # the gain is 1 more: some are negative
                     weight -= 2.0 * (torch.rand_like(weight) < 0.25)
+        for key, buffer in model.named_buffers():
+            if key.endswith("e_score_correction_bias"):
+                buffer += 0.1 * torch.randn_like(buffer)
         tied = getattr(model, "_tied_weights_keys", None) or {}
         for one, two in tied.items():  # one bias under two names
             if one.endswith("bias"):

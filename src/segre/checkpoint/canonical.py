@@ -15,9 +15,10 @@ import numpy as np
 from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, stream_freedom
 from segre.checkpoint.experts import by_size, reordered
 from segre.checkpoint.frame import centred_basis, chosen_basis, chosen_frame, descending, weights
+from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.planes import free_planes, keys, met_keys, planes, still
+from segre.checkpoint.planes import free_planes, keys, met_keys, planes, still, turning
 from segre.checkpoint.reduce import reduced
 from segre.checkpoint.units import SHARED, UNITS, biased, signed, unit_sizes
 from segre.fields.interface import Array
@@ -65,6 +66,10 @@ def _stream_alignment(spec: Transformer, embed: Tensors, slack: float) -> Stream
 
 def layer_turn(spec: Transformer, w: Tensors, slack: float) -> LayerAlignment:
     """The order and bases of heads and units of a reduced layer, the stream's basis being fixed."""
+    latents = None
+    if spec.latent:
+        latents = LatentTurn.chosen(spec, w, slack)
+        latents.apply(spec, w := dict(w))
     V = w["W_V"][:, 0]
     vo = np.stack([chosen_frame(head, slack) for head in V])
     gram = V @ V.swapaxes(1, 2)
@@ -72,8 +77,8 @@ def layer_turn(spec: Transformer, w: Tensors, slack: float) -> LayerAlignment:
     sizes = np.sqrt(np.einsum("hgdv,hgdw,hvw->hg", w["W_O"], w["W_O"], gram, optimize=True).clip(0))
     queries = np.stack([descending(own, slack) for own in sizes])
     heads = descending(np.linalg.norm(sizes, axis=1), slack)
-    out = LayerAlignment(heads, queries[heads], vo[heads])
-    if spec.rotary_dim:
+    out = LayerAlignment(heads, queries[heads], vo[heads], latents=latents)
+    if turning(spec):
         out.planes = _phases(spec, w, slack)[heads]
     if spec.still:
         met = still(spec, met_keys(spec, w))[heads, 0]

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from segre.checkpoint.latents import normed_readers, stream_readers
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.norm_gauge import TINY, NormGauge, Stream, away_from, usable
-from segre.checkpoint.planes import free_key_biases, still
+from segre.checkpoint.planes import free_key_biases, still, turning
 from segre.checkpoint.tables import (
     fix_common_position,
     fix_tables,
@@ -26,7 +27,7 @@ from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
 READERS = {"norm1": ("Q", "K", "V"), "norm2": ("R", "gate", "up")}
-SHARED = ("S_gate", "S_up")  # read what norm2 norms too; only without LayerNorms
+SHARED = ("S_gate", "S_up")  # read what norm2 norms too
 WRITERS = {"norm1": "O", "norm2": "down"}
 
 
@@ -85,10 +86,23 @@ def restore_gauge(
 # --- attention and MLP ------------------------------------------------------------------------
 
 
+def others(spec: Transformer, norm: str) -> tuple[str, ...]:
+    """What reads a norm beside `READERS`, or instead of them; only without LayerNorms."""
+    if norm == "norm1" and spec.latent:
+        return stream_readers(spec)
+    return SHARED if norm == "norm2" else ()
+
+
+def _plain_readers(spec: Transformer, norm: str, w: Tensors) -> list[str]:
+    if norm == "norm1" and spec.latent:
+        return []
+    return [name for name in READERS[norm] if f"W_{name}" in w]
+
+
 def _fix_sublayer(
     spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream, norm: str, *, last: bool
 ) -> None:
-    readers = [name for name in READERS[norm] if f"W_{name}" in w]
+    readers = _plain_readers(spec, norm, w)
     if spec.place == "post":
         gain, shift = None, stream.shift
     else:
@@ -106,10 +120,14 @@ def _fix_sublayer(
         if unseen is not None:
             gauge.reads[name] = gauge.component(W, unseen)
             w[f"W_{name}"] = W - gauge.reads[name] * unseen.T
-    for name in SHARED:
-        if norm == "norm2" and name in w and gain is not None:
+    for name in others(spec, norm):
+        if name in w and gain is not None:
             w[name] = w[name] * gain.T
     if norm == "norm1":
+        for latent, after in normed_readers(spec).items():
+            own = gauge.gains[latent] = w[f"{latent}.gain"].copy()
+            w[f"{latent}.gain"] = np.ones_like(own)
+            w.update({name: w[name] * own.T for name in after if name in w})
         _fix_attention_biases(spec, w, gauge)
     if spec.place == "post" and stream.shift is not None:
         bias = f"b_{WRITERS[norm]}"
@@ -132,7 +150,7 @@ def _fix_sublayer(
 def _restore_sublayer(
     spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream, norm: str, *, last: bool
 ) -> None:
-    readers = [name for name in READERS[norm] if f"W_{name}" in w]
+    readers = _plain_readers(spec, norm, w)
     before = stream.shift
     unseen = _unseen(spec, stream)
     if spec.place == "post":
@@ -167,9 +185,12 @@ def _restore_sublayer(
         w[f"W_{name}"] = W
         if shift is not None:
             w[f"b_{name}"] = w[f"b_{name}"] - W @ shift
-    for name in SHARED:
-        if norm == "norm2" and name in w and gain is not None:
+    for name in others(spec, norm):
+        if name in w and gain is not None:
             w[name] = w[name] / gain.T
+    for latent, after in normed_readers(spec).items() if norm == "norm1" else ():
+        own = w[f"{latent}.gain"] = usable(gauge.gains[latent])
+        w.update({name: w[name] / own.T for name in after if name in w})
 
 
 def _unseen(spec: Transformer, stream: Stream) -> Array | None:
@@ -190,7 +211,7 @@ def _fix_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -> No
     if free_key_biases(spec, w):
         gauge.biases["b_K"] = still(spec, w["b_K"])
         w["b_K"] = np.concatenate(
-            [w["b_K"][..., : spec.rotary_dim, :], np.zeros_like(gauge.biases["b_K"])], axis=-2
+            [w["b_K"][..., : turning(spec), :], np.zeros_like(gauge.biases["b_K"])], axis=-2
         )
     if "b_V" in w and "b_O" in w and spec.sums_to_one:
         gauge.biases["b_V"] = w["b_V"]
@@ -200,8 +221,8 @@ def _fix_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -> No
 
 def _restore_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -> None:
     if free_key_biases(spec, w):
-        turning = w["b_K"][..., : spec.rotary_dim, :]
-        w["b_K"] = np.concatenate([turning, gauge.biases["b_K"]], axis=-2)
+        turns = w["b_K"][..., : turning(spec), :]
+        w["b_K"] = np.concatenate([turns, gauge.biases["b_K"]], axis=-2)
     if "b_V" in w and "b_O" in w and spec.sums_to_one:
         w["b_V"] = gauge.biases["b_V"]
         w["b_O"] = w["b_O"] - (w["W_O"] @ w["b_V"]).sum(axis=(0, 1))

@@ -1,7 +1,8 @@
 """A config.json of the transformers library, key by key.
 
-A key that is missing has the value that the library's config class gives it. What would change
-the function in a way that specs do not say is refused by name. Left aside are dropout, data
+A key that is missing has the value that the library's config class gives it; which of the missing
+ones are sizes, that no saved config lacks, is kept in `missing`. What would change the function in
+a way that specs do not say is refused by name. Left aside are dropout, data
 types, and groups of experts (which say what a token may use, not what there is); `relevance` has
 the list.
 """
@@ -26,12 +27,26 @@ ONLY: dict[str, tuple[Any, ...]] = {
     "pruned_heads": ({},),
 }
 
+# Sizes, under the names that the families have for them. Configs that the library saved have them.
+SIZES = frozenset(
+    (
+        *("hidden_size", "n_embd", "d_model", "dim"),
+        *("num_hidden_layers", "n_layer", "n_layers"),
+        *("num_attention_heads", "n_head", "n_heads", "num_key_value_heads"),
+        *("intermediate_size", "ffn_dim", "hidden_dim", "vocab_size", "embedding_size"),
+        *("num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size"),
+        *("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"),
+        *("image_size", "patch_size"),
+    )
+)
+
 
 class Config:
     """The keys of a config, with what the library has where they are missing."""
 
     def __init__(self, given: Mapping[str, Any], family: Family) -> None:
         self.given, self.family = given, family
+        self.missing: list[str] = []  # sizes that were asked for and are not given
         for key, allowed in {**ONLY, **family.only}.items():
             if given.get(key) not in (None, *allowed):
                 raise SpecError(
@@ -41,10 +56,15 @@ class Config:
 
     def get(self, *names: str) -> tuple[str, Any]:
         """A key, under the first of its names that is given, and its value."""
-        found = [name for name in names if name in self.given] or [names[0]]
+        found = [name for name in names if name in self.given]
+        if not found:
+            usual = self.family.defaults.get(names[0])
+            if usual is not None and SIZES.intersection(names) and names[0] not in self.missing:
+                self.missing.append(names[0])
+            return names[0], usual
         if any(self.given[name] != self.given[found[0]] for name in found[1:]):
             raise SpecError(f"{' and '.join(found)} differ; allowed: one of them")
-        return found[0], self.given.get(found[0], self.family.defaults.get(names[0]))
+        return found[0], self.given[found[0]]
 
     def count(self, *names: str, largest: int = LARGEST, smallest: int = 1) -> int:
         """A whole number."""

@@ -164,7 +164,7 @@ FAMILY = Family(
         "pythia-12b": _preset(36, 5120, 40, 50688),
         "gpt-neox-20b": _preset(44, 6144, 64, 50432, hidden_act="gelu_fast"),
     },
-    copies={"embed_out.weight": "tokens"},
+    copies={"embed_out.weight": "tokens", "lm_head.weight": "tokens"},
     old_names=(("embed_out.weight", "lm_head.weight"),),
     buffers=(".attention.bias", ".attention.masked_bias", ".attention.rotary_emb.inv_freq"),
 )

@@ -31,11 +31,12 @@ COPIES = {"lm_head.weight": "tokens"}
 BUFFERS = (".rotary_emb.inv_freq",)
 
 
-def rotary(config: Config, *, latent: bool = False) -> Values:
+def rotary(config: Config, *, latent: bool = False, part: float = 1.0) -> Values:
     """The base of the rotary frequencies, how they are rescaled, and the context."""
     length = config.count("max_position_embeddings")
     rescale = rope_rescale(config.given, length, latent=latent)
-    base = rope_base(config.given, config.family.defaults.get("rope_theta", 10_000))
+    silent = config.family.defaults.get("rope_theta", 10_000)
+    base = rope_base(config.given, silent, part=part)
     return {"base": base, "rescale": rescale, "t": length}
 
 

@@ -24,10 +24,12 @@ from segre.models import (
     gpt2,
     gpt_neox,
     gpt_oss,
+    granite,
     llama,
     mistral,
     mixtral,
     opt,
+    phi3,
     qwen2,
     qwen3,
     qwen3_moe,
@@ -37,6 +39,7 @@ from segre.models import (
 )
 from segre.models.config import Config
 from segre.models.family import Family
+from segre.models.modules import MODULES
 from segre.transformer.spec import Transformer
 from segre.values import choice, quote, show
 
@@ -61,6 +64,8 @@ _MODULES = (
     gemma2,
     gemma3_text,
     smollm3,
+    granite,
+    phi3,
     deepseek_v3,
 )
 FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in _MODULES}
@@ -71,17 +76,31 @@ ASIDE = ("t", "output", "tied", "transform", "outbias", "pooler", "logitcap")
 
 
 def family_of(config: Mapping[str, Any]) -> Family:
-    """The family of a config."""
+    """The family of a config, or of a module of torch.nn."""
+    given = config.get("model_type")
+    if isinstance(given, str) and given in MODULES:
+        return MODULES[given]
     if "model_type" not in config:
         raise SpecError(f"model_type is missing; allowed: {', '.join(MODEL_TYPES)}")
     return MODEL_TYPES[choice("model_type", config["model_type"], tuple(MODEL_TYPES))]
 
 
-def from_config(config: Mapping[str, Any], quoted: str) -> Transformer:
-    """The architecture of a config; `quoted` is how errors name it."""
+def from_config(config: Mapping[str, Any], quoted: str, *, defaults: bool = True) -> Transformer:
+    """The architecture of a config; `quoted` is how errors name it.
+
+    Sizes that are missing are those of the library's config class, or with `defaults` = False
+    refused by name.
+    """
     try:
         family = family_of(config)
-        values = family.read(Config(config, family))
+        keys = Config(config, family)
+        values = family.read(keys)
+        if keys.missing and not defaults:
+            raise SpecError(
+                f"a config of {family.model_type} without {', '.join(keys.missing)}; give them, "
+                "or take the sizes of the library's config class (--defaults, in Python "
+                "architecture(config, defaults=True))"
+            )
     except SpecError as error:
         raise SpecError(f"spec {quote(quoted)}: {error}") from None
     return Transformer.from_mapping(values, quoted, family.inline(values))
