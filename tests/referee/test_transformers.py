@@ -58,6 +58,11 @@ BALLS = [
     "/norm=rms/sinks=true/bias=attn/t=2",
     "transformer/d=3/mlp=swiglu/experts=2/active=1/eff=2/expbias=true/norm=rms/t=2",
     "transformer/d=3/head=4/pos=rope/base=16/rescale=yarn:4:16:truncate=0/t=3",
+    "transformer/d=3/norm=layer/place=post/bias=all/vocab=5/pooler=true/labels=2/read=first"
+    "/outbias=true/embnorm=true/t=2",
+    "transformer/d=3/norm=rms/vocab=5/labels=2/read=last/causal=true/pos=rope/head=2/t=3",
+    "transformer/d=3/norm=layer/place=post/bias=all/mlp=relu/ff=2/vocab=5/embnorm=true/tied=true"
+    "/transform=true/outbias=true/pooler=true/relation=2/t=2",
 ]
 SMALL = "transformer/d=2/norm=rms/mlp=silu/ff=1/t=2"
 SMALL_BALLS = "transformer/d=2/mlp=relu/ff=1/t=2"

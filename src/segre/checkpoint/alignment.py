@@ -17,7 +17,10 @@ from segre.transformer.spec import Transformer
 
 # The tensors that write to the stream, and those that read it.
 WRITERS = ("tokens", "positions", "types", "W_O", "b_O", "W_down", "b_down", "S_down")
-READERS = ("W_Q", "W_K", "W_V", "W_R", "W_gate", "W_up", "S_gate", "S_up", "W_U", "W_T")
+READERS = (
+    *("W_Q", "W_K", "W_V", "W_R", "W_gate", "W_up", "S_gate", "S_up"),
+    *("W_U", "W_T", "W_pool"),
+)
 LATENT = ("W_Q", "W_K", "W_V", "R_Q", "A_Q", "A_K", "R_K")
 Freedom = Literal["none", "order and sign", "order and signs", "orthogonal"]
 
@@ -36,10 +39,15 @@ def stream_freedom(spec: Transformer) -> Freedom:
 
 
 def reads_stream(spec: Transformer, name: str) -> bool:
-    """Whether a tensor reads the stream, and not a transform or a latent."""
+    """Whether a tensor reads the stream, and not a transform, a pooler or a latent."""
     if spec.latent and name in LATENT:
         return name in stream_readers(spec)
-    return name in READERS and not (name == "W_U" and spec.transform)
+    return name in READERS and not (name == "W_U" and (spec.transform or spec.pooler))
+
+
+def free_pooler(spec: Transformer) -> bool:
+    """Whether the units of a pooler have free order and signs: only labels read them."""
+    return spec.pooler and spec.output != "hidden"
 
 
 @dataclass
@@ -50,6 +58,8 @@ class StreamAlignment:
     signs: Array | None = None  # ... times signs[i]
     matrix: Array | None = None
     transform: Array | None = None  # order of the units of an untied transform
+    pooled: Array | None = None  # order of the units of a pooler that labels read ...
+    pooled_signs: Array | None = None  # ... and their signs
 
     @classmethod
     def identity(cls, spec: Transformer) -> StreamAlignment:
@@ -120,6 +130,16 @@ class StreamAlignment:
                 w[name] = self.gain(w[name]) if ending == "gain" else self.write(w[name])
         if part == "head" and spec.transform:
             self._transform(spec, w)
+        if part == "head" and self.pooled is not None:
+            self._pooled(w)
+
+    def _pooled(self, w: Tensors) -> None:
+        """The units between the stream and labels; tanh is odd."""
+        assert self.pooled_signs is not None
+        for name in ("W_pool", "b_pool"):
+            w[name] = w[name][self.pooled] * self.pooled_signs[:, None]
+        reader = "W_rel" if "W_rel" in w else "W_U"
+        w[reader] = w[reader][:, self.pooled] * self.pooled_signs
 
     def _transform(self, spec: Transformer, w: Tensors) -> None:
         """The units between the stream and a tied table have the order of the table's rows."""

@@ -12,7 +12,7 @@ from math import fsum
 
 import numpy as np
 
-from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, stream_freedom
+from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, free_pooler, stream_freedom
 from segre.checkpoint.experts import by_size, reordered
 from segre.checkpoint.frame import centred_basis, chosen_basis, chosen_frame, descending, weights
 from segre.checkpoint.latents import LatentTurn
@@ -37,6 +37,8 @@ def canonical_parts(model: Model) -> Iterator[tuple[str, Tensors]]:
             stream = _stream_alignment(spec, w, slack)
         if found.part == "head" and spec.transform and not spec.tied:
             stream.transform = descending(np.linalg.norm(w["W_T"], axis=1), slack)
+        if found.part == "head" and free_pooler(spec):
+            _choose_pooled(stream, w, slack)
         stream.apply(spec, found.part, w)
         if found.part not in ("embed", "head"):
             own = spec.at(found.part)
@@ -62,6 +64,14 @@ def _stream_alignment(spec: Transformer, embed: Tensors, slack: float) -> Stream
     return StreamAlignment(
         order, np.full(spec.d, -1.0 if fsum(sums * weights(spec.d)) < 0 else 1.0)
     )
+
+
+def _choose_pooled(stream: StreamAlignment, head: Tensors, slack: float) -> None:
+    """Units of a pooler in order of size, each with a positive weighted sum."""
+    stream.pooled = descending(np.linalg.norm(head["W_pool"], axis=1), slack)
+    rows = stream.read(head["W_pool"])[stream.pooled]
+    sums = rows @ weights(rows.shape[1]) + head["b_pool"][stream.pooled, 0]
+    stream.pooled_signs = np.where(sums < 0, -1.0, 1.0)
 
 
 def layer_turn(spec: Transformer, w: Tensors, slack: float) -> LayerAlignment:

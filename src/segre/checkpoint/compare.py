@@ -65,7 +65,7 @@ def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]
         if name in seen:
             continue
         if name in ("tokens", "positions", "types", "W_U"):
-            word = {"W_U": "token"}.get(name, name.removesuffix("s"))
+            word = name.removesuffix("s") if name != "W_U" else "label" if spec.labels else "token"
             unused = spec.offset if name == "positions" else 0
             x, y = (table[:, unused:] for table in (a[name], b[name]))
             yield from _table(x, y, name, f"{name}, {word} {{}}")

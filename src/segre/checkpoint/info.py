@@ -236,7 +236,8 @@ def _name(model: Model) -> str:
 def _counted(spec: Transformer) -> tuple[Finding | None, str | None]:
     """Redundant parameters, as `segre dim` counts them: a language model ends with a softmax."""
     try:
-        return counted(spec.with_output("softmax") if spec.output == "logits" else spec), None
+        judged = spec.output == "logits" and spec.labels != 1
+        return counted(spec.with_output("softmax") if judged else spec), None
     except UnsupportedError as error:
         return None, str(error)
 
@@ -308,8 +309,7 @@ def _norms(spec: Transformer, gauge: NormGauge) -> Norms:
 def _unseen(spec: Transformer, gauge: NormGauge) -> Iterator[tuple[str, float]]:
     """Components that were taken off tensors, over the tensors; means are of d coordinates."""
     for name, read in gauge.reads.items():
-        along = spec.d**0.5 if name == "U" else 1.0
-        yield f"W_{name}", _share(along * np.linalg.norm(read), gauge.sizes[f"W_{name}"])
+        yield f"W_{name}", _share(np.linalg.norm(read), gauge.sizes[f"W_{name}"])
     for name, write in gauge.writes.items():
         if not name.startswith("b_"):
             yield name, _share(spec.d**0.5 * np.linalg.norm(write), gauge.sizes[name])

@@ -128,6 +128,15 @@ def match_transform(one: Tensors, two: Tensors) -> Array:
     return assignment(one["W_T"] @ two["W_T"].T + one["W_U"].T @ two["W_U"])
 
 
+def match_pooled(one: Tensors, two: Tensors) -> tuple[Array, Array]:
+    """The order and signs in which the units of a pooler are nearest."""
+    reader = "W_rel" if "W_rel" in one else "W_U"
+    inner = one["W_pool"] @ two["W_pool"].T + one["b_pool"] @ two["b_pool"].T
+    inner = inner + one[reader].T @ two[reader]
+    order = assignment(np.abs(inner))
+    return order, np.where(inner[np.arange(len(order)), order] < 0, -1.0, 1.0)
+
+
 def match_layer(spec: Transformer, one: Tensors, two: Tensors, near: float = 0.0) -> LayerAlignment:
     """Order and bases of heads and units in which the layer `two` is nearest to `one`."""
     out = LayerAlignment.identity(spec, routed="W_R" in one)

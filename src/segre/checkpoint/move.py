@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, stream_freedom
+from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, free_pooler, stream_freedom
 from segre.checkpoint.experts import RouterGauge
 from segre.checkpoint.frame import centred_basis
 from segre.checkpoint.heads import HeadGauge
@@ -64,19 +64,21 @@ class Draw:
     def stream(self, spec: Transformer) -> StreamAlignment:
         """A basis of the stream, of those that are free."""
         freedom, d = stream_freedom(spec), spec.d
-        transform = None
+        out = StreamAlignment()
         if spec.transform and not spec.tied:
-            transform = self.rng.permutation(d)
-        if freedom == "none":
-            return StreamAlignment(transform=transform)
-        if freedom == "orthogonal":
-            if spec.norm == "rms":
-                return StreamAlignment(matrix=self.orthogonal(1, d)[0])
+            out.transform = self.rng.permutation(d)
+        if freedom == "orthogonal" and spec.norm == "rms":
+            out.matrix = self.orthogonal(1, d)[0]
+        elif freedom == "orthogonal":
             basis = centred_basis(d)
-            matrix = basis @ self.orthogonal(1, d - 1)[0] @ basis.T + 1 / d
-            return StreamAlignment(matrix=matrix, transform=transform)
-        signs = self.signs(d) if freedom == "order and signs" else np.full(d, self.signs(1)[0])
-        return StreamAlignment(self.rng.permutation(d), signs, transform=transform)
+            out.matrix = basis @ self.orthogonal(1, d - 1)[0] @ basis.T + 1 / d
+        elif freedom != "none":
+            every = freedom == "order and signs"
+            out.signs = self.signs(d) if every else np.full(d, self.signs(1)[0])
+            out.order = self.rng.permutation(d)
+        if free_pooler(spec):
+            out.pooled, out.pooled_signs = self.rng.permutation(d), self.signs(d)
+        return out
 
     def layer(self, spec: Transformer, w: Tensors) -> LayerAlignment:
         """An order and bases of heads and units."""

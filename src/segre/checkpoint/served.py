@@ -52,6 +52,8 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "expbias", "biases of routed experts"
     if spec.mlp == "clamped":
         yield "mlp", "clamped units"
+    if spec.labels and spec.place == "post" and not (spec.outbias or spec.pooler):
+        yield "outbias", "labels without biases after a norm on the stream"
     if spec.qknorm and (spec.still or 0 in every(spec.base, spec.layers)):
         yield "qknorm", "norms of queries and keys of which a part does not turn"
     if spec.norm == "none" or not spec.gain or not spec.residual:

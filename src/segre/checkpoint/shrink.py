@@ -192,14 +192,16 @@ def _rules(
         yield "types", _orthogonal(np.ones(spec.types), -1)
     if "positions" in w and (not spec.tied or shifted_positions(spec)):
         yield "positions", _orthogonal(np.ones(spec.positions - spec.offset), -1)
-    if "W_U" in w and spec.transform:
+    if "W_U" in w and (spec.transform or ("b_U" in w and not spec.pooler)):
         yield "W_U", _orthogonal(np.ones(spec.d), -1)
     for name in ("W_Q", "W_K", "W_V", "W_up", "W_pool", "W_T"):
         if name in w:
             own = w["post1.gain"] if name == "W_up" and spec.place == "post" else gain
-            if spec.place != "post":
-                yield name, _orthogonal(np.ones(spec.d), -1)
-            elif own is not None:  # else the first layer, which reads embeddings without a norm
+            if name == "W_pool" and spec.place != "post" and spec.output == "hidden":
+                own = w["norm.gain"]  # hidden states are seen: the norm keeps its gain
+            elif spec.place != "post":
+                own = np.ones((spec.d, 1))
+            if own is not None:  # else the first layer, which reads embeddings without a norm
                 yield name, _orthogonal(away_from(own)[:, 0], -1)
 
 

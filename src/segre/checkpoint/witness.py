@@ -15,7 +15,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, stream_freedom
+from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, free_pooler, stream_freedom
 from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.planes import turning
@@ -44,6 +44,10 @@ class Witness:
     def transform(self, _one: Tensors, _two: Tensors) -> Array | None:
         """The order of the units of a transform."""
         return self.basis.transform
+
+    def pooled(self, _one: Tensors, _two: Tensors) -> tuple[Array | None, Array | None]:
+        """The order and signs of the units of a pooler."""
+        return self.basis.pooled, self.basis.pooled_signs
 
     def layer(self, _spec: Transformer, part: str, _one: Tensors, _two: Tensors) -> LayerAlignment:
         """Heads and units of a layer."""
@@ -120,6 +124,9 @@ def _checked_stream(take: Any, spec: Transformer) -> StreamAlignment:
             raise ValueError("stream.signs are not all the same")
     if spec.transform and not spec.tied:
         out.transform = _permutation(take("stream.transform", (d,)), "stream.transform")
+    if free_pooler(spec):
+        out.pooled = _permutation(take("stream.pooled", (d,)), "stream.pooled")
+        out.pooled_signs = _signs(take("stream.pooled_signs", (d,)), "stream.pooled_signs")
     return out
 
 
