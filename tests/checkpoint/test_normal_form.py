@@ -53,6 +53,7 @@ def remaining(spec: Transformer) -> int:
     routes = sum(routed(spec, layer) for layer in range(1, spec.layers + 1))
     units = spec.ff * (spec.layers - routes) if spec.gated or spec.mlp == "relu" else 0
     units += (spec.experts * spec.eff + spec.shared) * routes
+    units *= spec.mlp != "clamped"
     turned = sum(spec.at(layer).pos == "rope" for layer in range(1, spec.layers + 1))
     planes = (1 if spec.latent else spec.kv) * spec.rotary_dim * turned
     if spec.qknorm:  # one scale for each plane of a layer

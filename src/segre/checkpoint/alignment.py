@@ -16,7 +16,7 @@ from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
 # The tensors that write to the stream, and those that read it.
-WRITERS = ("tokens", "positions", "types", "W_O", "b_O", "W_down", "b_down", "S_down")
+WRITERS = ("tokens", "positions", "types", "W_O", "b_O", "W_down", "b_down", "c_down", "S_down")
 READERS = (
     *("W_Q", "W_K", "W_V", "W_R", "W_gate", "W_up", "S_gate", "S_up"),
     *("W_U", "W_T", "W_pool"),

@@ -162,6 +162,8 @@ class Draw:
             out.shift = self.offsets(like.shift.shape, w["W_R"])
         if like.preference is not None:
             out.preference = self.offsets(like.preference.shape, w["b_R"])
+        if like.bias is not None:
+            out.bias = self.offsets(like.bias.shape, w["c_R"])
         return out
 
     def offsets(self, shape: tuple[int, ...], of: Array) -> Array:

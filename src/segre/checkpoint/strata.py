@@ -24,6 +24,7 @@ from segre.checkpoint.units import (
     dead_units,
     kinds,
     scaled,
+    signed,
 )
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
@@ -138,7 +139,8 @@ def _duplicates(spec: Transformer, w: Tensors) -> list[tuple[int, int]]:
     up, size = _unit(_sketch(w, "up")[alive])
     if spec.gated:
         gate, size = _unit(_sketch(w, "gate")[alive])
-        up = np.concatenate([up * np.where(up[:, :1] < 0, -1.0, 1.0), gate], axis=1)
+        free = np.where(up[:, :1] < 0, -1.0, 1.0) if signed(spec) else 1.0
+        up = np.concatenate([up * free, gate], axis=1)
     points = up if scaled(spec) and not spec.gated else np.concatenate([up, size], axis=1)
     return [(int(alive[i]), int(alive[j])) for i, j in near_pairs(points)]
 
