@@ -45,6 +45,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "qwen2": {"model_type": "qwen2", **_SIZES, "num_key_value_heads": 2},
     "qwen3": {"model_type": "qwen3", **_TWO},
     "gemma": {"model_type": "gemma", **_TWO, "attention_bias": True},
+    "olmo2": {"model_type": "olmo2", **_TWO},
     "phi3": {"model_type": "phi3", **_TWO, "partial_rotary_factor": 0.5, "sliding_window": 5},
     "granite": {
         "model_type": "granite",

@@ -175,10 +175,11 @@ class LayerAlignment:
 
     def apply(self, spec: Transformer, w: Tensors) -> None:
         """Act on the tensors of a layer, in place: first the order, then the bases."""
-        for name in ("W_Q", "b_Q", "sinks", "W_O"):
+        own = spec.qknorm == "all"  # every head has gains of its own
+        for name in ("W_Q", "b_Q", "sinks", "W_O", *["normq.gain"] * own):
             if name in w:
                 w[name] = w[name][self.heads[:, None], self.queries]
-        for name in ("W_K", "b_K", "W_V", "b_V"):
+        for name in ("W_K", "b_K", "W_V", "b_V", *["normk.gain"] * own):
             if name in w:
                 w[name] = w[name][self.heads]
         vo = self.vo[:, None]

@@ -47,5 +47,5 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "norm", "models without norms, without gains or without skips"
     if spec.place == "post" and not spec.embnorm and not spec.tied:
         yield "place", "norms after the skips of embeddings that are neither normed nor tied"
-    if spec.place == "sandwich" and (spec.norm == "layer" or not spec.eps):
-        yield "place", "sandwiched LayerNorms, and sandwiched norms with eps=0"
+    if spec.normed_inside and (spec.norm == "layer" or not spec.eps):
+        yield "place", "LayerNorms of what sublayers write, and such norms with eps=0"

@@ -27,6 +27,7 @@ from segre.models import (
     llama,
     mistral,
     mixtral,
+    olmo2,
     opt,
     phi3,
     qwen2,
@@ -63,6 +64,7 @@ _MODULES = (
     smollm3,
     granite,
     phi3,
+    olmo2,
     deepseek_v3,
 )
 FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in _MODULES}
