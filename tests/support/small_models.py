@@ -51,7 +51,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "model_type": "granite",
         **_SIZES,
         "num_key_value_heads": 2,
-        "residual_multiplier": 0.25,
+        "residual_multiplier": 2.0,
         "attention_multiplier": 0.5,
     },
     "smollm3": {"model_type": "smollm3", **_TWO, "no_rope_layer_interval": 2},
