@@ -29,6 +29,7 @@ ORDER = [
     {"sweeps"},
     {"reproduce"},
     {"analysis"},
+    {"discovery"},
     {"doctor"},
     {"report"},
     {"cli"},

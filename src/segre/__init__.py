@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from segre import checkpoints, collapse, sweeps
     from segre.analysis.run import Analysis, analyze
     from segre.certificate import certify, write_certificate
+    from segre.discovery import catalog
     from segre.errors import SegreError
     from segre.finding import Finding
     from segre.geometry.closed_form import closed_form
@@ -48,6 +49,7 @@ _HOMES = {
     "analyze": "segre.analysis.run",
     "architecture": "segre.models",
     "canonical": "segre.geometry.fiber",
+    "catalog": "segre.discovery",
     "certify": "segre.certificate",
     "classify": "segre.geometry.strata",
     "closed_form": "segre.geometry.closed_form",
@@ -75,6 +77,7 @@ __all__ = [
     "analyze",
     "architecture",
     "canonical",
+    "catalog",
     "certify",
     "checkpoints",
     "classify",

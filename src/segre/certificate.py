@@ -24,9 +24,7 @@ from segre.geometry.dimension import Proof, prove
 from segre.geometry.independence import witness_rows
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
-from segre.models import architecture
-from segre.spec import Network
-from segre.transformer.spec import Transformer
+from segre.models import Source, architecture
 
 FORMAT = "segre-certificate"
 VERSION = 1
@@ -34,7 +32,7 @@ SALTED_VERSION = 2
 
 
 def certify(
-    spec: str | Path | Mapping[str, Any] | Network | Transformer,
+    spec: Source,
     seed: int = 0,
     *,
     memory: int = DEFAULT_LIMIT,

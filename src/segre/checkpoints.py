@@ -1,6 +1,7 @@
-"""Model directories: what they are made of, their normal form, and whether two are the same.
+"""Checkpoints: what they are made of, their normal form, and whether two are the same.
 
-Each function is one command of `segre weights`; `example` writes a tiny model to try them on.
+Each function is one command of `segre weights`, on model directories or on models in memory;
+`apply` writes weights into a model in place, and `example` writes a tiny model to try all on.
 
 >>> import segre
 >>> from tempfile import TemporaryDirectory
@@ -17,6 +18,7 @@ from __future__ import annotations
 from segre.checkpoint.commands import (
     Written,
     align,
+    apply,
     canonical,
     check,
     convert,
@@ -36,6 +38,7 @@ __all__ = [
     "Info",
     "Written",
     "align",
+    "apply",
     "canonical",
     "check",
     "convert",

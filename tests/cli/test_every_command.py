@@ -158,6 +158,7 @@ CASES = {
     "recover": "recover samples.npz --spec lightning/d=3,2/a=3/t=3",
     "collapse": f"collapse {STACK}",
     "paths": f"paths {STACK}",
+    "models": "models --filter gpt2",
     "doctor": "doctor",
     "weights info": "weights info model",
     "weights canonical": "weights canonical model -o canonical --report",

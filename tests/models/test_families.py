@@ -17,7 +17,7 @@ from segre.models.registry import MODEL_TYPES
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.values import LONGEST_FILE
-from support.random_models import HEADS
+from support.random_models import HEADS, WORDS
 
 TOTALS = {  # known from elsewhere; of deepseek-v3 without its module for the second next token
     "gpt2": 124_439_808,
@@ -70,7 +70,7 @@ def library_count(config: dict[str, Any]) -> int:
     with torch.device("meta"):
         model = getattr(transformers, name)(settings)
     total = sum(p.numel() for p in {id(p): p for p in model.parameters()}.values())
-    if "b_U" in MODEL_TYPES[model_type].copies.values() and name != HEADS[model_type][1]:
+    if "b_U" in MODEL_TYPES[model_type].copies.values() and name in WORDS[model_type]:
         # Untied, the library keeps a second bias of the vocabulary that nothing reads.
         total -= 0 if settings.tie_word_embeddings else settings.vocab_size
     return int(total)
@@ -192,11 +192,14 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
             "mlp_only_layers": list(range(first)),
             "decoder_sparse_step": rng.choice([1, 1, 6]),
         }
+    if "vocab_size" in sizes:
+        sizes["vocab_size"] = max(2, sizes["vocab_size"])
     return {
         "model_type": model_type,
         "architectures": [rng.choice(HEADS[model_type])],
         **sizes,
         **extra,
+        **rng.choice([{}, {"num_labels": 2}, {"id2label": {"0": "no", "1": "yes"}}]),
     }
 
 
@@ -205,7 +208,7 @@ def test_random_configs_have_as_many_weights_as_the_library_says(model_type: str
     rng = Random(model_type)
     for _ in range(40):
         config = random_config(model_type, rng)
-        net = architecture(config)
+        net = architecture(config, defaults=True)
         assert net.parameters == library_count(config), config
         assert architecture(str(net)) == net
 
@@ -366,14 +369,56 @@ def test_reading_a_preset_leaves_it_as_it_was() -> None:
 def test_mistyped_names_are_guessed(given: str, meant: str) -> None:
     line = refusal(given)
     assert repr(given) in line
-    assert meant in line.partition("did you mean ")[2].partition("?")[0].split(" or ")
+    near = line.partition("the nearest names are ")[2].partition(")")[0].split(", ")
+    assert meant in near
+    assert len(near) == 3
+    assert "segre models" in line
 
 
-def test_unknown_names_list_what_there_is() -> None:
-    line = refusal("zzz")
-    assert "did you mean" not in line
-    for name in (*PRESETS, *KINDS):
-        assert name in line
+def test_unknown_names_say_where_all_are_listed() -> None:
+    assert "segre models lists all names" in refusal("zzz")
+
+
+def test_names_ignore_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in PRESETS:
+        assert architecture(name.upper()) == architecture(name)
+    for kind in KINDS:
+        shape = "d=4,4/a=2/t=3" if kind in ("softmax", "lightning") else "d=8/ff=12"
+        assert architecture(f"{kind.title()}/{shape}") == architecture(f"{kind}/{shape}")
+    assert architecture({"kind": "LLaMA", "d": 8, "ff": 16}) == architecture("llama/d=8/ff=16")
+    model = tmp_path / "Llama-3-8B"  # what lies there goes before a name in another case
+    model.mkdir()
+    (model / "config.json").write_text(json.dumps(PRESETS["qwen3-0.6b"]))
+    monkeypatch.chdir(tmp_path)
+    assert architecture("Llama-3-8B") == architecture("qwen3-0.6b")
+    assert architecture("llama-3-8b").d == 4096
+
+
+# --- configs without sizes ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_a_config_without_its_sizes_is_refused_unless_asked(model_type: str) -> None:
+    line = refusal({"model_type": model_type})
+    missing = line.partition(" without ")[2].partition(";")[0].split(", ")
+    assert len(missing) >= 3
+    assert set(missing) <= set(MODEL_TYPES[model_type].defaults)
+    assert "--defaults" in line
+    net = architecture({"model_type": model_type}, defaults=True)
+    assert net == from_config({"model_type": model_type}, "x")
+    every = {key: MODEL_TYPES[model_type].defaults[key] for key in missing}
+    assert architecture({"model_type": model_type, **every}) == net
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_configs_that_the_library_saves_have_their_sizes(model_type: str, tmp_path: Path) -> None:
+    """Version 4 wrote what differs from its base class, version 5 all keys: both have the sizes."""
+    known = transformers.AutoConfig.for_model(model_type)
+    known.save_pretrained(tmp_path)
+    saved = json.loads((tmp_path / "config.json").read_text())
+    for config in (saved, known.to_diff_dict(), known.to_dict()):
+        net = architecture({"model_type": model_type, **config})
+        assert net == from_config({"model_type": model_type}, "x")
 
 
 @pytest.mark.parametrize(
@@ -455,7 +500,7 @@ BAD_VALUES = [
     ("rope_theta", True),
     ("rope_parameters", [1]),
     ("rope_scaling", "yarn"),
-    ("architectures", ["LlamaForSequenceClassification"]),
+    ("architectures", ["LlamaForQuestionAnswering"]),
     ("architectures", ["BertModel"]),
     ("architectures", "LlamaModel,LlamaForCausalLM"),
     ("architectures", ["LlamaModel", "LlamaForCausalLM"]),
@@ -501,7 +546,10 @@ def llama(**rest: Any) -> dict[str, Any]:
         ({"model_type": "gpt2", "architectures": ["GPT2DoubleHeadsModel"]}, "GPT2LMHeadModel"),
         ({"model_type": "bert", "position_embedding_type": "relative_key"}, "position_embedding"),
         ({"model_type": "bert", "is_decoder": True}, "is_decoder"),
-        ({"model_type": "bert", "architectures": ["BertForPreTraining"]}, "BertForMaskedLM"),
+        (
+            {"model_type": "bert", "architectures": ["BertForNextSentencePrediction"]},
+            "BertForMaskedLM",
+        ),
         ({"model_type": "bert", "type_vocab_size": 0}, "type_vocab_size"),
         ({"model_type": "albert", "num_hidden_groups": 2}, "num_hidden_groups"),
         ({"model_type": "albert", "inner_group_num": 2}, "inner_group_num"),

@@ -89,7 +89,7 @@ def _runnable(bench: Workbench) -> tuple[str, Loaded, str, bool]:
     try:
         return target.argument, bench.loaded, "", False
     except TooLargeError as error:
-        narrow = narrow_model(spec, family_of(target.text).replace("_", "-"))
+        narrow = narrow_model(spec, family_of(target.source).replace("_", "-"))
         try:
             loaded = load(narrow, bench.seed, memory=bench.memory)
         except SegreError:

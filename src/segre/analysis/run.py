@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -25,10 +25,8 @@ from segre.files import is_standard_input
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.json_data import json_data
-from segre.models import architecture
+from segre.models import Source
 from segre.shown import Tabular
-from segre.spec import Network
-from segre.transformer.spec import Transformer
 from segre.values import quote
 
 _ASKS_FOR = {"heads": "segre weights info DIR", "weights": "segre weights info DIR"}
@@ -89,7 +87,7 @@ class Analysis(Tabular):
 
 
 def analyze(
-    target: str | Path | Mapping[str, Any] | Network | Transformer,
+    target: Source,
     *,
     only: Collection[str] = (),
     seed: int = 0,
@@ -116,8 +114,7 @@ def analyze(
     def tell(stage: str, done: int, total: int) -> None:
         progress(f"{asked[0]}: {stage}" if stage else asked[0], done, total)
 
-    named = isinstance(target, str | Path)
-    meant = Target.read(str(target if named else architecture(target)))
+    meant = Target.read(target)
     bench = Workbench(
         meant,
         seed=seed,

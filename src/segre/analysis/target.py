@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from segre.checkpoint.model import Model
-from segre.checkpoint.store import CONFIG, has_weights
+from segre.checkpoint.opening import trained
+from segre.checkpoint.store import CONFIG
 from segre.errors import SpecError, UnsupportedError
 from segre.files import shown
-from segre.models import PRESETS, architecture
+from segre.models import Source, architecture, called
+from segre.models.live import live
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.values import quote
@@ -27,29 +29,32 @@ class Target:
 
     text: str
     spec: Network | Transformer
-    weights: Path | None = None  # the model directory
+    weights: Source | None = None  # the model directory, or the model itself
     unread: str = ""  # why there are no weights, if some were given
+    source: Source = None  # what was given, if that is no text
 
     @classmethod
-    def read(cls, text: str) -> Target:
+    def read(cls, source: Source) -> Target:
         """The target that is meant: whatever `segre dim` takes, or a model directory with weights.
 
         What is in a directory is checked here: files that cannot be read are an error.
         """
-        path = Path(text)
-        if path.suffix == ".gguf":
+        named, text = isinstance(source, str | Path), called(source)
+        if not named and live(source) is None:
+            source = text  # a mapping or a spec, as an inline spec
+        if named and Path(text).suffix == ".gguf":
             raise SpecError(
                 f"target {quote(text)}: a GGUF file; make a model directory of it first: "
                 f"segre weights convert {shlex.quote(text)} -o model"
             )
-        spec = architecture(text)
-        if text in PRESETS or not has_weights(path):
-            return cls(text, spec)
+        spec = architecture(source)
+        if not trained(source):
+            return cls(text, spec, source=source)
         try:
-            with Model.open(path):
-                return cls(text, spec, weights=path)
+            with Model.open(source):
+                return cls(text, spec, source if not named else Path(text), source=source)
         except UnsupportedError as error:
-            return cls(text, spec, unread=str(error))
+            return cls(text, spec, unread=str(error), source=source)
 
     @property
     def name(self) -> str:

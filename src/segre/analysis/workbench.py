@@ -23,6 +23,7 @@ from segre.files import shown
 from segre.geometry.dimension import Proof, prove
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
+from segre.models import Source
 
 if TYPE_CHECKING:
     from segre.collapse.inputs import Inputs
@@ -56,7 +57,7 @@ class Workbench:
     @cached_property
     def loaded(self) -> Loaded:
         """The model, to be run; without weights, with random ones."""
-        return load(self.target.text, self.seed, memory=self.memory)
+        return load(self.target.source, self.seed, memory=self.memory)
 
     @cached_property
     def recorded(self) -> Pass:
@@ -86,7 +87,7 @@ class Workbench:
             return None
         return shlex.quote(shown(self.text))
 
-    def require_weights(self) -> Path:
+    def require_weights(self) -> Source:
         """The model directory; without one there is nothing to measure."""
         if self.target.weights is None:
             raise UnsupportedError(

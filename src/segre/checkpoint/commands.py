@@ -1,19 +1,27 @@
-"""What can be done with model directories, each in one call."""
+"""What can be done with checkpoints, each in one call.
+
+A checkpoint is whatever `opening` takes: a directory, a file, a model in memory, and so on. What
+writes one writes a directory, or, without a target, gives the weights in memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from segre.checkpoint.align import Alignment, FartherError, Nearness
 from segre.checkpoint.canonical import canonical_parts
 from segre.checkpoint.gguf import convert
 from segre.checkpoint.info import Info, describe
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.model import Model, Progress, no_progress, saving
+from segre.checkpoint.model import Kept, Model, Progress, Saving, no_progress, saving
 from segre.checkpoint.move import moved_parts
+from segre.checkpoint.opening import in_place, write_back
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
 from segre.checkpoint.overflow import within_float64
 from segre.checkpoint.same import (
@@ -21,16 +29,30 @@ from segre.checkpoint.same import (
     Comparison,
     check_blocks,
     outputs_tolerance,
+    require_same_architecture,
     same_checkpoint,
 )
 from segre.checkpoint.shrunk import expand, shrink
 from segre.checkpoint.sizes import apart, inner
 from segre.checkpoint.witness import Witness
+from segre.checkpoint.writer import converted
 from segre.fields.interface import Array
 from segre.files import shown
+from segre.models import Source
 from segre.shown import Tabular
 
-__all__ = ["align", "canonical", "check", "convert", "expand", "info", "move", "same", "shrink"]
+__all__ = [
+    "align",
+    "apply",
+    "canonical",
+    "check",
+    "convert",
+    "expand",
+    "info",
+    "move",
+    "same",
+    "shrink",
+]
 
 Where = str | Path
 
@@ -56,9 +78,12 @@ class Moved:
 
 @dataclass(frozen=True)
 class Written(Tabular):
-    """A checkpoint that was written, and how it compares with the one it came from."""
+    """A checkpoint that was written, and how it compares with the one it came from.
 
-    directory: Path
+    It is itself a checkpoint that other functions take.
+    """
+
+    directory: Path | None  # None: its weights are in memory
     roundoff: float
     changes: tuple[Moved, ...]
     difference: float | None = None  # largest difference of outputs, relative; None if not asked
@@ -66,6 +91,13 @@ class Written(Tabular):
     unused: tuple[str, ...] = ()  # tensors that were left out
     what: str = ""  # what it is, in words
     blocks: tuple[Nearness, ...] = ()  # align: distances by block, the whole model last
+    tensors: Mapping[str, Array] = field(default_factory=dict, repr=False)  # if in memory
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def as_checkpoint(self) -> Path | tuple[Mapping[str, Array], Mapping[str, Any]]:
+        """What other functions read: the directory, or the weights and their config."""
+        return (self.tensors, self.config) if self.directory is None else self.directory
 
     @property
     def agrees(self) -> bool:
@@ -75,7 +107,7 @@ class Written(Tabular):
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
         return {
-            "directory": shown(self.directory),
+            "directory": None if self.directory is None else shown(self.directory),
             "roundoff": self.roundoff,
             "outputs": {"difference": self.difference, "tolerance": self.tolerance},
             "changes": [change.document() for change in self.changes],
@@ -85,7 +117,7 @@ class Written(Tabular):
 
 
 @within_float64(1)
-def info(directory: Where, progress: Progress = no_progress) -> Info:
+def info(directory: Source, progress: Progress = no_progress) -> Info:
     """A checkpoint's pieces, its redundant parameters, and what is measured of its weights.
 
     >>> from tempfile import TemporaryDirectory
@@ -102,14 +134,14 @@ def info(directory: Where, progress: Progress = no_progress) -> Info:
 
 @within_float64(1)
 def canonical(
-    directory: Where,
-    target: Where,
+    directory: Source,
+    target: Where | None = None,
     *,
     report: bool = True,
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Written:
-    """Write the normal form; `report` compares outputs on random tokens.
+    """The normal form, in a new directory or in memory; `report` compares outputs.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.example import example
@@ -127,14 +159,14 @@ def canonical(
 
 @within_float64(1)
 def move(
-    directory: Where,
-    target: Where,
+    directory: Source,
+    target: Where | None = None,
     *,
     seed: int = 0,
     report: bool = True,
     progress: Progress = no_progress,
 ) -> Written:
-    """Write a random point of the same fiber.
+    """A random point of the same fiber, in a new directory or in memory.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.example import example
@@ -151,7 +183,9 @@ def move(
 
 
 @within_float64(2)
-def same(one: Where, two: Where, *, seed: int = 0, progress: Progress = no_progress) -> Comparison:
+def same(
+    one: Source, two: Source, *, seed: int = 0, progress: Progress = no_progress
+) -> Comparison:
     """Whether two checkpoints are the same function.
 
     >>> from tempfile import TemporaryDirectory
@@ -168,7 +202,7 @@ def same(one: Where, two: Where, *, seed: int = 0, progress: Progress = no_progr
 
 
 @within_float64(2)
-def check(one: Where, two: Where, witness: Where, *, progress: Progress = no_progress) -> Check:
+def check(one: Source, two: Source, witness: Where, *, progress: Progress = no_progress) -> Check:
     """All blocks of two checkpoints, compared in the basis of a witness.
 
     >>> from tempfile import TemporaryDirectory
@@ -186,15 +220,15 @@ def check(one: Where, two: Where, witness: Where, *, progress: Progress = no_pro
 
 @within_float64(2)
 def align(
-    one: Where,
-    two: Where,
-    target: Where,
+    one: Source,
+    two: Source,
+    target: Where | None = None,
     *,
     report: bool = True,
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Written:
-    """Write the second checkpoint, moved along its own fiber towards the first.
+    """The second checkpoint, moved along its own fiber towards the first.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.example import example
@@ -219,10 +253,42 @@ def align(
         return replace(written, blocks=blocks)
 
 
+def apply(model: Source, weights: Source) -> None:
+    """Write the weights of a checkpoint into a model that is in memory, in place.
+
+    `weights` is what `canonical`, `move` or `align` gave, or any other checkpoint of the same
+    architecture. Tensors that it does not have stay as they are.
+
+    >>> import numpy as np
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     moved = move(example(f"{folder}/model"), seed=1)
+    >>> mine = {name: np.zeros_like(tensor) for name, tensor in moved.tensors.items()}
+    >>> apply((mine, moved.config), moved)
+    >>> same((mine, moved.config), moved).verdict
+    'identical'
+    """
+    targets = in_place(model)
+    with Model.open(model) as mine, Model.open(weights) as theirs:
+        require_same_architecture(mine, theirs)
+        pairs = [
+            (ours.file, theirs.held[part][i].file)
+            for part, every in mine.held.items()
+            for i, ours in enumerate(every)
+        ]
+        arrays = {}
+        for name, file in pairs:
+            entry, array = mine.store.entries[name], theirs.store.raw(file)
+            arrays[name] = converted(entry, array)
+        arrays |= {again: arrays[name] for again, name in mine.copies.items()}
+        write_back(targets, {name: np.array(array) for name, array in arrays.items()})
+
+
 def _write(
     model: Model,
     parts: Iterator[tuple[str, Tensors]],
-    target: Where,
+    target: Where | None,
     *,
     report: bool,
     seed: int,
@@ -230,9 +296,11 @@ def _write(
     other: Model | None = None,
 ) -> Written:
     """Write parts as they come, and compare with the model that they came from."""
-    inputs = [] if other is None else [other.directory]
+    inputs = [] if other is None else other.store.inputs
     changes: list[Moved] = []
-    with saving(model, target, inputs) as save:
+    kept = Kept(model)
+    memory = nullcontext(Saving(model, kept))
+    with memory if target is None else saving(model, target, inputs) as save:
         for done, (part, tensors) in enumerate(parts):
             progress("writing", done, len(model.parts))
             save.part(part, tensors)
@@ -244,12 +312,19 @@ def _write(
     difference = None
     if report:
         tokens = random_tokens(model.spec, seed)
-        with Model.open(target) as written:
+        with Model.open(target or (kept.arrays, model.store.config)) as written:
             ours, theirs = (outputs(each, tokens, progress) for each in (model, written))
         difference = furthest(ours, theirs)
     unit = model.roundoff()
     return Written(
-        Path(target), unit, tuple(changes), difference, outputs_tolerance(unit), model.unused
+        None if target is None else Path(target),
+        unit,
+        tuple(changes),
+        difference,
+        outputs_tolerance(unit),
+        model.unused,
+        tensors=kept.arrays if target is None else {},
+        config=model.store.config if target is None else {},
     )
 
 

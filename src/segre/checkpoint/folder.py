@@ -59,15 +59,25 @@ def new_directory(target: str | Path, inputs: Iterable[Path] = ()) -> Iterator[P
         raise CheckpointError(f"cannot write {str(given)!r}: {error.strerror or error}") from None
 
 
-def carry_along(source: Path, folder: Path) -> list[str]:
+# What goes with a single file of weights, of all that lies beside it.
+BESIDE = (
+    *("config.json", "generation_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt"),
+    *("merges.txt", "chat_template.jinja"),
+)
+
+
+def carry_along(source: Path, folder: Path, *, alone: bool = False) -> list[str]:
     """Copy what a model has besides weights: config, tokenizer and so on; gives their names.
+
+    `alone`: the directory is not the model's own, and only what has a known name is copied.
 
     A model from elsewhere may hold a link to any file of this machine, whose content would go
     wherever the copy goes. So links are followed within the directory, and, in the cache of the
     Hugging Face hub, which is made of links, to the blobs of the same repository. Any other is
     refused, before anything is copied.
     """
-    files = list(_besides_weights(source))
+    files = list(_besides_weights(source, alone))
     for name in files:
         try:
             (folder / name.parent).mkdir(parents=True, exist_ok=True)
@@ -78,12 +88,14 @@ def carry_along(source: Path, folder: Path) -> list[str]:
     return list(map(str, files))
 
 
-def _besides_weights(source: Path) -> Iterator[Path]:
+def _besides_weights(source: Path, alone: bool) -> Iterator[Path]:
     """The names of files to copy; a link that leads away is refused."""
     home = source.resolve()
     allowed = [home, *_blobs(home)]
     for place, folders, files in os.walk(source):
         folders[:] = sorted(set(folders) - OTHER_FOLDERS)
+        if alone:
+            folders[:], files = [], [file for file in files if file in BESIDE]
         for file in (*folders, *sorted(files)):
             path = Path(place, file)
             if file.lower().endswith(WEIGHT_FILES) or not (path.is_file() or path.is_dir()):

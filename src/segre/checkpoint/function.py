@@ -53,7 +53,7 @@ def _unknown(one: Model, two: Model) -> str:
 def require_known(one: Model, two: Model) -> None:
     """Refuse two checkpoints whose configs differ in a way that is not understood."""
     if said := _unknown(one, two):
-        raise CheckpointError(f"{str(one.directory)!r} and {str(two.directory)!r}: {said}")
+        raise CheckpointError(f"{one.name!r} and {two.name!r}: {said}")
 
 
 def differing_keys(one: Transformer, two: Transformer) -> list[str]:
@@ -123,7 +123,7 @@ def require_same_scale(one: Model, two: Model) -> None:
     """Refuse two checkpoints whose query weights mean different things."""
     if said := scales_apart(one, two):
         raise CheckpointError(
-            f"{str(one.directory)!r} and {str(two.directory)!r} scale their scores differently: "
+            f"{one.name!r} and {two.name!r} scale their scores differently: "
             f"{said}; allowed: the same scale"
         )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +15,15 @@ from ml_dtypes import finfo
 
 from segre.checkpoint.folder import carry_along, new_directory
 from segre.checkpoint.layout import Held, Tensors, layout, stacked
-from segre.checkpoint.store import Entry, Store
-from segre.checkpoint.writer import TensorWriter
+from segre.checkpoint.opening import opened
+from segre.checkpoint.store import CONFIG, Entry, Store
+from segre.checkpoint.writer import TensorWriter, converted
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.models.config import Config
 from segre.models.family import Family, Stored
-from segre.models.registry import MODEL_TYPES, from_config
+from segre.models.registry import family_of, from_config
 from segre.transformer.spec import Transformer
 
 Progress = Callable[[str, int, int], None]
@@ -46,20 +49,20 @@ class Model:
 
     @classmethod
     @contextmanager
-    def open(cls, path: str | Path) -> Iterator[Model]:
-        """The checkpoint in a directory, checked against what its config says.
+    def open(cls, source: Any) -> Iterator[Model]:
+        """The checkpoint that is meant (`opening`), checked against what its config says.
 
         Inside the block BLAS has one thread if the model is narrow.
         """
-        with Store.open(path) as store:
+        with opened(source) as store:
             model = described(store)
             with threads_for(model.spec.d):
                 yield model
 
     @property
-    def directory(self) -> Path:
-        """Where it is."""
-        return self.store.directory
+    def name(self) -> str:
+        """What it is called: the directory that was given, or what it is."""
+        return self.store.name
 
     @property
     def parts(self) -> list[str]:
@@ -119,13 +122,13 @@ def described(store: Store, *, compare: bool = True, trunk: bool = False) -> Mod
     `compare` makes sure that tied tensors that are stored twice agree. With `trunk` the model ends
     with its last hidden states: whatever else the files have, of whatever class, is left aside.
     """
-    name = str(store.directory)
+    name = store.name
     aside = {"architectures"} if trunk else set()
     config = {key: value for key, value in store.config.items() if key not in aside}
-    spec = from_config(config, f"{name}/config.json")
+    spec = from_config(config, _config_name(store), defaults=False)
     if trunk:
         spec = spec.trunk()
-    family = MODEL_TYPES[str(store.config["model_type"])]
+    family = family_of(store.config)
     if spec.output == "softmax":
         spec = spec.with_output("logits")
     kind = family.model_type
@@ -148,6 +151,11 @@ def described(store: Store, *, compare: bool = True, trunk: bool = False) -> Mod
             f"{_class(store)}; allowed: the tensors of that class"
         )
     return model
+
+
+def _config_name(store: Store) -> str:
+    """How errors name its config."""
+    return store.name if store.directory is None else str(store.directory / CONFIG)
 
 
 def _take(left: dict[str, Entry], chosen: Callable[[str], bool]) -> tuple[str, ...]:
@@ -221,7 +229,7 @@ def _require_equal(store: Store, one: str, two: str) -> None:
     a, b = store.raw(one), store.raw(two)
     if a.shape != b.shape or a.dtype != b.dtype or not np.array_equal(bits(a), bits(b)):
         raise CheckpointError(
-            f"checkpoint {str(store.directory)!r}: config.json says that {one!r} and {two!r} are "
+            f"checkpoint {store.name!r}: config.json says that {one!r} and {two!r} are "
             "tied, but they differ"
         )
 
@@ -231,10 +239,18 @@ def bits(stored: Array) -> Array:
     return stored.view(np.dtype(f"u{stored.dtype.itemsize}"))
 
 
-class Saving:
-    """Writes a model directory like a given one, part by part."""
+class Writer(Protocol):
+    """What takes the tensors of files, one at a time."""
 
-    def __init__(self, model: Model, writer: TensorWriter) -> None:
+    def write(self, name: str, array: Array) -> None:
+        """Take a tensor, rounded to its planned type."""
+        ...
+
+
+class Saving:
+    """Writes a model like a given one, part by part."""
+
+    def __init__(self, model: Model, writer: Writer) -> None:
         self.model, self.writer = model, writer
 
     def part(self, part: str, tensors: Tensors) -> None:
@@ -251,10 +267,36 @@ class Saving:
 @contextmanager
 def saving(model: Model, target: str | Path, inputs: Iterable[Path] = ()) -> Iterator[Saving]:
     """A new model directory with the types, files and tokenizer of `model`; whole or not at all."""
-    with new_directory(target, [model.directory, *inputs]) as folder:
-        carry_along(model.directory, folder)
-        kept = [e for name, e in model.store.entries.items() if name not in model.unused]
-        with TensorWriter(folder, kept, model.store.metadata, model.store.index) as writer:
+    store = model.store
+    with new_directory(target, [*store.inputs, *inputs]) as folder:
+        bring_along(store, folder)
+        with TensorWriter(folder, _kept(model), store.metadata, store.index) as writer:
             for name in model.carried:
-                writer.copy(name, model.store)
+                writer.copy(name, store)
             yield Saving(model, writer)
+
+
+def bring_along(store: Store, folder: Path) -> None:
+    """Write what a model has besides weights: its config, and what lies beside that."""
+    if store.directory is not None:
+        carry_along(store.directory, folder, alone=store.alone)
+    if store.directory is None:
+        text = json.dumps(store.config, indent=2, sort_keys=True, default=str)
+        (folder / CONFIG).write_text(text + "\n", encoding="utf-8")
+
+
+class Kept:
+    """Tensors like those of a model, in memory, by their names in files."""
+
+    def __init__(self, model: Model) -> None:
+        self.arrays = {name: model.store.raw(name) for name in model.carried}
+        self._plan = {entry.name: entry for entry in _kept(model)}
+
+    def write(self, name: str, array: Array) -> None:
+        """Take a tensor, rounded to the type that the model has it in."""
+        self.arrays[name] = converted(self._plan[name], array)
+
+
+def _kept(model: Model) -> list[Entry]:
+    """The tensors of the files that the class of the config has."""
+    return [e for name, e in model.store.entries.items() if name not in model.unused]

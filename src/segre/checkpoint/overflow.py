@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar
 import numpy as np
 
 from segre.errors import CheckpointError
+from segre.models import called
 
 _Given = ParamSpec("_Given")
 _Found = TypeVar("_Found")
@@ -26,7 +27,7 @@ def within_float64(
                 with np.errstate(over="raise", invalid="raise"):
                     return command(*given, **options)
             except (FloatingPointError, OverflowError, np.linalg.LinAlgError) as error:
-                names = " or ".join(repr(str(name)) for name in given[:models])
+                names = " or ".join(repr(called(name)) for name in given[:models])
                 raise CheckpointError(
                     f"checkpoint {names}: products of weights leave the range of float64 "
                     f"({error}); are they damaged?"

@@ -23,8 +23,8 @@ LONGEST_HEADER = 100_000_000  # as in the library
 DEEPEST = 100
 
 
-def refusal(path: Path, problem: str) -> CheckpointError:
-    """An error about a file or directory of a model."""
+def refusal(path: str | Path, problem: str) -> CheckpointError:
+    """An error about a file or directory of a model, or about one in memory, by its name."""
     return CheckpointError(f"checkpoint {str(path)!r}: {problem}")
 
 

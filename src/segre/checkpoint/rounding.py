@@ -120,7 +120,7 @@ def require_same_tensors(one: Model, two: Model) -> None:
     for part in one.held:
         if [held.label for held in one.held[part]] != [held.label for held in two.held[part]]:
             raise CheckpointError(
-                f"{str(one.directory)!r} and {str(two.directory)!r}: one has a tensor for each "
+                f"{one.name!r} and {two.name!r}: one has a tensor for each "
                 "expert, the other one for all experts of a layer; save both in the same way"
             )
 

@@ -266,7 +266,7 @@ def require_same_architecture(one: Model, two: Model) -> None:
     """Refuse two checkpoints whose weights cannot be compared at all."""
     if keys := differing_keys(one.spec, two.spec):
         raise CheckpointError(
-            f"{str(one.directory)!r} and {str(two.directory)!r} are of different architectures: "
+            f"{one.name!r} and {two.name!r} are of different architectures: "
             f"{in_words(one.spec, two.spec, keys)}"
         )
 

@@ -17,9 +17,16 @@ import numpy.typing as npt
 
 from segre.checkpoint.canonical import canonical_parts
 from segre.checkpoint.dtypes import DTYPES, dtype_name, is_float
-from segre.checkpoint.folder import carry_along, new_directory
+from segre.checkpoint.folder import new_directory
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.model import Model, Progress, Saving, described, no_progress
+from segre.checkpoint.model import (
+    Model,
+    Progress,
+    Saving,
+    bring_along,
+    described,
+    no_progress,
+)
 from segre.checkpoint.overflow import within_float64
 from segre.checkpoint.shrink import STILL, Constants, Expander, Shrinker
 from segre.checkpoint.store import CONFIG, INDEX, Entry, Store
@@ -29,7 +36,7 @@ from segre.files import shown
 from segre.geometry.redundancy import counted
 from segre.shown import Shown
 from segre.transformer.spec import Transformer
-from segre.transformer.tensors import part_shapes
+from segre.transformer.tensors import CONSTANTS, part_shapes
 
 KIND = "segre-shrunk"
 VERSION = 1
@@ -53,9 +60,7 @@ class Shrinking(Shown):
 
 
 @within_float64(1)
-def shrink(
-    directory: str | Path, target: str | Path, progress: Progress = no_progress
-) -> Shrinking:
+def shrink(directory: Any, target: str | Path, progress: Progress = no_progress) -> Shrinking:
     """Write the normal form of a checkpoint without its redundant entries.
 
     >>> from tempfile import TemporaryDirectory
@@ -73,8 +78,8 @@ def shrink(
 def _write_shrunk(model: Model, target: str | Path, progress: Progress) -> Shrinking:
     shrinker = Shrinker(model.spec, model.roundoff())
     files: dict[str, str] = {}
-    with new_directory(target, [model.directory]) as folder:
-        carry_along(model.directory, folder)
+    with new_directory(target, model.store.inputs) as folder:
+        bring_along(model.store, folder)
         for done, (part, w) in enumerate(canonical_parts(model)):
             progress("shrinking", done, len(model.parts))
             stored = shrinker.part(part, w)
@@ -96,8 +101,7 @@ def _write_shrunk(model: Model, target: str | Path, progress: Progress) -> Shrin
         (folder / INDEX).write_text(json.dumps({"weight_map": files}, indent=1))
         after = sum(file.stat().st_size for file in folder.glob("shrunk-*.safetensors"))
         after += (folder / INDEX).stat().st_size + (folder / CONFIG).stat().st_size
-    before = sum((model.directory / file).stat().st_size for file in model.store.metadata)
-    before += (model.directory / CONFIG).stat().st_size
+    before = model.store.on_disk
     return Shrinking(
         parameters=model.spec.parameters,
         redundant=sum(piece.dimension for piece in counted(model.spec).symmetries),
@@ -149,7 +153,7 @@ class Expanded(Model):
         assert self.expander is not None
         try:
             found = self.expander.part(part)
-            shapes = {name: x.shape for name, x in found.items()}
+            shapes = {name: x.shape for name, x in found.items() if name not in CONSTANTS}
             if shapes != part_shapes(self.spec, part):
                 raise ValueError(f"tensors of part {part} have other shapes")
         except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
@@ -174,8 +178,8 @@ def expand(path: str | Path, target: str | Path, progress: Progress = no_progres
     """
     with Store.open(path) as store:
         model = _opened(store)
-        with new_directory(target, [store.directory]) as folder:
-            carry_along(store.directory, folder)
+        with new_directory(target, store.inputs) as folder:
+            bring_along(store, folder)
             (folder / CONFIG).write_text(json.dumps(model.store.config, indent=2) + "\n")
             plan = model.store.entries.values()
             with TensorWriter(folder, plan, model.store.metadata, model.store.index) as writer:
@@ -192,7 +196,7 @@ def _opened(store: Store) -> Expanded:
     config = store.config
     if config.get("model_type") != KIND or config.get("version") != VERSION:
         raise CheckpointError(
-            f"checkpoint {str(store.directory)!r} was not made by segre weights shrink; "
+            f"checkpoint {store.name!r} was not made by segre weights shrink; "
             "there is nothing to expand"
         )
     try:
@@ -209,7 +213,7 @@ def _opened(store: Store) -> Expanded:
 
 def _damaged(store: Store, error: Exception) -> CheckpointError:
     return CheckpointError(
-        f"checkpoint {str(store.directory)!r} is damaged ({error}); shrink the original again"
+        f"checkpoint {store.name!r} is damaged ({error}); shrink the original again"
     )
 
 
@@ -218,7 +222,7 @@ def _constants(config: dict[str, Any], spec: Transformer) -> Constants:
     out: Constants = {}
     for name, (value, shape) in config["constants"].items():
         part, _, own = name.partition("/")
-        largest = prod(part_shapes(spec, part)[own])
+        largest = spec.experts if own in CONSTANTS else prod(part_shapes(spec, part)[own])
         if not isinstance(value, float) or not np.isfinite(value):
             raise ValueError(f"constant {name}")
         if not all(isinstance(n, int) and n >= 0 for n in shape) or prod(shape) > largest:

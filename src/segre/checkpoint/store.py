@@ -2,12 +2,14 @@
 
 The library `safetensors` accepts each file first, sizes are compared with the file's own, and
 names of shards stay in the directory. Tensors are views of the mapped files, so that opening a
-model costs no memory. Pickles are never read.
+model costs no memory. Pickles are never read. A store may also hold arrays that are in memory
+already: then it has no directory.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -58,12 +60,18 @@ class Entry:
 
 
 class Store:
-    """The config and the tensors of a model directory, for use in `with`."""
+    """The config and the tensors of a model, for use in `with`; `name` is how errors call it."""
 
     def __init__(
-        self, directory: Path, config: dict[str, Any], index: dict[str, Any] | None
+        self,
+        directory: Path | None,
+        config: dict[str, Any],
+        index: dict[str, Any] | None,
+        name: str = "",
     ) -> None:
         self.directory = directory
+        self.name = name or str(directory)
+        self.alone = False  # one file of a directory that is not the model's own
         self.config = config
         self.index = index
         self.entries: dict[str, Entry] = {}
@@ -72,25 +80,72 @@ class Store:
         self._places: dict[str, tuple[Mapped, int, int]] = {}
 
     @classmethod
-    def open(cls, path: str | Path) -> Store:
-        """Map the tensors of a model directory; what is wrong with it is said in one line."""
-        directory = Path(path)
-        names = _listing(directory)
-        files, index = _weights(directory, names)
-        if CONFIG not in names:
-            raise refusal(directory, f"there is no {CONFIG} in it; give the directory of a model")
-        store = cls(directory, read_json(directory / CONFIG, LONGEST_CONFIG), index)
+    def open(cls, path: str | Path, name: str = "") -> Store:
+        """Map the tensors of a model directory, or of one file with its config beside it.
+
+        What is wrong with it is said in one line; `name` is what it is called.
+        """
+        directory, alone = Path(path), is_tensor_file(Path(path))
+        if alone:
+            files, index, directory = [directory.name], None, directory.parent
+            if CONFIG not in _listing(directory):
+                raise refusal(path, f"there is no {CONFIG} beside it; put it there")
+        else:
+            names = _listing(directory)
+            files, index = _weights(directory, names)
+            if CONFIG not in names:
+                raise refusal(
+                    directory, f"there is no {CONFIG} in it; give the directory of a model"
+                )
+        config = read_json(directory / CONFIG, LONGEST_CONFIG)
+        store = cls(directory, config, index, name or str(path))
+        store.alone = alone
         for file in files:
             store._add(file)
         if index is not None:
             store._compare_with_index(index["weight_map"])
         return store
 
+    @classmethod
+    def of(cls, name: str, config: Mapping[str, Any], arrays: Mapping[str, Array]) -> Store:
+        """Arrays that are in memory, as they are: what is written to them later is seen."""
+        store = cls(None, dict(config), None, name)
+        for key, array in arrays.items():
+            if array.dtype not in DTYPES.values():
+                raise refusal(
+                    name,
+                    f"tensor {quote(key)} has type {quote(str(array.dtype))}; allowed: "
+                    f"{', '.join(DTYPES)}",
+                )
+            own = array.view()
+            own.flags.writeable = False
+            store._arrays[key] = own
+            store.entries[key] = Entry(key, array.dtype, array.shape, WEIGHTS)
+        return store
+
+    @property
+    def inputs(self) -> list[Path]:
+        """What is read, and must not be overwritten."""
+        if self.directory is None:
+            return []
+        return [self.directory / file for file in self.metadata] if self.alone else [self.directory]
+
+    @property
+    def on_disk(self) -> int:
+        """Bytes of its files and its config; of numbers that are in memory."""
+        if self.directory is None:
+            return self.nbytes
+        return sum((self.directory / file).stat().st_size for file in (*self.metadata, CONFIG))
+
+    def _place(self, file: str) -> str | Path:
+        """How errors name a file."""
+        return self.name if self.directory is None else self.directory / file
+
     def raw(self, name: str) -> Array:
         """A tensor in its stored type: a view of the file that cannot be written to."""
         if name not in self._arrays:
             problem = "was read after closing" if name in self.entries else "is not in it"
-            raise refusal(self.directory, f"tensor {quote(name)} {problem}")
+            raise refusal(self.name, f"tensor {quote(name)} {problem}")
         return self._arrays[name]
 
     def read(self, name: str, dtype: npt.DTypeLike = np.float64) -> Array:
@@ -100,7 +155,7 @@ class Store:
         """
         stored = self.raw(name)
         values = self._floats(name, stored, dtype, copy=np.dtype(dtype) == np.float64)
-        if values.base is not stored.base:
+        if values.base is not stored.base and name in self._places:
             mapped, start, end = self._places[name]
             mapped.forget(start, end)
         return values
@@ -112,7 +167,7 @@ class Store:
     def _floats(
         self, name: str, stored: Array, dtype: npt.DTypeLike, *, copy: bool = False
     ) -> Array:
-        file = self.directory / self.entries[name].file
+        file = self._place(self.entries[name].file)
         if not is_float(stored.dtype):
             raise refusal(
                 file,
@@ -141,8 +196,9 @@ class Store:
         stored = self.raw(name)
         width = stored.nbytes // max(len(stored), 1)
         out = np.array(stored[start:stop])
-        mapped, first, _ = self._places[name]
-        mapped.forget(first + start * width, first + min(stop, len(stored)) * width)
+        if name in self._places:
+            mapped, first, _ = self._places[name]
+            mapped.forget(first + start * width, first + min(stop, len(stored)) * width)
         return out.reshape(len(out), -1)
 
     @property
@@ -168,6 +224,7 @@ class Store:
 
     def _add(self, file: str) -> None:
         """Take in the tensors of one file, in the order in which they lie in it."""
+        assert self.directory is not None
         path = self.directory / file
         header, mapped = map_tensors(path)
         data = mapped.bytes()
@@ -197,7 +254,7 @@ class Store:
             said = weight_map.get(name, "no file")
             if file != said:
                 raise refusal(
-                    self.directory / INDEX,
+                    self._place(INDEX),
                     f"tensor {quote(name)} is in {quote(file)}, but in {quote(said)} by the "
                     "index; fetch the model again",
                 )
@@ -211,10 +268,15 @@ def is_directory(path: Path) -> bool:
         return False
 
 
+def is_tensor_file(path: Path) -> bool:
+    """Whether it names a safetensors file, and no directory."""
+    return path.suffix == ".safetensors" and not is_directory(path)
+
+
 def has_weights(path: Path) -> bool:
     """Whether it is a directory with files that would be weights, or one that cannot be read."""
     if not is_directory(path):
-        return False
+        return is_tensor_file(path)
     weights = (".safetensors", ".safetensors.index.json", ".gguf", *PICKLES)
     try:
         return any(name.endswith(weights) for name in os.listdir(path))  # noqa: PTH208 (names)

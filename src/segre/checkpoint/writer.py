@@ -79,7 +79,7 @@ class TensorWriter:
         entry = self._due(name, array.shape)
         if array.dtype != entry.dtype and not (is_float(array.dtype) and is_float(entry.dtype)):
             raise _mistyped(entry, array.dtype)
-        self._put(entry, (_converted(entry, block) for block in _blocks(array)))
+        self._put(entry, (converted(entry, block) for block in _blocks(array)))
 
     def copy(self, name: str, source: Store) -> None:
         """Write a tensor of another model, byte for byte."""
@@ -179,7 +179,8 @@ def _blocks(array: Array) -> Iterator[Array]:
         yield from _blocks(array[half:])
 
 
-def _converted(entry: Entry, block: Array) -> Array:
+def converted(entry: Entry, block: Array) -> Array:
+    """Numbers in the type of an entry; refused if they are too large for it."""
     new = rounded(block, entry.dtype)
     if is_float(entry.dtype) and not all_finite(new):
         if not all_finite(block):

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from segre.cli import completion
-from segre.cli.options import Memory, Seed, memory_bytes
+from segre.cli.options import Defaults, Memory, Seed, meant, memory_bytes
 from segre.cli.output import Out
 from segre.files import shown
 
@@ -48,6 +48,7 @@ def analyze(
     text: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Inputs from a text, by the tokenizer.")
     ] = None,
+    defaults: Defaults = False,
     seed: Seed = 0,
     memory: Memory = "8G",
     out: Out = Out(),
@@ -63,7 +64,7 @@ def analyze(
         require_report(file)
     with out.progress() as progress:
         found = answers(
-            target,
+            meant(target, defaults),
             only=[key.strip() for key in only.split(",")] if only is not None else (),
             seed=seed,
             inputs=inputs,

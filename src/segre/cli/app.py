@@ -9,6 +9,7 @@ import typer
 from segre import __version__
 from segre.cli import (
     analysis,
+    catalog,
     checkpoints,
     collapse,
     dimensions,
@@ -71,7 +72,7 @@ def options(
     show_full_paths(full_paths)
 
 
-for room in (analysis, dimensions, fibers, collapse, installation):
+for room in (analysis, dimensions, fibers, collapse, catalog, installation):
     for command, epilog in room.COMMANDS:
         app.command(epilog=verbatim(epilog))(with_output(command))
 for name, help_text, group in (*checkpoints.GROUPS, *sweeps.GROUPS, *pictures.GROUPS):

@@ -11,7 +11,10 @@ from segre.cli.options import Seed
 from segre.cli.output import Out
 from segre.files import shown
 
-_HELP = "A model directory: config.json and safetensors."
+_HELP = (
+    "A model directory (config.json and safetensors), a .safetensors file beside its config.json, "
+    "or the id of a model in the local Hugging Face cache."
+)
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help=_HELP)]
 Target = Annotated[
     Path,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from segre.cli import completion
-from segre.cli.options import Memory, Seed, memory_bytes
+from segre.cli.options import Defaults, Memory, Seed, meant, memory_bytes
 from segre.cli.output import Out
 
 Model = Annotated[
@@ -48,6 +48,7 @@ def collapse(
     ] = False,
     threshold: Annotated[float, typer.Option(help="What counts as collapsed.", min=0)] = 1e-3,
     plot: Plot = None,
+    defaults: Defaults = False,
     seed: Seed = 0,
     memory: Memory = "8G",
     out: Out = Out(),
@@ -61,10 +62,11 @@ def collapse(
 
     from segre.collapse.commands import measure, own_spec
 
-    stack = own_spec(model) is not None  # which does not say how far it is
+    given = meant(model, defaults)
+    stack = own_spec(given) is not None  # which does not say how far it is
     with out.waiting("measuring") if stack else nullcontext(), out.progress() as progress:
         found = measure(
-            model,
+            given,
             variants=variants,
             inputs=inputs,
             length=length,
@@ -107,6 +109,7 @@ def paths(
         bool, typer.Option("--shares", help="Only numbers of paths: no weights needed.")
     ] = False,
     plot: Plot = None,
+    defaults: Defaults = False,
     seed: Seed = 0,
     memory: Memory = "8G",
     out: Out = Out(),
@@ -118,12 +121,13 @@ def paths(
         require_static_format(plot)
     from segre.collapse.commands import count_paths, decompose
 
+    given = meant(model, defaults)
     if shares:
-        out.emit(count_paths(model))
+        out.emit(count_paths(given))
         return
     with out.waiting("adding up paths"):
         found = decompose(
-            model,
+            given,
             skip=skip,
             mlp=mlp,
             norms=norms,

@@ -85,3 +85,17 @@ def base_models() -> Iterable[str]:
     from segre.reproduce.rank_collapse import MODELS
 
     return MODELS
+
+
+def known_models() -> Iterable[str]:
+    """Of `segre models`."""
+    from segre.models import FAMILIES, PRESETS
+
+    return dict.fromkeys((*FAMILIES, *PRESETS))
+
+
+def questions() -> Iterable[str]:
+    """Of `segre models --supports`."""
+    from segre.discovery import QUESTIONS
+
+    return [name.replace(" ", "-") for name in QUESTIONS]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from segre.cli import completion
-from segre.cli.options import Memory, Seed, Spec, Specs, memory_bytes
-from segre.cli.output import Out
+from segre.cli.options import Defaults, Memory, Seed, Spec, Specs, meant, memory_bytes
+from segre.cli.output import Out, TableOut
 from segre.errors import SegreError
 from segre.files import shown
 
@@ -45,9 +45,10 @@ def dim(
         bool, typer.Option("--compare", help="One line for each of several transformers, counted.")
     ] = False,
     output: Asked = None,
+    defaults: Defaults = False,
     seed: Seed = 0,
     memory: Memory = "8G",
-    out: Out = Out(),
+    out: TableOut = TableOut(),
 ) -> None:
     """How many dimensions of function it has, and how that is known."""
     from segre.geometry.compare import compare as side_by_side
@@ -57,13 +58,14 @@ def dim(
         raise SegreError("several architectures: add --compare to see them side by side")
     wanted = _asked(output)
     limit = memory_bytes(memory)
+    given = [meant(spec, defaults) for spec in specs]
     found: Documented
     with out.progress() as progress:
         if compare:
-            found = side_by_side(*specs, seed=seed, output=wanted, memory=limit, progress=progress)
+            found = side_by_side(*given, seed=seed, output=wanted, memory=limit, progress=progress)
         else:
             found = dimension(
-                specs[0],
+                given[0],
                 method=cast("Method", method),
                 seed=seed,
                 output=wanted,
@@ -77,6 +79,7 @@ def dim(
 def explain(
     spec: Spec,
     output: Asked = None,
+    defaults: Defaults = False,
     seed: Seed = 0,
     memory: Memory = "8G",
     out: Out = Out(),
@@ -87,7 +90,11 @@ def explain(
     wanted = _asked(output)
     with out.progress() as progress:
         found = explanation(
-            spec, seed, output=wanted, memory=memory_bytes(memory), progress=progress
+            meant(spec, defaults),
+            seed,
+            output=wanted,
+            memory=memory_bytes(memory),
+            progress=progress,
         )
     out.emit(found)
 
@@ -95,12 +102,13 @@ def explain(
 def symmetries(
     spec: Spec,
     output: Asked = None,
+    defaults: Defaults = False,
     seed: Seed = 0,
     memory: Memory = "8G",
     out: Out = Out(),
 ) -> None:
     """The same as explain, under its other name."""
-    explain(spec, output, seed, memory, out)
+    explain(spec, output, defaults, seed, memory, out)
 
 
 def _asked(output: str | None) -> Output | None:
@@ -114,6 +122,7 @@ def certify(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")
     ],
+    defaults: Defaults = False,
     seed: Seed = 0,
     memory: Memory = "8G",
     out: Out = Out(),
@@ -124,7 +133,9 @@ def certify(
     from segre.report.proofs import claim_in_words
 
     with out.progress() as progress:
-        document = make_certificate(spec, seed=seed, memory=memory_bytes(memory), progress=progress)
+        document = make_certificate(
+            meant(spec, defaults), seed=seed, memory=memory_bytes(memory), progress=progress
+        )
     write_certificate(document, output)
     claim = document["claim"]
     out.emit(

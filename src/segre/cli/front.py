@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 ORDER = (
     *("analyze", "dim", "explain", "symmetries", "certify", "verify"),
     *("weights", "same", "move", "point", "recover"),
-    *("collapse", "paths", "sweep", "plot", "reproduce", "doctor"),
+    *("collapse", "paths", "sweep", "plot", "reproduce", "models", "doctor"),
 )
 
 

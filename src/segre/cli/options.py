@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from segre.cli import completion
 from segre.errors import SegreError
 
+if TYPE_CHECKING:
+    from segre.models import Source
+
 _SPEC_HELP = (
     "An inline spec such as softmax/d=4,4,4/a=2/t=3 or llama/d=4/heads=2/kv=1/head=2/ff=5/t=3, "
-    "a .toml or .json file, a config.json or a directory with one, or a name such as llama-3-8b."
+    "a .toml or .json file, a config.json or a directory with one, a name such as llama-3-8b, or "
+    "the id of a model in the local Hugging Face cache."
 )
 Spec = Annotated[
     str,
@@ -23,9 +27,26 @@ Specs = Annotated[
     typer.Argument(metavar="SPEC", help=_SPEC_HELP, autocompletion=completion.architecture),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of what is random; results name it.", min=0)]
+Defaults = Annotated[
+    bool,
+    typer.Option(
+        "--defaults",
+        help="Sizes that a config does not have are those of the library's config class.",
+    ),
+]
 Memory = Annotated[
     str, typer.Option(help="Memory limit; past it segre says what it would need and stops.")
 ]
+
+
+def meant(spec: str, defaults: bool) -> Source:
+    """What to ask about: the name that was given, or what its config says with defaults."""
+    if not defaults:
+        return spec
+    from segre.models import architecture
+
+    return architecture(spec, defaults=True)
+
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 

@@ -1,7 +1,8 @@
 """One way out: a command computes an answer, and `emit` prints it in the format that is asked for.
 
-A format is one entry of `FORMATS`: every command then has its flag, `--json` for "json". Without
-a flag the answer is text, by the renderer of its type (`report/text.py`).
+A format is one entry of `FORMATS`: every command then has its flag, `--json` for "json". A format
+of tables is one of `TABLES`: commands whose answer is a table (`TableOut`) have its flag. Without a
+flag the answer is text, by the renderer of its type (`report/text.py`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,23 @@ class Format:
     write: Callable[[Mapping[str, Any]], str]
 
 
+def _csv(answer: Documented) -> str:
+    """One line for each row of the answer's table, after the names of its columns."""
+    import csv
+    import io
+
+    from segre.report.cards import table_of
+
+    table = table_of(answer)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows(table.rows)
+    return text.getvalue().removesuffix("\n")
+
+
 FORMATS = {"json": Format("Print one JSON object instead of text.", _json)}
+TABLES = {"csv": ("Print a table, with commas between the columns.", _csv)}
 
 
 def emit(
@@ -51,6 +68,9 @@ def emit(
     lines: Sequence[str] = (),
 ) -> None:
     """Print an answer; `data` is added to its document, and `lines` come after its text."""
+    if format in TABLES and answer is not None:
+        typer.echo(TABLES[format][1](answer))
+        return
     if format != TEXT:
         own = {} if answer is None else answer.document()
         typer.echo(FORMATS[format].write({**own, **(data or {})}))
@@ -105,12 +125,16 @@ class Out:
             raise typer.Exit(code)
 
 
+class TableOut(Out):
+    """The same, for a command whose answer is a table."""
+
+
 def with_output(command: Callable[..., None]) -> Callable[..., None]:
     """A command as the argument reader sees it: in place of `out`, the options that make it."""
 
     @functools.wraps(command)
     def read(quiet: bool, **given: Any) -> None:
-        asked = [name for name in FORMATS if given.pop(_flag(name))]
+        asked = [name for name in _formats(command) if given.pop(_flag(name))]
         command(**given, out=Out(asked[0] if asked else TEXT, quiet))
 
     parameters = list(_parameters(command))
@@ -124,7 +148,8 @@ def _parameters(command: Callable[..., None]) -> Iterator[inspect.Parameter]:
     for name, parameter in inspect.signature(command).parameters.items():
         if name != "out":
             yield parameter.replace(annotation=hints[name])
-    flags = {_flag(name): ((f"--{name}",), one.help) for name, one in FORMATS.items()}
+    formats = _formats(command)
+    flags = {_flag(name): ((f"--{name}",), said) for name, said in formats.items()}
     for name, (spelled, said) in {
         **flags,
         "quiet": (("--quiet", "-q"), "No progress bar."),
@@ -132,6 +157,14 @@ def _parameters(command: Callable[..., None]) -> Iterator[inspect.Parameter]:
         option = Annotated[bool, typer.Option(*spelled, help=said)]
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         yield inspect.Parameter(name, kind, default=False, annotation=option)
+
+
+def _formats(command: Callable[..., None]) -> dict[str, str]:
+    """The formats that a command has, and what the help says of them."""
+    found = {name: one.help for name, one in FORMATS.items()}
+    if get_type_hints(command)["out"] is TableOut:
+        found |= {name: said for name, (said, _) in TABLES.items()}
+    return found
 
 
 def _flag(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log10
 from pathlib import Path
@@ -25,18 +25,18 @@ from segre.collapse.verdict import THRESHOLD, advice
 from segre.finding import Status, Unbounded
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
-from segre.models import architecture
+from segre.models import Source, architecture, called
+from segre.shown import Tabular
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
 __all__ = ["Depth", "PathShares", "Paths", "count_paths", "decompose", "measure"]
 
-Source = str | Path | Mapping[str, Any] | Network | Transformer
 _TOKENS = 32
 
 
 @dataclass(frozen=True)
-class Depth(Unbounded):
+class Depth(Unbounded, Tabular):
     """How unlike tokens are after every layer, and what that says."""
 
     found: Curves | Study
@@ -67,7 +67,7 @@ class Depth(Unbounded):
 
 
 @dataclass(frozen=True)
-class Paths(Unbounded):
+class Paths(Unbounded, Tabular):
     """A forward pass as the sum over all paths."""
 
     name: str
@@ -103,7 +103,7 @@ class Paths(Unbounded):
 
 
 @dataclass(frozen=True)
-class PathShares(Unbounded):
+class PathShares(Unbounded, Tabular):
     """Shares of all paths, by length."""
 
     model: str
@@ -202,7 +202,7 @@ def count_paths(model: Source) -> PathShares:
     >>> print(f"{count_paths('gpt2').value[12]:.4f}")
     0.3827
     """
-    name = str(model) if isinstance(model, str | Path) else str(architecture(model))
+    name = called(model)
     return PathShares(name, shares_of(model))
 
 

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from segre.checkpoint.model import described
-from segre.checkpoint.store import CONFIG, Store, has_weights, is_directory
+from segre.checkpoint.opening import opened, trained
 from segre.errors import SpecError, TooLargeError, UnsupportedError
 from segre.files import shown
 from segre.geometry.memory import DEFAULT_LIMIT
-from segre.models import KINDS, PRESETS, architecture
+from segre.models import PRESETS, Source, architecture, called
+from segre.models.live import live
+from segre.models.names import meaning
 from segre.spec import Network
 from segre.transformer.drawn import Drawn
 from segre.transformer.forward import WeightSource
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import largest_stage
 from segre.values import quote, read_file
-
-Source = str | Path | Mapping[str, Any] | Network | Transformer
 
 
 @dataclass(frozen=True)
@@ -94,15 +94,12 @@ class Loaded:
 def load(given: Source, seed: int = 0, *, memory: int = DEFAULT_LIMIT) -> Loaded:
     """The model that is meant; random weights are seeded.
 
-    A directory with weights means them: safetensors files, mapped; pickles are never read and
-    nothing is fetched. Random weights are meant by a directory with a config alone, a config.json,
-    the name of a preset, and every spec of a transformer with a vocabulary. Only one sub-layer's
-    weights are in memory at a time.
+    What has weights means them: a directory with safetensors files, mapped (pickles are never read
+    and nothing is fetched), a model in memory. Random weights are meant by a directory with a
+    config alone, a config.json, the name of a preset, and every spec of a transformer with a
+    vocabulary. Only one sub-layer's weights are in memory at a time.
     """
-    if isinstance(given, str | Path) and _is_checkpoint(given):
-        loaded = _trained(Path(given))
-    else:
-        loaded = _random(given, seed)
+    loaded = _trained(given) if trained(given) else _random(given, seed)
     largest = largest_stage(loaded.spec)
     loaded.require_memory("those of one sub-layer, stored and as floats,", 8 * largest, memory)
     if loaded.seed is not None:  # not all at once; but drawing them takes as long as running them
@@ -110,51 +107,47 @@ def load(given: Source, seed: int = 0, *, memory: int = DEFAULT_LIMIT) -> Loaded
     return loaded
 
 
-def _is_checkpoint(given: str | Path) -> bool:
-    return given not in PRESETS and not _is_inline(given) and has_weights(Path(given))
-
-
-def _is_inline(given: str | Path) -> bool:
-    return isinstance(given, str) and "=" in given and given.partition("/")[0] in KINDS
-
-
-def _trained(folder: Path) -> Loaded:
-    store = Store.open(folder)
-    _require_known(store.config, str(folder))
+def _trained(given: Source) -> Loaded:
+    store = opened(given)
+    _require_known(store.config, store.name)
     model = described(store, trunk=True)
-    return Loaded(str(folder), model.family, model, folder)
+    return Loaded(store.name, model.family, model, store.directory)
 
 
 def _random(given: Source, seed: int) -> Loaded:
-    name, folder = str(given), None
     if isinstance(given, Mapping):
         name = str(dict(given))
         _require_known(given, name)
+    else:
+        name = called(given)
     spec = architecture(given)
     if isinstance(spec, Network):
         raise UnsupportedError(f"spec {quote(name)}: a stack of attention layers takes no tokens")
     if not spec.discrete:
         raise SpecError(f"spec {quote(name)}: give a vocabulary, for example vocab=1000")
-    if isinstance(given, str | Path) and not _is_inline(given) and name not in PRESETS:
-        folder = Path(given) if Path(given).is_dir() else Path(given).parent
+    found = meaning(given) if isinstance(given, str | Path) else None
+    folder = None if found is None else found.folder
     return Loaded(name, family_of(given), Drawn(spec.trunk(), seed), folder, seed)
 
 
 def family_of(given: Source) -> str:
     """What the family of an architecture is called: as configs say it, or as inline specs do."""
-    config: Mapping[str, Any]
+    config: Mapping[str, Any] = {}
+    held = live(given)
     if isinstance(given, Network | Transformer):
         config = {"kind": "transformer"}
+    elif held is not None:
+        config = held.config
     elif isinstance(given, Mapping):
         config = given
-    elif _is_inline(given):
-        config = {"kind": str(given).partition("/")[0]}
-    elif str(given) in PRESETS:
-        config = PRESETS[str(given)]
-    else:
-        path = Path(given) / CONFIG if is_directory(Path(given)) else Path(given)
-        config = read_file(path) if path.suffix in {".json", ".toml"} else {}
-    return str(config.get("kind") or config.get("model_type")).replace("-", "_")
+    elif isinstance(given, str | Path) and (found := meaning(given)) is not None:
+        if found.inline:
+            config = {"kind": found.kind}
+        elif found.preset:
+            config = PRESETS[found.preset]
+        elif found.file is not None:
+            config = read_file(found.file)
+    return str(config.get("kind") or config.get("model_type")).replace("-", "_").lower()
 
 
 def _require_known(config: Mapping[str, Any], name: str) -> None:

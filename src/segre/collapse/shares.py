@@ -13,13 +13,9 @@ of the binomial distribution with L draws of chance H / (H + 1).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
-from segre.models import architecture
-from segre.spec import Network
-from segre.transformer.spec import Transformer
+from segre.models import Source, architecture
 
 
 def path_counts(heads: Sequence[int], skips: Sequence[bool] | bool = True) -> list[int]:
@@ -43,7 +39,7 @@ def path_shares(layers: int, heads: int) -> list[float]:
     return _shares(path_counts([heads] * layers))
 
 
-def shares_of(source: str | Path | Mapping[str, Any] | Network | Transformer) -> list[float]:
+def shares_of(source: Source) -> list[float]:
     """The same of an architecture: a spec, a preset, a model directory.
 
     >>> [round(share, 4) for share in shares_of("bert-large-uncased")[-2:]]
@@ -52,7 +48,7 @@ def shares_of(source: str | Path | Mapping[str, Any] | Network | Transformer) ->
     return _shares(counts_of(source))
 
 
-def counts_of(source: str | Path | Mapping[str, Any] | Network | Transformer) -> list[int]:
+def counts_of(source: Source) -> list[int]:
     """The numbers of paths of an architecture."""
     spec = architecture(source)
     return path_counts(spec.heads_by_layer, spec.residual)

@@ -5,9 +5,7 @@ For segre's own specs: softmax stacks, and transformers without norms.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ from segre.collapse.certified import certified_residuals
 from segre.collapse.floor import Descent, descent
 from segre.collapse.stack import FloatNetwork, Pass
 from segre.fields.interface import Array
-from segre.models import architecture
+from segre.models import Source, architecture
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
@@ -57,7 +55,7 @@ class Study:
 
 
 def study(
-    given: str | Path | Mapping[str, Any] | Network | Transformer,
+    given: Source,
     seed: int = 0,
     inputs: int = 8,
     *,

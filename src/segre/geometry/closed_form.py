@@ -8,19 +8,15 @@ That the bound is reached is proved by the exact rank, architecture by architect
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import comb
-from pathlib import Path
-from typing import Any
 
 from segre.errors import UnsupportedError
 from segre.finding import Bound, Evidence
-from segre.models import architecture
+from segre.models import Source, architecture
 from segre.spec import Network
-from segre.transformer.spec import Transformer
 
 
-def closed_form(spec: str | Path | Mapping[str, Any] | Network | Transformer) -> Bound:
+def closed_form(spec: Source) -> Bound:
     """The upper bound of the formula.
 
     >>> closed_form("softmax/d=10,10,10/a=2,2/t=3").value

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
 from segre.finding import Findings
 from segre.geometry.dimension import dimension
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
-from segre.spec import Network
+from segre.models import Source, called
 from segre.transformer.choices import Output
-from segre.transformer.spec import Transformer
 
 
 def compare(
-    *specs: str | Path | Mapping[str, Any] | Network | Transformer,
+    *specs: Source,
     seed: int = 0,
     output: Output | None = None,
     memory: int = DEFAULT_LIMIT,
@@ -40,8 +35,4 @@ def compare(
         )
         for spec in specs
     ]
-    names = [
-        str(spec) if isinstance(spec, str | Path) else str(one.spec)
-        for spec, one in zip(specs, found, strict=True)
-    ]
-    return Findings(tuple(names), tuple(found))
+    return Findings(tuple(map(called, specs)), tuple(found))

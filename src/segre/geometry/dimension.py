@@ -8,10 +8,8 @@ the dimension is proved.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -36,10 +34,9 @@ from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import JacobianRank, SymmetryRank, jacobian_rank, symmetry_rank
 from segre.geometry.redundancy import asked_for, counted
-from segre.models import architecture
+from segre.models import Source, architecture
 from segre.spec import Architecture, Network
 from segre.transformer.choices import Output
-from segre.transformer.spec import Transformer
 
 Method = Literal["auto", "closed-form", "exact", "balls", "estimate", "count"]
 
@@ -65,7 +62,7 @@ class Proof:
 
 
 def dimension(
-    spec: str | Path | Mapping[str, Any] | Network | Transformer,
+    spec: Source,
     method: Method = "auto",
     seed: int = 0,
     *,

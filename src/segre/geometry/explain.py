@@ -6,9 +6,8 @@ formulas: what appears or goes away is what the choice costs. Nothing is measure
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from segre.errors import SpecError
@@ -19,7 +18,7 @@ from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.redundancy import asked_for, counted
 from segre.geometry.symmetry_table import SymmetryTable, symmetry_table
-from segre.models import architecture
+from segre.models import Source, architecture, called
 from segre.shown import Tabular
 from segre.spec import Network
 from segre.transformer.choices import Output
@@ -70,7 +69,7 @@ class Explanation(Tabular):
 
 
 def explain(
-    spec: str | Path | Mapping[str, Any] | Network | Transformer,
+    spec: Source,
     seed: int = 0,
     *,
     output: Output | None = None,
@@ -101,7 +100,7 @@ def explain(
         there = _pieces(counted(other))
         change = {group: there[group] - here[group] for group in GROUPS}
         choices.append(Choice(name, instead, other, change))
-    name = str(spec) if isinstance(spec, str | Path) else str(net)
+    name = called(spec)
     return Explanation(name, found, discrete_symmetries(net), tuple(choices))
 
 
@@ -164,12 +163,19 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield "gains of the norms", "no gains", {"gain": False}
     if spec.tied:
         yield "tied embeddings", "a table of its own for the output", {"tied": False}
-    elif spec.discrete and spec.output != "hidden" and not (spec.embed and not spec.transform):
+    elif (
+        spec.discrete
+        and not spec.labels
+        and spec.output != "hidden"
+        and not (spec.embed and not spec.transform)
+    ):
         yield "untied embeddings", "one table for input and output", {"tied": True}
     if spec.share:
         yield "shared layers", "weights of its own for every layer", {"share": False}
     if spec.eps:
         yield "eps in the norms", "eps = 0", {"eps": type(spec.eps)(0)}
+    if spec.pooler and spec.labels:
+        yield "the pooler", "labels of the first token itself", {"pooler": False}
     if spec.output == "softmax":
         yield "the softmax of the output", "the logits themselves", {"output": "logits"}
     if spec.gated:

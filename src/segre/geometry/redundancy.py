@@ -6,6 +6,8 @@ same pieces, as generators, are proved to be all on small architectures; here th
 
 from __future__ import annotations
 
+from functools import cache
+
 from segre.errors import SpecError, UnsupportedError
 from segre.finding import Bound, Evidence, Finding, Symmetry
 from segre.geometry.gauge.all import pieces
@@ -19,11 +21,11 @@ from segre.values import quote
 
 
 def asked_for(spec: Network | Transformer, output: Output) -> Transformer:
-    """The same language model, asked about another output."""
-    if not isinstance(spec, Transformer) or not spec.discrete or spec.output == "hidden":
+    """The same model, asked about another output."""
+    if not isinstance(spec, Transformer) or spec.output == "hidden":
         raise SpecError(
-            f"spec {quote(str(spec))}: output={output} needs a language model with a head; "
-            "this architecture has none"
+            f"spec {quote(str(spec))}: output={output} needs a model with a head, of words or "
+            "labels; this architecture has none"
         )
     if output == "hidden":
         raise SpecError(
@@ -60,13 +62,24 @@ def counted(spec: Network | Transformer) -> Finding:
 def _sharpness(spec: Transformer) -> str:
     """Whether the formulas are proved to be all on a small network of the same design."""
     small = small_instance(spec)
-    for known, value in PROVED.items():
-        if architecture(known) == small:
-            return (
-                "no symmetry is missing from a small instance of the same design: "
-                f"dimension {value} of {small.parameters} parameters, proved by segre dim {known}"
-            )
+    known = proved_instance(small)
+    if known is not None:
+        return (
+            "no symmetry is missing from a small instance of the same design: dimension "
+            f"{PROVED[known]} of {small.parameters} parameters, proved by segre dim {known}"
+        )
     return f"a small instance of the same design, to be proved: segre dim {small}"
+
+
+def proved_instance(small: Transformer) -> str | None:
+    """The name of a small instance in the list of those that are proved, if it is there."""
+    return _proved().get(small)
+
+
+@cache
+def _proved() -> dict[Transformer, str]:
+    every = ((architecture(known), known) for known in PROVED)
+    return {spec: known for spec, known in every if isinstance(spec, Transformer)}
 
 
 def _require_generic(spec: Transformer) -> None:

@@ -11,35 +11,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from segre.attention import NAMES
 from segre.errors import SpecError
-from segre.files import is_standard_input
+from segre.models.live import live
+from segre.models.names import CONFIG, KINDS, LIST, STACKS, meaning, nearest, unknown
 from segre.models.registry import FAMILIES, PRESETS, from_config
 from segre.spec import Network
 from segre.transformer.choices import KEYS
 from segre.transformer.spec import Transformer
 from segre.values import quote, read_file, read_inline, short_names
 
-__all__ = ["FAMILIES", "KINDS", "PRESETS", "architecture", "from_config"]
+__all__ = [
+    "FAMILIES",
+    "KINDS",
+    "PRESETS",
+    "STACKS",
+    "Source",
+    "architecture",
+    "called",
+    "from_config",
+]
 
-STACKS = NAMES
-KINDS = (*STACKS, "transformer", *FAMILIES)
-CONFIG = "config.json"
+Source: TypeAlias = Any  # what `architecture` takes: names, files, mappings, specs and live objects
 
 
-def architecture(
-    source: str | Path | Mapping[str, Any] | Network | Transformer,
-) -> Network | Transformer:
+def architecture(source: Source, *, defaults: bool = False) -> Network | Transformer:
     """The architecture that is meant.
 
     An inline spec (a kind or family, then key=value), the name of a preset, a .toml or .json
-    file (`-` is standard input), a directory with config.json, or a mapping. Files and mappings
-    have `kind`, or are configs of the transformers library, with `model_type`. Names of presets
-    go before those of directories: write ./gpt2 for a directory gpt2.
+    file (`-` is standard input), a directory with config.json, a .safetensors file beside one, the
+    id of a model in the local cache of the Hugging Face hub, or a mapping. Files and mappings
+    have `kind`, or are configs of the transformers library, with `model_type`. Also a model or a
+    config of that library, a pair of a state dict and a config, and a `torch.nn` module
+    (docs/python-api.md). Names of presets go before those of directories: write ./gpt2 for a
+    directory gpt2.
+
+    A config without its sizes is refused; `defaults` takes those of the library's config class.
 
     >>> architecture("softmax/d=3,2/a=1/t=2").widths
     (3, 2)
@@ -48,21 +57,28 @@ def architecture(
     """
     if isinstance(source, Network | Transformer):
         return source
+    held = live(source)
+    if held is not None:
+        return _read(held.config, held.name, defaults)
     if isinstance(source, Mapping):
-        return _read(source, str(dict(source)))
-    if isinstance(source, str):
-        kind, _, rest = source.partition("/")
-        if kind in KINDS and "=" in rest:
-            return _inline(kind, source)
-        if source in PRESETS:
-            return from_config(PRESETS[source], source)
+        return _read(source, str(dict(source)), defaults)
+    found = meaning(source) if isinstance(source, str | Path) else None
+    if found is None:
+        raise SpecError(unknown(str(source)))
+    if found.inline:
+        return _inline(found.kind, found.inline)
+    if found.preset:
+        return from_config(PRESETS[found.preset], found.preset)
+    assert found.file is not None
+    return _read(read_file(found.file), str(found.file), defaults)
+
+
+def called(source: Source) -> str:
+    """What to call something that was given: a name as it is, anything else by what it is."""
     if isinstance(source, str | Path):
-        path = _file(source)
-        if path is not None:
-            return _read(read_file(path), str(path))
-    if isinstance(source, str) and kind in KINDS:
-        return _inline(kind, source)
-    raise SpecError(_unknown(str(source)))
+        return str(source)
+    held = live(source)
+    return str(architecture(source)) if held is None else held.name
 
 
 def _inline(kind: str, text: str) -> Network | Transformer:
@@ -71,23 +87,26 @@ def _inline(kind: str, text: str) -> Network | Transformer:
     return _read(read_inline(text, KEYS), text)
 
 
-def _read(given: Mapping[str, Any], quoted: str) -> Network | Transformer:
+def _read(given: Mapping[str, Any], quoted: str, defaults: bool = False) -> Network | Transformer:
     """What keys and values say; `quoted` is how errors name them."""
     try:
-        return _meant(given, quoted)
+        return _meant(given, quoted, defaults)
     except RecursionError:
         raise SpecError(f"spec {quote(quoted)}: values are nested too deeply") from None
 
 
-def _meant(given: Mapping[str, Any], quoted: str) -> Network | Transformer:
+def _meant(given: Mapping[str, Any], quoted: str, defaults: bool) -> Network | Transformer:
     kind = given.get("kind")
     if kind is None and "model_type" in given:
-        return from_config(given, quoted)
-    if kind not in KINDS:
+        return from_config(given, quoted, defaults=defaults)
+    if isinstance(kind, str) and kind.lower() in KINDS:
+        kind = kind.lower()
+        given = {**given, "kind": kind}
+    else:
         problem = "kind is missing" if kind is None else f"kind {quote(str(kind))} is not known"
         raise SpecError(
-            f"spec {quote(quoted)}: {problem}{_guess(str(kind), KINDS)}; "
-            f"allowed: {', '.join(KINDS)} (or model_type, as in {CONFIG})"
+            f"spec {quote(quoted)}: {problem}{nearest(str(kind), KINDS) if kind else ''}; {LIST}; "
+            f"allowed: a kind, or model_type, as in {CONFIG}"
         )
     if kind in STACKS:
         return Network.from_mapping(given, quoted)
@@ -95,39 +114,5 @@ def _meant(given: Mapping[str, Any], quoted: str) -> Network | Transformer:
         given = short_names(given)
     except SpecError as error:
         raise SpecError(f"spec {quote(quoted)}: {error}") from None
-    defaults = FAMILIES[kind].inline(given) if kind in FAMILIES else None
-    return Transformer.from_mapping(given, quoted, defaults)
-
-
-def _file(name: str | Path) -> Path | None:
-    """The file to read, if this is the name of one or of a directory."""
-    path = Path(name)
-    if is_standard_input(path):
-        return path
-    if not str(path).isprintable():
-        return None
-    try:
-        directory = path.is_dir()
-    except OSError:  # a name too long, a directory closed to us
-        directory = False
-    if directory:
-        path /= CONFIG
-    return path if path.suffix in {".toml", ".json"} else None
-
-
-def _unknown(text: str) -> str:
-    """Why a name is refused, and what to write instead."""
-    word = text.partition("/")[0] if "=" in text else text.rsplit("/", 1)[-1]
-    guess = _guess(word.lower(), tuple(dict.fromkeys((*PRESETS, *KINDS))))
-    presets = "presets" if guess else f"presets: {', '.join(PRESETS)}"
-    return (
-        f"spec {quote(text)}: not known{guess}; allowed: "
-        f"inline specs (llama/d=8/heads=2/ff=16/t=3) of {', '.join(KINDS)}; "
-        f".toml and .json files; directories with {CONFIG}; {presets}"
-    )
-
-
-def _guess(word: str, known: tuple[str, ...]) -> str:
-    begin = [name for name in known if word and name.startswith(word)]
-    near = list(dict.fromkeys((*begin, *get_close_matches(word, known))))[:3]
-    return f" (did you mean {' or '.join(near)}?)" if near else ""
+    chosen = FAMILIES[kind].inline(given) if kind in FAMILIES else None
+    return Transformer.from_mapping(given, quoted, chosen)

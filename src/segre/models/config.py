@@ -1,7 +1,8 @@
 """A config.json of the transformers library, key by key.
 
-A key that is missing has the value that the library's config class gives it. What would change
-the function in a way that specs do not say is refused by name. Left aside are dropout, data
+A key that is missing has the value that the library's config class gives it; which of the missing
+ones are sizes, that no saved config lacks, is kept in `missing`. What would change the function in
+a way that specs do not say is refused by name. Left aside are dropout, data
 types, and groups of experts (which say what a token may use, not what there is); `relevance` has
 the list.
 """
@@ -24,7 +25,21 @@ ONLY: dict[str, tuple[Any, ...]] = {
     "is_causal": (True,),
     "is_encoder_decoder": (False,),
     "pruned_heads": ({},),
+    "token_classification_bias": (True,),
 }
+
+# Sizes, under the names that the families have for them. Configs that the library saved have them.
+SIZES = frozenset(
+    (
+        *("hidden_size", "n_embd", "d_model", "dim"),
+        *("num_hidden_layers", "n_layer", "n_layers"),
+        *("num_attention_heads", "n_head", "n_heads", "num_key_value_heads"),
+        *("intermediate_size", "ffn_dim", "hidden_dim", "vocab_size", "embedding_size"),
+        *("num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size"),
+        *("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"),
+        *("image_size", "patch_size"),
+    )
+)
 
 
 class Config:
@@ -32,6 +47,7 @@ class Config:
 
     def __init__(self, given: Mapping[str, Any], family: Family) -> None:
         self.given, self.family = given, family
+        self.missing: list[str] = []  # sizes that were asked for and are not given
         for key, allowed in {**ONLY, **family.only}.items():
             if given.get(key) not in (None, *allowed):
                 raise SpecError(
@@ -41,10 +57,15 @@ class Config:
 
     def get(self, *names: str) -> tuple[str, Any]:
         """A key, under the first of its names that is given, and its value."""
-        found = [name for name in names if name in self.given] or [names[0]]
+        found = [name for name in names if name in self.given]
+        if not found:
+            usual = self.family.defaults.get(names[0])
+            if usual is not None and SIZES.intersection(names) and names[0] not in self.missing:
+                self.missing.append(names[0])
+            return names[0], usual
         if any(self.given[name] != self.given[found[0]] for name in found[1:]):
             raise SpecError(f"{' and '.join(found)} differ; allowed: one of them")
-        return found[0], self.given.get(found[0], self.family.defaults.get(names[0]))
+        return found[0], self.given[found[0]]
 
     def count(self, *names: str, largest: int = LARGEST, smallest: int = 1) -> int:
         """A whole number."""
@@ -103,23 +124,57 @@ class Config:
         heads: tuple[str, ...] = ("num_attention_heads",),
     ) -> Values:
         """What all families have."""
-        tied, words = self.flag("tie_word_embeddings"), self._words()
         return {
             "kind": self.family.name,
             "d": d,
             "layers": self.count(*layers, largest=DEEPEST),
             "heads": self.count(*heads),
             "vocab": self.count("vocab_size"),
-            "output": "softmax" if words else "hidden",
-            "tied": words and tied,
-            **({"pooler": True} if self.family.pooler and not words else {}),
+            **self.ending(),
         }
 
-    def _words(self) -> bool:
-        """Whether the model ends with a distribution over the vocabulary."""
+    def ending(self) -> Values:
+        """How the model ends: as its class does."""
+        family, name = self.family, self._class()
+        tied = self.flag("tie_word_embeddings") if "vocab_size" in family.defaults else False
+        for found in family.label_classes:
+            if name == found.name:
+                return {"labels": self.labels(), "tied": False, **found.keys, **self._judged()}
+        if name == family.base_class:
+            return {
+                "output": "hidden",
+                "tied": False,
+                **({"pooler": True} if family.pooler else {}),
+            }
+        if name == family.related_class:
+            labels = family.related or self.labels()
+            return {"output": "softmax", "tied": tied, "pooler": True, "relation": labels}
+        return {"output": "softmax", "tied": tied}
+
+    def labels(self) -> int:
+        """How many labels there are; 2, where nothing is said."""
+        if self.given.get("num_labels") is not None:
+            return self.count("num_labels")
+        names = self.given.get("id2label")
+        if names is None:
+            return 2
+        if not isinstance(names, Mapping | list) or not names:
+            raise SpecError("id2label: not a table of labels; allowed: a name for every label")
+        return len(names)
+
+    def _judged(self) -> Values:
+        """Labels that exclude each other have a distribution; one, or several at once, have not."""
+        single = self.given.get("problem_type") in (None, "single_label_classification")
+        return {"output": "softmax" if single and self.labels() > 1 else "logits"}
+
+    def _class(self) -> str:
+        """The class that the config names; without a name, the first with a head."""
+        family = self.family
+        labelled = tuple(found.name for found in family.label_classes)
+        related = (family.related_class,) if family.related_class else ()
         key, value = self.get("architectures")
         if value is None or value == []:
-            return True
-        bare = self.family.base_class
+            return (*family.head_classes, *labelled)[0]
         name = value[0] if isinstance(value, list) and len(value) == 1 else value
-        return bool(choice(key, name, (bare, *self.family.head_classes)) != bare)
+        every = (family.base_class, *family.head_classes, *related, *labelled)
+        return str(choice(key, name, every))

@@ -39,6 +39,7 @@ from segre.models import (
 )
 from segre.models.config import Config
 from segre.models.family import Family
+from segre.models.modules import MODULES
 from segre.transformer.spec import Transformer
 from segre.values import choice, quote, show
 
@@ -75,17 +76,31 @@ ASIDE = ("t", "output", "tied", "transform", "outbias", "pooler", "logitcap")
 
 
 def family_of(config: Mapping[str, Any]) -> Family:
-    """The family of a config."""
+    """The family of a config, or of a module of torch.nn."""
+    given = config.get("model_type")
+    if isinstance(given, str) and given in MODULES:
+        return MODULES[given]
     if "model_type" not in config:
         raise SpecError(f"model_type is missing; allowed: {', '.join(MODEL_TYPES)}")
     return MODEL_TYPES[choice("model_type", config["model_type"], tuple(MODEL_TYPES))]
 
 
-def from_config(config: Mapping[str, Any], quoted: str) -> Transformer:
-    """The architecture of a config; `quoted` is how errors name it."""
+def from_config(config: Mapping[str, Any], quoted: str, *, defaults: bool = True) -> Transformer:
+    """The architecture of a config; `quoted` is how errors name it.
+
+    Sizes that are missing are those of the library's config class, or with `defaults` = False
+    refused by name.
+    """
     try:
         family = family_of(config)
-        values = family.read(Config(config, family))
+        keys = Config(config, family)
+        values = family.read(keys)
+        if keys.missing and not defaults:
+            raise SpecError(
+                f"a config of {family.model_type} without {', '.join(keys.missing)}; give them, "
+                "or take the sizes of the library's config class (--defaults, in Python "
+                "architecture(config, defaults=True))"
+            )
     except SpecError as error:
         raise SpecError(f"spec {quote(quoted)}: {error}") from None
     return Transformer.from_mapping(values, quoted, family.inline(values))
@@ -99,12 +114,13 @@ def to_config(family: str, spec: Transformer, quoted: str) -> dict[str, Any]:
     if not spec.discrete:
         raise SpecError(f"spec {quote(quoted)}: give a vocabulary, for example vocab=1000")
     found = FAMILIES[family]
-    words = spec.output != "hidden"
+    labels = spec.labels or (spec.relation if found.related is None else 0)
     config = {
         "model_type": found.model_type,
-        "architectures": [found.head_classes[0] if words else found.base_class],
+        "architectures": [found.class_of(spec)],
         "vocab_size": spec.vocab,
         "tie_word_embeddings": spec.tied,
+        **({"num_labels": labels} if labels else {}),
         **found.write(spec),
     }
     back = from_config(config, quoted)

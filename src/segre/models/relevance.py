@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from segre.models.config import ONLY
-from segre.models.registry import MODEL_TYPES
+from segre.models.registry import family_of
 from segre.models.rope import KEYS as ROPE_KEYS
 
 _READ = ("model_type", "architectures")
@@ -84,7 +84,7 @@ def unknown_differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[
 
 def _known(kind: str) -> set[str]:
     """The keys of a model type that become part of a spec, or are refused."""
-    family = MODEL_TYPES[kind]
+    family = family_of({"model_type": kind})
     read = {*_READ, *family.also, *family.defaults, *ONLY, *family.only}
     return read | ({*_ROTARY} if family.rotary else set())
 

@@ -35,6 +35,7 @@ HOMES = {
     "segre.reproduce.path_lengths": "collapse_experiments",
     "segre.reproduce.rank_collapse": "collapse_experiments",
     "segre.analysis.run": "analysis.text",
+    "segre.discovery": "catalog",
     "segre.analysis.part": "analysis.text",
     "segre.doctor": "doctor",
 }

@@ -25,6 +25,7 @@ from segre.transformer.choices import (
     Place,
     Position,
     QkNorm,
+    Read,
     Router,
 )
 from segre.transformer.rescale import rescale
@@ -128,6 +129,7 @@ def _reader(annotation: str) -> Callable[[str, Any], Any]:
         "Layout": Layout,
         "Router": Router,
         "Output": Output,
+        "Read": Read,
     }
     if annotation in plain:
         return plain[annotation]

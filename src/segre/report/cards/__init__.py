@@ -18,8 +18,11 @@ from segre.report.text import text_of
 
 # The module of an answer's type, and the module here that shows it.
 HOMES = {
+    "segre.discovery": "catalog",
     "segre.finding": "dimensions",
     "segre.geometry.explain": "dimensions",
+    "segre.geometry.symmetry_table": "dimensions",
+    "segre.collapse.commands": "collapse",
     "segre.referee.verdict": "proofs",
     "segre.analysis.run": "analysis",
     "segre.analysis.part": "analysis",
@@ -51,11 +54,16 @@ def html_of(answer: object) -> str:
     return render_text(text_of(answer)) if card is None else render(card)
 
 
+def table_of(answer: object) -> Table:
+    """The table of an answer."""
+    _import_home(answer)
+    return tabled(answer)
+
+
 def frame_of(answer: object) -> Any:
     """The table of an answer as a DataFrame."""
     pandas = library("pandas", "to_pandas", extra="tables")
-    _import_home(answer)
-    table = tabled(answer)
+    table = table_of(answer)
     frame = pandas.DataFrame(list(table.rows), columns=list(table.columns))
     for place, name in enumerate(table.columns):
         cells = [row[place] for row in table.rows]

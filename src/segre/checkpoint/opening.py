@@ -1,0 +1,161 @@
+"""Which weights are meant: a directory, a file, a model of the hub, or what a program holds?
+
+The one place that decides it. Tensors of torch are taken as they lie in memory; those of another
+device are copied from there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from segre.checkpoint.layout import Held, layout, stacked
+from segre.checkpoint.reading import refusal
+from segre.checkpoint.store import Store, has_weights, is_directory, is_tensor_file
+from segre.errors import CheckpointError, SpecError
+from segre.fields.interface import Array
+from segre.models import hub
+from segre.models.live import Live, live
+from segre.models.names import meaning
+from segre.models.registry import family_of, from_config
+from segre.values import quote
+
+# Types of torch that NumPy has no name for, as integers of the same width and what they are.
+_VIEWED = {
+    "torch.bfloat16": ("int16", ml_dtypes.bfloat16),
+    "torch.float8_e4m3fn": ("uint8", ml_dtypes.float8_e4m3fn),
+    "torch.float8_e5m2": ("uint8", ml_dtypes.float8_e5m2),
+}
+
+
+def opened(source: Any) -> Store:
+    """The store of what a user gave: a model directory, a .safetensors file with its config beside
+    it, the id of a model in the local cache of the Hugging Face hub, a model of the transformers
+    library or of torch.nn, a pair of a state dict and a config, or what `canonical` and others
+    returned.
+    """
+    source = getattr(source, "as_checkpoint", source)
+    if isinstance(source, str | Path):
+        return _found(source)
+    held = live(source)
+    if held is None:
+        raise CheckpointError(
+            f"a {type(source).__name__} is no checkpoint; allowed: a directory, a .safetensors "
+            "file, a model, or (state_dict, config)"
+        )
+    return Store.of(held.name, held.config, _arrays(held))
+
+
+def trained(source: Any) -> bool:
+    """Whether something has weights of its own; otherwise it is an architecture."""
+    source = getattr(source, "as_checkpoint", source)
+    if isinstance(source, str | Path):
+        found = meaning(source)
+        return found is not None and found.weights is not None and has_weights(found.weights)
+    held = live(source)
+    return held is not None and held.tensors is not None
+
+
+def in_place(source: Any) -> dict[str, Any]:
+    """The tensors of a model that a program holds, by their names in files: to be written to."""
+    held = None if isinstance(source, str | Path) else live(source)
+    if held is None or held.tensors is None:
+        raise CheckpointError(
+            f"a {type(source).__name__} has no weights to write to; give a model that is in memory"
+        )
+    return _named(held)
+
+
+def _found(source: str | Path) -> Store:
+    path, name = Path(source), str(source)
+    if is_directory(path) or (is_tensor_file(path) and path.exists()):
+        return Store.open(path)
+    try:
+        snapshot = hub.snapshot(name)
+    except SpecError as error:
+        raise CheckpointError(str(error)) from None
+    if snapshot is not None and has_weights(snapshot):
+        return Store.open(snapshot, name)
+    if snapshot is not None or ("/" in name and hub.is_id(name) and not path.exists()):
+        what = "its weights are" if snapshot is not None else "no such directory, and"
+        raise refusal(name, f"{what} {hub.advice(name)}")
+    return Store.open(path)
+
+
+def _named(held: Live) -> dict[str, Any]:
+    """The tensors of a model by the names that they have in files."""
+    assert held.tensors is not None
+    found = dict(held.tensors())
+    try:
+        spec = from_config(held.config, held.name).trunk()
+    except SpecError:  # whoever reads the config says why
+        return found
+    family = family_of(held.config)
+    alike = stacked(spec, family.model_type, held.config)
+    for part, every in layout(spec, family.model_type, held.config).items():
+        for whole in alike[part]:
+            for prefix in ("", family.prefix):
+                tensor = found.pop(whole.file.removeprefix(prefix), None)
+                if tensor is not None:
+                    views = _taken_apart(whole, every, tensor)
+                    found |= {name.removeprefix(prefix): view for name, view in views}
+    return found
+
+
+def _taken_apart(whole: Held, every: list[Held], tensor: Any) -> Iterator[tuple[str, Any]]:
+    """Views of the experts of a layer, where the library holds all of them in one tensor."""
+    rows = [shape[-2] for shape in whole.shapes]
+    for one in every:
+        if one.names[0] in whole.names:
+            place = whole.names.index(one.names[0])
+            start = sum(rows[:place])
+            own = tensor if one.how.member is None else tensor[one.how.member]
+            yield one.file, own if len(rows) == 1 else own[start : start + rows[place]]
+
+
+def _arrays(held: Live) -> dict[str, Array]:
+    if held.tensors is None:
+        raise refusal(held.name, "a config, without weights; give a model, or (state_dict, config)")
+    return {name: _array(held.name, name, tensor) for name, tensor in _named(held).items()}
+
+
+def _array(model: str, name: str, tensor: Any) -> Array:
+    """The numbers of a tensor, where they are."""
+    if isinstance(tensor, np.ndarray):
+        return tensor
+    try:
+        plain = tensor.detach().cpu()
+        if str(plain.dtype) in _VIEWED:
+            integers, kind = _VIEWED[str(plain.dtype)]
+            viewed: Array = plain.view(getattr(sys.modules["torch"], integers)).numpy()
+            return viewed.view(kind)
+        found: Array = plain.numpy()
+    except Exception as error:  # whatever torch raises: no numbers there, a type of its own
+        said = " ".join(str(error).split())[:200]
+        raise refusal(model, f"tensor {quote(name)} cannot be read ({said})") from None
+    return found
+
+
+def write_back(tensors: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    """Copy arrays into the tensors of a model, number by number, in the types that they have."""
+    torch = sys.modules.get("torch")
+    for name, array in arrays.items():
+        target = tensors[name]
+        if isinstance(target, np.ndarray):
+            target[...] = array
+            continue
+        assert torch is not None
+        kind = str(target.dtype)
+        plain = np.array(array)  # torch wants to be able to write to it
+        if kind in _VIEWED:
+            integers, _ = _VIEWED[kind]
+            source = torch.from_numpy(plain.view(integers)).view(target.dtype)
+        else:
+            source = torch.from_numpy(plain)
+        with torch.no_grad():
+            target.copy_(source)

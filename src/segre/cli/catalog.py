@@ -1,0 +1,55 @@
+"""The command that lists what is known: models."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from segre.cli import completion
+from segre.cli.output import TableOut
+
+
+def models(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="A family such as llama, or a preset such as llama-3-8b: all about it.",
+            autocompletion=completion.one_of(completion.known_models),
+        ),
+    ] = None,
+    match: Annotated[
+        str, typer.Option("--filter", metavar="TEXT", help="Only names that have this in them.")
+    ] = "",
+    supports: Annotated[
+        str,
+        typer.Option(
+            metavar="QUESTION",
+            help="Only what can be asked this: counted, proved, files, normal-form, collapse or "
+            "paths.",
+            autocompletion=completion.one_of(completion.questions),
+        ),
+    ] = "",
+    out: TableOut = TableOut(),
+) -> None:
+    """Which families and presets there are, and what can be asked of each."""
+    from segre.discovery import catalog
+
+    with out.waiting("asking"):
+        found = catalog(name, match=match, supports=supports)
+        for entry in found.entries:
+            entry.row()  # here, where it is waited for
+    out.emit(found)
+
+
+COMMANDS = (
+    (
+        models,
+        """Examples:
+    segre models
+    segre models llama-3-8b
+    segre models --filter qwen --csv
+    segre models --supports normal-form --json""",
+    ),
+)

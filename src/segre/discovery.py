@@ -1,0 +1,259 @@
+"""Which models does segre know, and what can be asked of each?
+
+What a family or a preset supports is found by asking: formulas count it, its files are opened by
+name, its small instance is run. Nothing of it is written down by hand.
+
+>>> found = catalog("qwen3-8b")
+>>> [(one.name, one.kind, one.parameters) for one in found.entries]
+[('qwen3-8b', 'preset', 8190735360)]
+>>> [question for question, reason in found.entries[0].refusals.items() if reason]
+[]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+from segre.checkpoint.layout import layout
+from segre.checkpoint.served import require_normal_form
+from segre.collapse.commands import decompose, measure
+from segre.errors import SegreError, SpecError, UnsupportedError
+from segre.finding import Finding, Status, Unbounded
+from segre.geometry.redundancy import counted, proved_instance
+from segre.models import FAMILIES, from_config
+from segre.models.config import Config
+from segre.models.family import Family
+from segre.models.instances import small_instance
+from segre.models.names import LIST, nearest
+from segre.shown import Tabular
+from segre.transformer.spec import Transformer
+from segre.values import quote
+
+__all__ = ["QUESTIONS", "Catalog", "Entry", "catalog"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A family, as its config class has it where nothing is said, or a preset of it."""
+
+    name: str
+    kind: str  # family or preset
+    family: Family
+    config: Mapping[str, Any]
+
+    @cached_property
+    def spec(self) -> Transformer:
+        """Its architecture."""
+        return from_config(self.config, self.name)
+
+    @property
+    def parameters(self) -> int:
+        """How many weights it has."""
+        return self.spec.parameters
+
+    @cached_property
+    def found(self) -> Finding | None:
+        """Its redundant parameters, by formulas; None where there are none."""
+        try:
+            return counted(self.spec)
+        except UnsupportedError:
+            return None
+
+    @property
+    def redundant(self) -> int | None:
+        """How many parameters do not change the function; None if they are not counted."""
+        return None if self.found is None else int((self.found.redundancy or {"total": 0})["total"])
+
+    @cached_property
+    def refusals(self) -> dict[str, str]:
+        """By question, why it cannot be asked; empty where it can. A family can what any can."""
+        own = {name: _refusal(ask, self) for name, (ask, _) in QUESTIONS.items()}
+        if self.kind == "preset" or not any(own.values()):
+            return own
+        every = [preset.refusals for preset in _presets(self.family)]
+        return {
+            name: "" if any(not preset[name] for preset in every) else reason
+            for name, reason in own.items()
+        }
+
+    @property
+    def supports(self) -> tuple[str, ...]:
+        """The questions that can be asked of it."""
+        return tuple(name for name, reason in self.refusals.items() if not reason)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes of the transformers library that are meant."""
+        return (*self.family.head_classes, self.family.base_class)
+
+    def row(self) -> dict[str, Any]:
+        """One line of a table."""
+        redundant = self.redundant
+        share = None if redundant is None else round(100 * redundant / self.parameters, 3)
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "family": self.family.name,
+            "parameters": self.parameters,
+            "redundant": redundant,
+            "percent": share,
+            **{name: not reason for name, reason in self.refusals.items()},
+        }
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        row = self.row()
+        return {
+            **{key: row[key] for key in row if key not in QUESTIONS},
+            "model_type": self.family.model_type,
+            "classes": list(self.classes),
+            "spec": str(self.spec),
+            "pieces": None if self.found is None else (self.found.redundancy or {}).get("pieces"),
+            "supports": {name: not reason for name, reason in self.refusals.items()},
+            "reasons": {name: reason for name, reason in self.refusals.items() if reason},
+        }
+
+
+# --- what can be asked ----------------------------------------------------------------------------
+
+
+def _ask_counted(entry: Entry) -> None:
+    counted(entry.spec)
+
+
+def _ask_proved(entry: Entry) -> None:
+    small = small_instance(entry.spec)
+    if proved_instance(small) is None:
+        raise UnsupportedError(f"no proof is recorded of its small instance: segre dim {small}")
+
+
+def _ask_files(entry: Entry) -> None:
+    entry.family.runs(Config(entry.config, entry.family))
+    layout(_logits(entry.spec), entry.family.model_type, entry.config)
+
+
+def _ask_normal_form(entry: Entry) -> None:
+    require_normal_form(_logits(entry.spec))
+
+
+def _ask_collapse(entry: Entry) -> None:
+    _run(small_instance(entry.spec), paths=False)
+
+
+def _ask_paths(entry: Entry) -> None:
+    _run(small_instance(entry.spec), paths=True)
+
+
+def _logits(spec: Transformer) -> Transformer:
+    return spec.with_output("logits") if spec.output == "softmax" else spec
+
+
+@cache
+def _run(small: Transformer, *, paths: bool) -> None:
+    """Run a small instance, with random weights, as the commands do."""
+    if paths:
+        decompose(small, length=small.t)
+    else:
+        measure(small, variants="full", inputs=1, length=small.t)
+
+
+QUESTIONS: dict[str, tuple[Callable[[Entry], None], str]] = {
+    "counted": (_ask_counted, "dim, explain: redundant parameters by formulas, at any size"),
+    "proved": (_ask_proved, "dim, certify: the bounds of a small instance meet"),
+    "files": (_ask_files, "checkpoints are read"),
+    "normal form": (_ask_normal_form, "weights canonical, move, same, align, shrink"),
+    "collapse": (_ask_collapse, "collapse: how alike tokens become with depth"),
+    "paths": (_ask_paths, "paths: a forward pass as a sum over all paths"),
+}
+
+
+def _refusal(ask: Callable[[Entry], None], entry: Entry) -> str:
+    try:
+        ask(entry)
+    except SegreError as error:
+        return str(error)
+    return ""
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Catalog(Unbounded, Tabular):
+    """The models that were asked for: families first, then presets."""
+
+    entries: tuple[Entry, ...]
+    named: bool = False  # asked for by name: worth more than a line
+
+    @property
+    def value(self) -> list[str]:
+        """Their names."""
+        return [entry.name for entry in self.entries]
+
+    @property
+    def status(self) -> Status:
+        """Parameters are counted."""
+        return "exact"
+
+    @property
+    def how(self) -> str:
+        """Where the answers are from."""
+        return "parameters and redundancy by formulas; what is supported, by asking"
+
+    @property
+    def families(self) -> tuple[Entry, ...]:
+        """Those that are families."""
+        return tuple(entry for entry in self.entries if entry.kind == "family")
+
+    @property
+    def presets(self) -> tuple[Entry, ...]:
+        """Those that are presets."""
+        return tuple(entry for entry in self.entries if entry.kind == "preset")
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "questions": [{"name": name, "asks": said} for name, (_, said) in QUESTIONS.items()],
+            "families": [entry.document() for entry in self.families],
+            "presets": [entry.document() for entry in self.presets],
+        }
+
+
+def catalog(name: str | None = None, *, match: str = "", supports: str = "") -> Catalog:
+    """The families and presets that segre knows, one of them, or those that match.
+
+    `match` is part of a name or of its family's; `supports` is one of `QUESTIONS`. Case does not
+    matter.
+
+    >>> len(catalog(match="llama", supports="normal form").families)
+    1
+    """
+    asked = supports.lower().replace("-", " ").replace("_", " ")
+    if asked and asked not in QUESTIONS:
+        raise SpecError(f"supports {quote(supports)}: not known; allowed: {', '.join(QUESTIONS)}")
+    every = _entries()
+    if name is not None:
+        found = [entry for entry in every if name.lower().replace("_", "-") == entry.name]
+        if not found:
+            near = nearest(name, [entry.name for entry in every])
+            raise SpecError(f"model {quote(name)}: not known{near}; {LIST}")
+        return Catalog(tuple(found), named=True)
+    word = match.lower().replace("_", "-")
+    chosen = (one for one in every if word in one.name or word in one.family.name)
+    return Catalog(tuple(one for one in chosen if not asked or not one.refusals[asked]))
+
+
+def _entries() -> list[Entry]:
+    families = [
+        Entry(name, "family", family, {"model_type": family.model_type})
+        for name, family in FAMILIES.items()
+    ]
+    presets = [preset for family in FAMILIES.values() for preset in _presets(family)]
+    return [*families, *presets]
+
+
+def _presets(family: Family) -> list[Entry]:
+    return [Entry(name, "preset", family, config) for name, config in family.presets.items()]

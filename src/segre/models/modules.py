@@ -1,0 +1,175 @@
+"""Modules of torch.nn as architectures: MultiheadAttention, TransformerEncoderLayer and a stack.
+
+A module is read as a config, whose keys are the arguments that it was made with. Its inputs are
+matrices, and its outputs all of its hidden states. A module attends to itself; masks and dropout
+are left aside. They are families like those of the transformers library, but no inline spec and no
+file of that library has their names.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from segre.errors import SpecError
+from segre.models.config import Config
+from segre.models.family import Family, Names, Stored, Values, linear, norm
+from segre.transformer.spec import Transformer
+from segre.values import quote
+
+ATTENTION, LAYER, ENCODER = "MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder"
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu"}
+
+
+# --- configs of modules ---------------------------------------------------------------------------
+
+
+def module_config(source: Any) -> Values | None:
+    """The keys of a module of torch.nn, if it is one of these; torch is not imported for it."""
+    torch = sys.modules.get("torch")
+    nn = getattr(torch, "nn", None)
+    if nn is None or not isinstance(source, getattr(nn, "Module", ())):
+        return None
+    for name, read in ((ATTENTION, _attention), (LAYER, _layer), (ENCODER, _encoder)):
+        if isinstance(source, getattr(nn, name)):
+            return {"model_type": f"torch.nn.{name}", **read(source)}
+    return None
+
+
+def _attention(module: Any) -> Values:
+    widths = {"kdim": module.kdim, "vdim": module.vdim}
+    other = [key for key, width in widths.items() if width != module.embed_dim]
+    other += ["add_bias_kv"] if module.bias_k is not None else []
+    other += ["add_zero_attn"] if module.add_zero_attn else []
+    if other:
+        raise SpecError(f"{ATTENTION}: {', '.join(other)} cannot be said in a spec")
+    return {
+        "embed_dim": module.embed_dim,
+        "num_heads": module.num_heads,
+        "bias": module.in_proj_bias is not None,
+    }
+
+
+def _layer(module: Any) -> Values:
+    inside = _attention(module.self_attn)
+    return {
+        "d_model": inside["embed_dim"],
+        "nhead": inside["num_heads"],
+        "dim_feedforward": module.linear1.out_features,
+        "activation": _activation(module.activation),
+        "layer_norm_eps": module.norm1.eps,
+        "norm_first": bool(module.norm_first),
+        "bias": inside["bias"],
+    }
+
+
+def _encoder(module: Any) -> Values:
+    every = [_layer(layer) for layer in module.layers]
+    if any(layer != every[0] for layer in every):
+        raise SpecError(f"{ENCODER}: its layers differ, which a spec cannot say")
+    norm = module.norm
+    if norm is not None and (norm.eps != every[0]["layer_norm_eps"] or not every[0]["norm_first"]):
+        raise SpecError(
+            f"{ENCODER}: a last norm with another eps, or after norms of its own layers "
+            "(norm_first=False), cannot be said in a spec"
+        )
+    return {**every[0], "num_layers": len(every), "norm": norm is not None}
+
+
+def _activation(found: Any) -> str:
+    name = str(getattr(found, "__name__", type(found).__name__)).lower()
+    if name not in ACTIVATIONS or getattr(found, "approximate", "none") != "none":
+        raise SpecError(
+            f"{LAYER}: activation {quote(name)} cannot be said in a spec; allowed: "
+            f"{', '.join(ACTIVATIONS)}"
+        )
+    return name
+
+
+# --- families -------------------------------------------------------------------------------------
+
+
+def _read_attention(config: Config) -> Values:
+    return {
+        "d": config.count("embed_dim"),
+        "heads": config.count("num_heads"),
+        "bias": "all" if config.flag("bias") else "none",
+        "residual": False,
+    }
+
+
+def _read_layer(config: Config) -> Values:
+    return {
+        "d": config.count("d_model"),
+        "heads": config.count("nhead"),
+        "ff": config.count("dim_feedforward"),
+        "mlp": config.named("activation", ACTIVATIONS),
+        "norm": "layer",
+        "place": "pre" if config.flag("norm_first") else "post",
+        "eps": config.number("layer_norm_eps"),
+        "bias": "all" if config.flag("bias") else "none",
+    }
+
+
+def _read_encoder(config: Config) -> Values:
+    last = {"final": True} if config.flag("norm") else {}
+    return {**_read_layer(config), "layers": config.count("num_layers"), **last}
+
+
+def _write(_spec: Transformer) -> Values:
+    raise SpecError("modules of torch.nn have no configs")
+
+
+def _attention_tensors(at: str) -> Names:
+    return {
+        f"{at}in_proj_weight": Stored(("W_Q", "W_K", "W_V")),
+        f"{at}in_proj_bias": Stored(("b_Q", "b_K", "b_V")),
+        **linear(f"{at}out_proj", "O"),
+    }
+
+
+def _layer_tensors(spec: Transformer, at: str) -> Names:
+    place = "norm" if spec.place == "pre" else "post"
+    return {
+        **_attention_tensors(f"{at}self_attn."),
+        **linear(f"{at}linear1", "up"),
+        **linear(f"{at}linear2", "down"),
+        **norm(f"{at}norm1", f"{place}1"),
+        **norm(f"{at}norm2", f"{place}2"),
+    }
+
+
+def _tensors(spec: Transformer, part: str, config: Config) -> Names:
+    kind = config.family.base_class
+    if part == "head":
+        return norm("norm", "norm")
+    if part == "embed":
+        return {}
+    if kind == ATTENTION:
+        return _attention_tensors("")
+    return _layer_tensors(spec, f"layers.{int(part) - 1}." if kind == ENCODER else "")
+
+
+def _family(name: str, read: Any, defaults: Values) -> Family:
+    return Family(
+        model_type=f"torch.nn.{name}",
+        base_class=name,
+        head_classes=(),
+        defaults=defaults,
+        read=read,
+        write=_write,
+        prefix="",
+        tensors=_tensors,
+        choices={"pos": "none"},
+    )
+
+
+_SIZES: Values = {"activation": "relu", "layer_norm_eps": 1e-5, "norm_first": False, "bias": True}
+MODULES = {
+    family.model_type: family
+    for family in (
+        _family(ATTENTION, _read_attention, {"bias": True}),
+        _family(LAYER, _read_layer, _SIZES),
+        _family(ENCODER, _read_encoder, {**_SIZES, "norm": False}),
+    )
+}

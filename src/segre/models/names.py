@@ -1,0 +1,108 @@
+"""What does a name stand for: an inline spec, a preset, a file, a directory, a model of the hub?
+
+Case does not matter in names of kinds, families and presets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from segre.attention import NAMES
+from segre.files import is_standard_input
+from segre.models import hub
+from segre.models.registry import FAMILIES, PRESETS
+from segre.values import quote
+
+STACKS = NAMES
+KINDS = (*STACKS, "transformer", *FAMILIES)
+CONFIG = "config.json"
+TENSORS = ".safetensors"
+LIST = "segre models lists all names"
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a name stands for: an inline spec, a preset, or a file and what lies beside it."""
+
+    inline: str = ""
+    preset: str = ""
+    file: Path | None = None  # a spec or a config; it need not exist
+    weights: Path | None = None  # where its weights are, if there are any: a directory or a file
+
+    @property
+    def kind(self) -> str:
+        """The kind of an inline spec."""
+        return self.inline.partition("/")[0]
+
+    @property
+    def folder(self) -> Path | None:
+        """The directory of its config, where a tokenizer may be."""
+        return None if self.file is None or is_standard_input(self.file) else self.file.parent
+
+
+def meaning(name: str | Path) -> Meaning | None:
+    """What a name stands for; None if that is not known.
+
+    Names of presets go before those of directories (write ./gpt2 for a directory gpt2), and what
+    is on the disk goes before names in another case and before models of the hub.
+
+    >>> meaning("LLaMA/d=8/ff=16").inline, meaning("Llama-3-8B").preset
+    ('llama/d=8/ff=16', 'llama-3-8b')
+    """
+    text = str(name)
+    kind, slash, rest = text.partition("/")
+    spoken = isinstance(name, str)
+    inline = Meaning(inline=f"{kind.lower()}{slash}{rest}") if kind.lower() in KINDS else None
+    if spoken and inline is not None and "=" in rest:
+        return inline
+    if spoken and text in PRESETS:
+        return Meaning(preset=text)
+    found = _on_disk(Path(name))
+    if found is not None:
+        return found
+    if spoken and text.lower() in PRESETS:
+        return Meaning(preset=text.lower())
+    snapshot = hub.snapshot(text)
+    if snapshot is not None:
+        return Meaning(file=snapshot / CONFIG, weights=snapshot)
+    return inline if spoken else None
+
+
+def _on_disk(path: Path) -> Meaning | None:
+    if is_standard_input(path):
+        return Meaning(file=path)
+    if not str(path).isprintable():
+        return None
+    try:
+        directory = path.is_dir()
+    except OSError:  # a name too long, a directory closed to us
+        directory = False
+    if directory:
+        return Meaning(file=path / CONFIG, weights=path)
+    if path.suffix == TENSORS:
+        return Meaning(file=path.parent / CONFIG, weights=path)
+    return Meaning(file=path) if path.suffix in {".toml", ".json"} else None
+
+
+def unknown(text: str) -> str:
+    """Why a name is refused, and what to write instead."""
+    word = text.partition("/")[0] if "=" in text else text.rsplit("/", 1)[-1]
+    known = "not known"
+    if "/" in text and hub.is_id(text):
+        known = f"no file, and {hub.advice(text)}"
+    return (
+        f"spec {quote(text)}: {known}{nearest(word, (*PRESETS, *KINDS))}; {LIST}; allowed: names, "
+        f"inline specs (llama/d=8/heads=2/ff=16/t=3), .toml and .json files, and directories with "
+        f"{CONFIG}"
+    )
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The three names that are nearest to what was written, for an error."""
+    start, every = word.lower()[:100], list(dict.fromkeys(known))
+    begin = [name for name in every if start and name.startswith(start)]
+    near = [*begin, *get_close_matches(start, every, n=6, cutoff=0.0)]
+    return f" (the nearest names are {', '.join(list(dict.fromkeys(near))[:3])})"
