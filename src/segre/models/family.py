@@ -36,6 +36,7 @@ class Stored:
     stacked: bool = False  # the first axis, for example of experts, is one of the file's too
     times: float = 1.0
     plus: float = 0.0
+    lies: tuple[int, ...] = ()  # its shape in files, if it is no matrix and no vector there
     shape: tuple[int, ...] = ()  # of a constant that is no weight of the spec
 
 
