@@ -92,6 +92,10 @@ def require(spec: Choices) -> None:
         raise SpecError("active, shared, eff and dense need experts")
     elif spec.router != "sigmoid":
         raise SpecError("router needs experts")
+    if (spec.mlp == "clamped") != bool(spec.limit):
+        raise SpecError("mlp=clamped needs limit, for example limit=7, and limit needs mlp=clamped")
+    if spec.expbias and not (spec.experts and spec.norm == "rms" and not spec.shared):
+        raise SpecError("expbias needs experts, norm=rms and shared=0")
 
 
 def _require_patches(spec: Choices) -> None:
