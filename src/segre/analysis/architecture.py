@@ -167,6 +167,9 @@ def _of_transformer(spec: Transformer) -> Iterator[Row]:
         tied = "one table for input and output" if spec.tied else "input and output apart"
         bare = spec.output == "hidden" or spec.labels
         yield "vocabulary", spec.vocab, "no output head of words" if bare else tied
+    if spec.patch:
+        remark = "and a class token" if spec.cls else "mapped to the width, with a bias"
+        yield "patches", f"{spec.patch:,} entries", remark
     yield "output", *_output(spec)
     yield "tokens", spec.t, "of an input, at most" if spec.discrete else "of an input"
 

@@ -46,6 +46,8 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "kvrank", "latents wider than the stream"
     if spec.share:
         yield "share", "layers that share their weights"
+    if spec.patch:
+        yield "patch", "patches as inputs"
     if spec.embed:
         yield "embed", "embeddings of another width than the stream"
     if spec.expbias:

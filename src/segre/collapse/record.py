@@ -77,8 +77,9 @@ def record(
         raise SpecError(f"tokens of shape {list(words.shape)}; allowed: (n,) or (b, n)")
     single = words.ndim == 1
     tokens, spec, field = Tokens(np.atleast_2d(words)), loaded.spec, Recording()
-    if tokens.words.size and not 0 <= tokens.words.min() <= tokens.words.max() < spec.vocab:
-        raise SpecError(f"a token is not of the vocabulary; allowed: 0 to {spec.vocab - 1}")
+    if tokens.words.size and not 0 <= tokens.words.min() <= tokens.words.max() < loaded.vocabulary:
+        most = loaded.vocabulary - 1
+        raise SpecError(f"a token is not of the vocabulary; allowed: 0 to {most}")
 
     def rows(x: Array) -> Array:
         return np.ascontiguousarray((x[0, 0, 0] if single else x[:, 0, 0]).swapaxes(-1, -2))

@@ -98,6 +98,8 @@ class Choices:
     transform: bool = False  # a dense layer, an activation and a norm before the unembedding
     outbias: bool = False  # the unembedding has a bias
     pooler: bool = False  # tanh of a linear map of the first token: an output, or what labels read
+    patch: int = 0  # entries of a patch: inputs are patches, mapped to d; 0 is none
+    cls: bool = False  # the first token is a weight, and not read from the input
     labels: int = 0  # logits are of so many labels, instead of the vocabulary; 0 is none
     read: Read = "all"  # from which tokens labels are read
     relation: int = 0  # labels of a second output, read from the pooled token; 0 is none
@@ -281,8 +283,13 @@ class Choices:
 
     @property
     def width_in(self) -> int:
-        """Rows of an input: d, or the vocabulary and the types (columns are one-hot in each)."""
-        return self.vocab + self.types if self.discrete else self.d
+        """Rows of an input: d, a patch, or the vocabulary and the types (one-hot in each)."""
+        return self.vocab + self.types if self.discrete else self.patch or self.d
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the stream begins with weights: tables of tokens, or a map of patches."""
+        return self.discrete or self.patch > 0
 
     @property
     def output_shape(self) -> tuple[int, int]:

@@ -96,7 +96,9 @@ def _norm(spec: Transformer, name: str, width: int) -> Shapes:
 
 def _embed_shapes(spec: Transformer) -> Shapes:
     if not spec.discrete:
-        return {"positions": (spec.d, spec.positions)} if spec.pos == "learned" else {}
+        before: Shapes = {"W_P": (spec.d, spec.patch), "b_P": (spec.d, 1)} if spec.patch else {}
+        before |= {"cls": (spec.d, 1)} if spec.cls else {}
+        return before | ({"positions": (spec.d, spec.positions)} if spec.pos == "learned" else {})
     e = spec.embed or spec.d
     out: Shapes = {"tokens": (e, spec.vocab)}
     if spec.pos == "learned":
