@@ -24,6 +24,7 @@ from transformers import (
     LlamaConfig,
     MistralConfig,
     MixtralConfig,
+    Olmo2Config,
     OPTConfig,
     Phi3Config,
     Qwen2Config,
@@ -85,6 +86,7 @@ GEMMA3: dict[str, Any] = {
     "sliding_window_pattern": 2,
     "pad_token_id": None,
 }
+OLMO2: dict[str, Any] = {"pad_token_id": None}
 PHI3: dict[str, Any] = {"pad_token_id": None, "sliding_window": 6, "head_dim": 8}
 PART: dict[str, Any] = {"partial_rotary_factor": 0.5}
 GRANITE: dict[str, Any] = {
@@ -167,6 +169,9 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "gemma", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaForCausalLM"
     yield "gemma3", Gemma3TextConfig(**TWO, **GEMMA3), "Gemma3ForCausalLM"
     yield "gemma3-untied", Gemma3TextConfig(**TWO, **GEMMA3, **UNTIED), "Gemma3ForCausalLM"
+    yield "olmo2", Olmo2Config(**TWO, **OLMO2), "Olmo2ForCausalLM"
+    yield "olmo2-bias", Olmo2Config(**FOUR, **OLMO2, **BIASED), "Olmo2ForCausalLM"
+    yield "olmo2-tied", Olmo2Config(**FOUR, **OLMO2, **TIED), "Olmo2ForCausalLM"
     yield "phi3", Phi3Config(**TWO, **PHI3), "Phi3ForCausalLM"
     yield "phi3-part", Phi3Config(**TWO, **PHI3, **PART), "Phi3ForCausalLM"
     yield "granite", GraniteConfig(**TWO, **GRANITE), "GraniteForCausalLM"

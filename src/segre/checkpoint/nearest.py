@@ -63,9 +63,18 @@ def nearest_choice(
         norm: _gains(spec, norm, gain, w, target) if norm in free else gain
         for norm, gain in like.norms.gains.items()
     }
-    return GaugeChoice(
-        replace(like.norms, gains=gains), heads, units, shared, like.router, like.latents
-    )
+    flips = {norm: _signs(norm, w, target) for norm in like.norms.signs}
+    norms = replace(like.norms, gains=gains, signs=flips)
+    return GaugeChoice(norms, heads, units, shared, like.router, like.latents)
+
+
+def _signs(norm: str, w: Tensors, target: Tensors) -> Array:
+    """Signs of a gain and of the rows that its norm is of: a gain near 0 has either."""
+    writer = f"W_{WRITERS[norm.replace('post', 'norm')]}"
+    products = np.moveaxis(w[writer] * target[writer], -2, 0)
+    inner = products.reshape(len(products), -1).sum(axis=1)[:, None]
+    gain = f"{norm}.gain"
+    return np.where(inner + w[gain] * target[gain] < 0, -1.0, 1.0)
 
 
 def _readers(spec: Transformer, norm: str) -> list[str]:

@@ -58,7 +58,7 @@ def special_stream(model: Model) -> str | None:
     names = ["norm.gain"] if spec.tied or spec.place == "post" else []
     names += ["post1.gain", "post2.gain"] if spec.place != "pre" else []
     gains = [gain for part in model.parts for gain in model.part(part, names).values()]
-    if spec.place == "sandwich":  # up to signs, which are free
+    if spec.normed_inside:  # up to signs, which are free
         gains = [np.abs(gain) for gain in gains]
     if all(np.ptp(gain) <= EQUAL * np.abs(gain).max() for gain in gains):
         return "gains are all equal, so that any rotation of the stream is free"
@@ -110,7 +110,7 @@ def equal_patterns(spec: Transformer, w: Tensors) -> list[tuple[int, int]]:
     if "sinks" in w:
         seen.append(w["sinks"].reshape(spec.heads, 1))
     unit, size = _unit(np.concatenate(seen, axis=1))
-    return near_pairs(unit if spec.qknorm else np.concatenate([unit, size], axis=1))
+    return near_pairs(unit if spec.qknorm is True else np.concatenate([unit, size], axis=1))
 
 
 def equal_experts(w: Tensors) -> list[tuple[int, int]]:
