@@ -42,7 +42,7 @@ def test_copies_and_neighbours(model: Path, tmp_path: Path) -> None:
     near = rewritten(model, tmp_path / "near", disturb)
     move(near, tmp_path / "far", seed=3)
     written = align(model, tmp_path / "far", tmp_path / "near-again")
-    assert written.blocks[-1].distances()[1] < 1.25 * (sizes[0] / sizes[1]) ** 0.5
+    assert written.blocks[-1].distances()[1] < 1.3 * (sizes[0] / sizes[1]) ** 0.5
     assert apart(tmp_path / "far", tmp_path / "near-again") < 1e-5
     assert same(near, tmp_path / "near-again").verdict == "same function"
 

@@ -100,7 +100,9 @@ def _norm(spec: Transformer, name: str, width: int) -> Shapes:
 
 def _embed_shapes(spec: Transformer) -> Shapes:
     if not spec.discrete:
-        return {"positions": (spec.d, spec.positions)} if spec.pos == "learned" else {}
+        before: Shapes = {"W_P": (spec.d, spec.patch), "b_P": (spec.d, 1)} if spec.patch else {}
+        before |= {"cls": (spec.d, 1)} if spec.cls else {}
+        return before | ({"positions": (spec.d, spec.positions)} if spec.pos == "learned" else {})
     e = spec.embed or spec.d
     out: Shapes = {"tokens": (e, spec.vocab)}
     if spec.pos == "learned":
@@ -120,7 +122,7 @@ def _attention_shapes(spec: Transformer, layer: int) -> Shapes:
     d, kv, group, k, v = spec.d, spec.kv, spec.group, spec.head, spec.dv
     biased = spec.query_bias
     out: Shapes = {}
-    if spec.normed_before(layer, 1):
+    if spec.normed_at(layer, 1):
         out |= _norm(spec, "norm1", d)
     if spec.latent:
         r = spec.rotary_dim
@@ -146,7 +148,9 @@ def _attention_shapes(spec: Transformer, layer: int) -> Shapes:
         if biased:
             out["b_V"] = (kv, 1, v, 1)
         if spec.qknorm and spec.gain:
-            out |= {"normq.gain": (k, 1), "normk.gain": (k, 1)}
+            one = spec.qknorm == "all"
+            out["normq.gain"] = (kv, group, k, 1) if one else (k, 1)
+            out["normk.gain"] = (kv, 1, k, 1) if one else (k, 1)
     if spec.sinks:
         out["sinks"] = (kv, group, 1, 1)
     out["W_O"] = (kv, group, d, v)
@@ -166,7 +170,7 @@ def _mlp_shapes(spec: Transformer, layer: int) -> Shapes:
     if spec.mlp == "none":
         return {}
     d, out = spec.d, dict[str, tuple[int, ...]]()
-    if spec.norm != "none" and spec.place != "post":
+    if spec.normed_before:
         out |= _norm(spec, "norm2", d)
     if routed(spec, layer):
         E, f = spec.experts, spec.eff

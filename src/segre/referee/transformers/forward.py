@@ -69,10 +69,10 @@ def _evaluate(run: Run, inputs: Matrix) -> int:
             normed = spec.norm != "none"
             y = x
             bare = not spec.firstnorm and stage.kind == "attention" and stage.layer == 1
-            if normed and spec.place != "post" and not bare:
+            if normed and spec.place in ("pre", "sandwich") and not bare:
                 y = run.norm(x, stage.part, f"norm{index}")
             y = function(run, y, stage)
-            if normed and spec.place == "sandwich":
+            if normed and spec.place in ("sandwich", "after"):
                 y = run.norm(y, stage.part, f"post{index}")
             x = tape.sum(x, y) if spec.residual else y
             if normed and spec.place == "post":

@@ -61,10 +61,12 @@ def roots(spec: Transformer, stage: Stage) -> list[int]:
     if kind == "head":
         return [t] * spec.final + [t] * (spec.transform and spec.output != "hidden")
     bare = not spec.firstnorm and kind == "attention" and stage.layer == 1
-    result = [t] * (normed and spec.place != "post" and not bare)
+    result = [t] * (normed and spec.place in ("pre", "sandwich") and not bare)
     if kind in ("attention", "layer"):
         if spec.kvrank:
             result += [t] * (spec.qrank > 0) + [t]
+        elif spec.qknorm == "all":
+            result += [t, t]
         elif spec.qknorm:
             result += [spec.kv * t, spec.heads * t]
     return result + [t] * (normed and spec.place != "pre")
