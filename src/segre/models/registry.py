@@ -16,6 +16,7 @@ from segre.models import (
     albert,
     bert,
     deepseek_v3,
+    dinov2,
     distilbert,
     electra,
     gemma,
@@ -69,6 +70,7 @@ _MODULES = (
     phi3,
     deepseek_v3,
     vit,
+    dinov2,
 )
 FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in _MODULES}
 MODEL_TYPES: dict[str, Family] = {family.model_type: family for family in FAMILIES.values()}
