@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isqrt
+
 from segre.errors import SpecError
 from segre.models import vit
 from segre.models.activations import UNITS, activation
@@ -13,6 +15,8 @@ from segre.transformer.spec import Transformer
 
 def _read(config: Config) -> Values:
     d = config.count("hidden_size")
+    if len({*vit.sides(config, "image_size")}) > 1:  # the library interpolates their positions
+        raise SpecError("image_size: the sides differ; allowed: squares")
     return {
         "kind": config.family.name,
         "d": d,
@@ -29,6 +33,9 @@ def _read(config: Config) -> Values:
 
 
 def _write(spec: Transformer) -> Values:
+    side = isqrt(spec.t - 1)
+    if side**2 != spec.t - 1:
+        raise SpecError(f"t: {spec.t} is not a class token and a square of patches")
     if spec.ff % spec.d:
         raise SpecError(f"ff: {spec.ff} is no multiple of d={spec.d}; allowed: multiples")
     return {
@@ -41,7 +48,7 @@ def _write(spec: Transformer) -> Values:
         "use_mask_token": spec.masked,
         "num_channels": spec.patch,
         "patch_size": 1,
-        "image_size": [1, spec.t - 1],
+        "image_size": side,
     }
 
 

@@ -46,6 +46,10 @@ def require(spec: Choices) -> None:
         raise SpecError("eps needs a norm: norm=rms or norm=layer")
     if spec.place == "post" and spec.final:
         raise SpecError("final=true with place=post: the last layer ends with a norm already")
+    if spec.place == "after" and spec.norm == "layer":
+        raise SpecError("place=after needs norm=rms")
+    if spec.place == "after" and spec.output != "hidden" and not spec.final:
+        raise SpecError("place=after needs final=true before an unembedding")
     if spec.place != "pre" and not spec.residual:
         raise SpecError(f"place={spec.place} needs residual=true")
     _require_patches(spec)

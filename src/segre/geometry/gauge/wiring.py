@@ -98,7 +98,7 @@ def norm_before(spec: Transformer, end: End) -> Norm | None:
     part, kind = end
     if part == "head":
         return norm_at(spec, part, "norm", spec.d) if spec.final else None
-    if spec.norm == "none" or spec.place == "post":
+    if not spec.normed_before:
         return None
     return norm_at(spec, part, "norm1" if kind == "attention" else "norm2", spec.d)
 
