@@ -20,7 +20,7 @@ MISSING = {
     "no wider than a head",
 }
 
-UNSERVED = ("modernbert", "vit", "dinov2")
+UNSERVED = ("vit", "dinov2")
 LATENTS = "/qrank=4/kvrank=4"  # as wide as the heads that read them
 
 
