@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from segre.cli.options import listed
 from segre.models import architecture
+from segre.models.lists import listed
 from support.terminal import SEGRE, environment
 
 

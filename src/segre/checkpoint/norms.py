@@ -89,7 +89,7 @@ def _fix_sublayer(
     spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream, norm: str, *, last: bool
 ) -> None:
     readers = [name for name in READERS[norm] if f"W_{name}" in w]
-    if spec.place == "post":
+    if spec.place == "post" or spec.norm == "none":
         gain, shift = None, stream.shift
     else:
         gain = gauge.gains[norm] = w[f"{norm}.gain"].copy()
@@ -114,7 +114,7 @@ def _fix_sublayer(
     if spec.place == "post" and stream.shift is not None:
         bias = f"b_{WRITERS[norm]}"
         w[bias] = w[bias] + stream.shift
-    _fix_writer(spec, w, gauge, WRITERS[norm])
+    _fix_writer(spec, w, gauge, stream, WRITERS[norm], last=last)
     if spec.place == "sandwich":
         post = f"post{norm[-1]}"
         gauge.signs[post] = np.where(w[f"{post}.gain"] < 0, -1.0, 1.0)
@@ -123,7 +123,8 @@ def _fix_sublayer(
         post = f"post{norm[-1]}"
         stream.gain = w[f"{post}.gain"]
         visible = last and norm == "norm2" and not spec.transform
-        stream.shift = w[f"{post}.bias"] if visible else _fix_shift(w, gauge, post)
+        if spec.norm_bias:
+            stream.shift = w[f"{post}.bias"] if visible else _fix_shift(w, gauge, post)
         if last and norm == "norm2" and spec.transform:
             stream.scale = gauge.gains[post] = stream.gain.copy()
             stream.gain = w[f"{post}.gain"] = np.ones_like(stream.gain)
@@ -139,20 +140,21 @@ def _restore_sublayer(
         post = f"post{norm[-1]}"
         stream.gain = w[f"{post}.gain"]
         visible = last and norm == "norm2" and not spec.transform
-        stream.shift = w[f"{post}.bias"] if visible else _restore_shift(w, gauge, post)
+        if spec.norm_bias:
+            stream.shift = w[f"{post}.bias"] if visible else _restore_shift(w, gauge, post)
         if last and norm == "norm2" and spec.transform:
             stream.scale = w[f"{post}.gain"] = usable(gauge.gains[post])
     if spec.place == "sandwich":
         post = f"post{norm[-1]}"
         _flip(w, post, WRITERS[norm], gauge.signs[post])
-    _restore_writer(spec, w, gauge, WRITERS[norm])
+    _restore_writer(spec, w, gauge, stream, WRITERS[norm], last=last)
     if spec.place == "post" and before is not None:
         bias = f"b_{WRITERS[norm]}"
         w[bias] = w[bias] - before
     if norm == "norm1":
         _restore_attention_biases(spec, w, gauge)
     gain = shift = None
-    if spec.place == "post":
+    if spec.place == "post" or spec.norm == "none":
         shift = before
     else:
         gain = usable(gauge.gains[norm])
@@ -207,21 +209,48 @@ def _restore_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -
         w["b_O"] = w["b_O"] - (w["W_O"] @ w["b_V"]).sum(axis=(0, 1))
 
 
-def _fix_writer(spec: Transformer, w: Tensors, gauge: NormGauge, name: str) -> None:
-    for letter in "Wb":
-        key = f"{letter}_{name}"
+def free_mean(spec: Transformer, key: str, *, last: bool) -> bool:
+    """Whether the mean of what is written is free: nobody sees it, or a later bias makes up for it.
+
+    Nobody sees it where every reader norms the stream, and the output is normed too. Where the
+    output is the stream itself, the means of biases can move to that of the `last` layer.
+    """
+    if spec.norm != "layer":
+        return False
+    if spec.place == "post" or spec.final:
+        return True
+    return key.startswith("b_") and not (last and key == _last_bias(spec))
+
+
+def _last_bias(spec: Transformer) -> str:
+    return "b_O" if spec.mlp == "none" else "b_down"
+
+
+def _fix_writer(
+    spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream, name: str, *, last: bool
+) -> None:
+    for key in (f"W_{name}", f"b_{name}"):
         if key in w:
             gauge.measure(key, w[key])
-            if spec.norm == "layer":
+            if free_mean(spec, key, last=last):
                 gauge.writes[key] = gauge.mean(w[key], -2)
                 w[key] = w[key] - gauge.writes[key]
+                if key.startswith("b_"):
+                    stream.means = stream.means + gauge.writes[key]
+            elif spec.norm == "layer" and key == _last_bias(spec) and last:
+                w[key] = w[key] + stream.means
 
 
-def _restore_writer(spec: Transformer, w: Tensors, gauge: NormGauge, name: str) -> None:
-    for letter in "Wb":
-        key = f"{letter}_{name}"
-        if key in w and spec.norm == "layer":
+def _restore_writer(
+    spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream, name: str, *, last: bool
+) -> None:
+    for key in (f"W_{name}", f"b_{name}"):
+        if key in w and free_mean(spec, key, last=last):
             w[key] = w[key] + gauge.writes[key]
+            if key.startswith("b_"):
+                stream.means = stream.means + gauge.writes[key]
+        elif key in w and spec.norm == "layer" and key == _last_bias(spec) and last:
+            w[key] = w[key] - stream.means
 
 
 def _flip(w: Tensors, norm: str, writer: str, signs: Array) -> None:

@@ -18,9 +18,11 @@ from segre.transformer.spec import Transformer
 
 
 def random_tokens(spec: Transformer, seed: int, batch: int = 4, length: int = 12) -> Tokens:
-    """Sequences of random tokens."""
+    """Sequences of random tokens; of matrices, where there is no vocabulary."""
     rng = np.random.default_rng(seed)
     shape = (batch, min(length, spec.t))
+    if not spec.discrete:
+        return Tokens(rng.standard_normal((*shape, spec.d)))
     words = rng.integers(spec.vocab, size=shape)
     return Tokens(words, rng.integers(spec.types, size=shape) if spec.types else None)
 

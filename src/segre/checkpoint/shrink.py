@@ -19,6 +19,7 @@ from segre.checkpoint.alignment import stream_freedom
 from segre.checkpoint.frame import weights
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.norm_gauge import away_from
+from segre.checkpoint.norms import free_mean
 from segre.checkpoint.planes import free_key_biases, met_keys, queries, set_still, still
 from segre.checkpoint.tables import shifted_positions
 from segre.fields.interface import Array
@@ -176,8 +177,11 @@ def _rules(
     if spec.norm != "layer":
         return
     tables = ("tokens", "positions", "types") if spec.embnorm or spec.place != "post" else ()
-    for name in (*tables, "W_O", "b_O", "W_down", "b_down"):
+    for name in tables:
         if name in w and not (name == "tokens" and spec.tied):
+            yield name, _orthogonal(np.ones(spec.d), -2)
+    for name in ("W_O", "b_O", "W_down", "b_down"):
+        if name in w and free_mean(spec, name, last=part == str(spec.layers)):
             yield name, _orthogonal(np.ones(spec.d), -2)
     if "types" in w:
         yield "types", _orthogonal(np.ones(spec.types), -1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from segre.cli import completion
-from segre.cli.options import Defaults, Memory, Seed, Spec, Specs, listed, meant, memory_bytes
+from segre.cli.options import Defaults, Memory, Seed, Spec, Specs, meant, memory_bytes
 from segre.cli.output import Out, TableOut
 from segre.errors import SegreError
 from segre.files import shown
@@ -58,6 +58,7 @@ def dim(
     from segre.finding import Findings
     from segre.geometry.compare import compare as side_by_side
     from segre.geometry.dimension import dimension
+    from segre.models.lists import listed
 
     if plot is not None:
         from segre.report.drawing import require_static_format

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,44 +46,6 @@ def meant(spec: Source, defaults: bool) -> Source:
     from segre.models import architecture
 
     return architecture(spec, defaults=True)
-
-
-def listed(specs: list[str]) -> list[Source]:
-    """The specs that are meant: `-` may be a list of them on standard input, one on each line.
-
-    What lies there may also be one spec, as a .toml or .json file has it.
-    """
-    from segre.files import is_standard_input
-
-    return [one for spec in specs for one in (_lines() if is_standard_input(spec) else [spec])]
-
-
-def _lines() -> list[Source]:
-    """The lines of standard input; `-` itself if they are one document."""
-    from segre.files import read_given
-    from segre.values import LONGEST_FILE
-
-    try:
-        text = read_given("-", LONGEST_FILE).decode()
-    except (OSError, ValueError):  # whoever reads the document says why
-        return ["-"]
-    lines = [line.strip() for line in text.splitlines()]
-    lines = [line for line in lines if line and not line.startswith("#")]
-    if not lines or (_is_json(lines[0]) and len(lines) == 1):
-        return ["-"]
-    if all(map(_is_json, lines)):
-        return [json.loads(line) for line in lines]
-    key, equals, _ = lines[0].partition("=")
-    document = lines[0].startswith(("{", "[")) or (equals and "/" not in key)
-    return ["-"] if document else list(lines)
-
-
-def _is_json(line: str) -> bool:
-    """Whether a line is a whole JSON object."""
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}

@@ -48,7 +48,10 @@ class WeightSource(Protocol):
 
 @dataclass(frozen=True)
 class Tokens:
-    """Sequences of tokens, and of their types where a model has types: (inputs, length)."""
+    """Sequences of tokens, and of their types where a model has types: (inputs, length).
+
+    Without a vocabulary words are the columns of matrices: (inputs, length, width).
+    """
 
     words: Array
     types: Array | None = None
@@ -72,6 +75,9 @@ def at_length(spec: Transformer, length: int) -> Transformer:
 def embed(weights: WeightSource, tokens: Tokens, field: Real) -> Array:
     """What goes into the layers: (inputs, 1, 1, width, length)."""
     spec = at_length(weights.spec, tokens.length)
+    if not spec.discrete:
+        columns = np.moveaxis(tokens.words.astype(field.dtype), 1, 2)[:, None, None]
+        return embedded(field, spec, {}, columns)
     names = [n for n in part_shapes(spec, "embed") if n not in ("tokens", "positions", "types")]
     w = weights.part("embed", names, field.dtype) if names else {}
     if spec.positions:
