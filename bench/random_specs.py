@@ -134,4 +134,9 @@ def _features(pick: Any) -> dict[str, Any]:
     if pick([False, False, False, True]):
         given |= {"parallel": True, "place": "pre", "residual": True, "share": False}
     given["sinks"] = pick([False, False, False, True]) and given["attn"] == "softmax"
+    if given["vocab"] and pick([False, False, True]):
+        given |= {"tied": False, "transform": False, "logitcap": 0, "labels": pick([2, 3])}
+        given["read"] = "first" if given["pooler"] else pick(["all", "first", "last"])
+    elif given["vocab"] and given["transform"] and given["pooler"]:
+        given["relation"] = 2
     return given

@@ -92,9 +92,13 @@ def as_computed(model: Model, number: int) -> Tensors:
         gain = before["norm.gain" if number == 1 else "post2.gain"]
         read = one - (1 / gain) @ (1 / gain).T / (1 / gain**2).sum()
     gains = w["normq.gain"] * w["normk.gain"] if spec.qknorm else 1.0
-    OV = centre @ w["W_O"] @ w["W_V"] @ read
-    QK = read.T @ w["W_Q"].swapaxes(-1, -2) @ (gains * w["W_K"]) @ read
-    return {"OV": OV.reshape(-1, spec.d, spec.d), "QK": QK.reshape(-1, spec.d, spec.d)}
+    asked = kept = read
+    if spec.latent:  # heads are maps of the latents, once these are normed
+        kept = np.diag(w["normk.gain"][:, 0])
+        asked = np.diag(w["normq.gain"][:, 0]) if spec.qrank else read
+    OV = centre @ w["W_O"] @ w["W_V"] @ kept
+    QK = asked.T @ w["W_Q"].swapaxes(-1, -2) @ (gains * w["W_K"]) @ kept
+    return {"OV": OV.reshape(-1, *OV.shape[-2:]), "QK": QK.reshape(-1, *QK.shape[-2:])}
 
 
 @EVERY
@@ -103,8 +107,9 @@ def test_singular_values_are_those_of_the_dense_products(zoo: dict[str, Path], n
     with Model.open(zoo[name]) as model:
         for layer in info.layers:
             dense = as_computed(model, layer.number)
+            widths = {"OV": model.spec.dv, "QK": model.spec.head}
             for kind, heads in (("OV", layer.ov), ("QK", layer.qk)):
-                sigma = np.linalg.svd(dense[kind], compute_uv=False)[:, : model.spec.head]
+                sigma = np.linalg.svd(dense[kind], compute_uv=False)[:, : widths[kind]]
                 np.testing.assert_allclose(spectra(heads), sigma, rtol=1e-7)
                 for head, matrix in zip(heads, dense[kind], strict=True):
                     assert head.rank == np.linalg.matrix_rank(matrix, rtol=1e-7)

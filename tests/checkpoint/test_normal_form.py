@@ -54,7 +54,7 @@ def remaining(spec: Transformer) -> int:
     units = spec.ff * (spec.layers - routes) if spec.gated or spec.mlp == "relu" else 0
     units += (spec.experts * spec.eff + spec.shared) * routes
     turned = sum(spec.at(layer).pos == "rope" for layer in range(1, spec.layers + 1))
-    planes = spec.kv * spec.rotary_dim * turned
+    planes = (1 if spec.latent else spec.kv) * spec.rotary_dim * turned
     if spec.qknorm:  # one scale for each plane of a layer
         planes = spec.head // 2 * turned
     basis = (spec.d - 1) * (spec.d - 2) // 2

@@ -142,6 +142,16 @@ CONFIGURATIONS = [
     "transformer/d=4/heads=2/bias=all/sinks=true/mlp=gelu/ff=3/vocab=11/t=3",
     "transformer/d=4/heads=2/attn=lightning/mlp=gelu/ff=3/t=3",
     "transformer/d=4/heads=2/norm=layer/mlp=gelu/ff=5/bias=all/final=true/t=3",
+    "bert/d=4/heads=2/ff=3/vocab=11/labels=3/t=3",
+    "bert/d=4/heads=2/ff=3/vocab=11/labels=3/output=logits/eps=1e-5/t=3",
+    "bert/d=4/heads=2/ff=3/vocab=11/labels=2/pooler=false/read=all/t=3",
+    "bert/d=4/heads=2/ff=3/vocab=11/relation=3/t=3",
+    "gpt2/d=4/heads=2/ff=3/vocab=11/labels=3/t=3",
+    "gpt2/d=4/heads=2/ff=3/vocab=11/labels=3/read=all/outbias=true/output=logits/t=3",
+    "llama/d=4/layers=2/heads=2/kv=1/ff=3/vocab=11/labels=2/t=3",
+    "llama/d=4/heads=2/kv=1/ff=3/vocab=11/labels=1/output=logits/window=2/t=3",
+    "gemma2/d=4/heads=2/kv=1/ff=5/vocab=11/labels=2/read=all/outbias=true/t=3",
+    "albert/d=5/layers=2/heads=2/head=2/ff=3/embed=4/vocab=11/labels=2/eps=1e-5/t=3",
 ]
 
 

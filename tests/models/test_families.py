@@ -17,7 +17,7 @@ from segre.models.registry import MODEL_TYPES
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.values import LONGEST_FILE
-from support.random_models import HEADS
+from support.random_models import HEADS, WORDS
 
 TOTALS = {  # known from elsewhere; of deepseek-v3 without its module for the second next token
     "gpt2": 124_439_808,
@@ -70,7 +70,7 @@ def library_count(config: dict[str, Any]) -> int:
     with torch.device("meta"):
         model = getattr(transformers, name)(settings)
     total = sum(p.numel() for p in {id(p): p for p in model.parameters()}.values())
-    if "b_U" in MODEL_TYPES[model_type].copies.values() and name != HEADS[model_type][1]:
+    if "b_U" in MODEL_TYPES[model_type].copies.values() and name in WORDS[model_type]:
         # Untied, the library keeps a second bias of the vocabulary that nothing reads.
         total -= 0 if settings.tie_word_embeddings else settings.vocab_size
     return int(total)
@@ -192,11 +192,14 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
             "mlp_only_layers": list(range(first)),
             "decoder_sparse_step": rng.choice([1, 1, 6]),
         }
+    if "vocab_size" in sizes:
+        sizes["vocab_size"] = max(2, sizes["vocab_size"])
     return {
         "model_type": model_type,
         "architectures": [rng.choice(HEADS[model_type])],
         **sizes,
         **extra,
+        **rng.choice([{}, {"num_labels": 2}, {"id2label": {"0": "no", "1": "yes"}}]),
     }
 
 
@@ -497,7 +500,7 @@ BAD_VALUES = [
     ("rope_theta", True),
     ("rope_parameters", [1]),
     ("rope_scaling", "yarn"),
-    ("architectures", ["LlamaForSequenceClassification"]),
+    ("architectures", ["LlamaForQuestionAnswering"]),
     ("architectures", ["BertModel"]),
     ("architectures", "LlamaModel,LlamaForCausalLM"),
     ("architectures", ["LlamaModel", "LlamaForCausalLM"]),
@@ -543,7 +546,10 @@ def llama(**rest: Any) -> dict[str, Any]:
         ({"model_type": "gpt2", "architectures": ["GPT2DoubleHeadsModel"]}, "GPT2LMHeadModel"),
         ({"model_type": "bert", "position_embedding_type": "relative_key"}, "position_embedding"),
         ({"model_type": "bert", "is_decoder": True}, "is_decoder"),
-        ({"model_type": "bert", "architectures": ["BertForPreTraining"]}, "BertForMaskedLM"),
+        (
+            {"model_type": "bert", "architectures": ["BertForNextSentencePrediction"]},
+            "BertForMaskedLM",
+        ),
         ({"model_type": "bert", "type_vocab_size": 0}, "type_vocab_size"),
         ({"model_type": "albert", "num_hidden_groups": 2}, "num_hidden_groups"),
         ({"model_type": "albert", "inner_group_num": 2}, "inner_group_num"),

@@ -17,7 +17,7 @@ from segre.models.activations import GATES, UNITS
 from segre.network import forward, jacobian
 from segre.transformer.choices import GATED, Layout
 from segre.transformer.spec import Transformer
-from support.hugging_face import Double, weight_vector, weights_of
+from support.hugging_face import library_output, weight_vector, weights_of
 from support.random_models import HEADS, library_model, random_config, settings, without_padding
 
 CLOSE = 1e-10
@@ -57,21 +57,6 @@ def sequences(spec: Transformer, rng: np.random.Generator, count: int) -> tuple[
     return inputs, X
 
 
-def library_output(model: nn.Module, spec: Transformer, inputs: Any) -> Tensor:
-    """What the library computes, as segre arranges it: tokens are columns."""
-    with Double():
-        found = model(**inputs)
-    if spec.output == "hidden":
-        columns = found.last_hidden_state
-        if spec.pooler:
-            columns = torch.cat([columns, found.pooler_output[:, None]], dim=1)
-    else:
-        columns = found.logits
-        if spec.output == "softmax":
-            columns = columns.softmax(dim=-1)
-    return columns.transpose(1, 2)
-
-
 def distance(ours: np.ndarray, theirs: np.ndarray) -> float:
     """The largest difference, relative to the largest entry."""
     assert ours.shape == theirs.shape
@@ -81,7 +66,7 @@ def distance(ours: np.ndarray, theirs: np.ndarray) -> float:
 
 def with_outputs(spec: Transformer) -> list[Transformer]:
     """A network with a vocabulary at its end can be asked for logits too."""
-    every = ("logits", "softmax") if spec.output == "softmax" else ("hidden",)
+    every = ("logits", "softmax") if spec.output == "softmax" else (spec.output,)
     return [spec.with_output(output) for output in every]
 
 

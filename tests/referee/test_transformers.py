@@ -54,6 +54,11 @@ BALLS = [
     "/types=2/embed=2/embnorm=true/transform=true/tied=true/outbias=true/pos=learned/t=3",
     "transformer/d=3/norm=rms/place=post/vocab=4/types=2/pooler=true/output=hidden/t=2",
     "transformer/d=3/layers=2/mlp=silu/ff=2/bias=all/parallel=true/vocab=4/outbias=true/t=2",
+    "transformer/d=3/norm=layer/place=post/bias=all/vocab=5/pooler=true/labels=2/read=first"
+    "/outbias=true/embnorm=true/t=2",
+    "transformer/d=3/norm=rms/vocab=5/labels=2/read=last/causal=true/pos=rope/head=2/t=3",
+    "transformer/d=3/norm=layer/place=post/bias=all/mlp=relu/ff=2/vocab=5/embnorm=true/tied=true"
+    "/transform=true/outbias=true/pooler=true/relation=2/t=2",
 ]
 SMALL = "transformer/d=2/norm=rms/mlp=silu/ff=1/t=2"
 SMALL_BALLS = "transformer/d=2/mlp=relu/ff=1/t=2"

@@ -86,6 +86,11 @@ ANSWERS: dict[str, Callable[[Path], Any]] = {
     "model": lambda place: segre.analyze(place / "model", only=["what", "heads", "weights"]),
     "part": lambda _: segre.analyze("softmax/d=3,3/a=1/t=2", only=["redundancy"])["redundancy"],
     "left out": lambda _: segre.analyze("softmax/d=3,3/a=1/t=2", only=["heads"])["heads"],
+    "symmetries": lambda _: segre.explain("lightning/d=4,4,4/a=2/t=3"),
+    "study": lambda _: segre.collapse.measure("softmax/d=4,4,4/a=2/t=3", inputs=2),
+    "depth": lambda place: segre.collapse.measure(place / "model", inputs=2, length=4),
+    "paths": lambda place: segre.collapse.decompose(place / "model"),
+    "shares": lambda _: segre.collapse.count_paths("gpt2"),
     "same": lambda place: same(place / "model", place / "moved"),
     "different": lambda place: same(place / "model", place / "other"),
     "identical": lambda place: same(place / "model", place / "model"),
@@ -267,3 +272,19 @@ def test_weights_and_the_ways_between_them_print_in_a_line_or_two() -> None:
     normal = str(segre.canonical(weights)).split("\n")
     assert normal[0] == "normal form of softmax/d=3,3,3/a=2/t=2:"
     assert len(normal) == 1 + len(segre.canonical(weights).invariants)
+
+
+def test_tables_of_depth_and_paths_are_those_that_are_printed(answers: dict[str, Any]) -> None:
+    depth = answers["depth"].to_pandas()
+    curves = answers["depth"].found.curves
+    assert list(depth.columns) == ["layer", *(str(curve.variant) for curve in curves)]
+    assert depth["full"].iloc[-1] == pytest.approx(answers["depth"].value)
+    study = answers["study"].to_pandas()
+    assert study["without skips"].iloc[-1] == pytest.approx(answers["study"].value)
+    paths = answers["paths"].to_pandas()
+    assert paths["paths"].sum() == sum(answers["paths"].sums.counts)
+    biases = float(answers["paths"].sums.bias_share.mean())
+    assert paths["share of output"].sum() + biases == pytest.approx(1)
+    assert answers["shares"].to_pandas()["of all"].sum() == pytest.approx(1)
+    rows = answers["symmetries"].to_pandas()
+    assert rows["dimensions"].sum() == answers["symmetries"].dimension

@@ -13,7 +13,12 @@ import transformers
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, saving
 from segre.checkpoint.outputs import Tokens
-from support.hugging_face import Double
+from support.hugging_face import Double, library_output
+
+OUTPUTS = (
+    *("logits", "last_hidden_state", "pooler_output"),
+    *("prediction_logits", "seq_relationship_logits", "sop_logits"),
+)
 
 
 def run(directory: Path, seed: int = 0, batch: int = 3, length: int = 10) -> np.ndarray:
@@ -29,9 +34,13 @@ def run(directory: Path, seed: int = 0, batch: int = 3, length: int = 10) -> np.
     if hasattr(config, "type_vocab_size"):
         kinds = config.type_vocab_size
         more["token_type_ids"] = torch.tensor(rng.integers(kinds, size=(batch, length)))
+    # labels of the last token: without padding the library takes one sequence at a time
+    size = 1 if config.pad_token_id is None else batch
+    named = []
     with torch.no_grad():
-        out = model(tokens, **more)
-    named = [out[key] for key in ("logits", "last_hidden_state", "pooler_output") if key in out]
+        for i in range(0, batch, size):
+            out = model(tokens[i : i + size], **{key: x[i : i + size] for key, x in more.items()})
+            named += [out[key] for key in OUTPUTS if key in out]
     assert named
     return np.concatenate([x.numpy().ravel() for x in named])
 
@@ -44,13 +53,11 @@ def library_outputs(directory: Path, tokens: Tokens) -> np.ndarray:
     with Double():  # rotary angles too
         theirs = kind(config).double().eval()
     theirs.load_state_dict(stored)
-    more = {} if tokens.types is None else {"token_type_ids": torch.tensor(tokens.types)}
-    with torch.no_grad(), Double():
-        out = theirs(torch.tensor(tokens.words), **more)
-    columns = [out["logits"] if "logits" in out else out["last_hidden_state"]]
-    if "pooler_output" in out:
-        columns.append(out["pooler_output"][:, None])
-    return torch.cat(columns, dim=1).transpose(1, 2).numpy()
+    inputs = {"input_ids": torch.tensor(tokens.words)}
+    if tokens.types is not None:
+        inputs["token_type_ids"] = torch.tensor(tokens.types)
+    with Model.open(directory) as model, torch.no_grad():
+        return np.asarray(library_output(theirs, model.spec, inputs).numpy())
 
 
 def apart(one: Path, two: Path) -> float:

@@ -58,6 +58,43 @@ def _wide(value: Any) -> Any:
     return torch.float64 if value is torch.float32 else value
 
 
+def library_output(model: nn.Module, spec: Transformer, inputs: Any) -> Tensor:
+    """What the library computes, as segre arranges it: tokens are columns."""
+    if spec.read == "last":  # without padding the library takes one sequence at a time
+        alone = [{k: v[i : i + 1] for k, v in inputs.items()} for i in range(_count(inputs))]
+        with Double():
+            every = [model(**each).logits for each in alone]
+        return _distributed(torch.cat(every), spec)[..., None]
+    with Double():
+        found = model(**inputs)
+    if spec.relation:
+        return _with_relation(found, spec)
+    if spec.output == "hidden":
+        columns = found.last_hidden_state
+        if spec.pooler:
+            columns = torch.cat([columns, found.pooler_output[:, None]], dim=1)
+        return columns.transpose(1, 2)
+    columns = _distributed(found.logits, spec)
+    return columns.transpose(1, 2) if spec.read == "all" else columns[..., None]
+
+
+def _with_relation(found: Any, spec: Transformer) -> Tensor:
+    """The vocabulary of every token, and the labels of the pooled one in the first rows."""
+    words = _distributed(found.prediction_logits, spec)
+    name = next(key for key in ("seq_relationship_logits", "sop_logits") if key in found)
+    room = torch.zeros(len(words), 1, spec.vocab, dtype=words.dtype)
+    room[:, 0, : spec.relation] = _distributed(found[name], spec)
+    return torch.cat([words, room], dim=1).transpose(1, 2)
+
+
+def _count(inputs: Any) -> int:
+    return len(next(iter(inputs.values())))
+
+
+def _distributed(logits: Tensor, spec: Transformer) -> Tensor:
+    return logits.softmax(dim=-1) if spec.output == "softmax" else logits
+
+
 def weights_of(model: nn.Module, spec: Transformer) -> np.ndarray:
     """The vector of weights with which `spec` is the function of a model of the library."""
     with TemporaryDirectory() as folder:

@@ -16,8 +16,17 @@ from support.hugging_face import Double
 WITH_CAPS = ("gemma2", "gemma3_text")
 # By family: its classes; the class without a head is the second.
 HEADS = {
-    name: (family.head_classes[0], family.base_class, *family.head_classes[1:])
+    name: (
+        family.head_classes[0],
+        family.base_class,
+        *family.head_classes[1:],
+        *((family.related_class,) if family.related_class else ()),
+        *(found.name for found in family.label_classes),
+    )
     for name, family in MODEL_TYPES.items()
+}
+WORDS = {  # the classes with a distribution over the vocabulary
+    name: (*family.head_classes, family.related_class) for name, family in MODEL_TYPES.items()
 }
 
 ENCODERS = ("bert", "roberta", "xlm-roberta", "electra", "albert")
@@ -40,6 +49,10 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         "bos_token_id": None,
         "eos_token_id": None,
     }
+    if out["architectures"][0] != MODEL_TYPES[model_type].base_class:
+        out["num_labels"] = rng.choice([1, 2, 3])
+        if out["architectures"][0] == MODEL_TYPES[model_type].related_class:
+            out["num_labels"] = rng.choice([2, 3])
     eps = rng.choice([1e-6, 1e-3, 0.1, 0.5])
     if model_type == "gpt2":
         inner = out.pop("intermediate_size")
@@ -98,6 +111,8 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         out |= {"rms_norm_eps": eps, act: rng.choice(list(GATES))}
         kv = rng.choice([k for k in range(1, heads + 1) if heads % k == 0])
         out |= {"num_key_value_heads": kv, "head_dim": rng.choice([2, 4, 6, 8])}
+    if out["architectures"][0] not in (*WORDS[model_type], MODEL_TYPES[model_type].base_class):
+        out.pop("_remove_final_layer_norm", None)  # labels need a norm before them
     known = MODEL_TYPES[model_type].defaults
     if known.get("head_dim", 0) is None and model_type != "deepseek_v3" and rng.random() < 0.3:
         del out["head_dim"]

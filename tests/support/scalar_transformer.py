@@ -438,10 +438,15 @@ class Scalar:
         s = self.s
         if s.final:
             X = [self.norm(x, HEAD, "norm", s.norm) for x in X]
+        pooled = []
         if s.pooler:
-            X = [*X, [self.tanh(z, 0) for z in self.linear(X[0], HEAD, "W_pool")]]
+            pooled = [[self.tanh(z, 0) for z in self.linear(X[0], HEAD, "W_pool")]]
+        if s.labels:
+            if s.read != "all":
+                X = [X[0 if s.read == "first" else -1]]
+            return [self.share(self.linear(x, HEAD, "W_U"), c) for c, x in enumerate(pooled or X)]
         if s.output == "hidden":
-            return X
+            return [*X, *pooled]
         out = []
         for c, x in enumerate(X):
             y = x
@@ -458,11 +463,17 @@ class Scalar:
             if s.logitcap:
                 cap = self.F.constant(s.logitcap)
                 y = [cap * self.tanh(z / cap, c) for z in y]
-            if s.output == "softmax":
-                E = [self.F.exp(z, self.stage, c) for z in y]
-                y = [e / sum(E[1:], E[0]) for e in E]
-            out.append(y)
+            out.append(self.share(y, c))
+        for x in pooled:
+            rest = [self.F.constant(0)] * (s.vocab - s.relation)
+            out.append([*self.share(self.linear(x, HEAD, "W_rel"), 0), *rest])
         return out
+
+    def share(self, y: Column, c: int) -> Column:
+        if self.s.output != "softmax":
+            return y
+        E = [self.F.exp(z, self.stage, c) for z in y]
+        return [e / sum(E[1:], E[0]) for e in E]
 
 
 def dot(x: Column, y: Column) -> Any:

@@ -12,6 +12,7 @@ import torch
 import transformers
 from transformers import (
     BertConfig,
+    DeepseekV3Config,
     DistilBertConfig,
     Gemma2Config,
     Gemma3TextConfig,
@@ -94,6 +95,21 @@ QWEN3_MOE: dict[str, Any] = {
     "num_experts_per_tok": 2,
     "mlp_only_layers": [0],
 }
+DEEPSEEK: dict[str, Any] = {
+    "qk_nope_head_dim": 6,
+    "qk_rope_head_dim": 4,
+    "v_head_dim": 5,
+    "q_lora_rank": 8,
+    "kv_lora_rank": 12,
+    "first_k_dense_replace": 1,
+    "moe_intermediate_size": 8,
+    "n_routed_experts": 4,
+    "num_experts_per_tok": 2,
+    "n_shared_experts": 1,
+    "n_group": 1,
+    "topk_group": 1,
+    "pad_token_id": None,
+}
 TIED: dict[str, Any] = {"tie_word_embeddings": True}
 UNTIED: dict[str, Any] = {"tie_word_embeddings": False}
 
@@ -125,6 +141,11 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "bert", BertConfig(**SIZES), "BertModel"
     yield "bert-mlm", BertConfig(**SIZES), "BertForMaskedLM"
     yield "bert-untied", BertConfig(**SIZES, **UNTIED), "BertForMaskedLM"
+    yield "bert-labels", BertConfig(**SIZES, num_labels=3), "BertForSequenceClassification"
+    yield "bert-tokens", BertConfig(**SIZES, num_labels=3), "BertForTokenClassification"
+    yield "bert-pretraining", BertConfig(**SIZES), "BertForPreTraining"
+    yield "gpt2-tokens", GPT2Config(**GPT2, num_labels=3), "GPT2ForTokenClassification"
+    yield "llama-labels", LlamaConfig(**TWO, num_labels=1), "LlamaForSequenceClassification"
     yield "gemma2", Gemma2Config(**TWO, **GEMMA2), "Gemma2ForCausalLM"
     yield "gemma2-untied", Gemma2Config(**TWO, **GEMMA2, **UNTIED), "Gemma2ForCausalLM"
     yield "gemma2-hidden", Gemma2Config(**TWO, **GEMMA2), "Gemma2Model"
@@ -148,6 +169,9 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "mixtral", MixtralConfig(**TWO, num_local_experts=4), "MixtralForCausalLM"
     yield "qwen3-moe", Qwen3MoeConfig(**TWO, **QWEN3_MOE), "Qwen3MoeForCausalLM"
     yield "qwen3-moe-hidden", Qwen3MoeConfig(**TWO, **QWEN3_MOE), "Qwen3MoeModel"
+    yield "deepseek-v3", DeepseekV3Config(**FOUR, **DEEPSEEK), "DeepseekV3ForCausalLM"
+    plain = {**DEEPSEEK, "q_lora_rank": None, "rope_interleave": False, **TIED}
+    yield "deepseek-v3-tied", DeepseekV3Config(**FOUR, **plain), "DeepseekV3ForCausalLM"
 
 
 NAMES = tuple(name for name, _, _ in tiny_models())
@@ -171,6 +195,9 @@ def randomised(config: Any, kind: str, seed: int, *, unit_gains: bool = False) -
                 weight += 0.3 * torch.randn_like(weight)
                 if config.model_type.startswith("gemma"):  # the gain is 1 more: some are negative
                     weight -= 2.0 * (torch.rand_like(weight) < 0.25)
+        for key, buffer in model.named_buffers():
+            if key.endswith("e_score_correction_bias"):
+                buffer += 0.1 * torch.randn_like(buffer)
         tied = getattr(model, "_tied_weights_keys", None) or {}
         for one, two in tied.items():  # one bias under two names
             if one.endswith("bias"):

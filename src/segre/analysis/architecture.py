@@ -87,6 +87,8 @@ def _stack_described(spec: Network) -> str:
 @_described.register(Transformer)
 def _transformer_described(spec: Transformer) -> str:
     kind = "A transformer" if not spec.discrete else "A language model"
+    if spec.labels:
+        kind = "A classifier"
     if spec.discrete and spec.output == "hidden":
         kind = "An encoder" if not spec.causal else "A language model without its head"
     return (
@@ -160,9 +162,26 @@ def _of_transformer(spec: Transformer) -> Iterator[Row]:
     yield "biases", _BIASES[spec.bias], ""
     if spec.discrete:
         tied = "one table for input and output" if spec.tied else "input and output apart"
-        yield "vocabulary", spec.vocab, tied if spec.output != "hidden" else "no output head"
-    yield "output", _OUTPUTS[spec.output], "and a pooled first token" if spec.pooler else ""
+        bare = spec.output == "hidden" or spec.labels
+        yield "vocabulary", spec.vocab, "no output head of words" if bare else tied
+    yield "output", *_output(spec)
     yield "tokens", spec.t, "of an input, at most" if spec.discrete else "of an input"
+
+
+def _output(spec: Transformer) -> tuple[str, str]:
+    if spec.labels:
+        where = {
+            "all": "of every token",
+            "first": "of the first token",
+            "last": "of the last token",
+        }
+        kind = "a distribution over labels" if spec.output == "softmax" else "logits of labels"
+        pooled = ", pooled" if spec.pooler else ""
+        return kind, f"{_counted(spec.labels, 'label')}, {where[spec.read]}{pooled}"
+    remark = "and a pooled first token" if spec.pooler else ""
+    if spec.relation:
+        remark = f"and {spec.relation} labels of the pooled first token"
+    return _OUTPUTS[spec.output], remark
 
 
 def _head_sizes(spec: Transformer) -> str:

@@ -131,7 +131,7 @@ class Alignment:
             inner = np.zeros((self.one.spec.d, self.one.spec.d))
             for done, (a, b) in enumerate(aligned_pairs(self.one, self.two, finder)):
                 self.progress("basis of the stream", done, len(self.one.parts))
-                inner += stream_products(a.tensors, b.tensors)
+                inner += stream_products(self.one.spec, a.tensors, b.tensors)
             finder = Known(best_stream(self.one.spec, inner).after(finder.basis))
         return finder
 

@@ -8,15 +8,20 @@ from typing import Literal
 import numpy as np
 
 from segre.checkpoint.experts import reordered
+from segre.checkpoint.latents import LatentTurn, stream_readers
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.planes import keys, queries, set_still, still, turned
+from segre.checkpoint.planes import keys, queries, set_still, still, turned, turning
 from segre.checkpoint.units import SHARED, UNITS, ordered
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
 # The tensors that write to the stream, and those that read it.
 WRITERS = ("tokens", "positions", "types", "W_O", "b_O", "W_down", "b_down", "S_down")
-READERS = ("W_Q", "W_K", "W_V", "W_R", "W_gate", "W_up", "S_gate", "S_up", "W_U", "W_T")
+READERS = (
+    *("W_Q", "W_K", "W_V", "W_R", "W_gate", "W_up", "S_gate", "S_up"),
+    *("W_U", "W_T", "W_pool"),
+)
+LATENT = ("W_Q", "W_K", "W_V", "R_Q", "A_Q", "A_K", "R_K")
 Freedom = Literal["none", "order and sign", "order and signs", "orthogonal"]
 
 
@@ -33,6 +38,18 @@ def stream_freedom(spec: Transformer) -> Freedom:
     return "order and signs" if spec.norm == "rms" else "order and sign"
 
 
+def reads_stream(spec: Transformer, name: str) -> bool:
+    """Whether a tensor reads the stream, and not a transform, a pooler or a latent."""
+    if spec.latent and name in LATENT:
+        return name in stream_readers(spec)
+    return name in READERS and not (name == "W_U" and (spec.transform or spec.pooler))
+
+
+def free_pooler(spec: Transformer) -> bool:
+    """Whether the units of a pooler have free order and signs: only labels read them."""
+    return spec.pooler and spec.output != "hidden"
+
+
 @dataclass
 class StreamAlignment:
     """A change of basis of the stream: a signed permutation, or an orthogonal matrix."""
@@ -41,6 +58,8 @@ class StreamAlignment:
     signs: Array | None = None  # ... times signs[i]
     matrix: Array | None = None
     transform: Array | None = None  # order of the units of an untied transform
+    pooled: Array | None = None  # order of the units of a pooler that labels read ...
+    pooled_signs: Array | None = None  # ... and their signs
 
     @classmethod
     def identity(cls, spec: Transformer) -> StreamAlignment:
@@ -104,17 +123,23 @@ class StreamAlignment:
         for name in w:
             if name in WRITERS:
                 w[name] = self.write(w[name])
-            elif name in READERS:
-                w[name] = self.read(w[name]) if not self._other(spec, name) else w[name]
+            elif reads_stream(spec, name):
+                w[name] = self.read(w[name])
             elif name.startswith(("norm.", "norm1.", "norm2.", "post")) and self.matrix is None:
                 ending = name.split(".")[1]
                 w[name] = self.gain(w[name]) if ending == "gain" else self.write(w[name])
         if part == "head" and spec.transform:
             self._transform(spec, w)
+        if part == "head" and self.pooled is not None:
+            self._pooled(w)
 
-    def _other(self, spec: Transformer, name: str) -> bool:
-        """Whether a map reads the transform, not the stream."""
-        return name == "W_U" and spec.transform
+    def _pooled(self, w: Tensors) -> None:
+        """The units between the stream and labels; tanh is odd."""
+        assert self.pooled_signs is not None
+        for name in ("W_pool", "b_pool"):
+            w[name] = w[name][self.pooled] * self.pooled_signs[:, None]
+        reader = "W_rel" if "W_rel" in w else "W_U"
+        w[reader] = w[reader][:, self.pooled] * self.pooled_signs
 
     def _transform(self, spec: Transformer, w: Tensors) -> None:
         """The units between the stream and a tied table have the order of the table's rows."""
@@ -145,6 +170,7 @@ class LayerAlignment:
     experts: Array | None = None  # (experts,): of these the units, as they come to lie
     shared: Array | None = None  # (shared,): units of shared experts
     shared_signs: Array | None = None
+    latents: LatentTurn | None = None
 
     @classmethod
     def identity(cls, spec: Transformer, *, routed: bool = False) -> LayerAlignment:
@@ -153,9 +179,10 @@ class LayerAlignment:
             np.arange(spec.kv),
             np.tile(np.arange(spec.group), (spec.kv, 1)),
             np.tile(np.eye(spec.dv), (spec.kv, 1, 1)),
-            np.ones((spec.kv, spec.rotary_dim // 2), complex) if spec.rotary_dim else None,
+            np.ones((spec.kv, turning(spec) // 2), complex) if turning(spec) else None,
             np.tile(np.eye(spec.still), (spec.kv, 1, 1)) if spec.still else None,
             **cls._still(spec, routed),
+            latents=LatentTurn.identity(spec) if spec.latent else None,
         )
 
     @staticmethod
@@ -175,7 +202,9 @@ class LayerAlignment:
 
     def apply(self, spec: Transformer, w: Tensors) -> None:
         """Act on the tensors of a layer, in place: first the order, then the bases."""
-        for name in ("W_Q", "b_Q", "sinks", "W_O"):
+        if self.latents is not None:
+            self.latents.apply(spec, w)
+        for name in ("W_Q", "b_Q", "R_Q", "sinks", "W_O"):
             if name in w:
                 w[name] = w[name][self.heads[:, None], self.queries]
         for name in ("W_K", "b_K", "W_V", "b_V"):

@@ -12,12 +12,13 @@ from math import fsum
 
 import numpy as np
 
-from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, stream_freedom
+from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, free_pooler, stream_freedom
 from segre.checkpoint.experts import by_size, reordered
 from segre.checkpoint.frame import centred_basis, chosen_basis, chosen_frame, descending, weights
+from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.planes import free_planes, keys, met_keys, planes, still
+from segre.checkpoint.planes import free_planes, keys, met_keys, planes, still, turning
 from segre.checkpoint.reduce import reduced
 from segre.checkpoint.units import SHARED, UNITS, biased, signed, unit_sizes
 from segre.fields.interface import Array
@@ -36,6 +37,8 @@ def canonical_parts(model: Model) -> Iterator[tuple[str, Tensors]]:
             stream = _stream_alignment(spec, w, slack)
         if found.part == "head" and spec.transform and not spec.tied:
             stream.transform = descending(np.linalg.norm(w["W_T"], axis=1), slack)
+        if found.part == "head" and free_pooler(spec):
+            _choose_pooled(stream, w, slack)
         stream.apply(spec, found.part, w)
         if found.part not in ("embed", "head"):
             own = spec.at(found.part)
@@ -63,8 +66,20 @@ def _stream_alignment(spec: Transformer, embed: Tensors, slack: float) -> Stream
     )
 
 
+def _choose_pooled(stream: StreamAlignment, head: Tensors, slack: float) -> None:
+    """Units of a pooler in order of size, each with a positive weighted sum."""
+    stream.pooled = descending(np.linalg.norm(head["W_pool"], axis=1), slack)
+    rows = stream.read(head["W_pool"])[stream.pooled]
+    sums = rows @ weights(rows.shape[1]) + head["b_pool"][stream.pooled, 0]
+    stream.pooled_signs = np.where(sums < 0, -1.0, 1.0)
+
+
 def layer_turn(spec: Transformer, w: Tensors, slack: float) -> LayerAlignment:
     """The order and bases of heads and units of a reduced layer, the stream's basis being fixed."""
+    latents = None
+    if spec.latent:
+        latents = LatentTurn.chosen(spec, w, slack)
+        latents.apply(spec, w := dict(w))
     V = w["W_V"][:, 0]
     vo = np.stack([chosen_frame(head, slack) for head in V])
     gram = V @ V.swapaxes(1, 2)
@@ -72,8 +87,8 @@ def layer_turn(spec: Transformer, w: Tensors, slack: float) -> LayerAlignment:
     sizes = np.sqrt(np.einsum("hgdv,hgdw,hvw->hg", w["W_O"], w["W_O"], gram, optimize=True).clip(0))
     queries = np.stack([descending(own, slack) for own in sizes])
     heads = descending(np.linalg.norm(sizes, axis=1), slack)
-    out = LayerAlignment(heads, queries[heads], vo[heads])
-    if spec.rotary_dim:
+    out = LayerAlignment(heads, queries[heads], vo[heads], latents=latents)
+    if turning(spec):
         out.planes = _phases(spec, w, slack)[heads]
     if spec.still:
         met = still(spec, met_keys(spec, w))[heads, 0]

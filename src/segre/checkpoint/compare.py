@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from segre.checkpoint.latents import complex_rows
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.planes import planes, still
+from segre.checkpoint.planes import planes, still, turning
 from segre.checkpoint.reduce import Reduced
 from segre.checkpoint.units import SHARED, kinds
 from segre.fields.interface import Array
@@ -49,6 +50,9 @@ def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]
                 x, y = (_side_by_side(w[name], name) for w in (a, b))
                 yield _rows(x, y, name, f"MLP {word} {{}}, {name}")
                 seen.add(name)
+        if spec.latent:
+            yield from _latents(spec, a, b)
+            seen |= {"A_Q", "A_K", "R_Q", "R_K"}
         if "W_R" in a:
             yield _rows(a["W_R"][:, 0], b["W_R"][:, 0], "W_R", "MLP expert {}, W_R")
             seen.add("W_R")
@@ -61,7 +65,7 @@ def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]
         if name in seen:
             continue
         if name in ("tokens", "positions", "types", "W_U"):
-            word = {"W_U": "token"}.get(name, name.removesuffix("s"))
+            word = name.removesuffix("s") if name != "W_U" else "label" if spec.labels else "token"
             unused = spec.offset if name == "positions" else 0
             x, y = (table[:, unused:] for table in (a[name], b[name]))
             yield from _table(x, y, name, f"{name}, {word} {{}}")
@@ -137,7 +141,7 @@ def _scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure]:
             if name in a:
                 yield _each_head(name, a[name], b[name])
         return
-    if spec.rotary_dim:
+    if turning(spec):
         yield from _turning_scores(spec, a, b)
     if spec.still:
         yield from _still_scores(spec, a, b)
@@ -147,7 +151,7 @@ def _still_scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure
     """Products in the dimensions that do not turn, and what biases add to them."""
     names = [name for name in ("W_Q", "W_K", "b_Q", "b_K") if name in a]
     one, two = ({name: still(spec, w[name]) for name in names} for w in (a, b))
-    where = " still" if spec.rotary_dim else ""
+    where = " still" if turning(spec) else ""
 
     def weights(i: int, j: int) -> tuple[float, float]:
         q1, q2 = one["W_Q"][i, j].T, two["W_Q"][i, j].T
@@ -193,6 +197,26 @@ def product(left1: Array, right1: Array, left2: Array, right2: Array) -> tuple[f
     return float(np.linalg.norm(difference)), size
 
 
+def _latents(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure]:
+    """What writes latents, row by row; and products of the rotary key with the queries."""
+    for name in ("A_Q", "A_K"):
+        if name in a:
+            word = "query" if name == "A_Q" else "key-value"
+            yield _rows(a[name], b[name], name, f"{word} latent {{}}, {name}")
+    if "R_K" not in a:
+        return
+    q1, q2, k1, k2 = (complex_rows(spec, w[name]) for name in ("R_Q", "R_K") for w in (a, b))
+
+    def products(i: int, j: int) -> tuple[float, float]:
+        q, k = (np.linalg.norm(x, axis=-1) for x in (q1[i, j], k2))
+        apart = q * np.linalg.norm(k1 - k2, axis=-1)
+        apart = apart + np.linalg.norm(q1[i, j] - q2[i, j], axis=-1) * k
+        size = np.linalg.norm(q * np.linalg.norm(k1, axis=-1))
+        return float(np.linalg.norm(apart)), float(size)
+
+    yield _by_head(spec, "rotary QK", spec.rotary_dim * spec.d, products)
+
+
 def _turning_scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure]:
     """Products of planes, conj(q) k, one for each, whose phases are matched already."""
 
@@ -206,11 +230,11 @@ def _turning_scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measu
         apart = q * norm(k1[i, 0] - k2[i, 0]) + norm(q1[i, j] - q2[i, j]) * k
         return float(np.linalg.norm(apart)), float(np.linalg.norm(q * norm(k1[i, 0])))
 
-    yield _by_head(spec, "QK", spec.rotary_dim * spec.d, weights)
+    yield _by_head(spec, "QK", turning(spec) * spec.d, weights)
     for name in ("b_Q", "b_K"):
         if name in a:
             x, y = (planes(spec, w[name])[..., 0] for w in (a, b))
             by = norm(k1) if name == "b_Q" else np.sqrt((norm(q1) ** 2).sum(axis=1, keepdims=True))
             differences = np.linalg.norm(np.abs(x - y) * by, axis=-1).ravel()
             sizes = np.linalg.norm(np.abs(x) * by, axis=-1).ravel()
-            yield Measure(name, f"head {{}}, {name}", differences, sizes, spec.rotary_dim)
+            yield Measure(name, f"head {{}}, {name}", differences, sizes, turning(spec))

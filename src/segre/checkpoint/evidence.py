@@ -204,6 +204,8 @@ class _Again:
             self.basis = match_stream(self.spec, exact.tensors, w, unembedded)
         if exact.part == "head" and known is not None:
             self.basis.transform = known.basis.transform
+            self.basis.pooled = known.basis.pooled
+            self.basis.pooled_signs = known.basis.pooled_signs
         self.basis.apply(self.spec, exact.part, w)
         if exact.part not in ("embed", "head"):
             layer = None if known is None else known.layers[exact.part]

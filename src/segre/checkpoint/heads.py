@@ -25,6 +25,7 @@ from segre.checkpoint.planes import (
     set_still,
     still,
     turned,
+    turning,
 )
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
@@ -65,7 +66,7 @@ def balance(spec: Transformer, w: Tensors, slack: float = 0.0) -> HeadGauge:
         gauge.signs = _positive_gains(w)
         gauge.gains = _balance_gains(spec, w, slack)
         return gauge
-    if spec.rotary_dim:
+    if turning(spec):
         gauge.planes = _plane_scales(spec, w, slack)
         turned(spec, w, 1 / gauge.planes)
     if spec.still:

@@ -115,7 +115,8 @@ class LayerInfo:
     """What is measured in one layer.
 
     OV is W_O W_V of each query head. QK is W_Q' W_K: for heads that turn, at distance 0; where
-    queries and keys are normed, with the gains of both norms and without the norms themselves.
+    queries and keys are normed, with the gains of both norms and without the norms themselves. For
+    latent attention both are maps of the latents, and QK is without what turns.
     Biases and the constant scale of the scores are left out.
     """
 
@@ -235,7 +236,8 @@ def _name(model: Model) -> str:
 def _counted(spec: Transformer) -> tuple[Finding | None, str | None]:
     """Redundant parameters, as `segre dim` counts them: a language model ends with a softmax."""
     try:
-        return counted(spec.with_output("softmax") if spec.output == "logits" else spec), None
+        judged = spec.output == "logits" and spec.labels != 1
+        return counted(spec.with_output("softmax") if judged else spec), None
     except UnsupportedError as error:
         return None, str(error)
 
@@ -275,14 +277,14 @@ def _gauge(spec: Transformer, choice: GaugeChoice) -> Gauge:
     return Gauge(
         vo=_condition(heads.vo),
         qk=None if heads.basis is None else _condition(heads.basis),
-        planes=_planes(spec, heads),
+        planes=_planes(spec, heads, choice.latents),
         units=None if choice.units is None else _largest_log(choice.units),
         norms=_norms(spec, choice.norms),
     )
 
 
-def _planes(spec: Transformer, heads: HeadGauge) -> float | None:
-    factors = heads.gains if spec.qknorm else heads.planes
+def _planes(spec: Transformer, heads: HeadGauge, common: Array | None) -> float | None:
+    factors = heads.gains if spec.qknorm else heads.planes if common is None else common
     return None if factors is None else _largest_log(factors)
 
 
@@ -307,8 +309,7 @@ def _norms(spec: Transformer, gauge: NormGauge) -> Norms:
 def _unseen(spec: Transformer, gauge: NormGauge) -> Iterator[tuple[str, float]]:
     """Components that were taken off tensors, over the tensors; means are of d coordinates."""
     for name, read in gauge.reads.items():
-        along = spec.d**0.5 if name == "U" else 1.0
-        yield f"W_{name}", _share(along * np.linalg.norm(read), gauge.sizes[f"W_{name}"])
+        yield f"W_{name}", _share(np.linalg.norm(read), gauge.sizes[f"W_{name}"])
     for name, write in gauge.writes.items():
         if not name.startswith("b_"):
             yield name, _share(spec.d**0.5 * np.linalg.norm(write), gauge.sizes[name])

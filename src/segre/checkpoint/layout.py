@@ -147,7 +147,7 @@ def layout(
     """The tensors of the files by part of the spec; `config` has what a spec does not say."""
     said = _said(family, config)
     out = {
-        part: list(_part(spec, part, said.family.tensors(spec, part, said))) for part in parts(spec)
+        part: list(_part(spec, part, said.family.stored(spec, part, said))) for part in parts(spec)
     }
     for part, every in out.items():
         assert {name for held in every for name in held.names} >= set(part_shapes(spec, part))

@@ -14,17 +14,18 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from segre.checkpoint.alignment import (
-    READERS,
     WRITERS,
     LayerAlignment,
     StreamAlignment,
+    reads_stream,
     stream_freedom,
 )
 from segre.checkpoint.experts import likeness as expert_likeness
 from segre.checkpoint.frame import centred_basis
+from segre.checkpoint.latents import LatentTurn, complex_rows
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.planes import free_planes, keys, met_keys, planes, queries, still
+from segre.checkpoint.planes import free_planes, keys, met_keys, planes, queries, still, turning
 from segre.checkpoint.units import as_dense, by_expert, signed
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
@@ -105,13 +106,13 @@ def best_stream(spec: Transformer, inner: Array) -> StreamAlignment:
     return StreamAlignment(best[1], np.full(spec.d, best[0]))
 
 
-def stream_products(one: Tensors, two: Tensors) -> Array:
+def stream_products(spec: Transformer, one: Tensors, two: Tensors) -> Array:
     """Inner products of all that two parts write to the stream and read from it, (d, d)."""
     out: Array = np.zeros(())
     for name in one:
         if name in WRITERS:
             a, b = one[name], two[name].swapaxes(-1, -2)
-        elif name in READERS:
+        elif reads_stream(spec, name):
             a, b = one[name].swapaxes(-1, -2), two[name]
         elif name.startswith(("norm.", "norm1.", "norm2.", "post")):
             a, b = one[name], two[name].T
@@ -127,10 +128,23 @@ def match_transform(one: Tensors, two: Tensors) -> Array:
     return assignment(one["W_T"] @ two["W_T"].T + one["W_U"].T @ two["W_U"])
 
 
+def match_pooled(one: Tensors, two: Tensors) -> tuple[Array, Array]:
+    """The order and signs in which the units of a pooler are nearest."""
+    reader = "W_rel" if "W_rel" in one else "W_U"
+    inner = one["W_pool"] @ two["W_pool"].T + one["b_pool"] @ two["b_pool"].T
+    inner = inner + one[reader].T @ two[reader]
+    order = assignment(np.abs(inner))
+    return order, np.where(inner[np.arange(len(order)), order] < 0, -1.0, 1.0)
+
+
 def match_layer(spec: Transformer, one: Tensors, two: Tensors, near: float = 0.0) -> LayerAlignment:
     """Order and bases of heads and units in which the layer `two` is nearest to `one`."""
     out = LayerAlignment.identity(spec, routed="W_R" in one)
-    likeness = _values(one, two) + _scores(spec, one, two)  # (kv, kv, group, group)
+    same = dict(two)
+    if spec.latent:
+        out.latents = LatentTurn.nearest(spec, one, two)
+        out.latents.apply(spec, same)
+    likeness = _values(one, same) + _scores(spec, one, same)  # (kv, kv, group, group)
     within = np.array([[assignment(pair) for pair in row] for row in likeness])
     best = np.take_along_axis(likeness, within[..., None], axis=-1).sum(axis=(-1, -2))
     out.heads = assignment(best)
@@ -140,7 +154,7 @@ def match_layer(spec: Transformer, one: Tensors, two: Tensors, near: float = 0.0
         one["W_V"][:, 0] @ two["W_V"][:, 0].swapaxes(-1, -2)
         + (one["W_O"].swapaxes(-1, -2) @ two["W_O"]).sum(axis=1)
     )
-    if spec.rotary_dim:
+    if turning(spec):
         free = [free_planes(spec, w, near) for w in (one, two)] if spec.qknorm else None
         out.planes = _match_planes(spec, one, two, None if free is None else free[0] & free[1])
     if spec.still:
@@ -158,7 +172,9 @@ def rematched(
         out = replace(out, heads=known.heads, queries=known.queries)
         out = replace(out, units=known.units, signs=known.signs, experts=known.experts)
         out = replace(out, shared=known.shared, shared_signs=known.shared_signs)
-    if spec.rotary_dim:
+    if spec.latent:
+        out.latents = LatentTurn.nearest(spec, one, two)
+    if turning(spec):
         out.apply(spec, two := dict(two))
         free = free_planes(spec, one, near) if spec.qknorm else None
         out.planes = _match_planes(spec, one, two, free)
@@ -234,7 +250,18 @@ def _scores(spec: Transformer, one: Tensors, two: Tensors) -> Array:
             for w in (one, two)
         )
         out, sizes = out + _products(a, b), (sizes[0] + _squares(a), sizes[1] + _squares(b))
+    if "R_Q" in one:  # all heads meet the same key, by whose norms planes count
+        q = [complex_rows(spec, w["R_Q"]) * _key_norms(spec, w) for w in (one, two)]
+        flat = [x.reshape(*x.shape[:2], -1) for x in q]
+        out = out + np.einsum("iaq,jbq->ijab", flat[0], np.conj(flat[1]), optimize=True).real
+        squares = [np.asarray((np.abs(x) ** 2).sum(axis=-1)) for x in flat]
+        sizes = (sizes[0] + squares[0], sizes[1] + squares[1])
     return out / _outer(*sizes)
+
+
+def _key_norms(spec: Transformer, w: Tensors) -> Array:
+    """Norms of the planes of the rotary key, as a column."""
+    return np.asarray(np.linalg.norm(complex_rows(spec, w["R_K"]), axis=-1, keepdims=True))
 
 
 def _plane_squares(q: Array, k: Array) -> Array:

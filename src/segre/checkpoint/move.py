@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, stream_freedom
+from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, free_pooler, stream_freedom
 from segre.checkpoint.experts import RouterGauge
 from segre.checkpoint.frame import centred_basis
 from segre.checkpoint.heads import HeadGauge
+from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
 from segre.checkpoint.norm_gauge import NormGauge
-from segre.checkpoint.planes import free_planes
+from segre.checkpoint.planes import free_planes, turning
 from segre.checkpoint.reduce import GaugeChoice, Restore, reduced
 from segre.checkpoint.units import DEGREE, scaled, signed
 from segre.fields.interface import Array
@@ -63,19 +64,21 @@ class Draw:
     def stream(self, spec: Transformer) -> StreamAlignment:
         """A basis of the stream, of those that are free."""
         freedom, d = stream_freedom(spec), spec.d
-        transform = None
+        out = StreamAlignment()
         if spec.transform and not spec.tied:
-            transform = self.rng.permutation(d)
-        if freedom == "none":
-            return StreamAlignment(transform=transform)
-        if freedom == "orthogonal":
-            if spec.norm == "rms":
-                return StreamAlignment(matrix=self.orthogonal(1, d)[0])
+            out.transform = self.rng.permutation(d)
+        if freedom == "orthogonal" and spec.norm == "rms":
+            out.matrix = self.orthogonal(1, d)[0]
+        elif freedom == "orthogonal":
             basis = centred_basis(d)
-            matrix = basis @ self.orthogonal(1, d - 1)[0] @ basis.T + 1 / d
-            return StreamAlignment(matrix=matrix, transform=transform)
-        signs = self.signs(d) if freedom == "order and signs" else np.full(d, self.signs(1)[0])
-        return StreamAlignment(self.rng.permutation(d), signs, transform=transform)
+            out.matrix = basis @ self.orthogonal(1, d - 1)[0] @ basis.T + 1 / d
+        elif freedom != "none":
+            every = freedom == "order and signs"
+            out.signs = self.signs(d) if every else np.full(d, self.signs(1)[0])
+            out.order = self.rng.permutation(d)
+        if free_pooler(spec):
+            out.pooled, out.pooled_signs = self.rng.permutation(d), self.signs(d)
+        return out
 
     def layer(self, spec: Transformer, w: Tensors) -> LayerAlignment:
         """An order and bases of heads and units."""
@@ -83,19 +86,30 @@ class Draw:
         out.heads = self.rng.permutation(spec.kv)
         out.queries = self.rng.permuted(out.queries, axis=1)
         out.vo = self.orthogonal(spec.kv, spec.dv)
-        if spec.rotary_dim:
-            shape = (spec.kv, spec.rotary_dim // 2)
+        if turning(spec):
+            shape = (spec.kv, turning(spec) // 2)
             out.planes = np.exp(1j * self.rng.uniform(0, 2 * np.pi, shape))
             if spec.qknorm:
                 out.planes = np.where(free_planes(spec, w), out.planes, self.signs(shape))
         if spec.still:
             out.basis = self.orthogonal(spec.kv, spec.still)
+        if out.latents is not None:
+            out.latents = self.latents(spec)
         if out.experts is not None:
             out.experts = self.rng.permutation(spec.experts)
         if out.units is not None:
             out.units, out.signs = self.units(spec, out.units)
         if out.shared is not None:
             out.shared, out.shared_signs = self.units(spec, out.shared)
+        return out
+
+    def latents(self, spec: Transformer) -> LatentTurn:
+        """Bases of latents, and phases of the rotary key."""
+        out = LatentTurn(self.orthogonal(1, spec.kvrank)[0])
+        if spec.qrank:
+            out.queries = self.orthogonal(1, spec.qrank)[0]
+        if spec.rotary_dim:
+            out.planes = np.exp(1j * self.rng.uniform(0, 2 * np.pi, spec.rotary_dim // 2))
         return out
 
     def units(self, spec: Transformer, still: Array) -> tuple[Array, Array]:
@@ -108,6 +122,8 @@ class Draw:
         out = GaugeChoice(self.norm_gauge(w, like.norms))
         if like.heads is not None:
             out.heads = self.heads(spec, like.heads)
+        if like.latents is not None:
+            out.latents = self.factors(like.latents.shape).astype(complex)
         if like.units is not None:
             out.units = self.factors(like.units.shape) ** (1 / DEGREE.get(spec.mlp, 1))
         if like.shared is not None:
@@ -161,8 +177,8 @@ class Draw:
             out.gains = self.factors(spec.head // 2)
             out.signs = (self.signs((spec.head, 1)), self.signs((spec.head, 1)))
             return out
-        if spec.rotary_dim:
-            out.planes = self.factors((spec.kv, spec.rotary_dim // 2)).astype(complex)
+        if turning(spec):
+            out.planes = self.factors((spec.kv, turning(spec) // 2)).astype(complex)
         if spec.still:
             out.basis = self.invertible(spec.kv, spec.still)
         return out

@@ -13,9 +13,9 @@ import numpy as np
 
 from segre.checkpoint.experts import shift_router
 from segre.checkpoint.heads import unbalance
+from segre.checkpoint.latents import normed_readers, turn_planes
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.norms import READERS, WRITERS
-from segre.checkpoint.norms import SHARED as SHARED_READERS
+from segre.checkpoint.norms import READERS, WRITERS, others
 from segre.checkpoint.planes import keys, planes, queries
 from segre.checkpoint.reduce import GaugeChoice, Reduced
 from segre.checkpoint.units import SHARED, UNITS, biased, scale_units, unit_norms
@@ -29,7 +29,7 @@ def nearest_choice(
     """The choices `like`, with scales that bring the reduced part `found` nearest to `target`."""
     w, folded = dict(found.tensors), dict(target)
     for norm, gain in like.norms.gains.items():
-        for name in _readers(norm):
+        for name in _readers(spec, norm):
             bias = f"b_{name[2:]}"
             if name.startswith("W_") and bias in folded and norm in like.norms.shifts:
                 folded[bias] = folded[bias] + folded[name] @ like.norms.shifts[norm]
@@ -45,6 +45,8 @@ def nearest_choice(
         if heads.planes is not None:
             heads = replace(heads, planes=_planes(own, w, folded))
         unbalance(own, w, heads)
+    if like.latents is not None:
+        turn_planes(spec, w, like.latents)
     if units is not None and spec.gated:
         units = _units(w, folded)
     if units is not None:
@@ -56,18 +58,22 @@ def nearest_choice(
         shift_router(w, like.router)
     for name, read in like.norms.reads.items():
         w[f"W_{name}"] = w[f"W_{name}"] + read * spec.d**-0.5
-    free = (*READERS, "norm") if spec.norm == "rms" else tuple(READERS)
+    free = (*READERS, *normed_readers(spec), *(("norm",) if spec.norm == "rms" else ()))
     gains = {
-        norm: _gains(norm, gain, w, target) if norm in free else gain
+        norm: _gains(spec, norm, gain, w, target) if norm in free else gain
         for norm, gain in like.norms.gains.items()
     }
-    return GaugeChoice(replace(like.norms, gains=gains), heads, units, shared, like.router)
+    return GaugeChoice(
+        replace(like.norms, gains=gains), heads, units, shared, like.router, like.latents
+    )
 
 
-def _readers(norm: str) -> list[str]:
+def _readers(spec: Transformer, norm: str) -> list[str]:
     """The tensors that read what a norm norms."""
-    more = SHARED_READERS if norm == "norm2" else ()
-    return [*(f"W_{reader}" for reader in READERS.get(norm, ())), *more]
+    if norm in (latents := normed_readers(spec)):
+        return list(latents[norm])
+    plain = () if spec.latent and norm == "norm1" else READERS.get(norm, ())
+    return [*(f"W_{reader}" for reader in plain), *others(spec, norm)]
 
 
 def nearest_scale(p: Array, q: Array, r: Array, t: Array, *, positive: bool = False) -> Array:
@@ -114,8 +120,8 @@ def _units(w: Tensors, target: Tensors, kind: str = UNITS) -> Array:
     return nearest_scale(reads**2, read, writes**2, written)
 
 
-def _gains(norm: str, like: Array, w: Tensors, target: Tensors) -> Array:
-    readers = [name for name in (_readers(norm) or ["W_U"]) if name in w]
+def _gains(spec: Transformer, norm: str, like: Array, w: Tensors, target: Tensors) -> Array:
+    readers = [name for name in (_readers(spec, norm) or ["W_U"]) if name in w]
     size = sum((w[name] ** 2).reshape(-1, len(like)).sum(axis=0) for name in readers)
     inner = sum((w[name] * target[name]).reshape(-1, len(like)).sum(axis=0) for name in readers)
     found = nearest_scale(np.ones(len(like)), like[:, 0], np.asarray(size), np.asarray(inner))

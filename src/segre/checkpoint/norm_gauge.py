@@ -18,7 +18,7 @@ class Stream:
 
     gain: Array | None = None
     shift: Array | None = None
-    scale: Array | None = None  # a gain of the stream that its only reader, a transform, absorbs
+    scale: Array | None = None  # a gain of the stream that the maps of the head absorb
     tables: Array | None = None  # directions in which tokens shift against positions
     means: Array | float = 0.0  # of biases, taken off so far: the last one has them
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from segre.checkpoint.ends import end_readers, fix_head, restore_head
+from segre.checkpoint.latents import normed_readers, stream_readers
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.norm_gauge import TINY, NormGauge, Stream, away_from, usable
-from segre.checkpoint.planes import free_key_biases, still
+from segre.checkpoint.norm_gauge import NormGauge, Stream, away_from, usable
+from segre.checkpoint.planes import free_key_biases, still, turning
 from segre.checkpoint.tables import (
     fix_common_position,
     fix_tables,
@@ -26,7 +28,7 @@ from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
 READERS = {"norm1": ("Q", "K", "V"), "norm2": ("R", "gate", "up")}
-SHARED = ("S_gate", "S_up")  # read what norm2 norms too; only without LayerNorms
+SHARED = ("S_gate", "S_up")  # read what norm2 norms too
 WRITERS = {"norm1": "O", "norm2": "down"}
 
 
@@ -49,7 +51,7 @@ def fix_gauge(
         elif shifted_positions(spec):
             stream.shift = fix_common_position(spec, w, gauge)
     elif part == "head":
-        _fix_head(spec, w, gauge, stream)
+        fix_head(spec, w, gauge, stream)
     else:
         for norm in READERS:
             if norm == "norm2" and spec.mlp == "none":
@@ -72,7 +74,7 @@ def restore_gauge(
             stream.shift = restore_common_position(spec, w, gauge)
         restore_tables(spec, w, gauge, stream.tables)
     elif part == "head":
-        _restore_head(spec, w, gauge, stream)
+        restore_head(spec, w, gauge, stream)
     else:
         if _one_bias(spec, w):
             w["b_down"], w["b_O"] = w["b_down"] - gauge.biases["b_O"], gauge.biases["b_O"]
@@ -85,10 +87,23 @@ def restore_gauge(
 # --- attention and MLP ------------------------------------------------------------------------
 
 
+def others(spec: Transformer, norm: str) -> tuple[str, ...]:
+    """What reads a norm beside `READERS`, or instead of them; only without LayerNorms."""
+    if norm == "norm1" and spec.latent:
+        return stream_readers(spec)
+    return SHARED if norm == "norm2" else ()
+
+
+def _plain_readers(spec: Transformer, norm: str, w: Tensors) -> list[str]:
+    if norm == "norm1" and spec.latent:
+        return []
+    return [name for name in READERS[norm] if f"W_{name}" in w]
+
+
 def _fix_sublayer(
     spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream, norm: str, *, last: bool
 ) -> None:
-    readers = [name for name in READERS[norm] if f"W_{name}" in w]
+    readers = _plain_readers(spec, norm, w)
     if spec.place == "post" or spec.norm == "none":
         gain, shift = None, stream.shift
     else:
@@ -106,10 +121,14 @@ def _fix_sublayer(
         if unseen is not None:
             gauge.reads[name] = gauge.component(W, unseen)
             w[f"W_{name}"] = W - gauge.reads[name] * unseen.T
-    for name in SHARED:
-        if norm == "norm2" and name in w and gain is not None:
+    for name in others(spec, norm):
+        if name in w and gain is not None:
             w[name] = w[name] * gain.T
     if norm == "norm1":
+        for latent, after in normed_readers(spec).items():
+            own = gauge.gains[latent] = w[f"{latent}.gain"].copy()
+            w[f"{latent}.gain"] = np.ones_like(own)
+            w.update({name: w[name] * own.T for name in after if name in w})
         _fix_attention_biases(spec, w, gauge)
     if spec.place == "post" and stream.shift is not None:
         bias = f"b_{WRITERS[norm]}"
@@ -122,10 +141,10 @@ def _fix_sublayer(
     if spec.place == "post":
         post = f"post{norm[-1]}"
         stream.gain = w[f"{post}.gain"]
-        visible = last and norm == "norm2" and not spec.transform
+        visible = last and norm == "norm2" and not end_readers(spec)
         if spec.norm_bias:
             stream.shift = w[f"{post}.bias"] if visible else _fix_shift(w, gauge, post)
-        if last and norm == "norm2" and spec.transform:
+        if last and norm == "norm2" and end_readers(spec):
             stream.scale = gauge.gains[post] = stream.gain.copy()
             stream.gain = w[f"{post}.gain"] = np.ones_like(stream.gain)
 
@@ -133,16 +152,16 @@ def _fix_sublayer(
 def _restore_sublayer(
     spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream, norm: str, *, last: bool
 ) -> None:
-    readers = [name for name in READERS[norm] if f"W_{name}" in w]
+    readers = _plain_readers(spec, norm, w)
     before = stream.shift
     unseen = _unseen(spec, stream)
     if spec.place == "post":
         post = f"post{norm[-1]}"
         stream.gain = w[f"{post}.gain"]
-        visible = last and norm == "norm2" and not spec.transform
+        visible = last and norm == "norm2" and not end_readers(spec)
         if spec.norm_bias:
             stream.shift = w[f"{post}.bias"] if visible else _restore_shift(w, gauge, post)
-        if last and norm == "norm2" and spec.transform:
+        if last and norm == "norm2" and end_readers(spec):
             stream.scale = w[f"{post}.gain"] = usable(gauge.gains[post])
     if spec.place == "sandwich":
         post = f"post{norm[-1]}"
@@ -169,9 +188,12 @@ def _restore_sublayer(
         w[f"W_{name}"] = W
         if shift is not None:
             w[f"b_{name}"] = w[f"b_{name}"] - W @ shift
-    for name in SHARED:
-        if norm == "norm2" and name in w and gain is not None:
+    for name in others(spec, norm):
+        if name in w and gain is not None:
             w[name] = w[name] / gain.T
+    for latent, after in normed_readers(spec).items() if norm == "norm1" else ():
+        own = w[f"{latent}.gain"] = usable(gauge.gains[latent])
+        w.update({name: w[name] / own.T for name in after if name in w})
 
 
 def _unseen(spec: Transformer, stream: Stream) -> Array | None:
@@ -192,7 +214,7 @@ def _fix_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -> No
     if free_key_biases(spec, w):
         gauge.biases["b_K"] = still(spec, w["b_K"])
         w["b_K"] = np.concatenate(
-            [w["b_K"][..., : spec.rotary_dim, :], np.zeros_like(gauge.biases["b_K"])], axis=-2
+            [w["b_K"][..., : turning(spec), :], np.zeros_like(gauge.biases["b_K"])], axis=-2
         )
     if "b_V" in w and "b_O" in w and spec.sums_to_one:
         gauge.biases["b_V"] = w["b_V"]
@@ -202,8 +224,8 @@ def _fix_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -> No
 
 def _restore_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -> None:
     if free_key_biases(spec, w):
-        turning = w["b_K"][..., : spec.rotary_dim, :]
-        w["b_K"] = np.concatenate([turning, gauge.biases["b_K"]], axis=-2)
+        turns = w["b_K"][..., : turning(spec), :]
+        w["b_K"] = np.concatenate([turns, gauge.biases["b_K"]], axis=-2)
     if "b_V" in w and "b_O" in w and spec.sums_to_one:
         w["b_V"] = gauge.biases["b_V"]
         w["b_O"] = w["b_O"] - (w["W_O"] @ w["b_V"]).sum(axis=(0, 1))
@@ -269,82 +291,3 @@ def _fix_shift(w: Tensors, gauge: NormGauge, norm: str) -> Array:
 def _restore_shift(w: Tensors, gauge: NormGauge, norm: str) -> Array:
     w[f"{norm}.bias"] = gauge.shifts[norm]
     return gauge.shifts[norm]
-
-
-# --- the head ---------------------------------------------------------------------------------
-
-
-def _fix_head(spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream) -> None:
-    for name in ("pool", "T"):
-        if f"W_{name}" in w:
-            assert stream.shift is not None
-            gauge.measure(f"W_{name}", w[f"W_{name}"])
-            unseen = _unseen(spec, stream)
-            if name == "T":
-                assert stream.scale is not None
-                w["b_T"] = w["b_T"] + w["W_T"] @ stream.shift
-                w["W_T"] = w["W_T"] * stream.scale.T
-            if unseen is not None:
-                W = w[f"W_{name}"]
-                seen = gauge.reads[name] = gauge.component(W, unseen)
-                w[f"W_{name}"] = W - seen * unseen.T
-                if name == "pool":  # the last norm keeps its bias: hidden states are the output
-                    w["b_pool"] = w["b_pool"] + seen * (unseen.T @ stream.shift)
-    if spec.output == "hidden":
-        return
-    norm = "normT" if spec.transform else "norm"
-    if spec.transform:
-        table = w["W_U"] if "W_U" in w else w["tokens"].T
-        w["b_U"] = w["b_U"] + table @ _fix_shift(w, gauge, "normT")
-    if spec.tied:
-        return
-    gain = gauge.gains[norm] = w[f"{norm}.gain"].copy()
-    offset = None
-    if spec.norm_bias and not spec.transform:
-        offset = w["W_U"] @ w["norm.bias"]
-        gauge.shifts["norm"] = w["norm.bias"]
-    w[f"{norm}.gain"] = np.ones_like(gain)
-    w["W_U"] = w["W_U"] * gain.T
-    gauge.measure("W_U", w["W_U"])
-    if spec.norm == "layer":
-        gauge.reads["U"] = gauge.mean(w["W_U"], 1)
-        w["W_U"] = w["W_U"] - gauge.reads["U"]
-    if offset is not None:  # logits without a bias of their own: the mean column carries it
-        w["norm.bias"] = np.ones_like(gain)
-        w["W_U"] = w["W_U"] + offset / spec.d
-
-
-def _restore_head(spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream) -> None:
-    for name in ("pool", "T"):
-        if f"W_{name}" in w:
-            assert stream.shift is not None
-            unseen = _unseen(spec, stream)
-            if unseen is not None:
-                w[f"W_{name}"] = w[f"W_{name}"] + gauge.reads[name] * unseen.T
-                if name == "pool":
-                    w["b_pool"] = w["b_pool"] - gauge.reads[name] * (unseen.T @ stream.shift)
-            if name == "T":
-                assert stream.scale is not None
-                w["W_T"] = w["W_T"] / stream.scale.T
-                w["b_T"] = w["b_T"] - w["W_T"] @ stream.shift
-    if spec.output == "hidden":
-        return
-    norm = "normT" if spec.transform else "norm"
-    if not spec.tied:
-        gain = usable(gauge.gains[norm])
-        means = gauge.reads.get("U")
-        if spec.norm_bias and not spec.transform:
-            offset = w["W_U"].sum(axis=1, keepdims=True)
-            w["W_U"] = w["W_U"] - offset / spec.d
-            shift, total = gauge.shifts["norm"], float((gauge.shifts["norm"] / gain).sum())
-            if abs(total) < TINY * spec.d:  # cannot carry the offset: the plain choice
-                shift, total = gain.copy(), float(spec.d)
-            w["norm.bias"] = shift
-            means = (offset - w["W_U"] @ (shift / gain)) / total
-        if means is not None:
-            w["W_U"] = w["W_U"] + means
-        w["W_U"] = w["W_U"] / gain.T
-        w[f"{norm}.gain"] = gain.copy()
-    if spec.transform:
-        table = w["W_U"] if "W_U" in w else w["tokens"].T
-        w["b_U"] = w["b_U"] - table @ _restore_shift(w, gauge, "normT")

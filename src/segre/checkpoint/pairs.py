@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from segre.checkpoint.alignment import LayerAlignment, StreamAlignment
+from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, free_pooler
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import (
     match_layer,
+    match_pooled,
     match_stream,
     match_transform,
     undetermined,
@@ -44,6 +45,10 @@ class Finder(Witness):
         """The order of the units of a transform."""
         return match_transform(one, two)
 
+    def pooled(self, one: Tensors, two: Tensors) -> tuple[Array | None, Array | None]:
+        """The order and signs of the units of a pooler."""
+        return match_pooled(one, two)
+
     def layer(self, spec: Transformer, part: str, one: Tensors, two: Tensors) -> LayerAlignment:
         """Heads and units of a layer."""
         self.layers[part] = match_layer(spec.at(part), one, two, self.near)
@@ -60,6 +65,9 @@ def aligned_pairs(one: Model, two: Model, turns: Witness) -> Iterator[tuple[Redu
             basis = turns.stream(spec, a.tensors, w, unembedding_products(one, two))
         if a.part == "head" and spec.transform and not spec.tied:
             basis.transform = turns.transform(a.tensors, w | {"W_T": basis.read(w["W_T"])})
+        if a.part == "head" and free_pooler(spec):
+            read = w | {"W_pool": basis.read(w["W_pool"])}
+            basis.pooled, basis.pooled_signs = turns.pooled(a.tensors, read)
         basis.apply(spec, a.part, w)
         if a.part not in ("embed", "head"):
             turn = turns.layer(spec, a.part, a.tensors, w)

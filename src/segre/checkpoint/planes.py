@@ -13,6 +13,17 @@ from segre.transformer.layers import plane_dimensions
 from segre.transformer.spec import Transformer
 
 
+def turning(spec: Transformer) -> int:
+    """How many rows of W_Q and W_K turn; latent attention has tensors of their own for those."""
+    return 0 if spec.latent else spec.rotary_dim
+
+
+def _dimensions(spec: Transformer) -> tuple[Array, Array]:
+    """The two rows of each plane of W_Q and W_K."""
+    none = np.zeros(0, np.int64)
+    return (none, none) if spec.latent else plane_dimensions(spec)
+
+
 def queries(w: Tensors) -> Array:
     """(kv, group, k, d), and a column for the bias if there is one."""
     return np.concatenate([w["W_Q"], w["b_Q"]], axis=-1) if "b_Q" in w else w["W_Q"]
@@ -35,13 +46,13 @@ def free_key_biases(spec: Transformer, w: Tensors) -> bool:
 
 def planes(spec: Transformer, rows: Array) -> Array:
     """The rows of a head (..., k, n) that turn, as complex rows (..., planes, n)."""
-    first, second = plane_dimensions(spec)
+    first, second = _dimensions(spec)
     return rows[..., first, :] + 1j * rows[..., second, :]
 
 
 def set_planes(spec: Transformer, w: Tensors, name: str, to: Array) -> None:
     """Put complex rows in the place of those of `planes`."""
-    first, second = plane_dimensions(spec)
+    first, second = _dimensions(spec)
     w[name] = w[name].copy()
     w[name][..., first, :], w[name][..., second, :] = to.real, to.imag
 
@@ -49,14 +60,14 @@ def set_planes(spec: Transformer, w: Tensors, name: str, to: Array) -> None:
 def both_rows(spec: Transformer, by_plane: Array) -> Array:
     """Numbers of planes, as a column for the rows of a head: both rows of a plane have its own."""
     out = np.ones((spec.head, 1))
-    for rows in plane_dimensions(spec):
+    for rows in _dimensions(spec):
         out[rows, 0] = by_plane
     return out
 
 
 def still(spec: Transformer, rows: Array) -> Array:
     """The rows of a head (..., k, n) that do not turn."""
-    return rows[..., spec.rotary_dim :, :]
+    return rows[..., turning(spec) :, :]
 
 
 def set_still(spec: Transformer, w: Tensors, asked: Array, met: Array) -> None:
@@ -65,8 +76,8 @@ def set_still(spec: Transformer, w: Tensors, asked: Array, met: Array) -> None:
         width = w[f"W_{letter}"].shape[-1]
         for name, value in ((f"W_{letter}", to[..., :width]), (f"b_{letter}", to[..., width:])):
             if name in w and value.shape[-1]:
-                turning = w[name][..., : spec.rotary_dim, :]
-                w[name] = np.concatenate([turning, value], axis=-2) if spec.rotary_dim else value
+                turns = w[name][..., : turning(spec), :]
+                w[name] = np.concatenate([turns, value], axis=-2) if turning(spec) else value
 
 
 def turned(spec: Transformer, w: Tensors, factors: Array) -> None:
@@ -83,7 +94,7 @@ def turned(spec: Transformer, w: Tensors, factors: Array) -> None:
 
 def free_planes(spec: Transformer, w: Tensors, near: float = 0.0) -> Array:
     """Under norms: planes with equal gains, whose queries and keys can turn together."""
-    first, second = plane_dimensions(spec)
+    first, second = _dimensions(spec)
     pairs = [(g[first, 0], g[second, 0]) for g in (w["normq.gain"], w["normk.gain"])]
     same = [np.abs(x - y) <= near * np.maximum(np.abs(x), np.abs(y)) for x, y in pairs]
     return np.asarray(same[0] & same[1])

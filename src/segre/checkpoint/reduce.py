@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from segre.checkpoint.alignment import StreamAlignment
 from segre.checkpoint.experts import RouterGauge, centre_router, shift_router
 from segre.checkpoint.heads import HeadGauge, balance, unbalance
+from segre.checkpoint.latents import balance_planes, turn_planes
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
 from segre.checkpoint.norm_gauge import NormGauge, Stream
@@ -32,6 +33,7 @@ class GaugeChoice:
     units: Array | None = None
     shared: Array | None = None  # units of shared experts
     router: RouterGauge | None = None
+    latents: Array | None = None  # (planes,): factors of the rotary key of latent attention
 
 
 @dataclass
@@ -65,6 +67,7 @@ def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
         choice = GaugeChoice(norms)
         if part not in ("embed", "head"):
             choice.heads = balance(spec.at(part), w, slack)
+            choice.latents = balance_planes(spec, w, slack)
             choice.units = balance_units(spec, w, slack)
             choice.shared = balance_units(spec, w, slack, SHARED)
             choice.router = centre_router(spec, w, slack)
@@ -90,6 +93,8 @@ class Restore:
             self.stream.tables = self.turn.write(tables) if self.spec.tied else tables
         if choice.heads is not None:
             unbalance(self.spec.at(part), w, choice.heads)
+        if choice.latents is not None:
+            turn_planes(self.spec, w, choice.latents)
         if choice.units is not None:
             scale_units(self.spec, w, choice.units)
         if choice.shared is not None:

@@ -27,6 +27,11 @@ def require_normal_form(spec: Transformer) -> None:
             f"heads of {max(spec.head, spec.dv)} dimensions are wider than the stream of {spec.d}; "
             "such models are not put in a normal form"
         )
+    if spec.latent and max(spec.head, spec.dv) > min(spec.kvrank, spec.qrank or spec.d):
+        raise CheckpointError(
+            f"heads of {max(spec.head, spec.dv)} dimensions are wider than the latents they read; "
+            "such models are not put in a normal form"
+        )
 
 
 def _is_attention_alone(spec: Transformer) -> bool:
@@ -41,12 +46,16 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "experts", "routed experts without RMSNorms before them"
     if spec.experts and spec.active == 1 and not spec.router.endswith("-raw"):
         yield "active", "one active expert, whose share is 1 whatever the router says"
-    if spec.latent:
-        yield "kvrank", "latent attention"
+    if spec.latent and (spec.norm != "rms" or spec.place != "pre" or not spec.eps):
+        yield "kvrank", "latent attention without RMSNorms before it, or with eps=0"
+    if spec.latent and max(spec.kvrank, spec.qrank) > spec.d:
+        yield "kvrank", "latents wider than the stream"
     if spec.share:
         yield "share", "layers that share their weights"
     if spec.embed:
         yield "embed", "embeddings of another width than the stream"
+    if spec.labels and spec.place == "post" and not (spec.outbias or spec.pooler):
+        yield "outbias", "labels without biases after a norm on the stream"
     if spec.qknorm and (spec.still or 0 in every(spec.base, spec.layers)):
         yield "qknorm", "norms of queries and keys of which a part does not turn"
     if not _is_attention_alone(spec) and not (spec.norm != "none" and spec.gain and spec.residual):

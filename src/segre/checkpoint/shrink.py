@@ -20,10 +20,11 @@ from segre.checkpoint.frame import weights
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.norm_gauge import away_from
 from segre.checkpoint.norms import free_mean
-from segre.checkpoint.planes import free_key_biases, met_keys, queries, set_still, still
+from segre.checkpoint.planes import free_key_biases, met_keys, queries, set_still, still, turning
 from segre.checkpoint.tables import shifted_positions
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
+from segre.transformer.tensors import CONSTANTS
 
 WORST = 2.0**-17  # relative error that a gauge may cause: condition number times rounding error
 STILL = "still_K"  # the name of keys that do not turn, where a part of a head does
@@ -53,8 +54,8 @@ class Shrinker:
             if value.size > 1 and (value == value.flat[0]).all():
                 self.constants[f"{part}/{name}"] = [float(value.flat[0]), list(value.shape)]
                 del out[name]
-        numbers = sum(x.size for name, x in out.items() if not name.startswith("pivots"))
-        self.dropped += sum(x.size for x in w.values()) - numbers
+        numbers = sum(x.size for name, x in out.items() if _weights(name))
+        self.dropped += sum(x.size for name, x in w.items() if _weights(name)) - numbers
         return out
 
     def _identity_block(self, part: str, pair: str, w: Tensors) -> None:
@@ -83,8 +84,8 @@ class Shrinker:
             if "b_V" in w:
                 w["b_V"] = np.linalg.solve(square, w["b_V"][:, 0])[:, None]
         rest = np.take_along_axis(changed, _others(pivots, right)[:, None], axis=2)
-        if pair == "K" and spec.rotary_dim:
-            w[STILL], w["W_K"] = rest, w["W_K"][..., : spec.rotary_dim, :]
+        if pair == "K" and turning(spec):
+            w[STILL], w["W_K"] = rest, w["W_K"][..., : turning(spec), :]
         else:
             w[f"W_{pair}"] = rest
 
@@ -103,7 +104,7 @@ class Expander:
         for pair in _free_pairs(self.spec, part):
             if f"pivots_{pair}" in w:
                 pivots = w.pop(f"pivots_{pair}").astype(np.int64)
-                if pair == "K" and self.spec.at(part).rotary_dim:
+                if pair == "K" and turning(self.spec.at(part)):
                     rest = _with_identity(w.pop(STILL), pivots)[:, None]
                     w["W_K"] = np.concatenate([w["W_K"], rest], axis=-2)
                 else:
@@ -123,6 +124,11 @@ class Expander:
             if where == part:
                 w[own] = np.full(shape, value)
         return w
+
+
+def _weights(name: str) -> bool:
+    """Whether an array has weights in it."""
+    return not name.startswith("pivots") and name not in CONSTANTS
 
 
 def _free_pairs(spec: Transformer, part: str) -> tuple[str, ...]:
@@ -169,9 +175,12 @@ def _rules(
         yield "positions", _unused(spec.offset)
     free = stream_freedom(spec) == "orthogonal" and spec.norm == "rms"
     if part == "embed" and free and spec.vocab >= spec.d:
-        yield "tokens", _half(spec)
-    if free_key_biases(spec, w) and spec.rotary_dim:
+        yield "tokens", _half(spec.d, spec.vocab)
+    if free_key_biases(spec, w) and turning(spec):
         yield "b_K", _turning(spec)
+    for name, rank in (("A_Q", spec.qrank), ("A_K", spec.kvrank)):
+        if name in w:
+            yield name, _half(rank, spec.d)
     if "W_R" in w and spec.softmax_router:
         yield "W_R", _orthogonal(np.ones(spec.experts), 0)
     if spec.norm != "layer":
@@ -187,14 +196,16 @@ def _rules(
         yield "types", _orthogonal(np.ones(spec.types), -1)
     if "positions" in w and (not spec.tied or shifted_positions(spec)):
         yield "positions", _orthogonal(np.ones(spec.positions - spec.offset), -1)
-    if "W_U" in w and spec.transform:
+    if "W_U" in w and (spec.transform or ("b_U" in w and not spec.pooler)):
         yield "W_U", _orthogonal(np.ones(spec.d), -1)
     for name in ("W_Q", "W_K", "W_V", "W_up", "W_pool", "W_T"):
         if name in w:
             own = w["post1.gain"] if name == "W_up" and spec.place == "post" else gain
-            if spec.place != "post":
-                yield name, _orthogonal(np.ones(spec.d), -1)
-            elif own is not None:  # else the first layer, which reads embeddings without a norm
+            if name == "W_pool" and spec.place != "post" and spec.output == "hidden":
+                own = w["norm.gain"]  # hidden states are seen: the norm keeps its gain
+            elif spec.place != "post":
+                own = np.ones((spec.d, 1))
+            if own is not None:  # else the first layer, which reads embeddings without a norm
                 yield name, _orthogonal(away_from(own)[:, 0], -1)
 
 
@@ -223,7 +234,7 @@ def _turning(spec: Transformer) -> Rule:
         none = np.zeros((*rest.shape[:-2], spec.still, rest.shape[-1]))
         return np.concatenate([rest, none], axis=-2)
 
-    return Rule(lambda full: full[..., : spec.rotary_dim, :], back)
+    return Rule(lambda full: full[..., : turning(spec), :], back)
 
 
 def _unused(offset: int) -> Rule:
@@ -235,18 +246,17 @@ def _unused(offset: int) -> Rule:
     return Rule(lambda full: full[:, offset:], back)
 
 
-def _half(spec: Transformer) -> Rule:
+def _half(d: int, columns: int) -> Rule:
     """The folded table is symmetric: what is below the diagonal of its first block follows."""
-    d = spec.d
     lower = np.tril_indices(d, -1)
-    below = np.zeros((d, spec.vocab), bool)
+    below = np.zeros((d, columns), bool)
     below[lower] = True
 
     def back(rest: Array) -> Array:
         table = np.zeros(below.shape)
         table[~below] = rest
-        by = weights(spec.vocab)
-        padded = np.concatenate([table * by, np.zeros((d, -spec.vocab % d))], axis=1)
+        by = weights(columns)
+        padded = np.concatenate([table * by, np.zeros((d, -columns % d))], axis=1)
         folded = padded.reshape(d, -1, d).sum(axis=1)
         table[lower] = (folded.T - folded)[lower] / by[lower[1]]
         return table

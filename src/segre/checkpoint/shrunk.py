@@ -36,7 +36,7 @@ from segre.files import shown
 from segre.geometry.redundancy import counted
 from segre.shown import Shown
 from segre.transformer.spec import Transformer
-from segre.transformer.tensors import part_shapes
+from segre.transformer.tensors import CONSTANTS, part_shapes
 
 KIND = "segre-shrunk"
 VERSION = 1
@@ -153,7 +153,7 @@ class Expanded(Model):
         assert self.expander is not None
         try:
             found = self.expander.part(part)
-            shapes = {name: x.shape for name, x in found.items()}
+            shapes = {name: x.shape for name, x in found.items() if name not in CONSTANTS}
             if shapes != part_shapes(self.spec, part):
                 raise ValueError(f"tensors of part {part} have other shapes")
         except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
@@ -222,7 +222,7 @@ def _constants(config: dict[str, Any], spec: Transformer) -> Constants:
     out: Constants = {}
     for name, (value, shape) in config["constants"].items():
         part, _, own = name.partition("/")
-        largest = prod(part_shapes(spec, part)[own])
+        largest = spec.experts if own in CONSTANTS else prod(part_shapes(spec, part)[own])
         if not isinstance(value, float) or not np.isfinite(value):
             raise ValueError(f"constant {name}")
         if not all(isinstance(n, int) and n >= 0 for n in shape) or prod(shape) > largest:

@@ -103,6 +103,9 @@ def equal_patterns(spec: Transformer, w: Tensors) -> list[tuple[int, int]]:
     flat = products.reshape(spec.heads, -1)
     unmoved = np.einsum("hgkm,hgkn->hgmn", still(spec, q), still(spec, k))
     seen = [flat.real, flat.imag, unmoved.reshape(spec.heads, -1)]
+    if "R_Q" in w:  # all heads turn against the same key
+        probes = rng.standard_normal((w["R_Q"].shape[-1], SCORES))
+        seen.append((w["R_Q"] @ probes).reshape(spec.heads, -1))
     if "sinks" in w:
         seen.append(w["sinks"].reshape(spec.heads, 1))
     unit, size = _unit(np.concatenate(seen, axis=1))

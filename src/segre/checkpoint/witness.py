@@ -15,8 +15,10 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, stream_freedom
+from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, free_pooler, stream_freedom
+from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
+from segre.checkpoint.planes import turning
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.files import whole_file
@@ -43,6 +45,10 @@ class Witness:
         """The order of the units of a transform."""
         return self.basis.transform
 
+    def pooled(self, _one: Tensors, _two: Tensors) -> tuple[Array | None, Array | None]:
+        """The order and signs of the units of a pooler."""
+        return self.basis.pooled, self.basis.pooled_signs
+
     def layer(self, _spec: Transformer, part: str, _one: Tensors, _two: Tensors) -> LayerAlignment:
         """Heads and units of a layer."""
         return self.layers[part]
@@ -52,8 +58,12 @@ class Witness:
         out = {f"stream.{k}": v for k, v in vars(self.basis).items() if v is not None}
         for part, turn in self.layers.items():
             for name, value in vars(turn).items():
-                if value is not None:
+                if isinstance(value, np.ndarray):
                     out[f"{part}.{_in_file(turn, name)}"] = _real(value)
+            latents = vars(turn.latents) if turn.latents is not None else {}
+            for name, value in latents.items():
+                if value is not None:
+                    out[f"{part}.latents.{name}"] = _real(value)
         contiguous = {name: np.ascontiguousarray(value) for name, value in out.items()}
         with whole_file(path) as temporary:
             save_file(contiguous, temporary, metadata={"segre": "witness 1"})
@@ -114,6 +124,9 @@ def _checked_stream(take: Any, spec: Transformer) -> StreamAlignment:
             raise ValueError("stream.signs are not all the same")
     if spec.transform and not spec.tied:
         out.transform = _permutation(take("stream.transform", (d,)), "stream.transform")
+    if free_pooler(spec):
+        out.pooled = _permutation(take("stream.pooled", (d,)), "stream.pooled")
+        out.pooled_signs = _signs(take("stream.pooled_signs", (d,)), "stream.pooled_signs")
     return out
 
 
@@ -126,14 +139,16 @@ def _checked_layer(take: Any, spec: Transformer, part: str) -> LayerAlignment:
         _permutation(row, f"{at}queries")
     vo = _orthogonal(take(f"{at}vo", (kv, v, v)), f"{at}vo")
     out = LayerAlignment(heads, order.astype(np.int64), vo)
-    if spec.rotary_dim:
-        pairs = take(f"{at}qk", (kv, spec.rotary_dim // 2, 2))
+    if turning(spec):
+        pairs = take(f"{at}qk", (kv, turning(spec) // 2, 2))
         out.planes = pairs[..., 0] + 1j * pairs[..., 1]
         if np.abs(np.abs(out.planes) - 1).max() > 1e-9:
             raise ValueError(f"{at}qk is not of modulus 1")
     if spec.still:
-        name = f"{at}still" if spec.rotary_dim else f"{at}qk"
+        name = f"{at}still" if turning(spec) else f"{at}qk"
         out.basis = _orthogonal(take(name, (kv, spec.still, spec.still)), name)
+    if spec.latent:
+        out.latents = _checked_latents(take, spec, at)
     if spec.mlp == "none":
         return out
     shape: tuple[int, ...] = (spec.ff,)
@@ -160,6 +175,21 @@ def _in_file(turn: LayerAlignment, name: str) -> str:
     if name == "basis" and turn.planes is not None:
         return "still"
     return "qk" if name in ("planes", "basis") else name
+
+
+def _checked_latents(take: Any, spec: Transformer, at: str) -> LatentTurn:
+    name, rank = f"{at}latents.keys", spec.kvrank
+    out = LatentTurn(_orthogonal(take(name, (rank, rank)), name))
+    if spec.qrank:
+        name, rank = f"{at}latents.queries", spec.qrank
+        out.queries = _orthogonal(take(name, (rank, rank)), name)
+    if spec.rotary_dim:
+        name = f"{at}latents.planes"
+        pairs = take(name, (spec.rotary_dim // 2, 2))
+        out.planes = pairs[..., 0] + 1j * pairs[..., 1]
+        if np.abs(np.abs(out.planes) - 1).max() > 1e-9:
+            raise ValueError(f"{name} is not of modulus 1")
+    return out
 
 
 def _permutation(value: Array, name: str) -> Array:

@@ -26,6 +26,7 @@ from segre.finding import Status, Unbounded
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.models import Source, architecture, called
+from segre.shown import Tabular
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
@@ -35,7 +36,7 @@ _TOKENS = 32
 
 
 @dataclass(frozen=True)
-class Depth(Unbounded):
+class Depth(Unbounded, Tabular):
     """How unlike tokens are after every layer, and what that says."""
 
     found: Curves | Study
@@ -66,7 +67,7 @@ class Depth(Unbounded):
 
 
 @dataclass(frozen=True)
-class Paths(Unbounded):
+class Paths(Unbounded, Tabular):
     """A forward pass as the sum over all paths."""
 
     name: str
@@ -102,7 +103,7 @@ class Paths(Unbounded):
 
 
 @dataclass(frozen=True)
-class PathShares(Unbounded):
+class PathShares(Unbounded, Tabular):
     """Shares of all paths, by length."""
 
     model: str

@@ -60,6 +60,8 @@ def _all(spec: Transformer) -> Iterator[Discrete]:
             routed_units = experts * (spec.experts * spec.eff + spec.shared)
             units = (layers - experts) * spec.ff + routed_units
             yield Discrete("2", "sign of a unit's up and down", units)
+    if spec.pooler and spec.output != "hidden":
+        yield Discrete(f"2^{spec.d} . S_{spec.d}", "signs and order of the pooled units", 1)
     yield from _stream(spec)
 
 

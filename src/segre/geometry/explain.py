@@ -156,12 +156,19 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield "gains of the norms", "no gains", {"gain": False}
     if spec.tied:
         yield "tied embeddings", "a table of its own for the output", {"tied": False}
-    elif spec.discrete and spec.output != "hidden" and not (spec.embed and not spec.transform):
+    elif (
+        spec.discrete
+        and not spec.labels
+        and spec.output != "hidden"
+        and not (spec.embed and not spec.transform)
+    ):
         yield "untied embeddings", "one table for input and output", {"tied": True}
     if spec.share:
         yield "shared layers", "weights of its own for every layer", {"share": False}
     if spec.eps:
         yield "eps in the norms", "eps = 0", {"eps": type(spec.eps)(0)}
+    if spec.pooler and spec.labels:
+        yield "the pooler", "labels of the first token itself", {"pooler": False}
     if spec.output == "softmax":
         yield "the softmax of the output", "the logits themselves", {"output": "logits"}
     if spec.gated:

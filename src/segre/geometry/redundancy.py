@@ -21,11 +21,11 @@ from segre.values import quote
 
 
 def asked_for(spec: Network | Transformer, output: Output) -> Transformer:
-    """The same language model, asked about another output."""
-    if not isinstance(spec, Transformer) or not spec.discrete or spec.output == "hidden":
+    """The same model, asked about another output."""
+    if not isinstance(spec, Transformer) or spec.output == "hidden":
         raise SpecError(
-            f"spec {quote(str(spec))}: output={output} needs a language model with a head; "
-            "this architecture has none"
+            f"spec {quote(str(spec))}: output={output} needs a model with a head, of words or "
+            "labels; this architecture has none"
         )
     if output == "hidden":
         raise SpecError(

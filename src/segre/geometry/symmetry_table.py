@@ -23,6 +23,7 @@ from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import symmetry_rank
 from segre.models import architecture
+from segre.shown import Tabular
 from segre.spec import Network
 from segre.values import quote
 
@@ -81,7 +82,7 @@ class SymmetryRow:
 
 
 @dataclass(frozen=True)
-class SymmetryTable(Unbounded):
+class SymmetryTable(Unbounded, Tabular):
     """All symmetries of an architecture and what each conserves.
 
     `independent` is the rank of the gradients of all conserved quantities together, at a random

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from segre.models import bert
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, fourfold, linear, norm
+from segre.models.family import (
+    Family,
+    Names,
+    Stored,
+    Values,
+    encoder_labels,
+    fourfold,
+    linear,
+    norm,
+)
 from segre.transformer.spec import Transformer
 
 BIAS, UNTIED_BIAS = "predictions.bias", "predictions.decoder.bias"
@@ -31,6 +40,7 @@ def _tensors(spec: Transformer, part: str, _config: Config) -> Names:
             **norm("predictions.LayerNorm", "normT"),
             "predictions.decoder.weight": Stored(("W_U",)),
             BIAS if spec.tied else UNTIED_BIAS: Stored(("b_U",)),
+            **linear("sop_classifier.classifier", "rel"),
         }
     at = "albert.encoder.albert_layer_groups.0.albert_layers.0"
     return {
@@ -49,6 +59,8 @@ FAMILY = Family(
     model_type="albert",
     base_class="AlbertModel",
     head_classes=("AlbertForMaskedLM",),
+    label_classes=encoder_labels("Albert"),
+    related_class="AlbertForPreTraining",
     defaults={
         **bert.DEFAULTS,
         "vocab_size": 30000,

@@ -6,7 +6,17 @@ from typing import Any
 
 from segre.models.activations import UNITS, activation
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, fourfold, linear, norm, table
+from segre.models.family import (
+    Family,
+    Names,
+    Stored,
+    Values,
+    encoder_labels,
+    fourfold,
+    linear,
+    norm,
+    table,
+)
 from segre.transformer.spec import Transformer
 
 # The bias of the vocabulary; and the one that an untied model uses instead of it.
@@ -85,6 +95,7 @@ def _tensors(spec: Transformer, part: str, _config: Config) -> Names:
             **norm("cls.predictions.transform.LayerNorm", "normT"),
             "cls.predictions.decoder.weight": Stored(("W_U",)),
             BIAS if spec.tied else UNTIED_BIAS: Stored(("b_U",)),
+            **linear("cls.seq_relationship", "rel"),
         }
     return layer(f"bert.encoder.layer.{int(part) - 1}")
 
@@ -124,6 +135,9 @@ FAMILY = Family(
     model_type="bert",
     base_class="BertModel",
     head_classes=("BertForMaskedLM", "BertLMHeadModel"),
+    label_classes=encoder_labels("Bert"),
+    related_class="BertForPreTraining",
+    related=2,
     defaults=DEFAULTS,
     read=read,
     write=write,

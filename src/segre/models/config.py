@@ -25,6 +25,7 @@ ONLY: dict[str, tuple[Any, ...]] = {
     "is_causal": (True,),
     "is_encoder_decoder": (False,),
     "pruned_heads": ({},),
+    "token_classification_bias": (True,),
 }
 
 # Sizes, under the names that the families have for them. Configs that the library saved have them.
@@ -123,23 +124,57 @@ class Config:
         heads: tuple[str, ...] = ("num_attention_heads",),
     ) -> Values:
         """What all families have."""
-        tied, words = self.flag("tie_word_embeddings"), self._words()
         return {
             "kind": self.family.name,
             "d": d,
             "layers": self.count(*layers, largest=DEEPEST),
             "heads": self.count(*heads),
             "vocab": self.count("vocab_size"),
-            "output": "softmax" if words else "hidden",
-            "tied": words and tied,
-            **({"pooler": True} if self.family.pooler and not words else {}),
+            **self.ending(),
         }
 
-    def _words(self) -> bool:
-        """Whether the model ends with a distribution over the vocabulary."""
+    def ending(self) -> Values:
+        """How the model ends: as its class does."""
+        family, name = self.family, self._class()
+        tied = self.flag("tie_word_embeddings") if "vocab_size" in family.defaults else False
+        for found in family.label_classes:
+            if name == found.name:
+                return {"labels": self.labels(), "tied": False, **found.keys, **self._judged()}
+        if name == family.base_class:
+            return {
+                "output": "hidden",
+                "tied": False,
+                **({"pooler": True} if family.pooler else {}),
+            }
+        if name == family.related_class:
+            labels = family.related or self.labels()
+            return {"output": "softmax", "tied": tied, "pooler": True, "relation": labels}
+        return {"output": "softmax", "tied": tied}
+
+    def labels(self) -> int:
+        """How many labels there are; 2, where nothing is said."""
+        if self.given.get("num_labels") is not None:
+            return self.count("num_labels")
+        names = self.given.get("id2label")
+        if names is None:
+            return 2
+        if not isinstance(names, Mapping | list) or not names:
+            raise SpecError("id2label: not a table of labels; allowed: a name for every label")
+        return len(names)
+
+    def _judged(self) -> Values:
+        """Labels that exclude each other have a distribution; one, or several at once, have not."""
+        single = self.given.get("problem_type") in (None, "single_label_classification")
+        return {"output": "softmax" if single and self.labels() > 1 else "logits"}
+
+    def _class(self) -> str:
+        """The class that the config names; without a name, the first with a head."""
+        family = self.family
+        labelled = tuple(found.name for found in family.label_classes)
+        related = (family.related_class,) if family.related_class else ()
         key, value = self.get("architectures")
         if value is None or value == []:
-            return True
-        bare = self.family.base_class
+            return (*family.head_classes, *labelled)[0]
         name = value[0] if isinstance(value, list) and len(value) == 1 else value
-        return bool(choice(key, name, (bare, *self.family.head_classes)) != bare)
+        every = (family.base_class, *family.head_classes, *related, *labelled)
+        return str(choice(key, name, every))

@@ -9,7 +9,7 @@ from segre.errors import SpecError, UnsupportedError
 from segre.models import experts, llama
 from segre.models.activations import GATES, activation
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, linear, norm
+from segre.models.family import Family, Names, Stored, Values, decoder_labels, linear, norm
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import routed
 
@@ -146,6 +146,7 @@ FAMILY = Family(
     model_type="deepseek_v3",
     base_class="DeepseekV3Model",
     head_classes=("DeepseekV3ForCausalLM",),
+    label_classes=decoder_labels("DeepseekV3"),
     defaults={
         **llama.DEFAULTS,
         "vocab_size": 129280,

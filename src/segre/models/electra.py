@@ -5,7 +5,7 @@ from __future__ import annotations
 from segre.errors import SpecError
 from segre.models import bert
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, fourfold, linear, norm
+from segre.models.family import Family, Labelled, Names, Stored, Values, fourfold, linear, norm
 from segre.transformer.spec import Transformer
 
 
@@ -51,6 +51,7 @@ FAMILY = Family(
     model_type="electra",
     base_class=_BARE,
     head_classes=(_GENERATOR, "ElectraForCausalLM"),
+    label_classes=(Labelled("ElectraForTokenClassification", "classifier", "all"),),
     defaults={
         **bert.DEFAULTS,
         "embedding_size": 128,

@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from segre.errors import SpecError
 from segre.transformer.spec import Transformer
+from segre.values import show
 
 if TYPE_CHECKING:
     from segre.models.config import Config
@@ -40,6 +42,39 @@ class Stored:
 Names = dict[str, Stored]  # by name of the tensor in the files
 
 
+@dataclass(frozen=True)
+class Labelled:
+    """A class whose logits are of labels."""
+
+    name: str
+    at: str  # the linear map to the labels, in files
+    read: str  # from which tokens
+    outbias: bool = True
+    pooler: bool = False
+    pooled_at: str = ""  # the linear map of the pooler, in files, if it is one of this class alone
+
+    @property
+    def keys(self) -> Values:
+        """What it says in a spec, beside the number of labels."""
+        return {"read": self.read, "outbias": self.outbias, "pooler": self.pooler}
+
+
+def decoder_labels(name: str, at: str = "score") -> tuple[Labelled, ...]:
+    """Labels of the last token, without biases; and of all tokens."""
+    return (
+        Labelled(f"{name}ForSequenceClassification", "score", "last", outbias=False),
+        Labelled(f"{name}ForTokenClassification", at, "all"),
+    )
+
+
+def encoder_labels(name: str) -> tuple[Labelled, ...]:
+    """Labels of the pooled token; and of all tokens."""
+    return (
+        Labelled(f"{name}ForSequenceClassification", "classifier", "first", pooler=True),
+        Labelled(f"{name}ForTokenClassification", "classifier", "all"),
+    )
+
+
 def no_rest(_given: Mapping[str, Any]) -> Values:
     """Nothing that depends on what was given."""
     return {}
@@ -62,6 +97,9 @@ class Family:
     # --- configs ---
     base_class: str  # the class without a head
     head_classes: tuple[str, ...]  # those with a distribution over the vocabulary
+    label_classes: tuple[Labelled, ...] = ()  # those with labels instead
+    related_class: str = ""  # with labels of the pooled token beside the vocabulary
+    related: int | None = None  # how many; None: as many as the config has labels
     pooler: bool = False  # the class without a head has a pooler
     defaults: Values  # what the library's config class has where a config is silent
     also: tuple[str, ...] = ()  # other names that the library has for keys
@@ -100,9 +138,40 @@ class Family:
         out = dict(self.choices)
         if given.get("vocab") not in (None, 0):
             out |= self.with_tokens
-            if given.get("output") != "hidden":
-                out |= self.with_words
+        if given.get("labels") not in (None, 0):
+            out |= self.label_classes[0].keys if self.label_classes else {}
+        elif given.get("vocab") not in (None, 0) and given.get("output") != "hidden":
+            out |= self.with_words
+            out |= {"pooler": True} if given.get("relation") not in (None, 0) else {}
         return out | self.rest(given)
+
+    def class_of(self, spec: Transformer) -> str:
+        """The class that ends as a spec does."""
+        if spec.labels:
+            return self.labelled(spec).name
+        if spec.relation:
+            return self.related_class
+        return self.base_class if spec.output == "hidden" else self.head_classes[0]
+
+    def labelled(self, spec: Transformer) -> Labelled:
+        """The class whose labels are read as a spec reads them."""
+        for found in self.label_classes:
+            if all(getattr(spec, key) == value for key, value in found.keys.items()):
+                return found
+        raise SpecError(
+            f"labels read as with read={spec.read}, outbias={show(spec.outbias)} and "
+            f"pooler={show(spec.pooler)}: no class of {self.name} has them"
+        )
+
+    def stored(self, spec: Transformer, part: str, config: Config) -> Names:
+        """Where the tensors of a part lie, those that read labels among them."""
+        every = self.tensors(spec, part, config)
+        if part != "head" or not spec.labels:
+            return every
+        found = self.labelled(spec)
+        own = linear(found.at, "U") | (linear(found.pooled_at, "pool") if found.pooled_at else {})
+        names = {name for how in own.values() for name in how.names}
+        return {file: how for file, how in every.items() if not names & {*how.names}} | own
 
 
 def fourfold(given: Mapping[str, Any]) -> Values:

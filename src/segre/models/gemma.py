@@ -5,7 +5,7 @@ from __future__ import annotations
 from segre.models import llama
 from segre.models.activations import GATES
 from segre.models.config import Config
-from segre.models.family import Family, Names, Values
+from segre.models.family import Family, Names, Values, decoder_labels
 from segre.models.windows import listed
 from segre.transformer.spec import Transformer
 
@@ -41,6 +41,7 @@ FAMILY = Family(
     model_type="gemma",
     base_class="GemmaModel",
     head_classes=("GemmaForCausalLM",),
+    label_classes=decoder_labels("Gemma"),
     defaults={
         **llama.DEFAULTS,
         "vocab_size": 256000,

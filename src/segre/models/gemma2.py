@@ -7,7 +7,7 @@ from fractions import Fraction
 from segre.errors import SpecError
 from segre.models import llama
 from segre.models.config import Config
-from segre.models.family import Family, Names, Values, norm
+from segre.models.family import Family, Names, Values, decoder_labels, norm
 from segre.models.windows import chosen, window, written
 from segre.transformer.spec import Transformer
 
@@ -17,18 +17,23 @@ ACTIVATION = "hidden_activation"
 def _read(config: Config) -> Values:
     out = llama.decoder(config, ACTIVATION)
     out["window"] = chosen(config, out["layers"], window(config), lambda i: i % 2 == 0)
-    return {**out, **scales(config, out["output"])}
+    return {**out, **scales(config, words(out))}
 
 
-def scales(config: Config, output: str) -> Values:
-    """The scale of the scores and the caps; `output` is what the model ends with."""
+def words(out: Values) -> bool:
+    """Whether the output is over the vocabulary."""
+    return out["output"] != "hidden" and not out.get("labels")
+
+
+def scales(config: Config, words: bool) -> Values:
+    """The scale of the scores and the caps; that of the logits only where they are of words."""
     config.count("num_key_value_heads")  # here null is not allowed
     out: Values = {}
     out["scale"] = config.number("query_pre_attn_scalar")
     if not out["scale"]:
         raise SpecError("query_pre_attn_scalar: 0 is not allowed; allowed: numbers above 0")
     out["cap"] = config.cap("attn_logit_softcapping")
-    if output != "hidden":
+    if words:
         out["logitcap"] = config.cap("final_logit_softcapping")
     return out
 
@@ -82,6 +87,7 @@ FAMILY = Family(
     model_type="gemma2",
     base_class="Gemma2Model",
     head_classes=("Gemma2ForCausalLM",),
+    label_classes=decoder_labels("Gemma2"),
     defaults={
         **llama.DEFAULTS,
         "vocab_size": 256000,

@@ -23,7 +23,7 @@ def _read(config: Config) -> Values:
     each = [ways[SLIDING if size else FULL] for size in out["window"]]
     out |= {"base": [base for base, _ in each], "rescale": [how for _, how in each]}
     bias = "attn" if config.flag("attention_bias") else "none"
-    out |= gemma2.scales(config, out["output"])
+    out |= gemma2.scales(config, gemma2.words(out))
     return {**out, "cap": 0, "bias": bias}  # the library passes a cap of the scores over
 
 

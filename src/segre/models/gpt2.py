@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from segre.models.activations import UNITS, activation
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, fourfold, linear, norm, table
+from segre.models.family import (
+    Family,
+    Names,
+    Stored,
+    Values,
+    decoder_labels,
+    fourfold,
+    linear,
+    norm,
+    table,
+)
 from segre.transformer.spec import Transformer
 
 
@@ -74,6 +84,7 @@ FAMILY = Family(
     model_type="gpt2",
     base_class="GPT2Model",
     head_classes=("GPT2LMHeadModel",),
+    label_classes=decoder_labels("GPT2", "classifier"),
     defaults={
         "vocab_size": 50257,
         "n_positions": 1024,

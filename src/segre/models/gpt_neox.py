@@ -9,7 +9,17 @@ from segre.errors import SpecError
 from segre.models import llama
 from segre.models.activations import UNITS, activation
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, fourfold, linear, norm, table
+from segre.models.family import (
+    Family,
+    Names,
+    Stored,
+    Values,
+    decoder_labels,
+    fourfold,
+    linear,
+    norm,
+    table,
+)
 from segre.models.rope import rope_base, rope_part, rope_rescale
 from segre.transformer.spec import Transformer
 from segre.values import show
@@ -127,6 +137,7 @@ FAMILY = Family(
     model_type="gpt_neox",
     base_class="GPTNeoXModel",
     head_classes=("GPTNeoXForCausalLM",),
+    label_classes=decoder_labels("GPTNeoX", "classifier"),
     defaults={
         "vocab_size": 50432,
         "hidden_size": 6144,

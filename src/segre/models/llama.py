@@ -7,7 +7,7 @@ from typing import Any
 
 from segre.models.activations import GATES, activation
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, linear, norm, table
+from segre.models.family import Family, Names, Stored, Values, decoder_labels, linear, norm, table
 from segre.models.rope import rope_base, rope_config, rope_rescale
 from segre.models.windows import listed
 from segre.transformer.spec import Transformer
@@ -192,6 +192,7 @@ FAMILY = Family(
     model_type="llama",
     base_class="LlamaModel",
     head_classes=("LlamaForCausalLM",),
+    label_classes=decoder_labels("Llama"),
     defaults={
         **DEFAULTS,
         "vocab_size": 32000,

@@ -6,7 +6,7 @@ from typing import Any
 
 from segre.models import llama
 from segre.models.config import Config
-from segre.models.family import Family, Values
+from segre.models.family import Family, Values, decoder_labels
 from segre.models.windows import listed, window
 from segre.transformer.spec import Transformer
 
@@ -32,6 +32,7 @@ FAMILY = Family(
     model_type="mistral",
     base_class="MistralModel",
     head_classes=("MistralForCausalLM",),
+    label_classes=decoder_labels("Mistral"),
     defaults={
         **llama.DEFAULTS,
         "vocab_size": 32000,

@@ -7,7 +7,7 @@ from typing import Any
 
 from segre.models import experts, llama, mistral
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, norm
+from segre.models.family import Family, Names, Stored, Values, decoder_labels, norm
 from segre.transformer.spec import Transformer
 
 
@@ -79,6 +79,7 @@ FAMILY = Family(
     model_type="mixtral",
     base_class="MixtralModel",
     head_classes=("MixtralForCausalLM",),
+    label_classes=decoder_labels("Mixtral"),
     defaults={
         **mistral.FAMILY.defaults,
         "rms_norm_eps": 1e-5,

@@ -9,7 +9,17 @@ from typing import Any
 from segre.errors import SpecError
 from segre.models.activations import UNITS, activation
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, fourfold, linear, norm, table
+from segre.models.family import (
+    Family,
+    Labelled,
+    Names,
+    Stored,
+    Values,
+    fourfold,
+    linear,
+    norm,
+    table,
+)
 from segre.transformer.spec import Transformer
 
 EPS = Fraction(1, 10**5)  # of all norms, whatever a config says
@@ -112,6 +122,7 @@ FAMILY = Family(
     model_type="opt",
     base_class="OPTModel",
     head_classes=("OPTForCausalLM",),
+    label_classes=(Labelled("OPTForSequenceClassification", "score", "last", outbias=False),),
     defaults={
         "vocab_size": 50272,
         "hidden_size": 768,

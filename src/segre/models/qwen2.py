@@ -6,7 +6,7 @@ from typing import Any
 
 from segre.models import llama
 from segre.models.config import Config
-from segre.models.family import Family, Values
+from segre.models.family import Family, Values, decoder_labels
 from segre.models.windows import chosen, window, written
 from segre.transformer.spec import Transformer
 
@@ -46,6 +46,7 @@ FAMILY = Family(
     model_type="qwen2",
     base_class="Qwen2Model",
     head_classes=("Qwen2ForCausalLM",),
+    label_classes=decoder_labels("Qwen2"),
     defaults=DEFAULTS,
     read=read,
     write=write,

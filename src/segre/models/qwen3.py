@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from segre.models import llama, qwen2
-from segre.models.family import Family, Values
+from segre.models.family import Family, Values, decoder_labels
 
 
 def _preset(*sizes: int, **rest: Any) -> Values:
@@ -17,6 +17,7 @@ FAMILY = Family(
     model_type="qwen3",
     base_class="Qwen3Model",
     head_classes=("Qwen3ForCausalLM",),
+    label_classes=decoder_labels("Qwen3"),
     defaults={**qwen2.DEFAULTS, "head_dim": 128},
     read=qwen2.read,
     write=qwen2.write,

@@ -8,7 +8,7 @@ from typing import Any
 from segre.errors import SpecError
 from segre.models import experts, llama, mixtral
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values
+from segre.models.family import Family, Names, Stored, Values, decoder_labels
 from segre.models.windows import window
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import routed
@@ -108,6 +108,7 @@ FAMILY = Family(
     model_type="qwen3_moe",
     base_class="Qwen3MoeModel",
     head_classes=("Qwen3MoeForCausalLM",),
+    label_classes=decoder_labels("Qwen3Moe"),
     defaults={
         **llama.DEFAULTS,
         "hidden_size": 2048,

@@ -112,12 +112,13 @@ def to_config(family: str, spec: Transformer, quoted: str) -> dict[str, Any]:
     if not spec.discrete:
         raise SpecError(f"spec {quote(quoted)}: give a vocabulary, for example vocab=1000")
     found = FAMILIES[family]
-    words = spec.output != "hidden"
+    labels = spec.labels or (spec.relation if found.related is None else 0)
     config = {
         "model_type": found.model_type,
-        "architectures": [found.head_classes[0] if words else found.base_class],
+        "architectures": [found.class_of(spec)],
         "vocab_size": spec.vocab,
         "tie_word_embeddings": spec.tied,
+        **({"num_labels": labels} if labels else {}),
         **found.write(spec),
     }
     back = from_config(config, quoted)

@@ -8,7 +8,7 @@ from typing import Any
 from segre.errors import SpecError
 from segre.models import bert
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, fourfold, linear, norm
+from segre.models.family import Family, Labelled, Names, Stored, Values, fourfold, linear, norm
 from segre.transformer.spec import Transformer
 
 BIAS, UNTIED_BIAS = "lm_head.bias", "lm_head.decoder.bias"
@@ -65,6 +65,16 @@ def family(model_type: str, name: str, vocab: int, presets: Mapping[str, Values]
         model_type=model_type,
         base_class=f"{name}Model",
         head_classes=(f"{name}ForMaskedLM", f"{name}ForCausalLM"),
+        label_classes=(
+            Labelled(
+                f"{name}ForSequenceClassification",
+                "classifier.out_proj",
+                "first",
+                pooler=True,
+                pooled_at="classifier.dense",
+            ),
+            Labelled(f"{name}ForTokenClassification", "classifier", "all"),
+        ),
         defaults={**bert.DEFAULTS, "vocab_size": vocab, "pad_token_id": 1},
         read=read,
         write=write,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from segre.errors import SpecError
 from segre.models import llama
 from segre.models.config import Config
-from segre.models.family import Family, Values
+from segre.models.family import Family, Values, decoder_labels
 from segre.models.windows import chosen, window, written
 from segre.transformer.by_layer import every
 from segre.transformer.spec import Transformer
@@ -52,6 +52,7 @@ FAMILY = Family(
     model_type="smollm3",
     base_class="SmolLM3Model",
     head_classes=("SmolLM3ForCausalLM",),
+    label_classes=decoder_labels("SmolLM3"),
     defaults={
         **llama.DEFAULTS,
         "vocab_size": 128256,

@@ -67,7 +67,7 @@ def _cell(curve: Curve, layer: int, floor: float) -> str:
         return _number(curve.mean()[layer])
     if curve.past is None:
         return f"<{_number(floor)}"
-    return _power(float(curve.past[layer]))
+    return power(float(curve.past[layer]))
 
 
 def _print_sinks(found: Curves) -> None:
@@ -124,10 +124,10 @@ def _number(value: float) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
-def _power(log: float) -> str:
+def power(log: float) -> str:
     """A number by its decimal logarithm, which may be far below the smallest float.
 
-    >>> _power(-0.5), _power(-165.2), _power(-8257.75)
+    >>> power(-0.5), power(-165.2), power(-8257.75)
     ('0.316', '6.3e-166', '1.8e-8258')
     """
     if not np.isfinite(log) or log > -2:

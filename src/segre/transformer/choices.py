@@ -33,6 +33,7 @@ Layout = Literal["half", "interleaved"]
 Bias = Literal["none", "qkv", "attn", "mlp", "all"]
 Router = Literal["sigmoid", "softmax", "sigmoid-raw", "softmax-raw"]
 Output = Literal["hidden", "logits", "softmax"]
+Read = Literal["all", "first", "last"]
 Attn = str  # the name of a mechanism
 
 PIECEWISE = ("relu", "relu2", "reglu")
@@ -92,7 +93,10 @@ class Choices:
     embscale: bool = False  # embeddings are multiplied by the square root of d
     transform: bool = False  # a dense layer, an activation and a norm before the unembedding
     outbias: bool = False  # the unembedding has a bias
-    pooler: bool = False  # a second output: tanh of a linear map of the first token
+    pooler: bool = False  # tanh of a linear map of the first token: an output, or what labels read
+    labels: int = 0  # logits are of so many labels, instead of the vocabulary; 0 is none
+    read: Read = "all"  # from which tokens labels are read
+    relation: int = 0  # labels of a second output, read from the pooled token; 0 is none
     output: Output = "hidden"
     t: int = 3
 
@@ -266,7 +270,9 @@ class Choices:
 
     @property
     def output_shape(self) -> tuple[int, int]:
-        """Rows and columns of an output; a pooled token is one more column."""
+        """Rows and columns of an output; a pooled token, or its labels, are one more column."""
+        if self.labels:
+            return self.labels, self.t if self.read == "all" else 1
         return (self.d if self.output == "hidden" else self.vocab), self.t + self.pooler
 
 

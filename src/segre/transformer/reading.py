@@ -24,6 +24,7 @@ from segre.transformer.choices import (
     Output,
     Place,
     Position,
+    Read,
     Router,
 )
 from segre.transformer.rescale import rescale
@@ -120,6 +121,7 @@ def _reader(annotation: str) -> Callable[[str, Any], Any]:
         "Layout": Layout,
         "Router": Router,
         "Output": Output,
+        "Read": Read,
     }
     if annotation in plain:
         return plain[annotation]

@@ -56,8 +56,7 @@ def require(spec: Choices) -> None:
             raise SpecError("embed, logitcap and output need a vocabulary, for example vocab=11")
     if spec.output == "hidden" and (spec.tied or spec.transform or spec.outbias or spec.logitcap):
         raise SpecError("tied, transform, outbias and logitcap need output=logits or softmax")
-    if spec.pooler and spec.output != "hidden":
-        raise SpecError("pooler needs output=hidden")
+    _require_labels(spec)
     if spec.tied and spec.embed and not spec.transform:
         raise SpecError("tied embeddings of another width need transform=true")
     if spec.transform and (spec.mlp == "none" or spec.gated or spec.norm == "none"):
@@ -91,6 +90,37 @@ def require(spec: Choices) -> None:
         raise SpecError("active, shared, eff and dense need experts")
     elif spec.router != "sigmoid":
         raise SpecError("router needs experts")
+
+
+def _require_labels(spec: Choices) -> None:
+    """What labels are of, and what is beside them."""
+    if not spec.labels and spec.read != "all":
+        raise SpecError(f"read={spec.read} needs labels, for example labels=2")
+    if spec.pooler and spec.output != "hidden" and not spec.labels and not spec.relation:
+        raise SpecError("pooler needs output=hidden, labels or relation")
+    if spec.labels:
+        if spec.output == "hidden":
+            raise SpecError("labels need output=logits or softmax")
+        for key in ("tied", "transform", "logitcap", "relation"):
+            if getattr(spec, key):
+                raise SpecError(f"{key} does not go with labels")
+        if spec.pooler and spec.read != "first":
+            raise SpecError(f"read={spec.read} does not go with pooler; allowed: first")
+        if spec.read == "first" and spec.causal:
+            raise SpecError("read=first needs causal=false: the first token would see only itself")
+        if spec.read == "last" and spec.window and spec.pos == "learned":
+            raise SpecError("read=last with window does not go with pos=learned")
+        if not (spec.final or spec.place == "post"):
+            raise SpecError("labels need a norm before them: final=true or place=post")
+        if spec.read != "all" and spec.latent and spec.pos == "learned":
+            raise SpecError(f"read={spec.read} with latent attention does not go with pos=learned")
+        if spec.labels == 1 and spec.output == "softmax":
+            raise SpecError("labels=1 needs output=logits: the softmax of one label is constant")
+    if spec.relation:
+        if not spec.pooler or not spec.transform or spec.causal:
+            raise SpecError("relation needs pooler=true, transform=true and causal=false")
+        if not 2 <= spec.relation <= spec.vocab:
+            raise SpecError(f"relation: {spec.relation} is not allowed; allowed: 2 to vocab")
 
 
 def _require_rotations(spec: Choices) -> None:

@@ -23,6 +23,8 @@ from segre.transformer.reading import VERSION, completed, read
 from segre.transformer.rules import require
 from segre.values import quote, read_inline, short_names, show
 
+_NO_LABELS: dict[str, Any] = {"labels": 0, "read": "all", "relation": 0}
+
 
 @dataclass(frozen=True)
 class Transformer(Choices):
@@ -30,7 +32,8 @@ class Transformer(Choices):
 
     With `vocab` = 0 inputs are any d x t matrices and the function is the last hidden states.
     Otherwise inputs are token sequences, and the function is `output`: the distribution over
-    the vocabulary (softmax), the logits, or the hidden states.
+    the vocabulary (softmax), the logits, or the hidden states. With `labels` there are labels
+    instead of the vocabulary at the end.
 
     >>> spec = Transformer.parse("transformer/d=8/heads=4/kv=2/norm=rms/pos=rope/t=3")
     >>> spec.group, spec.parameters
@@ -76,7 +79,7 @@ class Transformer(Choices):
     def trunk(self) -> Transformer:
         """The same network up to its last hidden states, without what reads them."""
         bare = replace(self, output="hidden", tied=False, logitcap=Fraction(0))
-        return replace(bare, transform=False, outbias=False, pooler=False)
+        return replace(bare, transform=False, outbias=False, pooler=False, **_NO_LABELS)
 
     @classmethod
     def parse(cls, text: str, defaults: Mapping[str, Any] | None = None) -> Transformer:

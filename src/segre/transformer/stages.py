@@ -139,24 +139,56 @@ def _written(
 
 
 def head(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:
-    """Final norm, transform, unembedding, cap and softmax: those that there are."""
+    """Final norm, pooled token, transform, unembedding, cap and softmax: those that there are."""
     if spec.final:
         x = normalise(field, spec, w, "norm", x, spec.d)
+    pooled = None
     if spec.pooler:
-        first = field.constant(np.eye(spec.t, 1, dtype=np.int64))
-        pooled = tanh(field, linear(field, w, "pool", field.matmul(x, first)))
-        wide = field.matmul(x, field.constant(np.eye(spec.t, spec.t + 1, dtype=np.int64)))
-        last = field.constant(np.eye(1, spec.t + 1, spec.t, dtype=np.int64))
-        return field.add(wide, field.matmul(pooled, last))
+        pooled = tanh(field, linear(field, w, "pool", _column(field, x, spec, 0)))
+    if spec.labels:
+        return _logits(field, w, _chosen(field, x, spec) if pooled is None else pooled, spec)
     if spec.output == "hidden":
-        return x
+        return x if pooled is None else _beside(field, x, pooled, spec)
     if spec.transform:
         x = activate(field, spec.mlp, linear(field, w, "T", x))
         x = normalise(field, spec, w, "normT", x, spec.embed or spec.d)
+    words = _logits(field, w, x, spec)
+    if pooled is None:
+        return words
+    related = _distribution(field, linear(field, w, "rel", pooled), spec)
+    room = np.eye(spec.vocab, spec.relation, dtype=np.int64)
+    return _beside(field, words, field.matmul(field.constant(room), related), spec)
+
+
+def _chosen(field: Analytic[E], x: E, spec: Transformer) -> E:
+    """The tokens from which labels are read."""
+    if spec.read == "all":
+        return x
+    return _column(field, x, spec, 0 if spec.read == "first" else spec.t - 1)
+
+
+def _column(field: Analytic[E], x: E, spec: Transformer, number: int) -> E:
+    """One token."""
+    return field.matmul(x, field.constant(np.eye(spec.t, 1, -number, dtype=np.int64)))
+
+
+def _beside(field: Analytic[E], x: E, more: E, spec: Transformer) -> E:
+    """All tokens, and one more column."""
+    wide = field.matmul(x, field.constant(np.eye(spec.t, spec.t + 1, dtype=np.int64)))
+    last = field.constant(np.eye(1, spec.t + 1, spec.t, dtype=np.int64))
+    return field.add(wide, field.matmul(more, last))
+
+
+def _logits(field: Analytic[E], w: Tensors, x: E, spec: Transformer) -> E:
+    """What is said of the vocabulary, or of labels."""
     table = field.transpose(w["tokens"]) if spec.tied else w["W_U"]
     logits = field.matmul(table, x)
     if spec.outbias:
         logits = field.add(logits, w["b_U"])
     if spec.logitcap:
         logits = capped(field, logits, spec.logitcap)
+    return _distribution(field, logits, spec)
+
+
+def _distribution(field: Analytic[E], logits: E, spec: Transformer) -> E:
     return field.softmax(logits) if spec.output == "softmax" else logits

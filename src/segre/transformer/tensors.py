@@ -198,8 +198,11 @@ def _head_shapes(spec: Transformer) -> Shapes:
         if spec.bias == "all":
             out["b_T"] = (e, 1)
         out |= _norm(spec, "normT", e)
+    words = spec.labels or spec.vocab
     if not spec.tied:
-        out["W_U"] = (spec.vocab, e)
+        out["W_U"] = (words, e)
     if spec.outbias:
-        out["b_U"] = (spec.vocab, 1)
+        out["b_U"] = (words, 1)
+    if spec.relation:
+        out |= {"W_rel": (spec.relation, spec.d), "b_rel": (spec.relation, 1)}
     return out

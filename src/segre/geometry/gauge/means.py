@@ -57,7 +57,7 @@ def _read_centring(spec: Transformer) -> Iterator[Piece]:
                 done.append((site, _pooling(spec)))
             elif end[0] != "head" or _head_reads(spec):
                 done.append((site, readers(spec, end)))
-    elif spec.final and spec.pooler:
+    elif spec.final and spec.pooler and spec.output == "hidden":
         done.append((norm_at(spec, "head", "norm", spec.d), _pooling(spec)))
     for site, read_by in done:
         for reader in read_by:

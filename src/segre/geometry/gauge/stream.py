@@ -312,7 +312,7 @@ def _last_shift(spec: Transformer) -> Iterator[Piece]:
     head = ("head", "")
     (last,) = shift_writers(spec, sublayers(spec)[-2 if spec.parallel else -1 :])
     source = shift_source(spec, last)
-    biased = has(spec, "head", "b_T") if spec.transform else spec.outbias
+    biased = has(spec, "head", "b_T") if spec.transform else spec.outbias or spec.pooler
     if spec.output == "hidden" or source is None or not biased or sublayers(spec).count(last) > 1:
         return
     d = spec.d

@@ -16,14 +16,20 @@ from segre.geometry.gauge.wiring import (
     stream_places,
 )
 from segre.transformer.spec import Transformer
+from segre.transformer.tensors import part_shapes
 
 
 def vocabulary_pieces(spec: Transformer) -> Iterator[Piece]:
     """Rows that are not used, constants moved between tables, and shifts of all logits."""
     if spec.unused_positions:
         yield _unused_positions(spec)
-    if not spec.discrete:
-        return
+    if spec.discrete:
+        yield from _table_pieces(spec)
+    if logits_may_shift(spec):
+        yield from _logit_pieces(spec)
+
+
+def _table_pieces(spec: Transformer) -> Iterator[Piece]:
     tables = [n for n in ("positions", "types") if has(spec, "embed", n)]
     if len(tables) == 2:
         yield _between_tables(spec, "positions", "types", "exact")
@@ -34,10 +40,14 @@ def vocabulary_pieces(spec: Transformer) -> Iterator[Piece]:
         yield from _unseen_shift(spec, tables[0])
     elif spec.tied and embeddings_centred(spec) and softmax:
         yield _tied_mean()
-    if softmax and spec.output == "softmax" and not spec.tied:
-        yield _logit_shift(spec)
-    if softmax and spec.outbias:
-        yield _bias_shift()
+
+
+def _logit_pieces(spec: Transformer) -> Iterator[Piece]:
+    for map_, what in (("U", "unembedding"), ("rel", "map to the pooled token's labels")):
+        if has(spec, "head", f"W_{map_}"):
+            yield _logit_shift(spec, f"W_{map_}", what)
+        if has(spec, "head", f"b_{map_}"):
+            yield _bias_shift(f"b_{map_}", "logits'" if map_ == "U" else "pooled token's labels'")
 
 
 def _unused_positions(spec: Transformer) -> Piece:
@@ -117,27 +127,27 @@ def _tied_mean() -> Piece:
     return Piece("tied-mean", name, "embedding", "shifts", "softmax", 1, build)
 
 
-def _logit_shift(spec: Transformer) -> Piece:
-    e = (spec.embed or spec.d) if spec.transform else spec.d
+def _logit_shift(spec: Transformer, weight: str, what: str) -> Piece:
+    e = part_shapes(spec, "head")[weight][1]
 
     def build(w: ModularWeights) -> Array:
         canvas = w.canvas(e)
-        view = canvas("head", "W_U")
+        view = canvas("head", weight)
         for i in range(e):
             view[i, :, i] = 1
         return canvas.rows
 
-    name = "one vector added to all rows of the unembedding"
+    name = f"one vector added to all rows of the {what}"
     return Piece("logit-shift", name, "head", "shifts", "softmax", e, build)
 
 
-def _bias_shift() -> Piece:
+def _bias_shift(bias: str, what: str) -> Piece:
     def build(w: ModularWeights) -> Array:
         canvas = w.canvas(1)
-        canvas("head", "b_U")[0] = 1
+        canvas("head", bias)[0] = 1
         return canvas.rows
 
-    name = "one constant added to all logits' biases"
+    name = f"one constant added to all {what} biases"
     return Piece("bias-shift", name, "head", "norms and biases", "softmax", 1, build)
 
 

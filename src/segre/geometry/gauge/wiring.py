@@ -86,8 +86,10 @@ def readers(spec: Transformer, end: End) -> list[Reader]:
             names = [*queries, "A_K", "R_K"]
     elif kind == "mlp":
         names = ["W_R", "W_gate", "W_up", "S_gate", "S_up"]
+    elif spec.output == "hidden":
+        names = []
     else:
-        names = ["W_T"] if spec.transform else ["W_U"]
+        names = ["W_T", "W_pool"] if spec.transform else ["W_pool"] if spec.pooler else ["W_U"]
     return [_reader(spec, part, name) for name in names if has(spec, part, name)]
 
 

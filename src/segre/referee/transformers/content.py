@@ -82,4 +82,6 @@ class Certificate:
 
 def outputs(spec: Transformer) -> tuple[int, int]:
     """Rows and columns of the output."""
+    if spec.labels:
+        return spec.labels, spec.t if spec.read == "all" else 1
     return (spec.d if spec.output == "hidden" else spec.vocab), spec.t + spec.pooler

@@ -44,10 +44,16 @@ def head(run: Run, x: int) -> int:
     spec, tape = run.spec, run.tape
     if spec.final:
         x = run.norm(x, HEAD, "norm")
+    pooled = None
     if spec.pooler:
-        x = _with_pooled(run, x)
+        pooled = run.tanh(run.linear(_column(run, x, 0), HEAD, "pool"))
+    if spec.labels:
+        if pooled is None:
+            chosen = {"first": 0, "last": spec.t - 1}.get(spec.read)
+            pooled = x if chosen is None else _column(run, x, chosen)
+        return _distribution(run, run.linear(pooled, HEAD, "U"))
     if spec.output == "hidden":
-        return x
+        return x if pooled is None else _one_more_column(run, x, pooled)
     if spec.transform:
         x = run.norm(run.activation(run.linear(x, HEAD, "T")), HEAD, "normT")
     if spec.tied:
@@ -58,18 +64,31 @@ def head(run: Run, x: int) -> int:
         x = run.linear(x, HEAD, "U")
     if spec.logitcap:
         x = tape.scaled_by(run.tanh(tape.scaled_by(x, 1 / spec.logitcap)), spec.logitcap)
-    if spec.output == "softmax":
-        x = run.columns_over_sum(tape.exp(x, run.here))
-    return x
+    x = _distribution(run, x)
+    if pooled is None:
+        return x
+    related = _distribution(run, run.linear(pooled, HEAD, "rel"))
+    charge(spec.vocab * spec.relation * run.numbers.rates.entry)
+    top = [int(i == j) for i in range(spec.vocab) for j in range(spec.relation)]
+    lifted = tape.constant(run.numbers.matrix(spec.vocab, spec.relation, top))
+    return _one_more_column(run, x, tape.product(lifted, related))
 
 
-def _with_pooled(run: Run, x: int) -> int:
-    """The hidden states, and one more column made of the first."""
-    spec, tape, numbers = run.spec, run.tape, run.numbers
-    t = spec.t
+def _distribution(run: Run, logits: int) -> int:
+    """The softmax of every column, if it is asked for."""
+    if run.spec.output != "softmax":
+        return logits
+    return run.columns_over_sum(run.tape.exp(logits, run.here))
+
+
+def _column(run: Run, x: int, number: int) -> int:
+    return run.tape.product(x, run.tape.constant(run.numbers.unit(run.spec.t, 1, number, 0)))
+
+
+def _one_more_column(run: Run, x: int, column: int) -> int:
+    """A matrix of t columns, and one more after them."""
+    tape, numbers, t = run.tape, run.numbers, run.spec.t
     charge(t * (t + 1) * numbers.rates.entry)
-    first = tape.product(x, tape.constant(numbers.unit(t, 1, 0, 0)))
-    pooled = run.tanh(run.linear(first, HEAD, "pool"))
     room = [int(i == c) for i in range(t) for c in range(t + 1)]
     kept = tape.product(x, tape.constant(numbers.matrix(t, t + 1, room)))
-    return tape.sum(kept, tape.product(pooled, tape.constant(numbers.unit(1, t + 1, 0, t))))
+    return tape.sum(kept, tape.product(column, tape.constant(numbers.unit(1, t + 1, 0, t))))

@@ -50,10 +50,11 @@ class Effort:
         effort._linear(e, table, t, 2)
         effort._linear(e, d, t, 3)
         effort._linear(d, d, t, 2)
-        effort.entries += 6 * (spec.vocab + e + d) * t
+        effort._linear(d, spec.labels + spec.relation, t, 1)
+        effort.entries += 6 * (spec.vocab + spec.labels + e + d) * t
         effort.fresh += 2 * table * t + 2 * t * t
         effort.products += 2 * d * t * t
-        effort.functions += 6 * (spec.vocab + e + d) * t
+        effort.functions += 6 * (spec.vocab + spec.labels + e + d) * t
         if spec.output == "softmax":
             effort._scaled(spec.vocab, t, 1)
         return effort

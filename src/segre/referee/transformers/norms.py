@@ -120,7 +120,7 @@ def _sole_post_norms(point: Point) -> Iterator[Reading]:
 
 def _pooled(point: Point) -> Iterator[Reading]:
     spec, stream = point.spec, point.stream
-    if not spec.pooler:
+    if not spec.pooler or spec.output != "hidden":
         return
     reader = stream.reader((HEAD, "W_pool"))
     norm = Norm(HEAD, "norm", spec.d) if spec.final else None

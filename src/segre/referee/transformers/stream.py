@@ -170,8 +170,13 @@ class Stream:
         elif consumer.kind == "mlp":
             names = ("W_R", "W_gate", "W_up", "S_gate", "S_up")
         elif consumer.kind == "head":
-            names = ("W_T",) if spec.transform else ("W_U",)
+            names = () if spec.output == "hidden" else self._head_names()
         return [self.reader(place) for place in self._existing((consumer.part, n) for n in names)]
+
+    def _head_names(self) -> tuple[str, ...]:
+        if self.spec.transform:
+            return ("W_T", "W_pool")
+        return ("W_pool",) if self.spec.pooler else ("W_U",)
 
     def reader(self, weight: Place) -> Reader:
         """A linear map with its bias."""

@@ -54,14 +54,9 @@ def bound_table(point: Point, place: Place) -> bool:
 
 def tables(point: Point) -> Family:
     """Families 14 to 16: the tables of a vocabulary, and the unembedding."""
-    if not point.spec.vocab:
-        return
-    families = {
-        "table-shift": _table_shift,
-        "tied-mean": _tied_mean,
-        "logit-shift": _logit_shift,
-        "bias-shift": _bias_shift,
-    }
+    families = {"logit-shift": _logit_shift, "bias-shift": _bias_shift}
+    if point.spec.vocab:
+        families |= {"table-shift": _table_shift, "tied-mean": _tied_mean}
     for name, family in families.items():
         for tangent in family(point):
             yield name, tangent
@@ -115,12 +110,11 @@ def _tied_mean(point: Point) -> Iterator[Tangent]:
 
 
 def _logit_shift(point: Point) -> Iterator[Tangent]:
-    unembedding = (HEAD, "W_U", 0)
-    if shiftable(point) and unembedding in point.matrices:
-        for i in range(point.matrices[unembedding].ncols()):
-            yield point.filled(unembedding, column=i)
+    for key in point.keys([(HEAD, "W_U"), (HEAD, "W_rel")]) if shiftable(point) else []:
+        for i in range(point.matrices[key].ncols()):
+            yield point.filled(key, column=i)
 
 
 def _bias_shift(point: Point) -> Iterator[Tangent]:
-    if shiftable(point) and point.has((HEAD, "b_U")):
-        yield point.filled((HEAD, "b_U", 0))
+    for key in point.keys([(HEAD, "b_U"), (HEAD, "b_rel")]) if shiftable(point) else []:
+        yield point.filled(key)

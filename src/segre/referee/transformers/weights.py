@@ -218,6 +218,9 @@ def _head(spec: Transformer) -> Iterator[Shape]:
             yield "b_T", 1, e, 1
         yield from _norm(spec, "normT", e)
     if not spec.tied:
-        yield "W_U", 1, V, e if spec.transform else d
+        yield "W_U", 1, spec.labels or V, e if spec.transform else d
     if spec.outbias:
-        yield "b_U", 1, V, 1
+        yield "b_U", 1, spec.labels or V, 1
+    if spec.relation:
+        yield "W_rel", 1, spec.relation, d
+        yield "b_rel", 1, spec.relation, 1

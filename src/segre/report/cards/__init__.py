@@ -21,6 +21,8 @@ HOMES = {
     "segre.discovery": "catalog",
     "segre.finding": "dimensions",
     "segre.geometry.explain": "dimensions",
+    "segre.geometry.symmetry_table": "dimensions",
+    "segre.collapse.commands": "collapse",
     "segre.referee.verdict": "proofs",
     "segre.analysis.run": "analysis",
     "segre.analysis.part": "analysis",

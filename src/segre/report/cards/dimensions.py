@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from segre.analysis.part import Part, percent
 from segre.finding import GROUPS, Finding, Findings
 from segre.geometry.explain import Explanation
+from segre.geometry.symmetry_table import SymmetryTable
 from segre.report.analysis.architecture import of_symmetries
 from segre.report.cards import carded, tabled
 from segre.report.cards.card import Card, label
@@ -115,6 +116,34 @@ def card_of_explanation(told: Explanation) -> Card:
         tiles=tuple(_tiles(told.finding)),
         blocks=tuple(blocks),
     )
+
+
+@carded.register
+def card_of_symmetries(table: SymmetryTable) -> Card:
+    """The symmetries of a stack, and what each conserves."""
+    part = Part(key="why", title="", status=table.status, data=table.document())
+    blocks = (one for one in of_symmetries(part) if not isinstance(one, Figure))
+    remark = "of weights with the same function"
+    return Card(
+        title=str(table.spec),
+        tiles=(
+            Tile("dimensions of symmetries", f"{table.dimension:,}", table.status, remark),
+            Tile("parameters", f"{table.spec.parameters:,}", "exact"),
+            Tile("conserved numbers", f"{table.independent:,}", "bounded", "at least"),
+        ),
+        blocks=tuple(blocks),
+    )
+
+
+@tabled.register
+def table_of_symmetries(table: SymmetryTable) -> Table:
+    """A row for every symmetry."""
+    names = ("symmetry", "where", "group", "dimensions", "conserved", "numbers")
+    rows = tuple(
+        (one.name, one.where, one.group, one.dimension, one.formula, one.count)
+        for one in table.rows
+    )
+    return Table("symmetries", "Symmetries", names, rows)
 
 
 @tabled.register

@@ -1,0 +1,80 @@
+"""Routers, experts, shared experts and latents: copies are recognised, and changes are seen."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from segre.checkpoint.commands import canonical, move, same
+from segre.checkpoint.layout import Tensors
+from segre.errors import CheckpointError
+from support.checkpoints import rewritten, stored
+from support.zoo import save_tiny, tiny
+
+ROUTED = ("W_R", "W_gate", "W_up", "W_down")
+LATENT = ("A_Q", "A_K", "R_Q", "R_K", "W_Q", "W_K", "W_V", "normq.gain", "normk.gain")
+CHANGED = {
+    "mixtral": ROUTED,
+    "qwen3-moe": ROUTED,
+    "deepseek-v3": (*ROUTED, "b_R", "S_gate", "S_up", "S_down", *LATENT),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+@pytest.mark.parametrize(("dtype", "by"), [(torch.float32, 1e-3), (torch.bfloat16, 0.3)])
+def test_every_tensor_counts(name: str, dtype: torch.dtype, by: float, tmp_path: Path) -> None:
+    model = tiny(name).to(dtype)
+    model.save_pretrained(one := tmp_path / "one")
+    move(one, moved := tmp_path / "moved", seed=4)
+    assert same(one, moved).verdict == "same function"
+    for number, tensor in enumerate(CHANGED[name]):
+
+        def noise(part: str, w: Tensors, tensor: str = tensor, number: int = number) -> None:
+            if part == "2":
+                drawn = np.random.default_rng(number).standard_normal(w[tensor].shape)
+                w[tensor] = w[tensor] + by * np.abs(w[tensor]).mean() * drawn
+
+        changed = rewritten(moved, tmp_path / f"changed {number}", noise)
+        assert same(one, changed).verdict == "different", tensor
+
+
+def test_the_order_of_experts_is_theirs_alone(tmp_path: Path) -> None:
+    """Two experts exchanged without their rows of the router are another function."""
+    one = save_tiny("mixtral", tmp_path / "one")
+
+    def exchanged(names: tuple[str, ...]) -> Path:
+        def change(part: str, w: Tensors) -> None:
+            if part == "2":
+                w.update({name: w[name][[1, 0, 2, 3]] for name in names})
+
+        return rewritten(one, tmp_path / "-".join(names), change)
+
+    assert same(one, exchanged(ROUTED)).verdict == "same function"
+    assert same(one, exchanged(ROUTED[1:])).verdict == "different"
+
+
+def test_rows_of_a_softmax_router_sum_to_zero(tmp_path: Path) -> None:
+    one = save_tiny("mixtral", tmp_path / "one")
+    canonical(one, tmp_path / "normal")
+    rows = stored(tmp_path / "normal")["model.layers.1.block_sparse_moe.gate.weight"]
+    assert np.abs(rows.sum(axis=0)).max() < 1e-6
+    sizes = np.linalg.norm(rows, axis=1)
+    assert (np.diff(sizes) < 0).all()
+
+
+def test_experts_apart_and_together_are_not_compared(tmp_path: Path) -> None:
+    model = tiny("mixtral")
+    model.save_pretrained(apart := tmp_path / "apart")
+    model.save_pretrained(together := tmp_path / "together")
+    file = together / "model.safetensors"
+    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    save_file(state, file, {"format": "pt"})
+    assert len(load_file(file)) < len(load_file(apart / "model.safetensors"))
+    assert json.loads((together / "config.json").read_text())["model_type"] == "mixtral"
+    with pytest.raises(CheckpointError, match="one has a tensor for each expert"):
+        same(apart, together)
+    move(together, tmp_path / "moved", seed=1)
+    assert same(together, tmp_path / "moved").verdict == "same function"
