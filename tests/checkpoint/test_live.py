@@ -13,7 +13,7 @@ import transformers
 import segre
 from segre.checkpoint.served import require_normal_form
 from segre.checkpoints import align, apply, canonical, info, move, same
-from segre.errors import CheckpointError, SegreError, SpecError, UnsupportedError
+from segre.errors import CheckpointError, SegreError, SpecError
 from segre.models import architecture
 from segre.models.registry import MODEL_TYPES
 from support.random_models import library_model, random_config
@@ -101,7 +101,7 @@ def test_weights_in_memory_are_those_of_the_files(model_type: str, tmp_path: Pat
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("model_type", MODEL_TYPES)
 def test_weights_are_moved_and_written_back(model_type: str, dtype: torch.dtype) -> None:
-    model = tiny(model_type).to(dtype)
+    model = tiny(model_type, vocab_size=64).to(dtype)  # a few tokens would not fix a basis
     if not served(model):
         pytest.skip("no normal form for its design choices")
     other = copy.deepcopy(model)
@@ -206,4 +206,4 @@ def test_what_has_no_normal_form_leaves_a_model_as_it_was() -> None:
     for model_type in MODEL_TYPES:
         model = tiny(model_type)
         if not served(model):
-            refusal(move, model, kind=UnsupportedError)
+            refusal(move, model, kind=SegreError)
