@@ -54,7 +54,7 @@ each_module = pytest.mark.parametrize(("module", "seed"), EVERY)
 
 
 def torch_outputs(module: Any, words: np.ndarray) -> np.ndarray:
-    X = torch.tensor(words)
+    X = torch.tensor(words.swapaxes(1, 2))
     with torch.no_grad():
         out = module(X, X, X)[0] if isinstance(module, nn.MultiheadAttention) else module(X)
     return np.asarray(out.numpy().swapaxes(1, 2))

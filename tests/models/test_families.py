@@ -12,7 +12,7 @@ import torch
 import transformers
 
 from segre.errors import SpecError
-from segre.models import FAMILIES, KINDS, PRESETS, architecture, from_config
+from segre.models import KINDS, PRESETS, architecture, from_config
 from segre.models.registry import MODEL_TYPES
 from segre.spec import Network
 from segre.transformer.spec import Transformer
@@ -32,6 +32,8 @@ TOTALS = {  # known from elsewhere; of deepseek-v3 without its module for the se
     "smollm2-135m": 134_515_008,
     "minilm-l6-v2": 22_713_216,
     "mistral-7b-v0.1": 7_241_732_096,
+    "gpt-oss-20b": 20_914_757_184,
+    "gpt-oss-120b": 116_829_156_672,
     "mixtral-8x7b": 46_702_792_704,
     "mixtral-8x22b": 140_620_634_112,
     "qwen3-30b-a3b": 30_532_122_624,
@@ -180,6 +182,10 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
             "moe_intermediate_size": rng.randint(1, 9),
             "rope_interleave": rng.random() < 0.5,
         }
+    if model_type == "gpt_oss":
+        experts = rng.randint(1, 6)
+        extra["num_local_experts"], extra["num_experts_per_tok"] = experts, rng.randint(1, experts)
+        extra["attention_bias"] = rng.random() < 0.5
     if model_type in ("mixtral", "qwen3_moe"):
         experts = rng.randint(1, 6)
         extra |= {"num_experts_per_tok": rng.randint(1, experts)}
@@ -272,7 +278,7 @@ def test_the_front_door_takes_every_kind() -> None:
     assert architecture({"kind": "llama", "d": 8, "ff": 16}) == architecture("llama/d=8/ff=16")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [MODEL_TYPES[name].name for name in HEADS])
 def test_families_need_few_keys(family: str) -> None:
     for rest in ("", "/vocab=11", "/vocab=11/output=hidden", "/mlp=none/ff=0", "/eps=1e-5"):
         ff = "" if "ff=" in rest else "/ff=12"
@@ -383,7 +389,8 @@ def test_names_ignore_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     for name in PRESETS:
         assert architecture(name.upper()) == architecture(name)
     for kind in KINDS:
-        shape = "d=4,4/a=2/t=3" if kind in ("softmax", "lightning") else "d=8/ff=12"
+        stack = kind in ("softmax", "lightning")
+        shape = "d=4,4/a=2/t=3" if stack else "d=8" if kind == "transformer" else "d=8/ff=12"
         assert architecture(f"{kind.title()}/{shape}") == architecture(f"{kind}/{shape}")
     assert architecture({"kind": "LLaMA", "d": 8, "ff": 16}) == architecture("llama/d=8/ff=16")
     model = tmp_path / "Llama-3-8B"  # what lies there goes before a name in another case

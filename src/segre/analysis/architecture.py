@@ -26,6 +26,7 @@ _MLP = {
     "geglu-quick": "GeGLU (quick)",
     "reglu": "ReGLU",
     "bilinear": "bilinear",
+    "clamped": "GeGLU (quick, clamped)",
 }
 _NORMS = {"rms": "RMSNorm", "layer": "LayerNorm"}
 _PLACES = {
@@ -164,6 +165,9 @@ def _of_transformer(spec: Transformer) -> Iterator[Row]:
         tied = "one table for input and output" if spec.tied else "input and output apart"
         bare = spec.output == "hidden" or spec.labels
         yield "vocabulary", spec.vocab, "no output head of words" if bare else tied
+    if spec.patch:
+        remark = "and a class token" if spec.cls else "mapped to the width, with a bias"
+        yield "patches", f"{spec.patch:,} entries", remark
     yield "output", *_output(spec)
     yield "tokens", spec.t, "of an input, at most" if spec.discrete else "of an input"
 
@@ -234,7 +238,7 @@ def _piece(part: str, name: str) -> str:
         return "embeddings"
     if part == "head":
         return "unembedding"
-    if name.startswith("b_"):
+    if name.startswith(("b_", "c_")):
         return "biases"
     if name in ("W_Q", "W_K", "A_Q", "A_K", "R_Q", "R_K", "sinks"):
         return "queries and keys"

@@ -37,7 +37,7 @@ def require_normal_form(spec: Transformer) -> None:
 def _is_attention_alone(spec: Transformer) -> bool:
     """One layer of attention on matrices: nothing but its heads and biases is free."""
     alone = spec.layers == 1 and spec.mlp == "none" and spec.norm == "none"
-    return alone and not spec.discrete
+    return alone and not spec.embedded
 
 
 def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
@@ -52,15 +52,21 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "kvrank", "latents wider than the stream"
     if spec.share:
         yield "share", "layers that share their weights"
+    if spec.patch:
+        yield "patch", "patches as inputs"
     if spec.embed:
         yield "embed", "embeddings of another width than the stream"
+    if spec.expbias:
+        yield "expbias", "biases of routed experts"
+    if spec.mlp == "clamped":
+        yield "mlp", "clamped units"
     if spec.labels and spec.place == "post" and not (spec.outbias or spec.pooler):
         yield "outbias", "labels without biases after a norm on the stream"
     if spec.qknorm and (spec.still or 0 in every(spec.base, spec.layers)):
         yield "qknorm", "norms of queries and keys of which a part does not turn"
     if not _is_attention_alone(spec) and not (spec.norm != "none" and spec.gain and spec.residual):
         yield "norm", "models without norms, without gains or without skips"
-    if spec.place == "post" and spec.discrete and not spec.embnorm and not spec.tied:
+    if spec.place == "post" and spec.embedded and not spec.embnorm and not spec.tied:
         yield "place", "norms after the skips of embeddings that are neither normed nor tied"
     if spec.place == "sandwich" and (spec.norm == "layer" or not spec.eps):
         yield "place", "sandwiched LayerNorms, and sandwiched norms with eps=0"

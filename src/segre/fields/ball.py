@@ -130,6 +130,8 @@ class Ball(Operators):
                 frequency *= a + b * frequency / arb.pi()
             if speed.stretch != 1:
                 frequency *= _number(speed.stretch) ** (arb(-j) / (planes - 1))
+            if speed.ramp:
+                frequency *= _slowed(speed, j)
             for m in range(count):
                 sin[j, m], cos[j, m] = (m * frequency).sin_cos()
         return cos, sin
@@ -188,3 +190,15 @@ def _near_one(product: arb_mat) -> bool:
 
 def _each(function: Callable[[arb], arb], x: Array) -> Array:
     return np.asarray(np.frompyfunc(function, 1, 1)(x))
+
+
+def _slowed(speed: Frequencies, plane: int) -> arb:
+    """What a ramp multiplies the frequency of a plane by."""
+    factor, length, fast, slow = map(_number, speed.ramp)
+    first, last = (
+        speed.planes * (length / (2 * arb.pi() * turns)).log() / arb(speed.base).log()
+        for turns in (fast, slow)
+    )
+    first, last = first.max(arb(0)), last.min(arb(2 * speed.planes - 1))
+    y = ((plane - first) / (last - first)).max(arb(0)).min(arb(1))
+    return 1 - y + y / factor

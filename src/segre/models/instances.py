@@ -36,7 +36,7 @@ def small_instance(spec: Transformer) -> Transformer:
     routed = spec.experts > 0
     base, rescale = _rotations(spec)
     by_layer = isinstance(base, tuple) or isinstance(rescale, tuple)
-    deep = by_layer or spec.share or spec.embed or (routed and spec.dense)
+    deep = spec.cls or by_layer or spec.share or spec.embed or (routed and spec.dense)
     return replace(
         spec,
         d=5 if spec.latent or spec.embed or (partial and spec.norm == "layer") else 4,
@@ -60,10 +60,12 @@ def small_instance(spec: Transformer) -> Transformer:
         active=2 if routed else 0,
         shared=2 if spec.shared else 0,
         eff=2 if routed else 0,
+        limit=Fraction(1, 2) if spec.limit else Fraction(0),
         dense=1 if spec.dense else 0,
         window=(2,) if spec.window else (),
         scale=Fraction(1) if spec.scale else Fraction(0),
         labels=min(spec.labels, 2),
+        patch=min(spec.patch, 5),
         relation=min(spec.relation, 2),
         rescale=rescale,
         t=3,
@@ -93,6 +95,8 @@ PROVED = {
     "gpt-neox/d=5/heads=2/head=4/dv=2/ff=3/eps=1e-5/rotary=2/vocab=17": 261,
     "gpt-neox/d=5/heads=2/head=4/dv=2/ff=3/mlp=gelu-tanh/eps=1e-5/rotary=2/vocab=17": 261,
     "opt/d=4/heads=2/ff=3/eps=1e-5/vocab=11/offset=1": 117,
+    "gpt-oss/d=4/heads=2/kv=1/eff=2/eps=1e-5/rescale=yarn:4:4096/window=2/experts=3/limit=0.5/"
+    "vocab=11": 240,
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 153,
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11/output=hidden/pooler=true": 137,
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11/labels=2": 134,
@@ -103,6 +107,7 @@ PROVED = {
     "electra/d=4/heads=2/ff=3/eps=1e-5/vocab=11/output=hidden": 121,
     "electra/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11": 275,
     "electra/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11/output=hidden": 238,
+    "vit/d=4/layers=2/heads=2/ff=3/eps=1e-5/patch=5/labels=2": 151,
     "albert/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11": 214,
     "gpt2/d=4/heads=2/ff=3/eps=1e-5/vocab=11/labels=2": 103,
     "gpt2/d=4/heads=2/ff=3/eps=1e-5/vocab=11/labels=2/read=all/outbias=true": 103,

@@ -25,6 +25,7 @@ MlpKind = Literal[
     "geglu-quick",
     "reglu",
     "bilinear",
+    "clamped",
 ]
 NormKind = Literal["none", "rms", "layer"]
 Place = Literal["pre", "post", "sandwich"]
@@ -36,8 +37,8 @@ Output = Literal["hidden", "logits", "softmax"]
 Read = Literal["all", "first", "last"]
 Attn = str  # the name of a mechanism
 
-PIECEWISE = ("relu", "relu2", "reglu")
-GATED = ("swiglu", "geglu", "geglu-tanh", "geglu-quick", "reglu", "bilinear")
+PIECEWISE = ("relu", "relu2", "reglu", "clamped")
+GATED = ("swiglu", "geglu", "geglu-tanh", "geglu-quick", "reglu", "bilinear", "clamped")
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ class Choices:
     active: int = 0  # routed experts that a token uses
     shared: int = 0  # hidden units of the experts that all tokens use
     eff: int = 0  # hidden units of one routed expert
+    expbias: bool = False  # routed experts and their router have biases
+    limit: Fraction = Fraction(0)  # where mlp=clamped clamps its gate and its other factor
     dense: int = 0  # how many of the first layers have a dense MLP all the same
     router: Router = "sigmoid"  # shares of the chosen experts; raw: not divided by their sum
     share: bool = False  # all layers have the same weights
@@ -94,6 +97,8 @@ class Choices:
     transform: bool = False  # a dense layer, an activation and a norm before the unembedding
     outbias: bool = False  # the unembedding has a bias
     pooler: bool = False  # tanh of a linear map of the first token: an output, or what labels read
+    patch: int = 0  # entries of a patch: inputs are patches, mapped to d; 0 is none
+    cls: bool = False  # the first token is a weight, and not read from the input
     labels: int = 0  # logits are of so many labels, instead of the vocabulary; 0 is none
     read: Read = "all"  # from which tokens labels are read
     relation: int = 0  # labels of a second output, read from the pooled token; 0 is none
@@ -265,8 +270,13 @@ class Choices:
 
     @property
     def width_in(self) -> int:
-        """Rows of an input: d, or the vocabulary and the types (columns are one-hot in each)."""
-        return self.vocab + self.types if self.discrete else self.d
+        """Rows of an input: d, a patch, or the vocabulary and the types (one-hot in each)."""
+        return self.vocab + self.types if self.discrete else self.patch or self.d
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the stream begins with weights: tables of tokens, or a map of patches."""
+        return self.discrete or self.patch > 0
 
     @property
     def output_shape(self) -> tuple[int, int]:

@@ -165,8 +165,9 @@ def completed(values: dict[str, Any]) -> dict[str, Any]:
     fill("rotary", out["head"] if known["pos"] == "rope" and not known["kvrank"] else 0)
     fill("positions", known["offset"] + known["t"] if known["pos"] == "learned" else 0)
     discrete = known["vocab"] > 0
-    fill("final", discrete and known["norm"] != "none" and known["place"] != "post")
-    fill("output", "softmax" if discrete else "hidden")
+    ends = discrete or known["patch"] > 0
+    fill("final", ends and known["norm"] != "none" and known["place"] != "post")
+    fill("output", "softmax" if discrete or known["labels"] else "hidden")
     return out
 
 

@@ -67,7 +67,7 @@ def stages(spec: Transformer) -> tuple[Stage, ...]:
 def _embed(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:
     """Embeddings of one-hot columns (or tokens as they are), positions, types, norm."""
     if not spec.discrete:
-        return embedded(field, spec, w, x)
+        return embedded(field, spec, w, patched(field, spec, w, x) if spec.patch else x)
     token, kind = x, None
     if spec.types:
         rows = np.eye(spec.vocab, spec.vocab + spec.types, dtype=np.int64)
@@ -75,6 +75,17 @@ def _embed(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:
         rows = np.eye(spec.types, spec.vocab + spec.types, spec.vocab, dtype=np.int64)
         kind = field.matmul(w["types"], field.matmul(field.constant(rows), x))
     return embedded(field, spec, w, field.matmul(w["tokens"], token), kind)
+
+
+def patched(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
+    """Tokens of patches; a class token is in the place of the first, which is not read."""
+    out = linear(field, w, "P", x)
+    if not spec.cls:
+        return out
+    kept = np.eye(spec.t, dtype=np.int64)
+    kept[0] = 0
+    first = field.constant(np.eye(1, spec.t, dtype=np.int64))
+    return field.add(field.matmul(out, field.constant(kept)), field.matmul(w["cls"], first))
 
 
 def embedded(

@@ -116,9 +116,9 @@ def norm_after(spec: Transformer, end: End) -> Norm | None:
 def writers(spec: Transformer, end: End) -> list[str]:
     """The tensors whose rows (next to last axis) write what a producer computes."""
     part, kind = end
-    names = {"attention": ["W_O"], "mlp": ["W_down", "S_down"]}.get(kind)
+    names = {"attention": ["W_O"], "mlp": ["W_down", "S_down", "c_down"]}.get(kind)
     if names is None:
-        names = ["W_E"] if spec.embed else ["tokens", "positions", "types"]
+        names = ["W_E"] if spec.embed else ["tokens", "W_P", "b_P", "cls", "positions", "types"]
     return [name for name in names if has(spec, part, name)]
 
 
@@ -147,7 +147,7 @@ def own_sublayers(spec: Transformer) -> list[End]:
 
 def ends(spec: Transformer) -> tuple[End, End]:
     """Where the stream begins and where it ends."""
-    begin = ("embed", "") if spec.discrete else ("input", "")
+    begin = ("embed", "") if spec.embedded else ("input", "")
     seen = ("head", "") if spec.final or spec.output != "hidden" else ("output", "")
     return begin, seen
 

@@ -51,7 +51,7 @@ FEWEST_BITS = 64
 
 # The reader of specs would raise 10 to any power.
 _FRACTION = re.compile(r"[0-9]{1,20}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,2})?|[0-9]{1,20}/[0-9]{1,20}")
-_FRACTIONS = ("eps", "cap", "logitcap", "scale")
+_FRACTIONS = ("eps", "cap", "logitcap", "scale", "limit")
 # The largest number that a salt adds to the index of an input's entry.
 _SALTED = MOST_SALTS << 40
 
@@ -92,6 +92,8 @@ def _spec(value: Any) -> Transformer:
         spec = Transformer.from_mapping(value)
     except SpecError as error:
         raise RejectionError(str(error)) from None
+    if spec.patch:
+        raise RejectionError("spec: patch: models of patches have no certificates")
     if canonical(value) != canonical(spec.document()):
         raise RejectionError("spec: not in canonical form (defaults left out)")
     return spec
