@@ -33,6 +33,7 @@ _PLACES = {
     "pre": "before attention and MLP",
     "post": "after the skips",
     "sandwich": "on both sides of attention and MLP",
+    "after": "after attention and MLP, before the skips",
 }
 _BIASES = {
     "none": "none",
@@ -145,7 +146,8 @@ def _of_transformer(spec: Transformer) -> Iterator[Row]:
     if spec.sinks:
         yield "sinks", "yes", "a score for nothing in every head"
     if spec.qknorm:
-        yield "norms of queries and keys", "yes", "RMSNorm, per head"
+        per = "of all heads together" if spec.qknorm == "all" else "per head"
+        yield "norms of queries and keys", "yes", f"RMSNorm, {per}"
     if spec.mlp == "none":
         yield "MLP", "none", ""
     elif spec.experts:

@@ -129,7 +129,7 @@ class Held:
         every = every.swapaxes(-1, -2) if self.across else every
         count = len(self.names)
         return {
-            name: every[:, i::count].reshape(shape)
+            name: np.ascontiguousarray(every[:, i::count]).reshape(shape)
             for i, (name, shape) in enumerate(zip(self.names, self.shapes, strict=True))
         }
 

@@ -108,6 +108,7 @@ PROVED = {
     "electra/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11": 275,
     "electra/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11/output=hidden": 238,
     "vit/d=4/layers=2/heads=2/ff=3/eps=1e-5/patch=5/labels=2": 151,
+    "dinov2/d=4/layers=2/heads=2/ff=3/eps=1e-5/patch=5": 158,
     "albert/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11": 214,
     "gpt2/d=4/heads=2/ff=3/eps=1e-5/vocab=11/labels=2": 103,
     "gpt2/d=4/heads=2/ff=3/eps=1e-5/vocab=11/labels=2/read=all/outbias=true": 103,
@@ -133,6 +134,7 @@ PROVED = {
     "gemma3-text/d=4/layers=2/heads=2/kv=1/ff=3/eps=1e-5/base=10000,100/window=2/vocab=11": 224,
     "granite/d=4/heads=2/kv=1/ff=3/eps=1e-5/scale=1/vocab=11/tied=true": 123,
     "phi3/d=4/heads=2/ff=3/eps=1e-5/window=2/vocab=11": 163,
+    "olmo2/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 187,
     "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 131,
     "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/window=2/vocab=11": 131,
     "deepseek-v3/d=5/layers=2/heads=2/head=2/dv=2/ff=3/eps=1e-5/qrank=3/kvrank=3/rotary=2/"

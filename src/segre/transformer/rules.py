@@ -46,6 +46,10 @@ def require(spec: Choices) -> None:
         raise SpecError("eps needs a norm: norm=rms or norm=layer")
     if spec.place == "post" and spec.final:
         raise SpecError("final=true with place=post: the last layer ends with a norm already")
+    if spec.place == "after" and spec.norm == "layer":
+        raise SpecError("place=after needs norm=rms")
+    if spec.place == "after" and spec.output != "hidden" and not spec.final:
+        raise SpecError("place=after needs final=true before an unembedding")
     if spec.place != "pre" and not spec.residual:
         raise SpecError(f"place={spec.place} needs residual=true")
     _require_patches(spec)
@@ -103,7 +107,11 @@ def _require_patches(spec: Choices) -> None:
     if spec.cls and not spec.patch:
         raise SpecError("cls needs patch, for example patch=12")
     if not spec.patch:
+        if spec.masked or spec.layerscale:
+            raise SpecError("masked and layerscale need patch, for example patch=12")
         return
+    if spec.layerscale and (spec.output != "hidden" or spec.bias != "all"):
+        raise SpecError("layerscale needs output=hidden and bias=all")
     for key, wrong in (
         ("vocab", spec.discrete),
         ("norm=none", spec.norm == "none"),

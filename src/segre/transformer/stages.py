@@ -120,10 +120,10 @@ def sublayer(
     """
     normed = spec.norm != "none"
     read = x if reads is None else reads
-    if normed and spec.place != "post":
+    if spec.normed_before:
         read = standardised(field, spec, read, spec.d)
     out = _written(field, w, read, spec, layer, number)
-    if normed and spec.place == "sandwich":
+    if spec.normed_inside:
         out = normalise(field, spec, w, f"post{number}", out, spec.d)
     if spec.residual or reads is not None:
         out = field.add(x, out)
@@ -144,9 +144,10 @@ def _written(
     field: Analytic[E], w: Tensors, read: E, spec: Transformer, layer: int, number: int
 ) -> E:
     """What attention or the MLP writes, of tokens that are normed but for gain and bias."""
-    if spec.norm != "none" and spec.place != "post":
+    if spec.normed_before:
         read = gained(field, w, f"norm{number}", read)
-    return attention(field, spec, w, read, layer) if number == 1 else mlp(field, spec, w, read)
+    out = attention(field, spec, w, read, layer) if number == 1 else mlp(field, spec, w, read)
+    return field.mul(out, w[f"scale{number}"]) if f"scale{number}" in w else out
 
 
 def head(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:

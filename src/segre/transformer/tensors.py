@@ -17,7 +17,7 @@ from segre.transformer.spec import Transformer
 Shapes = dict[str, tuple[int, ...]]
 _MLP_MAPS = ("gate", "up", "down")
 _OF_MLP = {
-    *("norm2", "post2", "W_R", "c_R"),
+    *("norm2", "post2", "scale2", "W_R", "c_R"),
     *(f"{kind}_{name}" for kind in ("W", "b", "c", "S") for name in _MLP_MAPS),
 }
 CONSTANTS = ("b_R",)  # what an MLP may read beside its weights: how much each expert is preferred
@@ -98,6 +98,7 @@ def _embed_shapes(spec: Transformer) -> Shapes:
     if not spec.discrete:
         before: Shapes = {"W_P": (spec.d, spec.patch), "b_P": (spec.d, 1)} if spec.patch else {}
         before |= {"cls": (spec.d, 1)} if spec.cls else {}
+        before |= {"mask": (spec.d, 1)} if spec.masked else {}
         return before | ({"positions": (spec.d, spec.positions)} if spec.pos == "learned" else {})
     e = spec.embed or spec.d
     out: Shapes = {"tokens": (e, spec.vocab)}
@@ -118,7 +119,7 @@ def _attention_shapes(spec: Transformer) -> Shapes:
     d, kv, group, k, v = spec.d, spec.kv, spec.group, spec.head, spec.dv
     biased = spec.query_bias
     out: Shapes = {}
-    if spec.norm != "none" and spec.place != "post":
+    if spec.normed_before:
         out |= _norm(spec, "norm1", d)
     if spec.latent:
         r = spec.rotary_dim
@@ -144,7 +145,9 @@ def _attention_shapes(spec: Transformer) -> Shapes:
         if biased:
             out["b_V"] = (kv, 1, v, 1)
         if spec.qknorm and spec.gain:
-            out |= {"normq.gain": (k, 1), "normk.gain": (k, 1)}
+            one = spec.qknorm == "all"
+            out["normq.gain"] = (kv, group, k, 1) if one else (k, 1)
+            out["normk.gain"] = (kv, 1, k, 1) if one else (k, 1)
     if spec.sinks:
         out["sinks"] = (kv, group, 1, 1)
     out["W_O"] = (kv, group, d, v)
@@ -152,6 +155,8 @@ def _attention_shapes(spec: Transformer) -> Shapes:
         out["b_O"] = (d, 1)
     if spec.norm != "none" and spec.place != "pre":
         out |= _norm(spec, "post1", d)
+    if spec.layerscale:
+        out["scale1"] = (d, 1)
     return out
 
 
@@ -164,7 +169,7 @@ def _mlp_shapes(spec: Transformer, layer: int) -> Shapes:
     if spec.mlp == "none":
         return {}
     d, out = spec.d, dict[str, tuple[int, ...]]()
-    if spec.norm != "none" and spec.place != "post":
+    if spec.normed_before:
         out |= _norm(spec, "norm2", d)
     if routed(spec, layer):
         E, f = spec.experts, spec.eff
@@ -189,6 +194,8 @@ def _mlp_shapes(spec: Transformer, layer: int) -> Shapes:
             out["b_down"] = (d, 1)
     if spec.norm != "none" and spec.place != "pre":
         out |= _norm(spec, "post2", d)
+    if spec.layerscale:
+        out["scale2"] = (d, 1)
     return out
 
 

@@ -98,7 +98,7 @@ def norm_before(spec: Transformer, end: End) -> Norm | None:
     part, kind = end
     if part == "head":
         return norm_at(spec, part, "norm", spec.d) if spec.final else None
-    if spec.norm == "none" or spec.place == "post":
+    if not spec.normed_before:
         return None
     return norm_at(spec, part, "norm1" if kind == "attention" else "norm2", spec.d)
 
@@ -120,6 +120,12 @@ def writers(spec: Transformer, end: End) -> list[str]:
     if names is None:
         names = ["W_E"] if spec.embed else ["tokens", "W_P", "b_P", "cls", "positions", "types"]
     return [name for name in names if has(spec, part, name)]
+
+
+def layer_scale(spec: Transformer, tensor: tuple[str, str]) -> str | None:
+    """The vector by which what a tensor writes is multiplied, before it reaches the stream."""
+    names = {"W_O": "scale1", "b_O": "scale1", "W_down": "scale2", "b_down": "scale2"}
+    return names.get(tensor[1]) if spec.layerscale else None
 
 
 def writer_bias(spec: Transformer, end: End) -> str | None:
