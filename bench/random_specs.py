@@ -15,7 +15,7 @@ from segre.weights import Weights
 
 MLPS = (
     *("none", "gelu", "gelu-tanh", "gelu-quick", "silu", "relu", "relu2"),
-    *("swiglu", "geglu", "geglu-tanh", "geglu-quick", "reglu", "bilinear"),
+    *("swiglu", "geglu", "geglu-tanh", "geglu-quick", "reglu", "bilinear", "clamped"),
 )
 RESCALES = (
     "linear:2",
@@ -133,6 +133,10 @@ def _features(pick: Any) -> dict[str, Any]:
         given["bias"] = pick(["all", "all", "attn", "mlp"])
     if pick([False, False, False, True]):
         given |= {"parallel": True, "place": "pre", "residual": True, "share": False}
+    if "experts" in given and given["norm"] == "rms" and pick([False, True]):
+        given |= {"expbias": True, "shared": 0}
+    if given["mlp"] == "clamped":
+        given["limit"] = "0.5"
     given["sinks"] = pick([False, False, False, True]) and given["attn"] == "softmax"
     if given["vocab"] and pick([False, False, True]):
         given |= {"tied": False, "transform": False, "logitcap": 0, "labels": pick([2, 3])}

@@ -17,7 +17,7 @@ from segre.fields import Real
 from segre.fields.ball import Ball
 from segre.transformer.forward import Tokens, at_length, embed, run, sublayer_weights
 from segre.transformer.stages import sublayer
-from support.small_models import FAMILIES, small, tokens
+from support.small_models import WHOLE, small, tokens
 
 BARE = [variant for variant in ALL if not variant.skip]
 LIMIT = 1e-13  # double precision has its own floor: rounding, three digits above
@@ -59,7 +59,7 @@ def compared(loaded: Loaded, ids: np.ndarray) -> list[np.ndarray]:
     return logs
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", WHOLE)
 @pytest.mark.parametrize("seed", range(2))
 def test_it_is_the_model_as_far_as_double_precision_goes(family: str, seed: int) -> None:
     compared(small(family), tokens(1, seed=seed))
@@ -159,7 +159,7 @@ def test_above_the_floor_single_precision_is_right_and_below_it_is_not_shown(nam
 
 
 def test_what_has_skips_is_not_continued_and_ends_at_the_floor() -> None:
-    for family in FAMILIES:
+    for family in WHOLE:
         assert [v for v in ALL if can_continue(small(family), v)] == BARE
     assert not can_continue(small("llama"), Variant(skip=False, mlp_skip=True))
     bare = load("transformer/d=4/heads=2/residual=false/vocab=9/t=4")

@@ -11,7 +11,7 @@ from segre.collapse.record import patterns, record
 from segre.collapse.variants import ALL, BARE, FULL, PUBLISHED, Variant
 from segre.errors import SpecError, TooLargeError, UnsupportedError
 from support.hugging_face import Double
-from support.small_models import CAUSAL, FAMILIES, library, small, tokens
+from support.small_models import CAUSAL, FAMILIES, WHOLE, library, small, tokens
 
 EVERY = [*ALL, PUBLISHED[1]]
 
@@ -54,12 +54,15 @@ def test_patterns_are_those_of_the_library(family: str) -> None:
         assert np.abs(layer.P - theirs.numpy()).max() < 1e-10
         assert np.abs(layer.P[1] - mine).max() < 1e-10
         assert (layer.P >= 0).all()
-        assert np.allclose(layer.P.sum(-1), 1, rtol=0, atol=1e-14)
+        if family in WHOLE:
+            assert np.allclose(layer.P.sum(-1), 1, rtol=0, atol=1e-14)
+        else:
+            assert (layer.P.sum(-1) < 1).all()
         if family in CAUSAL:
             assert not np.triu(layer.P, 1).any()
 
 
-@pytest.mark.parametrize("family", [f for f in FAMILIES if f != "deepseek_v3"])
+@pytest.mark.parametrize("family", [f for f in WHOLE if f != "deepseek_v3"])
 def test_bare_layers_are_sums_over_heads(family: str) -> None:
     """X' = sum_h P_h X W_V W_O + 1 b^T, with one b for all tokens."""
     done = record(small(family), tokens(1)[0])

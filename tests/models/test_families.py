@@ -32,6 +32,8 @@ TOTALS = {  # known from elsewhere; of deepseek-v3 without its module for the se
     "smollm2-135m": 134_515_008,
     "minilm-l6-v2": 22_713_216,
     "mistral-7b-v0.1": 7_241_732_096,
+    "gpt-oss-20b": 20_914_757_184,
+    "gpt-oss-120b": 116_829_156_672,
     "mixtral-8x7b": 46_702_792_704,
     "mixtral-8x22b": 140_620_634_112,
     "qwen3-30b-a3b": 30_532_122_624,
@@ -182,6 +184,10 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
             "n_group": 1,
             "topk_group": 1,
         }
+    if model_type == "gpt_oss":
+        experts = rng.randint(1, 6)
+        extra["num_local_experts"], extra["num_experts_per_tok"] = experts, rng.randint(1, experts)
+        extra["attention_bias"] = rng.random() < 0.5
     if model_type in ("mixtral", "qwen3_moe"):
         experts = rng.randint(1, 6)
         extra |= {"num_experts_per_tok": rng.randint(1, experts)}

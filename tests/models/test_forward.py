@@ -144,7 +144,7 @@ def other_choices(spec: Transformer) -> dict[str, Transformer]:
         out["layout"] = replace(spec, layout=layout)
         out["linear"] = replace(spec, rescale="linear:3")
         out["yarn"] = replace(spec, rescale="yarn:2:100:attention=1.2")
-    out["scale"] = replace(spec, scale=Fraction(5))
+    out["scale"] = replace(spec, scale=Fraction(7))
     if spec.layers > 1:
         out["bylayer"] = replace(spec, bylayer=not spec.bylayer)
     if spec.causal:

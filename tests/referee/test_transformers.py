@@ -55,6 +55,10 @@ BALLS = [
     "/types=2/embed=2/embnorm=true/transform=true/tied=true/outbias=true/pos=learned/t=3",
     "transformer/d=3/norm=rms/place=post/vocab=4/types=2/pooler=true/output=hidden/t=2",
     "transformer/d=3/layers=2/mlp=silu/ff=2/bias=all/parallel=true/vocab=4/outbias=true/t=2",
+    "transformer/d=3/mlp=clamped/limit=0.5/experts=3/active=2/eff=2/expbias=true/router=softmax"
+    "/norm=rms/sinks=true/bias=attn/t=2",
+    "transformer/d=3/mlp=swiglu/experts=2/active=1/eff=2/expbias=true/norm=rms/t=2",
+    "transformer/d=3/head=4/pos=rope/base=16/rescale=yarn:4:16:truncate=0/t=3",
     "transformer/d=3/norm=layer/place=post/bias=all/vocab=5/pooler=true/labels=2/read=first"
     "/outbias=true/embnorm=true/t=2",
     "transformer/d=3/norm=rms/vocab=5/labels=2/read=last/causal=true/pos=rope/head=2/t=3",

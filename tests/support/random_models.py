@@ -167,6 +167,11 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         out |= {"num_experts_per_tok": rng.randint(1, experts)}
         out["num_local_experts" if model_type == "mixtral" else "num_experts"] = experts
         out["intermediate_size"] = rng.randint(2, 9)  # of 1 the library writes vectors
+    if model_type == "gpt_oss":
+        experts = rng.randint(1, 6)
+        out |= {"num_local_experts": experts, "num_experts_per_tok": rng.randint(1, experts)}
+        out |= {"attention_bias": rng.random() < 0.7, "swiglu_limit": rng.choice([0.5, 1.0, 7.0])}
+        out |= {"hidden_act": "silu", "intermediate_size": rng.randint(2, 5)}
     if model_type == "qwen3_moe":
         out |= {
             "moe_intermediate_size": rng.randint(2, 5),
@@ -196,6 +201,7 @@ def random_rescaling(rng: Random) -> dict[str, Any]:
             {"rope_type": "llama3", **given, "low_freq_factor": slow, "high_freq_factor": 4.0},
             {"rope_type": "yarn", **given, "beta_fast": fast, "beta_slow": slow},
             {"rope_type": "yarn", **given, "attention_factor": 1.3},
+            {"rope_type": "yarn", **given, "beta_fast": fast, "truncate": False},
             {"rope_type": "yarn", **given, "mscale": 1.5, "mscale_all_dim": 0.7},
         ]
     )
@@ -209,7 +215,7 @@ def random_windows(model_type: str, layers: int, rng: Random) -> dict[str, Any]:
         return {"sliding_window": rng.choice([None, size])}
     if model_type == "qwen3_moe":
         return {"use_sliding_window": rng.random() < 0.5, "sliding_window": size}
-    if model_type in WITH_CAPS:
+    if model_type in (*WITH_CAPS, "gpt_oss"):
         return {"sliding_window": size, "layer_types": rng.choice([None, kinds])}
     if model_type == "smollm3":
         turned = [rng.choice([0, 1, 1]) for _ in range(layers)]

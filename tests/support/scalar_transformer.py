@@ -197,6 +197,10 @@ def slowed(spec: Transformer, i: int) -> tuple[Any, bool]:
     def dimension(turns: Any) -> float:
         return r * math.log(how.length / (turns * 2 * math.pi)) / (2 * math.log(spec.base))
 
+    if not how.truncate:
+        first, last = max(dimension(how.fast), 0.0), min(dimension(how.slow), r - 1.0)
+        slope = min(max((i - first) / (last - first), 0.0), 1.0)
+        return slope / float(how.factor) + (1 - slope), False
     low = max(math.floor(dimension(how.fast)), 0)
     high = Fraction(min(math.ceil(dimension(how.slow)), r - 1))
     high += Fraction(low == high, 1000)
@@ -241,6 +245,7 @@ class Scalar:
         matrix, bias = self.W(part, name, number), self.W(part, "b" + name[1:], number)
         assert matrix is not None
         out = [dot(row, x) for row in matrix]
+        bias = self.W(part, "c" + name[1:], number) if bias is None else bias
         if bias is not None and name[0] == "W":
             out = [y + b[0] for y, b in zip(out, bias, strict=True)]
         return out
@@ -272,7 +277,7 @@ class Scalar:
             return z / F.constant(2) * (1 + self.tanh(F.two_over_pi() * cubic, c))
         if kind in ("silu", "swiglu"):
             return z * self.sigma(z, c)
-        if kind in ("gelu-quick", "geglu-quick"):
+        if kind in ("gelu-quick", "geglu-quick", "clamped"):
             return z * self.sigma(F.constant(1702) / F.constant(1000) * z, c)
         if kind in ("relu", "reglu", "relu2"):
             y = z * F.step(z, self.stage, c)
@@ -352,8 +357,12 @@ class Scalar:
         return [y if bias is None else add(y, [b[0] for b in bias]) for y in out if y is not None]
 
     def expert(self, x: Column, c: int, part: int, letter: str, number: int) -> Column:
-        gate = [self.act(z, c) for z in self.linear(x, part, letter + "_gate", number)]
+        gate = self.linear(x, part, letter + "_gate", number)
         up = self.linear(x, part, letter + "_up", number)
+        if self.s.mlp == "clamped":
+            gate = [z - self.over(z, c) for z in gate]
+            up = [z - self.over(z, c) + self.over(-z, c) + self.F.constant(1) for z in up]
+        gate = [self.act(z, c) for z in gate]
         hidden = [a * b for a, b in zip(gate, up, strict=True)]
         return self.linear(hidden, part, letter + "_down", number)
 
@@ -366,6 +375,10 @@ class Scalar:
             sums[g] = sum(sorted(score[g * size : (g + 1) * size])[-2:])
         best = sorted(range(self.s.groups), key=lambda g: -sums[g])[: self.s.within]
         return [i for i in order if i // size in best]
+
+    def over(self, z: Any, c: int) -> Any:
+        more = z - self.F.constant(self.s.limit)
+        return more * self.F.step(more, self.stage, c)
 
     def mlp(self, X: list[Column], part: int) -> list[Column]:
         s = self.s

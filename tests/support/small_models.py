@@ -68,6 +68,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "attn_logit_softcapping": 2.0,
         "sliding_window": 5,
     },
+    "gpt_oss": {
+        "model_type": "gpt_oss",
+        **_TWO,
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+        "swiglu_limit": 0.5,
+        "sliding_window": 5,
+    },
     "mixtral": {"model_type": "mixtral", **_TWO, "num_local_experts": 4},
     "qwen3_moe": {
         "model_type": "qwen3_moe",
@@ -106,6 +114,7 @@ CONFIGS["distilbert"] = {
 }
 CONFIGS["opt"] = {"model_type": "opt", **_SIZES, "ffn_dim": 40}
 FAMILIES = tuple(CONFIGS)
+WHOLE = tuple(family for family in FAMILIES if family != "gpt_oss")  # patterns sum to one
 POST = ("bert", "albert", "roberta", "distilbert")
 CAUSAL = tuple(family for family in FAMILIES if family not in POST)
 PLAIN = ("bert", "albert", "gpt2", "llama", "mistral", "qwen2", "qwen3")  # in `by_hand`

@@ -145,7 +145,7 @@ def test_rescalings_read_back(seed: int) -> None:
         "yarn:4:4096:fast=0",
         "yarn:4:4096:fast=2:fast=2",
         "yarn:fast=2:4:4096",
-        "yarn:4:4096:truncate=false",
+        "yarn:4:4096:truncate=2",
         "yarn:4:" + "9" * 300,
     ],
 )

@@ -74,6 +74,7 @@ def test_eps_is_exact(text: str, value: Fraction) -> None:
         ("transformer/d=4/experts=2/mlp=swiglu/ff=3", "active"),
         ("transformer/d=4/router=softmax", "router, groups and within need experts"),
         ("transformer/d=4/experts=6/active=2/eff=2/mlp=swiglu/groups=4/within=2", "groups"),
+        ("transformer/d=4/experts=6/active=2/eff=2/mlp=swiglu/within=2", "within needs groups"),
         ("transformer/d=4/experts=6/active=5/eff=2/mlp=swiglu/groups=3/within=2", "within"),
         ("transformer/d=4/experts=6/active=2/eff=2/mlp=swiglu/groups=3/within=4", "within"),
         (

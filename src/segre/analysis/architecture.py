@@ -26,6 +26,7 @@ _MLP = {
     "geglu-quick": "GeGLU (quick)",
     "reglu": "ReGLU",
     "bilinear": "bilinear",
+    "clamped": "GeGLU (quick, clamped)",
 }
 _NORMS = {"rms": "RMSNorm", "layer": "LayerNorm"}
 _PLACES = {
@@ -234,7 +235,7 @@ def _piece(part: str, name: str) -> str:
         return "embeddings"
     if part == "head":
         return "unembedding"
-    if name.startswith("b_"):
+    if name.startswith(("b_", "c_")):
         return "biases"
     if name in ("W_Q", "W_K", "A_Q", "A_K", "R_Q", "R_K", "sinks"):
         return "queries and keys"

@@ -61,11 +61,16 @@ class Held:
             return (rows,)
         if self.how.stacked:
             first = self.shapes[0][0]
-            return (first, rows // first, columns)
+            if self.names[0].startswith("c_"):
+                return (first, rows // first)
+            own = (rows // first, columns)
+            return (first, *(own[::-1] if self.across else own))
         return (columns, rows) if self.across else (rows, columns)
 
     def unpack(self, stored: Array) -> Tensors:
         """The tensors of the spec from the file's; of a tensor that it holds in part, that part."""
+        if self._mixed:
+            return self._unmixed(stored)
         flat = (-1, stored.shape[-1]) if self.how.stacked else (stored.shape[0], -1)
         matrix: Array = stored.reshape(flat)
         if self.across:
@@ -88,6 +93,8 @@ class Held:
 
     def pack(self, tensors: Tensors) -> Array:
         """The file's tensor from those of the spec; inverse of `unpack`."""
+        if self._mixed:
+            return self._mix(tensors)
         blocks = []
         for name, (rows, columns) in zip(self.names, self._matrices(), strict=True):
             tensor = tensors[name]
@@ -103,6 +110,28 @@ class Held:
         if self.how.times != 1:
             matrix = matrix / self.how.times
         return (matrix.T if self.across else matrix).reshape(self.stored_shape)
+
+    @property
+    def _mixed(self) -> bool:
+        """Whether rows of several tensors alternate, or each member of a stack is transposed."""
+        vectors = self.how.stacked and self.names[0].startswith("c_")
+        return self.how.alternate or vectors or (self.how.stacked and self.across)
+
+    def _unmixed(self, stored: Array) -> Tensors:
+        """As `unpack`."""
+        every = stored.reshape(*stored.shape[:2], -1)
+        every = every.swapaxes(-1, -2) if self.across else every
+        count = len(self.names)
+        return {
+            name: every[:, i::count].reshape(shape)
+            for i, (name, shape) in enumerate(zip(self.names, self.shapes, strict=True))
+        }
+
+    def _mix(self, tensors: Tensors) -> Array:
+        """As `pack`."""
+        every = np.stack([tensors[name] for name in self.names], axis=2)
+        every = every.reshape(len(every), -1, every.shape[-1])
+        return (every.swapaxes(-1, -2) if self.across else every).reshape(self.stored_shape)
 
     def put(self, found: Tensors, into: Tensors) -> None:
         """Add what `unpack` gave to the tensors of a part."""
@@ -128,7 +157,7 @@ class Held:
 
 
 def _is_vector(name: str) -> bool:
-    return name.startswith("b_") or name.endswith((".gain", ".bias")) or name == "sinks"
+    return name.startswith(("b_", "c_R")) or name.endswith((".gain", ".bias")) or name == "sinks"
 
 
 def _split_heads(matrix: Array, shape: Shape) -> Array:

@@ -48,6 +48,10 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "share", "layers that share their weights"
     if spec.embed:
         yield "embed", "embeddings of another width than the stream"
+    if spec.expbias:
+        yield "expbias", "biases of routed experts"
+    if spec.mlp == "clamped":
+        yield "mlp", "clamped units"
     if spec.labels and spec.place == "post" and not (spec.outbias or spec.pooler):
         yield "outbias", "labels without biases after a norm on the stream"
     if spec.qknorm and (spec.still or 0 in every(spec.base, spec.layers)):

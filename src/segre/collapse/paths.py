@@ -10,9 +10,9 @@ first l layers follows from those through one layer less:
     T_k  <-  [T_k +] sum_h P_h T_(k-1) W_h.
 
 Norms and MLPs, where recorded, are linear maps that every path goes through; an MLP beside the
-heads of a layer is on the way past them, with the skip. Biases are collected
-apart; as rows of P sum to one, masked or not, they are the same for all tokens, until an MLP or a
-norm acts on them.
+heads of a layer is on the way past them, with the skip. Biases are collected apart; as rows of P
+sum to one, masked or not (but for sinks), they are the same for all tokens, until an MLP or a norm
+acts on them.
 
 Terms may be large and cancel each other, so their norms do not say what they contribute. Their
 shares <term, output> / |output|^2 do: with that of the biases they add up to one.

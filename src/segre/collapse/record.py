@@ -31,7 +31,7 @@ from segre.transformer.forward import (
     run,
     sublayer_weights,
 )
-from segre.transformer.layers import activate, routing
+from segre.transformer.layers import activate, product, routing
 from segre.transformer.spec import Transformer
 from segre.transformer.stages import sublayer
 
@@ -160,7 +160,8 @@ def _mlp(spec: Transformer, w: Tensors, x: Array, rows: Rows) -> tuple[TokenMap,
         if spec.gated:
             gate = Affine(w["W_gate"].T, w["b_gate"][:, 0] if "b_gate" in w else None)
         last = Affine(w["W_down"].T, w["b_down"][:, 0] if "b_down" in w else None)
-        steps = (*steps, replace(first, s=_gates(spec, gate.apply(read))), last)
+        gates = _gates(spec, gate.apply(read), first.apply(read))
+        steps = (*steps, replace(first, s=gates), last)
     if normed and spec.place == "sandwich":
         steps = (*steps, *_norm(spec, w, "post2", TokenMap("mlp", steps).apply(X)))
     done = TokenMap("mlp", steps, spec.residual)
@@ -169,10 +170,13 @@ def _mlp(spec: Transformer, w: Tensors, x: Array, rows: Rows) -> tuple[TokenMap,
     return (done,)
 
 
-def _gates(spec: Transformer, z: Array) -> Array:
-    """What the other factor, or z itself, is multiplied by."""
-    grown = activate(Real(), spec.mlp, z)
-    return grown if spec.gated else np.divide(grown, z, out=np.zeros_like(z), where=z != 0)
+def _gates(spec: Transformer, z: Array, up: Array) -> Array:
+    """What units are multiplied by: `up`, the other factor of gated ones, or z itself."""
+    if spec.gated and spec.mlp != "clamped":
+        return np.asarray(activate(Real(), spec.mlp, z))
+    of = up if spec.gated else z
+    grown = product(Real(), spec, z, up) if spec.gated else activate(Real(), spec.mlp, z)
+    return np.asarray(np.divide(grown, of, out=np.zeros_like(of), where=of != 0))
 
 
 def _experts(spec: Transformer, w: Tensors, X: Array) -> tuple[Affine, Affine]:
@@ -186,7 +190,17 @@ def _experts(spec: Transformer, w: Tensors, X: Array) -> tuple[Affine, Affine]:
         up, gate = np.concatenate((up, w["S_up"])), np.concatenate((gate, w["S_gate"]))
         down = np.concatenate((down, w["S_down"].T))
         share = np.concatenate((share, np.ones((*X.shape[:-1], spec.shared))), axis=-1)
-    return Affine(up.T, None, _gates(spec, X @ gate.T) * share), Affine(down)
+    if "c_up" not in w:
+        return Affine(up.T, None, _gates(spec, X @ gate.T, X @ up.T) * share), Affine(down)
+    first = Affine(up.T, w["c_up"].reshape(-1))
+    gates = _gates(spec, X @ gate.T + w["c_gate"].reshape(-1), first.apply(X)) * share
+    # an expert's bias is what a unit writes that is always 1
+    ones = Affine(
+        np.concatenate((up.T, np.zeros((spec.d, spec.experts))), axis=1),
+        np.concatenate((w["c_up"].reshape(-1), np.ones(spec.experts))),
+        np.concatenate((gates, share[..., :: spec.eff]), axis=-1),
+    )
+    return ones, Affine(np.concatenate((down, w["c_down"][..., 0])))
 
 
 def _norm(

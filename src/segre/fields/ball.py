@@ -130,6 +130,8 @@ class Ball(Operators):
                 frequency *= a + b * frequency / arb.pi()
             if speed.stretch != 1:
                 frequency *= _number(speed.stretch) ** (arb(-j) / (planes - 1))
+            if speed.ramp:
+                frequency *= _slowed(speed, j)
             for m in range(count):
                 sin[j, m], cos[j, m] = (m * frequency).sin_cos()
         return cos, sin
@@ -203,3 +205,15 @@ def _require_groups(balls: Array, may: Array, groups: int) -> None:
         _require_larger(order[:2], order[2:])
         sums[int(free[0])].append(order[0] + order[1])
     _require_larger(sums[1], sums[0])
+
+
+def _slowed(speed: Frequencies, plane: int) -> arb:
+    """What a ramp multiplies the frequency of a plane by."""
+    factor, length, fast, slow = map(_number, speed.ramp)
+    first, last = (
+        speed.planes * (length / (2 * arb.pi() * turns)).log() / arb(speed.base).log()
+        for turns in (fast, slow)
+    )
+    first, last = first.max(arb(0)), last.min(arb(2 * speed.planes - 1))
+    y = ((plane - first) / (last - first)).max(arb(0)).min(arb(1))
+    return 1 - y + y / factor

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import gcd, lcm, pi
+from math import gcd, lcm, log, pi
 
 import numpy as np
 import numpy.typing as npt
@@ -21,18 +21,21 @@ class Frequencies:
     """By how much each of some planes turns from one position to the next.
 
     Plane j turns by f (a + b f / pi) stretch^(-j / (planes - 1)), with f = base^(-j / planes) and
-    (a, b) the j-th of `blend`; without a blend a = 1 and b = 0.
+    (a, b) the j-th of `blend`; without a blend a = 1 and b = 0. With a `ramp` (F, L, fast, slow) it
+    is slowed down by 1 - y + y / F, where y goes from 0 at plane e(fast) to 1 at plane e(slow);
+    e(x) = planes ln(L / (2 pi x)) / ln(base).
     """
 
     base: int
     planes: int
     blend: tuple[tuple[Fraction, Fraction], ...] = ()
     stretch: Fraction = Fraction(1)
+    ramp: tuple[Fraction, ...] = ()
 
     @property
     def commensurable(self) -> bool:
         """Whether all are rational multiples of powers of base^(1 / planes)."""
-        return self.stretch == 1 and not any(b for _, b in self.blend)
+        return self.stretch == 1 and not self.ramp and not any(b for _, b in self.blend)
 
     def floats(self) -> npt.NDArray[np.float64]:
         """The frequencies, rounded."""
@@ -43,6 +46,16 @@ class Frequencies:
             out = out * (a + b * out / pi)
         if self.stretch != 1:
             out = out * float(self.stretch) ** (-plane / (self.planes - 1))
+        if self.ramp:
+            factor, length, fast, slow = map(float, self.ramp)
+            first, last = (
+                self.planes * log(length / (2 * pi * turns)) / log(self.base)
+                for turns in (fast, slow)
+            )
+            first, last = max(first, 0.0), min(last, 2.0 * self.planes - 1)
+            last += 1e-3 * (first == last)
+            y = ((plane - first) / (last - first)).clip(0, 1)
+            out = out * (1 - y + y / factor)
         return out
 
     def multiples(self) -> tuple[tuple[int, int], ...]:

@@ -172,7 +172,8 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
     if spec.output == "softmax":
         yield "the softmax of the output", "the logits themselves", {"output": "logits"}
     if spec.gated:
-        yield "the gate of the MLP", "a GELU MLP", {"mlp": "gelu", **_no_experts(spec)}
+        plain = {"mlp": "gelu", "limit": type(spec.limit)(0), **_no_experts(spec)}
+        yield "the gate of the MLP", "a GELU MLP", plain
     if spec.softmax_router:
         yield "a softmax over the experts", "a sigmoid for each", {"router": "sigmoid"}
     if spec.sinks:
@@ -184,5 +185,5 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
 def _no_experts(spec: Transformer) -> dict[str, Any]:
     if not spec.experts:
         return {}
-    routed = ("experts", "active", "shared", "eff", "dense", "groups", "within")
+    routed = ("experts", "active", "shared", "eff", "dense", "groups", "within", "expbias")
     return {**dict.fromkeys(routed, 0), "router": "sigmoid", "ff": spec.ff or spec.eff}

@@ -34,6 +34,7 @@ class Stored:
     by_head: bool = False  # several: all of the first head, then all of the second
     member: int | None = None  # holds one member of the first axis, for example one expert
     stacked: bool = False  # the first axis, for example of experts, is one of the file's too
+    alternate: bool = False  # several: the first row of each, then the second of each
     times: float = 1.0
     plus: float = 0.0
     shape: tuple[int, ...] = ()  # of a constant that is no weight of the spec

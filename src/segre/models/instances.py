@@ -62,6 +62,7 @@ def small_instance(spec: Transformer) -> Transformer:
         active=2 if routed else 0,
         shared=2 if spec.shared else 0,
         eff=2 if routed else 0,
+        limit=Fraction(1, 2) if spec.limit else Fraction(0),
         dense=1 if spec.dense else 0,
         window=(2,) if spec.window else (),
         scale=Fraction(1) if spec.scale else Fraction(0),
@@ -95,6 +96,8 @@ PROVED = {
     "gpt-neox/d=5/heads=2/head=4/dv=2/ff=3/eps=1e-5/rotary=2/vocab=17": 261,
     "gpt-neox/d=5/heads=2/head=4/dv=2/ff=3/mlp=gelu-tanh/eps=1e-5/rotary=2/vocab=17": 261,
     "opt/d=4/heads=2/ff=3/eps=1e-5/vocab=11/offset=1": 117,
+    "gpt-oss/d=4/heads=2/kv=1/eff=2/eps=1e-5/rescale=yarn:4:4096/window=2/experts=3/limit=0.5/"
+    "vocab=11": 240,
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 153,
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11/output=hidden/pooler=true": 137,
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11/labels=2": 134,

@@ -23,6 +23,7 @@ from segre.models import (
     gemma3_text,
     gpt2,
     gpt_neox,
+    gpt_oss,
     granite,
     llama,
     mistral,
@@ -45,6 +46,7 @@ from segre.values import choice, quote, show
 _MODULES = (
     gpt2,
     gpt_neox,
+    gpt_oss,
     opt,
     bert,
     roberta,

@@ -118,14 +118,17 @@ def rope_config(base: int, how: Rescale | None) -> dict[str, Any]:
         out |= {"beta_fast": float(how.fast), "beta_slow": float(how.slow)}
         names = (("attention", "attention_factor"), ("mscale", "mscale"), ("all", "mscale_all_dim"))
         out |= {key: float(getattr(how, name)) for name, key in names if getattr(how, name)}
+        out |= {} if how.truncate else {"truncate": False}
     return out
 
 
 def _yarn(rope: Mapping[str, Any], latent: bool) -> dict[str, Any]:
     """The optional numbers of yarn: those that the library uses, and none that it passes over."""
-    if rope.get("truncate") not in (None, True):
-        raise SpecError("truncate: false cannot be said in a spec; allowed: true")
-    out = {
+    truncate = rope.get("truncate")
+    if truncate not in (None, True, False):
+        raise SpecError(f"truncate: {quote(str(truncate))} is not allowed; allowed: true, false")
+    out: dict[str, Any] = {} if truncate in (None, True) else {"truncate": 0}
+    out |= {
         name: _number(key, rope[key])
         for name, key in (("fast", "beta_fast"), ("slow", "beta_slow"))
         if rope.get(key)

@@ -25,6 +25,7 @@ MlpKind = Literal[
     "geglu-quick",
     "reglu",
     "bilinear",
+    "clamped",
 ]
 NormKind = Literal["none", "rms", "layer"]
 Place = Literal["pre", "post", "sandwich"]
@@ -36,8 +37,8 @@ Output = Literal["hidden", "logits", "softmax"]
 Read = Literal["all", "first", "last"]
 Attn = str  # the name of a mechanism
 
-PIECEWISE = ("relu", "relu2", "reglu")
-GATED = ("swiglu", "geglu", "geglu-tanh", "geglu-quick", "reglu", "bilinear")
+PIECEWISE = ("relu", "relu2", "reglu", "clamped")
+GATED = ("swiglu", "geglu", "geglu-tanh", "geglu-quick", "reglu", "bilinear", "clamped")
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ class Choices:
     active: int = 0  # routed experts that a token uses
     shared: int = 0  # hidden units of the experts that all tokens use
     eff: int = 0  # hidden units of one routed expert
+    expbias: bool = False  # routed experts and their router have biases
+    limit: Fraction = Fraction(0)  # where mlp=clamped clamps its gate and its other factor
     dense: int = 0  # how many of the first layers have a dense MLP all the same
     router: Router = "sigmoid"  # shares of the chosen experts; raw: not divided by their sum
     groups: int = 0  # groups of experts, one after the other; 0 is none

@@ -53,7 +53,7 @@ class Drawn:
             return self.columns(name, np.arange(shape[1]), dtype)
         if name.endswith(".gain"):
             return np.ones(shape, dtype)
-        if name.startswith("b_") or name.endswith(".bias"):
+        if name.startswith(("b_", "c_")) or name.endswith(".bias"):
             return np.zeros(shape, dtype)
         return self._normal(f"{part}.{name}", shape).astype(dtype, copy=False)
 

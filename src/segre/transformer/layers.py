@@ -83,7 +83,7 @@ def activate(field: Analytic[E], kind: str, x: E) -> E:
             grown = tanh(field, field.mul(inner, field.surd(2, over_pi=True)))
             half = field.mul(x, field.fraction(Fraction(1, 2)))
             return field.add(half, field.mul(half, grown))
-        case "gelu-quick" | "geglu-quick":
+        case "gelu-quick" | "geglu-quick" | "clamped":
             return field.mul(x, field.sigmoid(field.mul(x, field.fraction(QUICK))))
         case "silu" | "swiglu":
             return field.mul(x, field.sigmoid(x))
@@ -190,8 +190,7 @@ def mlp(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
         return _experts(field, spec, w, x)
     hidden = linear(field, w, "up", x)
     if spec.gated:
-        gate = activate(field, spec.mlp, linear(field, w, "gate", x))
-        hidden = field.mul(gate, hidden)
+        hidden = product(field, spec, linear(field, w, "gate", x), hidden)
     else:
         hidden = activate(field, spec.mlp, hidden)
     return linear(field, w, "down", hidden)
@@ -203,22 +202,44 @@ def _experts(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
     A constant `b_R`, if there is one, is added where experts are chosen, and only there.
     """
 
-    def expert(gate: E, up: E, down: E) -> E:
-        grown = activate(field, spec.mlp, field.matmul(gate, x))
-        return field.matmul(down, field.mul(grown, field.matmul(up, x)))
+    def mapped(kind: str, name: str, y: E) -> E:
+        out = field.matmul(w[f"{kind}_{name}"], y)
+        return field.add(out, w[f"c_{name}"]) if kind == "W" and f"c_{name}" in w else out
+
+    def expert(kind: str) -> E:
+        gate, up = (mapped(kind, name, x) for name in ("gate", "up"))
+        return mapped(kind, "down", product(field, spec, gate, up))
 
     share = routing(field, spec, w, x)
-    out = expert(w["W_gate"], w["W_up"], w["W_down"])
-    total = field.sum(field.mul(out, share), axis=-3)
-    if "S_gate" in w:
-        total = field.add(total, expert(w["S_gate"], w["S_up"], w["S_down"]))
-    return total
+    total = field.sum(field.mul(expert("W"), share), axis=-3)
+    return field.add(total, expert("S")) if "S_gate" in w else total
+
+
+def product(field: Analytic[E], spec: Transformer, gate: E, up: E) -> E:
+    """What the units of a gated MLP hold: the gate, activated, times the other factor.
+
+    mlp=clamped has a gate of at most `limit`, and a factor between -limit and limit, plus 1.
+    """
+    if spec.mlp == "clamped":
+        less, minus = field.fraction(-spec.limit), field.fraction(Fraction(-1))
+
+        def over(y: E) -> E:
+            """By how much entries are over the limit."""
+            return field.relu(field.add(y, less))
+
+        below = over(field.mul(up, minus))
+        gate = field.add(gate, field.mul(over(gate), minus))
+        up = field.add(field.add(up, below), field.mul(over(up), minus))
+        up = field.add(up, field.fraction(Fraction(1)))
+    return field.mul(activate(field, spec.mlp, gate), up)
 
 
 def routing(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
     """The shares of the experts, 0 for those that a token does not use."""
     router = w["W_R"]  # (experts, 1, d): one affinity per expert, on the axis of experts
     affinity = field.matmul(router, x)
+    if "c_R" in w:
+        affinity = field.add(affinity, w["c_R"])
     if not spec.softmax_router:
         affinity = field.sigmoid(affinity)
     ranked = field.add(affinity, w["b_R"]) if "b_R" in w else affinity

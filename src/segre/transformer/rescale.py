@@ -30,9 +30,12 @@ PLACES: dict[RescaleKind, tuple[str, ...]] = {
     "llama3": ("factor", "low", "high", "length"),
     "yarn": ("factor", "length"),
 }
-OPTIONS = {"fast": Fraction(32), "slow": Fraction(1)} | dict.fromkeys(
-    ("attention", "mscale", "all"), Fraction(0)
-)
+OPTIONS = {
+    "fast": Fraction(32),
+    "slow": Fraction(1),
+    **dict.fromkeys(("attention", "mscale", "all"), Fraction(0)),
+    "truncate": Fraction(1),
+}
 _LONGEST = 200
 _NUMBER = re.compile(r"[0-9]{1,30}(\.[0-9]{0,30})?(e[+-]?[0-9]{1,2})?", re.ASCII)
 
@@ -51,6 +54,7 @@ class Rescale:
     attention: Fraction = Fraction(0)  # yarn: what queries and keys are multiplied by; 0: computed
     mscale: Fraction = Fraction(0)
     all: Fraction = Fraction(0)
+    truncate: Fraction = OPTIONS["truncate"]  # yarn: whether its ramp is between whole planes
 
     def __str__(self) -> str:
         """The text that reads back as this."""
@@ -120,6 +124,8 @@ def rescaled(given: Mapping[str, Any]) -> Rescale:
             f"rescale low and high: {decimal(out.low)} and {decimal(out.high)}; "
             "allowed: numbers above 0, low below high"
         )
+    if out.truncate not in (0, 1):
+        raise SpecError("rescale truncate: allowed: 0 and 1")
     if not out.fast or not out.slow:
         raise SpecError("rescale fast and slow: allowed: numbers above 0")
     return out

@@ -86,12 +86,16 @@ def require(spec: Choices) -> None:
             raise SpecError("experts need a gated mlp, active (1 to experts) and eff")
         if spec.dense and not spec.ff:
             raise SpecError("dense layers need ff")
-        if spec.groups:
+        if spec.groups or spec.within:
             _require_groups(spec)
     elif spec.active or spec.shared or spec.eff or spec.dense:
         raise SpecError("active, shared, eff and dense need experts")
     elif spec.router != "sigmoid" or spec.groups or spec.within:
         raise SpecError("router, groups and within need experts")
+    if (spec.mlp == "clamped") != bool(spec.limit):
+        raise SpecError("mlp=clamped needs limit, for example limit=7, and limit needs mlp=clamped")
+    if spec.expbias and not (spec.experts and spec.norm == "rms" and not spec.shared):
+        raise SpecError("expbias needs experts, norm=rms and shared=0")
 
 
 def _require_labels(spec: Choices) -> None:
@@ -147,6 +151,8 @@ def _require_rotations(spec: Choices) -> None:
 
 def _require_groups(spec: Choices) -> None:
     """A token chooses groups by their two largest affinities, and then experts in them."""
+    if not spec.groups:
+        raise SpecError("within needs groups: of how many groups of experts a token may use")
     size = spec.experts // spec.groups
     if spec.experts % spec.groups or size < 2:
         raise SpecError(

@@ -17,8 +17,8 @@ from segre.transformer.spec import Transformer
 Shapes = dict[str, tuple[int, ...]]
 _MLP_MAPS = ("gate", "up", "down")
 _OF_MLP = {
-    *("norm2", "post2", "W_R"),
-    *(f"{kind}_{name}" for kind in ("W", "b", "S") for name in _MLP_MAPS),
+    *("norm2", "post2", "W_R", "c_R"),
+    *(f"{kind}_{name}" for kind in ("W", "b", "c", "S") for name in _MLP_MAPS),
 }
 CONSTANTS = ("b_R",)  # what an MLP may read beside its weights: how much each expert is preferred
 
@@ -167,7 +167,12 @@ def _mlp_shapes(spec: Transformer, layer: int) -> Shapes:
     if routed(spec, layer):
         E, f = spec.experts, spec.eff
         out["W_R"] = (E, 1, d)
-        out |= {"W_gate": (E, f, d), "W_up": (E, f, d), "W_down": (E, d, f)}
+        if spec.expbias:
+            out["c_R"] = (E, 1, 1)
+        for name, shape in (("gate", (E, f, d)), ("up", (E, f, d)), ("down", (E, d, f))):
+            out[f"W_{name}"] = shape
+            if spec.expbias:
+                out[f"c_{name}"] = (*shape[:2], 1)
         if spec.shared:
             s = spec.shared
             out |= {"S_gate": (s, d), "S_up": (s, d), "S_down": (d, s)}

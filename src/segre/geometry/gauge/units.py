@@ -55,12 +55,15 @@ def _router_shift(spec: Transformer, part: str) -> Piece:
     """A softmax does not see what is added to all affinities of a token."""
 
     def build(w: ModularWeights) -> Array:
-        canvas = w.canvas(spec.d)
+        canvas = w.canvas(spec.d + spec.expbias)
         canvas(part, "W_R")[range(spec.d), :, :, range(spec.d)] = 1
+        if spec.expbias:
+            canvas(part, "c_R")[spec.d] = 1
         return canvas.rows
 
     name = "one vector added to all rows of the router"
-    return Piece("router-shift", name, where(spec, part), "MLP", "exact", spec.d, build)
+    count = spec.d + spec.expbias
+    return Piece("router-shift", name, where(spec, part), "MLP", "exact", count, build)
 
 
 def _scale(spec: Transformer, part: str, units: _Units, side: str, degree: int) -> Piece:
@@ -68,11 +71,12 @@ def _scale(spec: Transformer, part: str, units: _Units, side: str, degree: int) 
 
     def build(w: ModularWeights) -> Array:
         canvas = w.canvas(count)
-        names = [f"{units.prefix}_{side}", f"b_{side}" if units.prefix == "W" else ""]
+        names = [f"{units.prefix}_{side}"]
+        names += [f"b_{side}", f"c_{side}"] if units.prefix == "W" else []
         for row, unit in enumerate(np.ndindex(*units.shape)):
             *expert, j = unit
             for name in names:
-                if name and has(spec, part, name):
+                if has(spec, part, name):
                     canvas(part, name)[(row, *unit)] = w(part, name)[unit]
             down = f"{units.prefix}_down"
             at = (*expert, slice(None), j)

@@ -116,7 +116,7 @@ def norm_after(spec: Transformer, end: End) -> Norm | None:
 def writers(spec: Transformer, end: End) -> list[str]:
     """The tensors whose rows (next to last axis) write what a producer computes."""
     part, kind = end
-    names = {"attention": ["W_O"], "mlp": ["W_down", "S_down"]}.get(kind)
+    names = {"attention": ["W_O"], "mlp": ["W_down", "S_down", "c_down"]}.get(kind)
     if names is None:
         names = ["W_E"] if spec.embed else ["tokens", "positions", "types"]
     return [name for name in names if has(spec, part, name)]

@@ -33,6 +33,8 @@ def factors(spec: Transformer) -> tuple[Fraction | None, ...]:
 def rational(spec: Transformer) -> bool:
     """Whether all factors are rational; no loop over planes, which may be any number here."""
     how, planes = spec.rescaling, turning(spec) // 2
+    if how is not None and how.kind == "yarn" and not how.truncate:
+        return False
     if how is None or how.kind in ("linear", "yarn"):
         return True
     before = ctx.prec
@@ -82,6 +84,11 @@ def angle(spec: Transformer, plane: int) -> arb:
     if how.kind == "dynamic":
         longer = how.factor * spec.t / how.length - how.factor + 1
         return f / _number(longer) ** arb(fmpq(plane, planes - 1))
+    if how.kind == "yarn":
+        first, last = _place(spec, how.fast), _place(spec, how.slow)
+        first, last = first.max(arb(0)), last.min(arb(turning(spec) - 1))
+        ramp = ((plane - first) / (last - first)).max(arb(0)).min(arb(1))
+        return f * (1 - ramp + ramp / _number(how.factor))
     share = (_turns(spec, plane) - _number(how.low)) / _number(how.high - how.low)
     return f * (share + (1 - share) / _number(how.factor))
 
@@ -99,6 +106,8 @@ def _factor(spec: Transformer, plane: int) -> Fraction | None:
         if turns > _number(how.high):
             return Fraction(1)
         return 1 / how.factor if turns < _number(how.low) else None
+    if not how.truncate:
+        return None
     low, high = _edge(spec, how.fast, "floor"), _edge(spec, how.slow, "ceil")
     first, last = Fraction(max(low, 0)), Fraction(min(high, turning(spec) - 1))
     last += Fraction(1, 1000) if first == last else 0
@@ -116,9 +125,7 @@ def _turns(spec: Transformer, plane: int) -> arb:
 
 def _edge(spec: Transformer, turns: Fraction, rounding: str) -> int:
     """The number of the plane that turns so often within the length, rounded."""
-    assert spec.rescaling is not None
-    quotient = _number(spec.rescaling.length) / (_number(turns) * 2 * arb.pi())
-    place = turning(spec) * quotient.log() / (2 * arb(_base(spec)).log())
+    place = _place(spec, turns)
     whole = (place.floor() if rounding == "floor" else place.ceil()).unique_fmpz()
     assert whole is not None
     return int(whole)
@@ -143,3 +150,10 @@ def _power(base: int) -> tuple[int, int]:
             if candidate > 1 and candidate**degree == base:
                 return candidate, degree
     return base, 1
+
+
+def _place(spec: Transformer, turns: Fraction) -> arb:
+    """The number of that plane, which need not be whole."""
+    assert spec.rescaling is not None
+    quotient = _number(spec.rescaling.length) / (_number(turns) * 2 * arb.pi())
+    return turning(spec) * quotient.log() / (2 * arb(_base(spec)).log())

@@ -51,7 +51,7 @@ FEWEST_BITS = 64
 
 # The reader of specs would raise 10 to any power.
 _FRACTION = re.compile(r"[0-9]{1,20}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,2})?|[0-9]{1,20}/[0-9]{1,20}")
-_FRACTIONS = ("eps", "cap", "logitcap", "scale")
+_FRACTIONS = ("eps", "cap", "logitcap", "scale", "limit")
 # The largest number that a salt adds to the index of an input's entry.
 _SALTED = MOST_SALTS << 40
 

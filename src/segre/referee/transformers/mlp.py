@@ -15,17 +15,15 @@ def mlp(run: Run, x: int, stage: Stage) -> int:
     if routed(run.spec, part):
         return _routed(run, x, part)
     up = run.linear(x, part, "up")
-    if run.spec.gated:
-        hidden = run.tape.times(run.activation(run.linear(x, part, "gate")), up)
-    else:
-        hidden = run.activation(up)
+    gated = run.spec.gated
+    hidden = _gated(run, run.linear(x, part, "gate"), up) if gated else run.activation(up)
     return run.linear(hidden, part, "down")
 
 
 def _routed(run: Run, x: int, part: int) -> int:
     spec, tape, numbers = run.spec, run.tape, run.numbers
     E, t = spec.experts, spec.t
-    affinities = [tape.product(run.leaves[part, "W_R", i], x) for i in range(E)]
+    affinities = [_mapped(run, x, part, "W", "R", i) for i in range(E)]
     if not spec.router.startswith("softmax"):
         affinities = [run.sigmoid_of_minus(tape.scaled_by(z, -1)) for z in affinities]
     entries = [entry for row in affinities for entry in tape.values[row].entries()]
@@ -49,11 +47,28 @@ def _routed(run: Run, x: int, part: int) -> int:
 
 
 def _expert(run: Run, x: int, part: int, letter: str, number: int) -> int:
-    tape = run.tape
+    gate, up = (_mapped(run, x, part, letter, name, number) for name in ("gate", "up"))
+    return _mapped(run, _gated(run, gate, up), part, letter, "down", number)
 
-    def weight(name: str) -> int:
-        return run.leaves[part, f"{letter}_{name}", number]
 
-    gate = run.activation(tape.product(weight("gate"), x))
-    hidden = tape.times(gate, tape.product(weight("up"), x))
-    return tape.product(weight("down"), hidden)
+def _mapped(run: Run, x: int, part: int, letter: str, name: str, number: int) -> int:
+    """A linear map of a routed MLP, with its bias if it has one."""
+    y = run.tape.product(run.leaves[part, f"{letter}_{name}", number], x)
+    bias = run.weight(part, f"c_{name}", number) if letter == "W" else None
+    return y if bias is None else run.add_column(y, bias)
+
+
+def _gated(run: Run, gate: int, up: int) -> int:
+    """What units hold: the gate, activated, times the other factor."""
+    tape, limit = run.tape, run.spec.limit
+    if run.spec.mlp == "clamped":
+
+        def over(y: int) -> int:
+            z = tape.shifted(y, -limit)
+            return tape.times(z, tape.step(z, run.here))
+
+        below = over(tape.scaled_by(up, -1))
+        gate = tape.sum(gate, tape.scaled_by(over(gate), -1))
+        up = tape.sum(tape.sum(up, below), tape.scaled_by(over(up), -1))
+        up = tape.shifted(up, 1)
+    return tape.times(run.activation(gate), up)

@@ -11,11 +11,11 @@ from segre.referee.transformers.angles import rational
 from segre.referee.transformers.weights import EMBED, HEAD, turning
 from segre.transformer.spec import Transformer
 
-SIGMOID = ("silu", "swiglu", "gelu-quick", "geglu-quick")
-QUICK = ("gelu-quick", "geglu-quick")
+SIGMOID = ("silu", "swiglu", "gelu-quick", "geglu-quick", "clamped")
+QUICK = ("gelu-quick", "geglu-quick", "clamped")
 TANH = ("gelu-tanh", "geglu-tanh")
 NORMAL = ("gelu", "geglu")
-RELU = ("relu", "relu2", "reglu")
+RELU = ("relu", "relu2", "reglu", "clamped")
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ class Stream:
             "input": (),
             "embedding": ("W_E",) if self.spec.embed else ("tokens", "positions", "types"),
             "attention": ("W_O",),
-            "mlp": ("W_down", "S_down"),
+            "mlp": ("W_down", "S_down", "c_down"),
         }
         return self._existing((producer.part, name) for name in names[producer.kind])
 

@@ -26,6 +26,9 @@ def units(point: Point, part: int) -> Family:
     if router and point.spec.router.startswith("softmax"):
         for i in range(point.spec.d):
             yield "router-shift", together(*(point.filled(key, column=i) for key in router))
+        biases = point.keys([(part, "c_R")])
+        if biases:
+            yield "router-shift", together(*(point.filled(key) for key in biases))
     degree = _DEGREE.get(point.spec.mlp)
     if degree is None:
         return
@@ -33,8 +36,9 @@ def units(point: Point, part: int) -> Family:
     for letter, name in product("WS", inner):
         down: Place = (part, f"{letter}_down")
         for number, _ in enumerate(point.keys([down])):
-            weight, bias = (part, f"{letter}_{name}", number), (part, f"b_{name}", number)
-            keys = [weight] + [bias] * (letter == "W" and bias in point.matrices)
+            weight = (part, f"{letter}_{name}", number)
+            biases = [(part, f"{kind}_{name}", number) for kind in ("b", "c")]
+            keys = [weight, *(bias for bias in biases if letter == "W" and bias in point.matrices)]
             size = point.matrices[weight].nrows()
             for j in range(size):
                 moved = point.left(keys, point.unit(size, (j, j, 1)))

@@ -188,8 +188,11 @@ def _mlp(spec: Transformer, layer: int) -> Iterator[Shape]:
     if normed and spec.place != "post":
         yield from _norm(spec, "norm2", d)
     if routed(spec, layer):
-        yield from (("W_R", E, 1, d), ("W_gate", E, eff, d), ("W_up", E, eff, d))
-        yield "W_down", E, d, eff
+        of_router, of_units = ("R", 1, d), (("gate", eff, d), ("up", eff, d), ("down", d, eff))
+        for name, rows, columns in (of_router, *of_units):
+            yield f"W_{name}", E, rows, columns
+            if spec.expbias:
+                yield f"c_{name}", E, rows, 1
         if shared:
             yield from (("S_gate", 1, shared, d), ("S_up", 1, shared, d), ("S_down", 1, d, shared))
     else:
