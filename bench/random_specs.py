@@ -126,6 +126,10 @@ def _features(pick: Any) -> dict[str, Any]:
         given["output"] = pick(["softmax", "softmax", "logits", "hidden"])
     if pick([False, True]):
         given["final"] = pick([False, True])
+    if given["qknorm"]:
+        given["qknorm"] = pick([True, "all"])
+    if given["place"] == "sandwich":
+        given["place"] = pick(["sandwich", "after"])
     if given["pos"] == "rope" and given["layers"] > 1:
         given["base"] = pick([10_000, 10_000, [16, 0], [100, 16]])
         given["rescale"] = pick([given["rescale"], given["rescale"], ["", "linear:3"]])

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from flint import nmod_mat
 
-from segre.errors import UnluckyError
+from segre.errors import UnluckyError, UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.files import whole_file
@@ -25,6 +25,7 @@ from segre.geometry.independence import witness_rows
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.models import Source, architecture
+from segre.transformer.spec import Transformer
 
 FORMAT = "segre-certificate"
 VERSION = 1
@@ -44,7 +45,10 @@ def certify(
     >>> document["claim"]
     {'parameters': 8, 'lower': 6, 'upper': 6, 'status': 'proved'}
     """
-    return certificate_of(prove(architecture(spec), seed, memory=memory, progress=progress))
+    net = architecture(spec)
+    if isinstance(net, Transformer) and net.patch:
+        raise UnsupportedError("patch: certificates of models of patches are not implemented")
+    return certificate_of(prove(net, seed, memory=memory, progress=progress))
 
 
 def certificate_of(proof: Proof) -> dict[str, Any]:

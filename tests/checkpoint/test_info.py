@@ -83,9 +83,9 @@ def as_computed(model: Model, number: int) -> Tensors:
     w = model.part(str(number))
     one = np.eye(spec.d)
     centre = one - 1 / spec.d if spec.norm == "layer" else one
-    if spec.place != "post":
+    if spec.normed_before:
         read = np.diag(w["norm1.gain"][:, 0]) @ centre
-    elif number == 1 and not spec.embnorm:
+    elif spec.place == "after" or (number == 1 and not spec.embnorm):
         read = one
     else:
         before = model.part("embed" if number == 1 else str(number - 1))

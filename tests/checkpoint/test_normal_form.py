@@ -53,10 +53,11 @@ def remaining(spec: Transformer) -> int:
     routes = sum(routed(spec, layer) for layer in range(1, spec.layers + 1))
     units = spec.ff * (spec.layers - routes) if spec.gated or spec.mlp == "relu" else 0
     units += (spec.experts * spec.eff + spec.shared) * routes
+    units *= spec.mlp != "clamped"
     turned = sum(spec.at(layer).pos == "rope" for layer in range(1, spec.layers + 1))
     planes = (1 if spec.latent else spec.kv) * spec.rotary_dim * turned
     if spec.qknorm:  # one scale for each plane of a layer
-        planes = spec.head // 2 * turned
+        planes = spec.head // 2 * turned * (spec.kv if spec.qknorm == "all" else 1)
     basis = (spec.d - 1) * (spec.d - 2) // 2
     stream = basis if stream_freedom(spec) == "orthogonal" and spec.norm == "layer" else 0
     tables = 1 if spec.tied and spec.transform else 0

@@ -19,7 +19,7 @@ MISSING = {
     "albert": "share: the normal form is not implemented for layers that share their weights",
 }
 
-UNSERVED = ("albert", "gpt-oss")
+UNSERVED = ("albert",)
 LATENTS = "/qrank=4/kvrank=4"  # as wide as the heads that read them
 
 

@@ -102,6 +102,7 @@ def test_a_batch_is_its_inputs(family: str) -> None:
         "smollm3",
         "granite",
         "phi3",
+        "olmo2",
     ],
 )
 def test_queries_of_a_group_share_their_values(family: str) -> None:

@@ -24,6 +24,7 @@ CLOSE = 1e-10
 CONFIGS = 16  # random ones, for each family
 SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a difference
     "phi3": {"head_dim": 8},
+    "olmo2": {"head_dim": 4},
     "gemma3_text": {"head_dim": 4, "final_logit_softcapping": 3.0, "attention_bias": True},
     "gemma2": {
         "head_dim": 4,

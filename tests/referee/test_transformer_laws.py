@@ -53,6 +53,8 @@ SPECS = [
     "/outbias=true/pos=learned/t=2",
     "transformer/d=3/norm=rms/bias=qkv/vocab=4/tied=true/embscale=true/logitcap=7/t=2",
     "transformer/d=3/norm=rms/vocab=4/pooler=true/output=hidden/gain=false/t=2",
+    "transformer/d=4/heads=4/kv=2/head=2/norm=rms/place=after/mlp=silu/ff=2/qknorm=all/pos=rope/t=2",
+    "transformer/d=3/heads=2/head=2/norm=rms/place=after/qknorm=all/gain=false/bias=attn/eps=1e-5/t=2",
     "transformer/d=3/layers=3/head=4/pos=rope/base=100,0/rescale=linear:3/bias=attn/causal=true/t=3",
     "transformer/d=3/layers=2/head=4/pos=rope/base=16,100/rescale=none,yarn:4:16/qknorm=true/eps=1e-5/t=3",
     "transformer/d=4/layers=2/heads=2/norm=layer/bias=all/mlp=gelu/ff=2/parallel=true/pos=rope/t=2",

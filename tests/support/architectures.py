@@ -100,6 +100,10 @@ def _random_design(rng: random.Random) -> dict[str, Any]:
         out["output"] = pick(["softmax", "logits"])
     if out["pos"] == "learned":
         out["offset"] = pick([0, 0, 1, 2])
+    if out.get("qknorm"):
+        out["qknorm"] = pick([True, "all"])
+    if out.get("place") == "sandwich":
+        out["place"] = pick(["sandwich", "after"])
     if out["pos"] == "rope" and out["layers"] > 1:
         out["base"] = pick([10_000, 10_000, [100, 0], [100, 16]])
         out["rescale"] = pick([out["rescale"], ["", "linear:3"]])

@@ -262,6 +262,21 @@ class Scalar:
             x = [a + b[0] for a, b in zip(x, bias, strict=True)]
         return x
 
+    def together(
+        self, X: list[Column], part: int, head: int, name: str, heads: int
+    ) -> list[Column]:
+        """Queries or keys of a head, over the root of the mean square of those of all heads."""
+        out = []
+        for x in X:
+            every = [self.linear(x, part, f"W_{name}", i) for i in range(heads)]
+            flat = [a for y in every for a in y]
+            q = dot(flat, flat) / len(flat) + self.F.constant(self.s.eps)
+            y = [a / self.F.sqrt(q) for a in every[head]]
+            if (gain := self.W(part, f"norm{name.lower()}.gain", head)) is not None:
+                y = [a * g[0] for a, g in zip(y, gain, strict=True)]
+            out.append(y)
+        return out
+
     def sigma(self, z: Any, c: int) -> Any:
         return 1 / (1 + self.F.exp(-z, self.stage, c))
 
@@ -329,7 +344,12 @@ class Scalar:
                 K = [self.linear(x, part, "W_K", g) for x in X]
                 Q = [self.linear(x, part, "W_Q", h) for x in X]
                 V = [self.linear(x, part, "W_V", g) for x in X]
-                if s.qknorm:
+                if s.qknorm == "all":
+                    K, Q = (
+                        self.together(X, part, g, "K", s.kv),
+                        self.together(X, part, h, "Q", s.heads),
+                    )
+                elif s.qknorm:
                     K = [self.norm(k, part, "normk", "rms") for k in K]
                     Q = [self.norm(q, part, "normq", "rms") for q in Q]
                 K = [self.rotate(k, i) for i, k in enumerate(K)]
@@ -414,10 +434,10 @@ class Scalar:
         s = self.s
         normed = s.norm != "none"
         Y = X
-        if normed and s.place != "post":
+        if normed and s.place in ("pre", "sandwich"):
             Y = [self.norm(x, part, f"norm{number}", s.norm) for x in X]
         Y = getattr(self, name)(Y, part)
-        if normed and s.place == "sandwich":
+        if normed and s.place in ("sandwich", "after"):
             Y = [self.norm(y, part, f"post{number}", s.norm) for y in Y]
         if s.residual:
             Y = [add(x, y) for x, y in zip(X, Y, strict=True)]

@@ -19,10 +19,12 @@ from transformers import (
     GemmaConfig,
     GPT2Config,
     GPTNeoXConfig,
+    GptOssConfig,
     GraniteConfig,
     LlamaConfig,
     MistralConfig,
     MixtralConfig,
+    Olmo2Config,
     OPTConfig,
     Phi3Config,
     Qwen2Config,
@@ -60,6 +62,13 @@ GEMMA2: dict[str, Any] = {
     "sliding_window": 6,
     "pad_token_id": None,
 }
+OSS: dict[str, Any] = {
+    "head_dim": 6,
+    "num_local_experts": 4,
+    "num_experts_per_tok": 2,
+    "swiglu_limit": 0.5,
+    "sliding_window": 6,
+}
 NEOX: dict[str, Any] = {**SIZES, "rotary_pct": 1 / 3}
 SERIAL: dict[str, Any] = {**NEOX, "rotary_pct": 2 / 3, "use_parallel_residual": False}
 DISTILBERT: dict[str, Any] = {
@@ -77,6 +86,7 @@ GEMMA3: dict[str, Any] = {
     "sliding_window_pattern": 2,
     "pad_token_id": None,
 }
+OLMO2: dict[str, Any] = {"pad_token_id": None}
 PHI3: dict[str, Any] = {"pad_token_id": None, "sliding_window": 6, "head_dim": 8}
 PART: dict[str, Any] = {"partial_rotary_factor": 0.5}
 GRANITE: dict[str, Any] = {
@@ -159,6 +169,9 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "gemma", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaForCausalLM"
     yield "gemma3", Gemma3TextConfig(**TWO, **GEMMA3), "Gemma3ForCausalLM"
     yield "gemma3-untied", Gemma3TextConfig(**TWO, **GEMMA3, **UNTIED), "Gemma3ForCausalLM"
+    yield "olmo2", Olmo2Config(**TWO, **OLMO2), "Olmo2ForCausalLM"
+    yield "olmo2-bias", Olmo2Config(**FOUR, **OLMO2, **BIASED), "Olmo2ForCausalLM"
+    yield "olmo2-tied", Olmo2Config(**FOUR, **OLMO2, **TIED), "Olmo2ForCausalLM"
     yield "phi3", Phi3Config(**TWO, **PHI3), "Phi3ForCausalLM"
     yield "phi3-part", Phi3Config(**TWO, **PHI3, **PART), "Phi3ForCausalLM"
     yield "granite", GraniteConfig(**TWO, **GRANITE), "GraniteForCausalLM"
@@ -166,6 +179,9 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "smollm3", SmolLM3Config(**TWO, **SMOLLM3), "SmolLM3ForCausalLM"
     yield "smollm3-bias", SmolLM3Config(**TWO, **SMOLLM3, **UNTIED, **BIASED), "SmolLM3ForCausalLM"
     yield "gemma-hidden", GemmaConfig(**TWO, head_dim=8, pad_token_id=None), "GemmaModel"
+    yield "gpt-oss", GptOssConfig(**TWO, **OSS), "GptOssForCausalLM"
+    yield "gpt-oss-tied", GptOssConfig(**TWO, **OSS, **TIED), "GptOssForCausalLM"
+    yield "gpt-oss-hidden", GptOssConfig(**TWO, **OSS), "GptOssModel"
     yield "mixtral", MixtralConfig(**TWO, num_local_experts=4), "MixtralForCausalLM"
     yield "qwen3-moe", Qwen3MoeConfig(**TWO, **QWEN3_MOE), "Qwen3MoeForCausalLM"
     yield "qwen3-moe-hidden", Qwen3MoeConfig(**TWO, **QWEN3_MOE), "Qwen3MoeModel"
@@ -190,7 +206,7 @@ def randomised(config: Any, kind: str, seed: int, *, unit_gains: bool = False) -
         torch.manual_seed(seed)
         model = getattr(transformers, kind)(config).eval()
         for key, weight in model.named_parameters():
-            if weight.ndim > 1:
+            if weight.ndim > 1 and not key.endswith("bias"):
                 weight *= 5
             elif not (unit_gains and "_norm" in key):
                 weight += 0.3 * torch.randn_like(weight)

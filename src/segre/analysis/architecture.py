@@ -33,6 +33,7 @@ _PLACES = {
     "pre": "before attention and MLP",
     "post": "after the skips",
     "sandwich": "on both sides of attention and MLP",
+    "after": "after attention and MLP, before the skips",
 }
 _BIASES = {
     "none": "none",
@@ -145,7 +146,8 @@ def _of_transformer(spec: Transformer) -> Iterator[Row]:
     if spec.sinks:
         yield "sinks", "yes", "a score for nothing in every head"
     if spec.qknorm:
-        yield "norms of queries and keys", "yes", "RMSNorm, per head"
+        per = "of all heads together" if spec.qknorm == "all" else "per head"
+        yield "norms of queries and keys", "yes", f"RMSNorm, {per}"
     if spec.mlp == "none":
         yield "MLP", "none", ""
     elif spec.experts:
@@ -165,6 +167,9 @@ def _of_transformer(spec: Transformer) -> Iterator[Row]:
         tied = "one table for input and output" if spec.tied else "input and output apart"
         bare = spec.output == "hidden" or spec.labels
         yield "vocabulary", spec.vocab, "no output head of words" if bare else tied
+    if spec.patch:
+        remark = "and a class token" if spec.cls else "mapped to the width, with a bias"
+        yield "patches", f"{spec.patch:,} entries", remark
     yield "output", *_output(spec)
     yield "tokens", spec.t, "of an input, at most" if spec.discrete else "of an input"
 

@@ -25,7 +25,7 @@ WORDS = 1_000  # vocabulary of what has none
 def how_depth_acts(bench: Workbench) -> Answer:
     """Relative residuals by layer: of a stack past the smallest float, of a model by variant."""
     spec = bench.target.spec
-    if isinstance(spec, Network) or (not spec.discrete and spec.norm == "none"):
+    if isinstance(spec, Network) or (not spec.embedded and spec.norm == "none"):
         return _of_stack(bench)
     return _of_model(bench)
 
@@ -78,7 +78,7 @@ def _runnable(bench: Workbench) -> tuple[str, Loaded, str, bool]:
     """
     target, spec = bench.target, bench.target.spec
     assert isinstance(spec, Transformer)
-    if not spec.discrete:
+    if not spec.embedded:
         if "=" not in target.text:
             raise UnsupportedError(
                 "the spec has no vocabulary, and so no model to run; give it one"

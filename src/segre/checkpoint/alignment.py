@@ -16,7 +16,7 @@ from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
 # The tensors that write to the stream, and those that read it.
-WRITERS = ("tokens", "positions", "types", "W_O", "b_O", "W_down", "b_down", "S_down")
+WRITERS = ("tokens", "positions", "types", "W_O", "b_O", "W_down", "b_down", "c_down", "S_down")
 READERS = (
     *("W_Q", "W_K", "W_V", "W_R", "W_gate", "W_up", "S_gate", "S_up"),
     *("W_U", "W_T", "W_pool"),
@@ -204,10 +204,11 @@ class LayerAlignment:
         """Act on the tensors of a layer, in place: first the order, then the bases."""
         if self.latents is not None:
             self.latents.apply(spec, w)
-        for name in ("W_Q", "b_Q", "R_Q", "sinks", "W_O"):
+        own = spec.qknorm == "all"  # every head has gains of its own
+        for name in ("W_Q", "b_Q", "R_Q", "sinks", "W_O", *["normq.gain"] * own):
             if name in w:
                 w[name] = w[name][self.heads[:, None], self.queries]
-        for name in ("W_K", "b_K", "W_V", "b_V"):
+        for name in ("W_K", "b_K", "W_V", "b_V", *["normk.gain"] * own):
             if name in w:
                 w[name] = w[name][self.heads]
         vo = self.vo[:, None]

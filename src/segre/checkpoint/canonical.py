@@ -117,7 +117,8 @@ def _unit_order(spec: Transformer, w: Tensors, kind: str, slack: float) -> tuple
 def _signed_sums(w: Tensors, kind: str) -> Array:
     up = w[f"{kind}_up"]
     sums = up @ weights(up.shape[-1])
-    return sums + w["b_up"][:, 0] if biased(kind, "up") in w else sums
+    bias = biased(w, kind, "up")
+    return sums + w[bias][..., 0] if bias else sums
 
 
 def _phases(spec: Transformer, w: Tensors, slack: float) -> Array:

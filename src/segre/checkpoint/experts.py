@@ -16,7 +16,10 @@ from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
 PROBES = 16  # random directions along which experts are compared
-OF_EXPERTS = ("W_R", "b_R", "W_gate", "W_up", "W_down")  # whose first axis is that of experts
+OF_EXPERTS = (  # whose first axis is that of experts
+    *("W_R", "b_R", "W_gate", "W_up", "W_down"),
+    *("c_R", "c_gate", "c_up", "c_down"),
+)
 
 
 @dataclass
@@ -25,6 +28,7 @@ class RouterGauge:
 
     shift: Array | None = None  # (1, 1, d), where a softmax shares tokens out
     preference: Array | None = None  # (1, 1, 1), where there are preferences
+    bias: Array | None = None  # (1, 1, 1), where a softmax has biases
 
 
 def centre_router(spec: Transformer, w: Tensors, slack: float = 0.0) -> RouterGauge | None:
@@ -34,6 +38,8 @@ def centre_router(spec: Transformer, w: Tensors, slack: float = 0.0) -> RouterGa
     out = RouterGauge()
     if spec.softmax_router:
         out.shift = _mean(w, "W_R", slack)
+        if "c_R" in w:
+            out.bias = _mean(w, "c_R", slack)
     if "b_R" in w:
         out.preference = _mean(w, "b_R", slack)
     return out
@@ -45,6 +51,8 @@ def shift_router(w: Tensors, gauge: RouterGauge) -> None:
         w["W_R"] = w["W_R"] + gauge.shift
     if gauge.preference is not None:
         w["b_R"] = w["b_R"] + gauge.preference
+    if gauge.bias is not None:
+        w["c_R"] = w["c_R"] + gauge.bias
 
 
 def _mean(w: Tensors, name: str, slack: float) -> Array:

@@ -41,7 +41,7 @@ class HeadGauge:
     vo: Array  # (kv, v, v): W_V = vo W_V', W_O = W_O' / vo
     planes: Array | None = None  # (kv, planes) factors of what turns: of keys, against queries
     basis: Array | None = None  # (kv, s, s) likewise for the s dimensions of W_K that do not turn
-    gains: Array | None = None  # (planes,) factors of the keys' gains, under norms
+    gains: Array | None = None  # (planes,) or (kv, planes) factors of the keys' gains, under norms
     signs: tuple[Array, Array] | None = None  # of the gains of queries and keys
     bias: Array | None = None  # (kv, 1, v, 1): part of the value biases that writes nothing
 
@@ -96,7 +96,7 @@ def unbalance(spec: Transformer, w: Tensors, gauge: HeadGauge) -> None:
             ("normk", "K", gauge.signs[1], factor),
         ):
             w[f"{norm}.gain"] = w[f"{norm}.gain"] * by * signs
-            w[f"W_{letter}"] = w[f"W_{letter}"] * signs
+            _flip(w, letter, signs)
         return
     if gauge.planes is not None:
         turned(spec, w, gauge.planes)
@@ -181,14 +181,27 @@ def _positive_gains(w: Tensors) -> tuple[Array, Array]:
     for norm, letter in (("normq", "Q"), ("normk", "K")):
         signs = np.where(w[f"{norm}.gain"] < 0, -1.0, 1.0)
         w[f"{norm}.gain"] = w[f"{norm}.gain"] * signs
-        w[f"W_{letter}"] = w[f"W_{letter}"] * signs
+        _flip(w, letter, signs)
         out.append(signs)
     return out[0], out[1]
 
 
+def _flip(w: Tensors, letter: str, signs: Array) -> None:
+    """Change signs of queries or keys, and of their biases."""
+    for name in (f"W_{letter}", f"b_{letter}"):
+        if name in w:
+            w[name] = w[name] * signs
+
+
+def _plane_gains(spec: Transformer, gain: Array) -> Array:
+    """Norms of the gains by plane: (planes,), or (kv, planes) where every head has its own."""
+    sizes = np.abs(planes(spec, gain))[..., 0]
+    return sizes if sizes.ndim == 1 else np.asarray(np.linalg.norm(sizes, axis=1))
+
+
 def _balance_gains(spec: Transformer, w: Tensors, slack: float) -> Array:
     """Equal norms of the gains of queries and keys in each plane; factors of the keys' gains."""
-    q, k = (np.abs(planes(spec, w[f"{norm}.gain"]))[:, 0] for norm in ("normq", "normk"))
+    q, k = (_plane_gains(spec, w[f"{norm}.gain"]) for norm in ("normq", "normk"))
     factor: Array = np.where((q > 0) & (k > 0), np.sqrt(k / np.where(q > 0, q, 1)), 1.0)
     factor[np.abs(factor - 1) <= slack] = 1.0
     both = both_rows(spec, factor)

@@ -325,8 +325,8 @@ def _units(spec: Transformer, w: Tensors, kind: str) -> Units:
     size = reads * writes
     if f"{kind}_gate" in w:
         gate = (w[f"{kind}_gate"] ** 2).sum(axis=-1)
-        if biased(kind, "gate") in w:
-            gate = gate + w["b_gate"][:, 0] ** 2
+        if bias := biased(w, kind, "gate"):
+            gate = gate + w[bias][..., 0] ** 2
         size = size * np.sqrt(gate)
     size = size.ravel()
     usual = 0.0 if dead.all() else float(np.median(size[~dead]))

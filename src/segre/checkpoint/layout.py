@@ -55,6 +55,11 @@ class Held:
     @property
     def stored_shape(self) -> Shape:
         """The shape in the file."""
+        return self.how.lies or self._flat_shape
+
+    @property
+    def _flat_shape(self) -> Shape:
+        """The same, if it is a vector or a matrix, or a stack of those."""
         rows = sum(rows for rows, _ in self._matrices())
         columns = self._matrices()[0][1]
         if _is_vector(self.names[0]):
@@ -71,6 +76,7 @@ class Held:
         """The tensors of the spec from the file's; of a tensor that it holds in part, that part."""
         if self._mixed:
             return self._unmixed(stored)
+        stored = stored.reshape(self._flat_shape) if self.how.lies else stored
         flat = (-1, stored.shape[-1]) if self.how.stacked else (stored.shape[0], -1)
         matrix: Array = stored.reshape(flat)
         if self.across:
@@ -123,7 +129,7 @@ class Held:
         every = every.swapaxes(-1, -2) if self.across else every
         count = len(self.names)
         return {
-            name: every[:, i::count].reshape(shape)
+            name: np.ascontiguousarray(every[:, i::count]).reshape(shape)
             for i, (name, shape) in enumerate(zip(self.names, self.shapes, strict=True))
         }
 

@@ -20,7 +20,7 @@ from segre.checkpoint.alignment import (
     reads_stream,
     stream_freedom,
 )
-from segre.checkpoint.experts import joined
+from segre.checkpoint.experts import joined, reordered
 from segre.checkpoint.experts import likeness as expert_likeness
 from segre.checkpoint.frame import centred_basis
 from segre.checkpoint.latents import LatentTurn, complex_rows
@@ -298,9 +298,7 @@ def _set_units(spec: Transformer, out: LayerAlignment, one: Tensors, two: Tensor
     """Experts assigned to experts, and units to units, of each pair."""
     if out.experts is not None:
         out.experts = _match_experts(spec, expert_likeness(one, two))
-        two = {name: two[name][out.experts] for name in ("W_gate", "W_up", "W_down")} | {
-            name: two[name] for name in ("S_gate", "S_up", "S_down") if name in two
-        }
+        reordered(two := dict(two), out.experts)
     if out.units is not None:
         found = [
             _match_units(spec, a, b) for a, b in zip(by_expert(one), by_expert(two), strict=True)

@@ -164,6 +164,8 @@ class Draw:
             out.shift = self.offsets(like.shift.shape, w["W_R"])
         if like.preference is not None:
             out.preference = self.offsets(like.preference.shape, w["b_R"])
+        if like.bias is not None:
+            out.bias = self.offsets(like.bias.shape, w["c_R"])
         return out
 
     def offsets(self, shape: tuple[int, ...], of: Array) -> Array:
@@ -176,8 +178,10 @@ class Draw:
         if like.bias is not None:
             out.bias = self.rng.standard_normal(like.bias.shape) * np.abs(like.bias).max()
         if spec.qknorm:
-            out.gains = self.factors(spec.head // 2)
-            out.signs = (self.signs((spec.head, 1)), self.signs((spec.head, 1)))
+            assert like.gains is not None
+            assert like.signs is not None
+            out.gains = self.factors(like.gains.shape)
+            out.signs = (self.signs(like.signs[0].shape), self.signs(like.signs[1].shape))
             return out
         if turning(spec):
             out.planes = self.factors((spec.kv, turning(spec) // 2)).astype(complex)

@@ -18,7 +18,7 @@ from segre.checkpoint.layout import Tensors
 from segre.checkpoint.norms import READERS, WRITERS, others
 from segre.checkpoint.planes import keys, planes, queries
 from segre.checkpoint.reduce import GaugeChoice, Reduced
-from segre.checkpoint.units import SHARED, UNITS, biased, scale_units, unit_norms
+from segre.checkpoint.units import SHARED, UNITS, biased, scale_units, signed, unit_norms
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
@@ -47,7 +47,7 @@ def nearest_choice(
         unbalance(own, w, heads)
     if like.latents is not None:
         turn_planes(spec, w, like.latents)
-    if units is not None and spec.gated:
+    if units is not None and signed(spec):
         units = _units(w, folded)
     if units is not None:
         scale_units(spec, w, units)
@@ -63,9 +63,18 @@ def nearest_choice(
         norm: _gains(spec, norm, gain, w, target) if norm in free else gain
         for norm, gain in like.norms.gains.items()
     }
-    return GaugeChoice(
-        replace(like.norms, gains=gains), heads, units, shared, like.router, like.latents
-    )
+    flips = {norm: _signs(norm, w, target) for norm in like.norms.signs}
+    norms = replace(like.norms, gains=gains, signs=flips)
+    return GaugeChoice(norms, heads, units, shared, like.router, like.latents)
+
+
+def _signs(norm: str, w: Tensors, target: Tensors) -> Array:
+    """Signs of a gain and of the rows that its norm is of: a gain near 0 has either."""
+    writer = f"W_{WRITERS[norm.replace('post', 'norm')]}"
+    products = np.moveaxis(w[writer] * target[writer], -2, 0)
+    inner = products.reshape(len(products), -1).sum(axis=1)[:, None]
+    gain = f"{norm}.gain"
+    return np.where(inner + w[gain] * target[gain] < 0, -1.0, 1.0)
 
 
 def _readers(spec: Transformer, norm: str) -> list[str]:
@@ -114,8 +123,8 @@ def _units(w: Tensors, target: Tensors, kind: str = UNITS) -> Array:
     reads, writes = unit_norms(w, kind)
     up, down = f"{kind}_up", f"{kind}_down"
     read = (w[up] * target[up]).sum(axis=-1)
-    if biased(kind, "up") in w:
-        read = read + (w["b_up"] * target["b_up"])[:, 0]
+    if bias := biased(w, kind, "up"):
+        read = read + (w[bias] * target[bias])[..., 0]
     written = (w[down] * target[down]).sum(axis=-2)
     return nearest_scale(reads**2, read, writes**2, written)
 

@@ -104,7 +104,7 @@ def _fix_sublayer(
     spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream, norm: str, *, last: bool
 ) -> None:
     readers = _plain_readers(spec, norm, w)
-    if spec.place == "post":
+    if not spec.normed_before:
         gain, shift = None, stream.shift
     else:
         gain = gauge.gains[norm] = w[f"{norm}.gain"].copy()
@@ -134,7 +134,7 @@ def _fix_sublayer(
         bias = f"b_{WRITERS[norm]}"
         w[bias] = w[bias] + stream.shift
     _fix_writer(spec, w, gauge, WRITERS[norm])
-    if spec.place == "sandwich":
+    if spec.normed_inside:
         post = f"post{norm[-1]}"
         gauge.signs[post] = np.where(w[f"{post}.gain"] < 0, -1.0, 1.0)
         _flip(w, post, WRITERS[norm], gauge.signs[post])
@@ -161,7 +161,7 @@ def _restore_sublayer(
         stream.shift = w[f"{post}.bias"] if visible else _restore_shift(w, gauge, post)
         if last and norm == "norm2" and end_readers(spec):
             stream.scale = w[f"{post}.gain"] = usable(gauge.gains[post])
-    if spec.place == "sandwich":
+    if spec.normed_inside:
         post = f"post{norm[-1]}"
         _flip(w, post, WRITERS[norm], gauge.signs[post])
     _restore_writer(spec, w, gauge, WRITERS[norm])
@@ -171,7 +171,7 @@ def _restore_sublayer(
     if norm == "norm1":
         _restore_attention_biases(spec, w, gauge)
     gain = shift = None
-    if spec.place == "post":
+    if not spec.normed_before:
         shift = before
     else:
         gain = usable(gauge.gains[norm])

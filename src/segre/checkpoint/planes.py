@@ -58,11 +58,14 @@ def set_planes(spec: Transformer, w: Tensors, name: str, to: Array) -> None:
 
 
 def both_rows(spec: Transformer, by_plane: Array) -> Array:
-    """Numbers of planes, as a column for the rows of a head: both rows of a plane have its own."""
-    out = np.ones((spec.head, 1))
+    """Numbers of planes, as a column for the rows of a head: both rows of a plane have its own.
+
+    Of numbers (kv, planes) the columns are (kv, 1, head, 1).
+    """
+    out = np.ones((*by_plane.shape[:-1], spec.head, 1))
     for rows in _dimensions(spec):
-        out[rows, 0] = by_plane
-    return out
+        out[..., rows, 0] = by_plane
+    return out if by_plane.ndim == 1 else out[:, None]
 
 
 def still(spec: Transformer, rows: Array) -> Array:
@@ -93,8 +96,14 @@ def turned(spec: Transformer, w: Tensors, factors: Array) -> None:
 
 
 def free_planes(spec: Transformer, w: Tensors, near: float = 0.0) -> Array:
-    """Under norms: planes with equal gains, whose queries and keys can turn together."""
+    """Under norms: planes with equal gains, whose queries and keys can turn together.
+
+    (planes,), or (kv, planes) where every head has gains of its own.
+    """
     first, second = _dimensions(spec)
-    pairs = [(g[first, 0], g[second, 0]) for g in (w["normq.gain"], w["normk.gain"])]
+    gains = (w["normq.gain"], w["normk.gain"])
+    pairs = [(g[..., first, 0], g[..., second, 0]) for g in gains]
     same = [np.abs(x - y) <= near * np.maximum(np.abs(x), np.abs(y)) for x, y in pairs]
+    if spec.qknorm == "all":
+        same = [own.all(axis=1) for own in same]
     return np.asarray(same[0] & same[1])

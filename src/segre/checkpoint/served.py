@@ -46,12 +46,10 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "kvrank", "latents wider than the stream"
     if spec.share:
         yield "share", "layers that share their weights"
+    if spec.patch:
+        yield "patch", "patches as inputs"
     if spec.embed:
         yield "embed", "embeddings of another width than the stream"
-    if spec.expbias:
-        yield "expbias", "biases of routed experts"
-    if spec.mlp == "clamped":
-        yield "mlp", "clamped units"
     if spec.labels and spec.place == "post" and not (spec.outbias or spec.pooler):
         yield "outbias", "labels without biases after a norm on the stream"
     if spec.qknorm and (spec.still or 0 in every(spec.base, spec.layers)):
@@ -60,5 +58,5 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "norm", "models without norms, without gains or without skips"
     if spec.place == "post" and not spec.embnorm and not spec.tied:
         yield "place", "norms after the skips of embeddings that are neither normed nor tied"
-    if spec.place == "sandwich" and (spec.norm == "layer" or not spec.eps):
-        yield "place", "sandwiched LayerNorms, and sandwiched norms with eps=0"
+    if spec.normed_inside and (spec.norm == "layer" or not spec.eps):
+        yield "place", "LayerNorms of what sublayers write, and such norms with eps=0"

@@ -181,7 +181,9 @@ def _rules(
         if name in w:
             yield name, _half(rank, spec.d)
     if "W_R" in w and spec.softmax_router:
-        yield "W_R", _orthogonal(np.ones(spec.experts), 0)
+        for name in ("W_R", "c_R"):
+            if name in w:
+                yield name, _orthogonal(np.ones(spec.experts), 0)
     if spec.norm != "layer":
         return
     tables = ("tokens", "positions", "types") if spec.embnorm or spec.place != "post" else ()

@@ -24,6 +24,7 @@ from segre.checkpoint.units import (
     dead_units,
     kinds,
     scaled,
+    signed,
 )
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
@@ -57,7 +58,7 @@ def special_stream(model: Model) -> str | None:
     names = ["norm.gain"] if spec.tied or spec.place == "post" else []
     names += ["post1.gain", "post2.gain"] if spec.place != "pre" else []
     gains = [gain for part in model.parts for gain in model.part(part, names).values()]
-    if spec.place == "sandwich":  # up to signs, which are free
+    if spec.normed_inside:  # up to signs, which are free
         gains = [np.abs(gain) for gain in gains]
     if all(np.ptp(gain) <= EQUAL * np.abs(gain).max() for gain in gains):
         return "gains are all equal, so that any rotation of the stream is free"
@@ -109,7 +110,7 @@ def equal_patterns(spec: Transformer, w: Tensors) -> list[tuple[int, int]]:
     if "sinks" in w:
         seen.append(w["sinks"].reshape(spec.heads, 1))
     unit, size = _unit(np.concatenate(seen, axis=1))
-    return near_pairs(unit if spec.qknorm else np.concatenate([unit, size], axis=1))
+    return near_pairs(unit if spec.qknorm is True else np.concatenate([unit, size], axis=1))
 
 
 def equal_experts(w: Tensors) -> list[tuple[int, int]]:
@@ -138,7 +139,8 @@ def _duplicates(spec: Transformer, w: Tensors) -> list[tuple[int, int]]:
     up, size = _unit(_sketch(w, "up")[alive])
     if spec.gated:
         gate, size = _unit(_sketch(w, "gate")[alive])
-        up = np.concatenate([up * np.where(up[:, :1] < 0, -1.0, 1.0), gate], axis=1)
+        free = np.where(up[:, :1] < 0, -1.0, 1.0) if signed(spec) else 1.0
+        up = np.concatenate([up * free, gate], axis=1)
     points = up if scaled(spec) and not spec.gated else np.concatenate([up, size], axis=1)
     return [(int(alive[i]), int(alive[j])) for i, j in near_pairs(points)]
 

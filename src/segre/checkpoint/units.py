@@ -24,17 +24,18 @@ def kinds(w: Tensors) -> tuple[str, ...]:
 
 def scaled(spec: Transformer) -> bool:
     """Whether units have a free scale."""
-    return spec.gated or spec.mlp in DEGREE
+    return signed(spec) or spec.mlp in DEGREE
 
 
 def signed(spec: Transformer) -> bool:
     """Whether units have a free sign."""
-    return spec.gated
+    return spec.gated and spec.mlp != "clamped"
 
 
-def biased(kind: str, name: str) -> str:
-    """The bias of a map; shared experts have none, and no tensor this name."""
-    return f"b_{name}" if kind == UNITS else ""
+def biased(w: Tensors, kind: str, name: str) -> str:
+    """The bias of a map, if it has one; experts have theirs by another name, shared ones none."""
+    names = (f"b_{name}", f"c_{name}") if kind == UNITS else ()
+    return next((found for found in names if found in w), "")
 
 
 def balance_units(
@@ -58,7 +59,7 @@ def balance_units(
 
 def scale_units(spec: Transformer, w: Tensors, factor: Array, kind: str = UNITS) -> None:
     """Multiply what units read, and divide what they write by what comes of it."""
-    for name in (f"{kind}_up", biased(kind, "up")):
+    for name in (f"{kind}_up", biased(w, kind, "up")):
         if name in w:
             w[name] = w[name] * factor[..., None]
     written = factor[..., None, :] ** DEGREE.get(spec.mlp, 1)
@@ -68,8 +69,8 @@ def scale_units(spec: Transformer, w: Tensors, factor: Array, kind: str = UNITS)
 def unit_norms(w: Tensors, kind: str = UNITS) -> tuple[Array, Array]:
     """Norms of what each unit reads (its scalable part, with bias) and writes."""
     reads = (w[f"{kind}_up"] ** 2).sum(axis=-1)
-    if biased(kind, "up") in w:
-        reads = reads + w["b_up"][..., 0] ** 2
+    if bias := biased(w, kind, "up"):
+        reads = reads + w[bias][..., 0] ** 2
     return np.sqrt(reads), np.linalg.norm(w[f"{kind}_down"], axis=-2)
 
 
@@ -85,7 +86,7 @@ def dead_units(spec: Transformer, w: Tensors, kind: str = UNITS) -> Array:
     """Units that write nothing, whatever they read."""
     reads, writes = unit_norms(w, kind)
     silent = reads == 0 if scaled(spec) else np.zeros(reads.shape, bool)
-    if spec.gated and biased(kind, "gate") not in w:  # all gates are 0 at 0
+    if spec.gated and not biased(w, kind, "gate"):  # all gates are 0 at 0
         silent |= ~w[f"{kind}_gate"].any(axis=-1)
     return np.asarray((writes == 0) | silent)
 
@@ -94,7 +95,8 @@ def _clear_dead(spec: Transformer, w: Tensors, kind: str) -> None:
     dead = dead_units(spec, w, kind)
     if dead.any():
         keep = ~dead
-        for name in (f"{kind}_gate", f"{kind}_up", biased(kind, "gate"), biased(kind, "up")):
+        biases = [biased(w, kind, name) for name in ("gate", "up")]
+        for name in (f"{kind}_gate", f"{kind}_up", *biases):
             if name in w:
                 w[name] = w[name] * keep[..., None]
         w[f"{kind}_down"] = w[f"{kind}_down"] * keep[..., None, :]
@@ -103,7 +105,7 @@ def _clear_dead(spec: Transformer, w: Tensors, kind: str) -> None:
 def ordered(w: Tensors, kind: str, order: Array, signs: Array) -> None:
     """Units in another order, with other signs, in place."""
     for name in ("gate", "up"):
-        for key in (f"{kind}_{name}", biased(kind, name)):
+        for key in (f"{kind}_{name}", biased(w, kind, name)):
             if key in w:
                 w[key] = np.take_along_axis(w[key], order[..., None], axis=-2)
                 if name == "up":
@@ -116,8 +118,9 @@ def by_expert(w: Tensors) -> list[Tensors]:
     """The units of a dense layer, or those of each expert, as the units of a dense layer."""
     if w["W_up"].ndim == 2:
         return [w]
-    names = [name for name in ("W_gate", "W_up", "W_down") if name in w]
-    return [{name: w[name][i] for name in names} for i in range(len(w["W_up"]))]
+    names: dict[str, str] = {name: name for name in ("W_gate", "W_up", "W_down") if name in w}
+    names |= {f"b_{name}": f"c_{name}" for name in ("gate", "up") if f"c_{name}" in w}
+    return [{own: w[name][i] for own, name in names.items()} for i in range(len(w["W_up"]))]
 
 
 def as_dense(w: Tensors) -> Tensors:

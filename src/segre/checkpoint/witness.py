@@ -20,6 +20,7 @@ from segre.checkpoint.experts import kept_together
 from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.planes import turning
+from segre.checkpoint.units import signed
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.files import whole_file
@@ -168,7 +169,7 @@ def _checked_layer(take: Any, spec: Transformer, part: str) -> LayerAlignment:
     rows = [_permutation(row, f"{at}units") for row in units.reshape(-1, shape[-1])]
     out.units = np.stack(rows).reshape(shape)
     out.signs = _signs(take(f"{at}signs", shape), f"{at}signs")
-    if not spec.gated and (out.signs < 0).any():
+    if not signed(spec) and (out.signs < 0).any():
         raise ValueError(f"{at}signs: units of this kind have none")
     return out
 

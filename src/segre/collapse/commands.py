@@ -214,7 +214,7 @@ def own_spec(model: Source) -> Network | Transformer | None:
         spec = architecture(model)
     else:
         return None
-    return None if isinstance(spec, Transformer) and spec.discrete else spec
+    return None if isinstance(spec, Transformer) and spec.embedded else spec
 
 
 def _variants(given: str | Sequence[Variant]) -> Sequence[Variant]:

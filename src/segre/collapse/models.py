@@ -22,6 +22,8 @@ from segre.transformer.spec import Transformer
 from segre.transformer.tensors import largest_stage
 from segre.values import quote, read_file
 
+PATCHES = 1 << 20  # random patches have numbers below
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -55,8 +57,8 @@ class Loaded:
 
     @property
     def vocabulary(self) -> int:
-        """How many tokens it knows."""
-        return self.spec.vocab
+        """How many tokens it knows; of a model of patches, how many random ones there are."""
+        return self.spec.vocab or PATCHES
 
     @property
     def longest(self) -> int | None:
@@ -123,7 +125,7 @@ def _random(given: Source, seed: int) -> Loaded:
     spec = architecture(given)
     if isinstance(spec, Network):
         raise UnsupportedError(f"spec {quote(name)}: a stack of attention layers takes no tokens")
-    if not spec.discrete:
+    if not spec.embedded:
         raise SpecError(f"spec {quote(name)}: give a vocabulary, for example vocab=1000")
     found = meaning(given) if isinstance(given, str | Path) else None
     folder = None if found is None else found.folder

@@ -77,8 +77,9 @@ def record(
         raise SpecError(f"tokens of shape {list(words.shape)}; allowed: (n,) or (b, n)")
     single = words.ndim == 1
     tokens, spec, field = Tokens(np.atleast_2d(words)), loaded.spec, Recording()
-    if tokens.words.size and not 0 <= tokens.words.min() <= tokens.words.max() < spec.vocab:
-        raise SpecError(f"a token is not of the vocabulary; allowed: 0 to {spec.vocab - 1}")
+    if tokens.words.size and not 0 <= tokens.words.min() <= tokens.words.max() < loaded.vocabulary:
+        most = loaded.vocabulary - 1
+        raise SpecError(f"a token is not of the vocabulary; allowed: 0 to {most}")
 
     def rows(x: Array) -> Array:
         return np.ascontiguousarray((x[0, 0, 0] if single else x[:, 0, 0]).swapaxes(-1, -2))
@@ -123,8 +124,7 @@ def _by_query(P: Array) -> Array:
 
 def _attention(spec: Transformer, w: Tensors, X: Array, P: Array) -> RecordedLayer:
     """What the attention of a layer did to tokens X, with its norms and its skip."""
-    normed = spec.norm != "none"
-    steps = _norm(spec, w, "norm1", X) if normed and spec.place != "post" else ()
+    steps = _norm(spec, w, "norm1", X) if spec.normed_before else ()
     if spec.latent:
         latent = Affine(w["A_K"].T)
         at = latent.apply(TokenMap("norm", steps).apply(X))
@@ -139,18 +139,18 @@ def _attention(spec: Transformer, w: Tensors, X: Array, P: Array) -> RecordedLay
         spec.residual,
         TokenMap("norm", steps) if steps else None,
     )
-    if normed and spec.place == "sandwich":
+    if spec.normed_inside:
         out = TokenMap("norm", _norm(spec, w, "post1", layer.attention(X)))
         layer = replace(layer, out=out)
-    if normed and spec.place == "post":
+    if spec.norm != "none" and spec.place == "post":
         layer = replace(layer, after=(TokenMap("norm", _norm(spec, w, "post1", layer.apply(X))),))
     return layer
 
 
 def _mlp(spec: Transformer, w: Tensors, x: Array, rows: Rows) -> tuple[TokenMap, ...]:
     """What the MLP of a layer did to tokens x (columns), with its norms and its skip."""
-    X, normed = rows(x), spec.norm != "none"
-    steps = _norm(spec, w, "norm2", X) if normed and spec.place != "post" else ()
+    X = rows(x)
+    steps = _norm(spec, w, "norm2", X) if spec.normed_before else ()
     read = TokenMap("norm", steps).apply(X)
     if "W_R" in w:
         steps = (*steps, *_experts(spec, w, read))
@@ -162,10 +162,10 @@ def _mlp(spec: Transformer, w: Tensors, x: Array, rows: Rows) -> tuple[TokenMap,
         last = Affine(w["W_down"].T, w["b_down"][:, 0] if "b_down" in w else None)
         gates = _gates(spec, gate.apply(read), first.apply(read))
         steps = (*steps, replace(first, s=gates), last)
-    if normed and spec.place == "sandwich":
+    if spec.normed_inside:
         steps = (*steps, *_norm(spec, w, "post2", TokenMap("mlp", steps).apply(X)))
     done = TokenMap("mlp", steps, spec.residual)
-    if normed and spec.place == "post":
+    if spec.norm != "none" and spec.place == "post":
         return done, TokenMap("norm", _norm(spec, w, "post2", done.apply(X)))
     return (done,)
 

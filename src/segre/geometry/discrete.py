@@ -73,7 +73,8 @@ def _all(spec: Transformer) -> Iterator[Discrete]:
 def _normed(spec: Transformer) -> Iterator[Discrete]:
     """Of normed queries and keys, by how many dimensions turn."""
     turned = Counter(spec.at(part).rotary_dim for part in layer_parts(spec))
-    for rotary, layers in turned.items():
+    for rotary, often in turned.items():
+        layers = often * spec.kv if spec.qknorm == "all" else often
         still = spec.head - rotary
         if still:
             yield Discrete(f"2^{still} . S_{still}", "signs and order of normed dimensions", layers)

@@ -119,6 +119,13 @@ def _alternatives(spec: Transformer) -> Iterator[tuple[str, str, Transformer]]:
             continue
 
 
+_PLACES = {
+    "post": "norms after the skips",
+    "sandwich": "norms on both sides",
+    "after": "norms after the layers",
+}
+
+
 def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Each choice that was made, and the keys that undo it."""
     if spec.pos == "rope" and not spec.latent:
@@ -150,7 +157,7 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield kind, "no norms", plain
     if spec.place != "pre":
         final = spec.discrete
-        name = {"post": "norms after the skips", "sandwich": "norms on both sides"}[spec.place]
+        name = _PLACES[spec.place]
         yield name, "norms before the layers", {"place": "pre", "final": final}
     if spec.gain and spec.norm != "none":
         yield "gains of the norms", "no gains", {"gain": False}

@@ -54,6 +54,8 @@ def only_in_balls(spec: Architecture) -> str | None:
         return None
     if spec.discrete:
         return "inputs are token sequences"
+    if spec.patch:
+        return "a class token and labels are not functions of the input alone"
     if spec.mlp in PIECEWISE:
         return "relu is piecewise"
     if spec.experts:

@@ -88,6 +88,16 @@ def _require_generic(spec: Transformer) -> None:
     reads = min(spec.d, spec.kvrank or spec.d, spec.qrank or spec.d)
     if spec.embed and not spec.share:
         reads = min(reads, filled_by_embeddings(spec))
+    if spec.patch and spec.patch + spec.t < spec.d - (spec.norm == "layer"):
+        raise UnsupportedError(
+            f"spec {quote(str(spec))}: the formulas need patches and positions that fill the "
+            f"stream; {spec.patch} entries of a patch and {spec.t} positions do not fill d={spec.d}"
+        )
+    if spec.cls and spec.read == "first" and spec.layers == 1:
+        raise UnsupportedError(
+            f"spec {quote(str(spec))}: the formulas need two layers where labels are read from a "
+            "class token, which in the first layer is a constant"
+        )
     if widest > reads or spec.d < 3 or spec.t < 2:
         raise UnsupportedError(
             f"spec {quote(str(spec))}: the formulas need d > 2, t > 1 and heads no wider than what "

@@ -37,6 +37,7 @@ class Stored:
     alternate: bool = False  # several: the first row of each, then the second of each
     times: float = 1.0
     plus: float = 0.0
+    lies: tuple[int, ...] = ()  # its shape in files, if it is no matrix and no vector there
     shape: tuple[int, ...] = ()  # of a constant that is no weight of the spec
 
 

@@ -36,7 +36,7 @@ def small_instance(spec: Transformer) -> Transformer:
     routed = spec.experts > 0
     base, rescale = _rotations(spec)
     by_layer = isinstance(base, tuple) or isinstance(rescale, tuple)
-    deep = by_layer or spec.share or spec.embed or (routed and spec.dense)
+    deep = spec.cls or by_layer or spec.share or spec.embed or (routed and spec.dense)
     return replace(
         spec,
         d=5 if spec.latent or spec.embed or (partial and spec.norm == "layer") else 4,
@@ -67,6 +67,7 @@ def small_instance(spec: Transformer) -> Transformer:
         window=(2,) if spec.window else (),
         scale=Fraction(1) if spec.scale else Fraction(0),
         labels=min(spec.labels, 2),
+        patch=min(spec.patch, 5),
         relation=min(spec.relation, 2),
         rescale=rescale,
         t=3,
@@ -108,6 +109,7 @@ PROVED = {
     "electra/d=4/heads=2/ff=3/eps=1e-5/vocab=11/output=hidden": 121,
     "electra/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11": 275,
     "electra/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11/output=hidden": 238,
+    "vit/d=4/layers=2/heads=2/ff=3/eps=1e-5/patch=5/labels=2": 151,
     "albert/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11": 214,
     "gpt2/d=4/heads=2/ff=3/eps=1e-5/vocab=11/labels=2": 103,
     "gpt2/d=4/heads=2/ff=3/eps=1e-5/vocab=11/labels=2/read=all/outbias=true": 103,
@@ -133,6 +135,7 @@ PROVED = {
     "gemma3-text/d=4/layers=2/heads=2/kv=1/ff=3/eps=1e-5/base=10000,100/window=2/vocab=11": 224,
     "granite/d=4/heads=2/kv=1/ff=3/eps=1e-5/scale=1/vocab=11/tied=true": 123,
     "phi3/d=4/heads=2/ff=3/eps=1e-5/window=2/vocab=11": 163,
+    "olmo2/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 187,
     "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 131,
     "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/window=2/vocab=11": 131,
     "deepseek-v3/d=5/layers=2/heads=2/head=2/dv=2/ff=3/eps=1e-5/qrank=3/kvrank=3/rotary=2/"

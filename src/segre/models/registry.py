@@ -28,6 +28,7 @@ from segre.models import (
     llama,
     mistral,
     mixtral,
+    olmo2,
     opt,
     phi3,
     qwen2,
@@ -35,6 +36,7 @@ from segre.models import (
     qwen3_moe,
     roberta,
     smollm3,
+    vit,
     xlm_roberta,
 )
 from segre.models.config import Config
@@ -66,7 +68,9 @@ _MODULES = (
     smollm3,
     granite,
     phi3,
+    olmo2,
     deepseek_v3,
+    vit,
 )
 FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in _MODULES}
 MODEL_TYPES: dict[str, Family] = {family.model_type: family for family in FAMILIES.values()}
@@ -111,15 +115,18 @@ def to_config(family: str, spec: Transformer, quoted: str) -> dict[str, Any]:
 
     Heads are those of the family's class: what specs say of them beside is left aside.
     """
-    if not spec.discrete:
-        raise SpecError(f"spec {quote(quoted)}: give a vocabulary, for example vocab=1000")
     found = FAMILIES[family]
+    words = "vocab_size" in found.defaults
+    if spec.discrete != words or bool(spec.patch) == words:
+        wanted = (
+            "a vocabulary, for example vocab=1000" if words else "patches, for example patch=12"
+        )
+        raise SpecError(f"spec {quote(quoted)}: give {wanted}")
     labels = spec.labels or (spec.relation if found.related is None else 0)
     config = {
         "model_type": found.model_type,
         "architectures": [found.class_of(spec)],
-        "vocab_size": spec.vocab,
-        "tie_word_embeddings": spec.tied,
+        **({"vocab_size": spec.vocab, "tie_word_embeddings": spec.tied} if words else {}),
         **({"num_labels": labels} if labels else {}),
         **found.write(spec),
     }

@@ -28,7 +28,8 @@ MlpKind = Literal[
     "clamped",
 ]
 NormKind = Literal["none", "rms", "layer"]
-Place = Literal["pre", "post", "sandwich"]
+Place = Literal["pre", "post", "sandwich", "after"]
+QkNorm = bool | Literal["all"]
 Position = Literal["none", "rope", "learned"]
 Layout = Literal["half", "interleaved"]
 Bias = Literal["none", "qkv", "attn", "mlp", "all"]
@@ -67,7 +68,7 @@ class Choices:
     window: Windows = ()  # how many tokens a token sees, itself included; again and again by layer
     residual: bool = True
     parallel: bool = False  # attention and MLP of a layer read the same stream, and both add to it
-    qknorm: bool = False
+    qknorm: QkNorm = False  # norms of queries and keys: of every head, or one of all together
     vocab: int = 0
     tied: bool = False
     final: bool = False  # a norm after the last layer
@@ -99,6 +100,8 @@ class Choices:
     transform: bool = False  # a dense layer, an activation and a norm before the unembedding
     outbias: bool = False  # the unembedding has a bias
     pooler: bool = False  # tanh of a linear map of the first token: an output, or what labels read
+    patch: int = 0  # entries of a patch: inputs are patches, mapped to d; 0 is none
+    cls: bool = False  # the first token is a weight, and not read from the input
     labels: int = 0  # logits are of so many labels, instead of the vocabulary; 0 is none
     read: Read = "all"  # from which tokens labels are read
     relation: int = 0  # labels of a second output, read from the pooled token; 0 is none
@@ -117,6 +120,8 @@ class Choices:
             base, how = rotations(self.base, self.rescale, self.layers)
             object.__setattr__(self, "base", base)
             object.__setattr__(self, "rescale", how)
+        if self.qknorm == "all" and self.heads == 1:
+            object.__setattr__(self, "qknorm", True)
         if self.scale == self.standard:
             object.__setattr__(self, "scale", Fraction(0))
         if self.within == self.groups:  # all groups: as if there were none
@@ -242,6 +247,16 @@ class Choices:
         return self.mechanism.sums_to_one and not self.sinks
 
     @property
+    def normed_before(self) -> bool:
+        """Whether attention and MLPs read the stream through norms."""
+        return self.norm != "none" and self.place in ("pre", "sandwich")
+
+    @property
+    def normed_inside(self) -> bool:
+        """Whether what they write passes a norm before it is added to the stream."""
+        return self.norm != "none" and self.place in ("sandwich", "after")
+
+    @property
     def query_bias(self) -> bool:
         """Whether queries, keys and values have biases."""
         return self.bias in ("qkv", "attn", "all")
@@ -273,8 +288,13 @@ class Choices:
 
     @property
     def width_in(self) -> int:
-        """Rows of an input: d, or the vocabulary and the types (columns are one-hot in each)."""
-        return self.vocab + self.types if self.discrete else self.d
+        """Rows of an input: d, a patch, or the vocabulary and the types (one-hot in each)."""
+        return self.vocab + self.types if self.discrete else self.patch or self.d
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the stream begins with weights: tables of tokens, or a map of patches."""
+        return self.discrete or self.patch > 0
 
     @property
     def output_shape(self) -> tuple[int, int]:

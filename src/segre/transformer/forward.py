@@ -18,7 +18,7 @@ import numpy.typing as npt
 from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.transformer.spec import Transformer
-from segre.transformer.stages import embedded, head, sublayer
+from segre.transformer.stages import embedded, head, patched, sublayer
 from segre.transformer.tensors import CONSTANTS, of_mlp, part_shapes
 
 Tensors = dict[str, Array]
@@ -48,7 +48,11 @@ class WeightSource(Protocol):
 
 @dataclass(frozen=True)
 class Tokens:
-    """Sequences of tokens, and of their types where a model has types: (inputs, length)."""
+    """Sequences of tokens, and of their types where a model has types: (inputs, length).
+
+    Of a model of patches the words are patches: (inputs, entries, length), or numbers of random
+    patches. With a class token the first patch is not read.
+    """
 
     words: Array
     types: Array | None = None
@@ -56,7 +60,7 @@ class Tokens:
     @property
     def length(self) -> int:
         """Tokens of a sequence."""
-        return int(self.words.shape[1])
+        return int(self.words.shape[-1])
 
 
 def as_it_is(spec: Transformer, _number: int) -> Transformer | None:
@@ -77,11 +81,24 @@ def embed(weights: WeightSource, tokens: Tokens, field: Real) -> Array:
     if spec.positions:
         used = weights.spec.offset + np.arange(tokens.length)
         w["positions"] = weights.columns("positions", used, field.dtype)
+    if spec.patch:
+        x = _patches(spec, tokens.words, field)[:, None, None]
+        return embedded(field, spec, w, patched(field, spec, w, x))
     words = _looked_up(weights, "tokens", tokens.words, field)
     if not spec.types:
         return embedded(field, spec, w, words)
     kinds = np.zeros_like(tokens.words) if tokens.types is None else tokens.types
     return embedded(field, spec, w, words, _looked_up(weights, "types", kinds, field))
+
+
+def _patches(spec: Transformer, words: Array, field: Real) -> Array:
+    """Patches as they are, or by number: number n is normal, drawn by the seed n."""
+    if words.ndim == 3:
+        return words.astype(field.dtype)
+    used, places = np.unique(words, return_inverse=True)
+    drawn = [np.random.default_rng(int(n)).standard_normal(spec.patch) for n in used]
+    rows = np.array(drawn, field.dtype).reshape(len(used), spec.patch)
+    return np.asarray(rows[places.reshape(words.shape)].swapaxes(1, 2))
 
 
 def _looked_up(weights: WeightSource, table: str, which: Array, field: Real) -> Array:

@@ -47,9 +47,12 @@ def root_mean_square(
     return gained(field, w, name, _over_root(field, spec, x, width))
 
 
-def _over_root(field: Analytic[E], spec: Transformer, x: E, width: int) -> E:
+def _over_root(field: Analytic[E], spec: Transformer, x: E, width: int, heads: int = 0) -> E:
+    """Columns over the root of their mean square; over that of so many heads together."""
     square = field.sum(field.mul(x, x), axis=-2)
-    square = field.mul(square, field.fraction(Fraction(1, width)))
+    if heads:
+        square = field.sum(field.sum(square, axis=-3), axis=-4)
+    square = field.mul(square, field.fraction(Fraction(1, width * (heads or 1))))
     if spec.eps:
         square = field.add(square, field.fraction(spec.eps))
     return field.mul(x, field.reciprocal(field.sqrt(square)))
@@ -159,7 +162,10 @@ def _factors(field: Analytic[E], spec: Transformer, layer: int) -> Iterator[E]:
 
 def _plain(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> tuple[E, E]:
     keys, queries, values = (linear(field, w, name, x) for name in ("K", "Q", "V"))
-    if spec.qknorm:
+    if spec.qknorm == "all":
+        keys = gained(field, w, "normk", _over_root(field, spec, keys, spec.head, spec.kv))
+        queries = gained(field, w, "normq", _over_root(field, spec, queries, spec.head, spec.heads))
+    elif spec.qknorm:
         keys = root_mean_square(field, spec, w, "normk", keys, spec.head)
         queries = root_mean_square(field, spec, w, "normq", queries, spec.head)
     if spec.pos == "rope":

@@ -24,6 +24,7 @@ from segre.transformer.choices import (
     Output,
     Place,
     Position,
+    QkNorm,
     Read,
     Router,
 )
@@ -57,6 +58,12 @@ def _bias(key: str, value: Any) -> Bias:
         value = "all" if value else "none"
     found: Bias = choice(key, value, get_args(Bias))
     return found
+
+
+def _qknorm(key: str, value: Any) -> QkNorm:
+    if value in (True, False, "true", "false", "all"):
+        return "all" if value == "all" else flag(key, value)
+    raise SpecError(f"{key}: {quote(str(value))} is not allowed; allowed: true, false, all")
 
 
 def _count(key: str, value: Any) -> int:
@@ -108,6 +115,7 @@ def _reader(annotation: str) -> Callable[[str, Any], Any]:
         "bool": flag,
         "Fraction": fraction,
         "Bias": _bias,
+        "QkNorm": _qknorm,
         "Windows": _windows,
         "Bases": _bases,
         "Rescales": _rescales,
@@ -165,8 +173,9 @@ def completed(values: dict[str, Any]) -> dict[str, Any]:
     fill("rotary", out["head"] if known["pos"] == "rope" and not known["kvrank"] else 0)
     fill("positions", known["offset"] + known["t"] if known["pos"] == "learned" else 0)
     discrete = known["vocab"] > 0
-    fill("final", discrete and known["norm"] != "none" and known["place"] != "post")
-    fill("output", "softmax" if discrete else "hidden")
+    ends = discrete or known["patch"] > 0
+    fill("final", ends and known["norm"] != "none" and known["place"] != "post")
+    fill("output", "softmax" if discrete or known["labels"] else "hidden")
     return out
 
 

@@ -46,13 +46,19 @@ def require(spec: Choices) -> None:
         raise SpecError("eps needs a norm: norm=rms or norm=layer")
     if spec.place == "post" and spec.final:
         raise SpecError("final=true with place=post: the last layer ends with a norm already")
+    if spec.place == "after" and spec.norm == "layer":
+        raise SpecError("place=after needs norm=rms")
+    if spec.place == "after" and spec.output != "hidden" and not spec.final:
+        raise SpecError("place=after needs final=true before an unembedding")
     if spec.place != "pre" and not spec.residual:
         raise SpecError(f"place={spec.place} needs residual=true")
+    _require_patches(spec)
     if not spec.discrete:
+        of_patches = ("outbias", "pooler") if spec.patch else ()
         for key in ("tied", "embnorm", "embscale", "transform", "outbias", "pooler", "types"):
-            if getattr(spec, key):
+            if getattr(spec, key) and key not in of_patches:
                 raise SpecError(f"{key} needs a vocabulary, for example vocab=11")
-        if spec.embed or spec.logitcap or spec.output != "hidden":
+        if spec.embed or spec.logitcap or (spec.output != "hidden" and not spec.patch):
             raise SpecError("embed, logitcap and output need a vocabulary, for example vocab=11")
     if spec.output == "hidden" and (spec.tied or spec.transform or spec.outbias or spec.logitcap):
         raise SpecError("tied, transform, outbias and logitcap need output=logits or softmax")
@@ -98,6 +104,33 @@ def require(spec: Choices) -> None:
         raise SpecError("expbias needs experts, norm=rms and shared=0")
 
 
+def _require_patches(spec: Choices) -> None:
+    """What goes with patches as inputs."""
+    if spec.cls and not spec.patch:
+        raise SpecError("cls needs patch, for example patch=12")
+    if not spec.patch:
+        return
+    for key, wrong in (
+        ("vocab", spec.discrete),
+        ("norm=none", spec.norm == "none"),
+        (f"place={spec.place}", spec.place != "pre"),
+        ("final=false", not spec.final),
+        ("residual=false", not spec.residual),
+        (f"pos={spec.pos}", spec.pos != "learned"),
+        ("offset", spec.offset),
+        ("causal=true", spec.causal),
+        ("parallel=true", spec.parallel),
+        ("share=true", spec.share),
+        ("qknorm", spec.qknorm),
+        ("kvrank", spec.latent),
+        ("experts", spec.experts),
+    ):
+        if wrong:
+            raise SpecError(f"{key} does not go with patch")
+    if spec.output != "hidden" and not spec.labels:
+        raise SpecError(f"output={spec.output} with patch needs labels, for example labels=2")
+
+
 def _require_labels(spec: Choices) -> None:
     """What labels are of, and what is beside them."""
     if not spec.labels and spec.read != "all":
@@ -105,6 +138,8 @@ def _require_labels(spec: Choices) -> None:
     if spec.pooler and spec.output != "hidden" and not spec.labels and not spec.relation:
         raise SpecError("pooler needs output=hidden, labels or relation")
     if spec.labels:
+        if not spec.embedded:
+            raise SpecError("labels need a vocabulary (vocab=11) or patches (patch=12)")
         if spec.output == "hidden":
             raise SpecError("labels need output=logits or softmax")
         for key in ("tied", "transform", "logitcap", "relation"):

@@ -67,7 +67,7 @@ def stages(spec: Transformer) -> tuple[Stage, ...]:
 def _embed(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:
     """Embeddings of one-hot columns (or tokens as they are), positions, types, norm."""
     if not spec.discrete:
-        return embedded(field, spec, w, x)
+        return embedded(field, spec, w, patched(field, spec, w, x) if spec.patch else x)
     token, kind = x, None
     if spec.types:
         rows = np.eye(spec.vocab, spec.vocab + spec.types, dtype=np.int64)
@@ -75,6 +75,17 @@ def _embed(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:
         rows = np.eye(spec.types, spec.vocab + spec.types, spec.vocab, dtype=np.int64)
         kind = field.matmul(w["types"], field.matmul(field.constant(rows), x))
     return embedded(field, spec, w, field.matmul(w["tokens"], token), kind)
+
+
+def patched(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
+    """Tokens of patches; a class token is in the place of the first, which is not read."""
+    out = linear(field, w, "P", x)
+    if not spec.cls:
+        return out
+    kept = np.eye(spec.t, dtype=np.int64)
+    kept[0] = 0
+    first = field.constant(np.eye(1, spec.t, dtype=np.int64))
+    return field.add(field.matmul(out, field.constant(kept)), field.matmul(w["cls"], first))
 
 
 def embedded(
@@ -109,10 +120,10 @@ def sublayer(
     """
     normed = spec.norm != "none"
     read = x if reads is None else reads
-    if normed and spec.place != "post":
+    if spec.normed_before:
         read = standardised(field, spec, read, spec.d)
     out = _written(field, w, read, spec, layer, number)
-    if normed and spec.place == "sandwich":
+    if spec.normed_inside:
         out = normalise(field, spec, w, f"post{number}", out, spec.d)
     if spec.residual or reads is not None:
         out = field.add(x, out)
@@ -133,7 +144,7 @@ def _written(
     field: Analytic[E], w: Tensors, read: E, spec: Transformer, layer: int, number: int
 ) -> E:
     """What attention or the MLP writes, of tokens that are normed but for gain and bias."""
-    if spec.norm != "none" and spec.place != "post":
+    if spec.normed_before:
         read = gained(field, w, f"norm{number}", read)
     return attention(field, spec, w, read, layer) if number == 1 else mlp(field, spec, w, read)
 

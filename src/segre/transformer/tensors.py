@@ -96,7 +96,9 @@ def _norm(spec: Transformer, name: str, width: int) -> Shapes:
 
 def _embed_shapes(spec: Transformer) -> Shapes:
     if not spec.discrete:
-        return {"positions": (spec.d, spec.positions)} if spec.pos == "learned" else {}
+        before: Shapes = {"W_P": (spec.d, spec.patch), "b_P": (spec.d, 1)} if spec.patch else {}
+        before |= {"cls": (spec.d, 1)} if spec.cls else {}
+        return before | ({"positions": (spec.d, spec.positions)} if spec.pos == "learned" else {})
     e = spec.embed or spec.d
     out: Shapes = {"tokens": (e, spec.vocab)}
     if spec.pos == "learned":
@@ -116,7 +118,7 @@ def _attention_shapes(spec: Transformer) -> Shapes:
     d, kv, group, k, v = spec.d, spec.kv, spec.group, spec.head, spec.dv
     biased = spec.query_bias
     out: Shapes = {}
-    if spec.norm != "none" and spec.place != "post":
+    if spec.normed_before:
         out |= _norm(spec, "norm1", d)
     if spec.latent:
         r = spec.rotary_dim
@@ -142,7 +144,9 @@ def _attention_shapes(spec: Transformer) -> Shapes:
         if biased:
             out["b_V"] = (kv, 1, v, 1)
         if spec.qknorm and spec.gain:
-            out |= {"normq.gain": (k, 1), "normk.gain": (k, 1)}
+            one = spec.qknorm == "all"
+            out["normq.gain"] = (kv, group, k, 1) if one else (k, 1)
+            out["normk.gain"] = (kv, 1, k, 1) if one else (k, 1)
     if spec.sinks:
         out["sinks"] = (kv, group, 1, 1)
     out["W_O"] = (kv, group, d, v)
@@ -162,7 +166,7 @@ def _mlp_shapes(spec: Transformer, layer: int) -> Shapes:
     if spec.mlp == "none":
         return {}
     d, out = spec.d, dict[str, tuple[int, ...]]()
-    if spec.norm != "none" and spec.place != "post":
+    if spec.normed_before:
         out |= _norm(spec, "norm2", d)
     if routed(spec, layer):
         E, f = spec.experts, spec.eff

@@ -138,18 +138,20 @@ def _unmet(spec: Transformer, part: str, at: str, key: str, query: str, transpos
 def _normed_queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
     planes, still = spec.rotary_dim // 2, _still(spec)
     if spec.gain:
+        groups = spec.kv if spec.qknorm == "all" else 1  # with gains of their own
 
         def gains(w: ModularWeights) -> Array:
             units = [*map(list, _plane_pairs(spec)), *([j] for j in still)]
-            canvas = w.canvas(len(units))
+            canvas = w.canvas(groups * len(units))
             for name, sign in (("normq.gain", 1), ("normk.gain", -1)):
-                value, tangent = w(part, name), canvas(part, name)
-                for row, dims in enumerate(units):
-                    tangent[row, dims] = sign * value[dims]
+                value = w(part, name).reshape(groups, -1, spec.head)
+                tangent = canvas(part, name).reshape(len(canvas.rows), *value.shape)
+                for row, (g, dims) in enumerate((g, u) for g in range(groups) for u in units):
+                    tangent[row, g][:, dims] = sign * value[g][:, dims]
             return canvas.rows
 
         name = "gains of queries against gains of keys"
-        count = planes + len(still)
+        count = groups * (planes + len(still))
         yield Piece("query-key-gains", name, at, "QK", "exact", count, gains)
     else:
         count = spec.kv * (planes + len(still) * (len(still) - 1) // 2)
@@ -169,7 +171,18 @@ def _normed_queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
         if count:
             name = "rotations of normed queries and keys"
             yield Piece("query-key-turns", name, at, "QK", "exact", count, turns)
-    if not spec.eps:
+    if not spec.eps and spec.qknorm == "all":
+
+        def both(w: ModularWeights) -> Array:
+            canvas = w.canvas(2)
+            for row, weight in enumerate(("W_Q", "W_K")):
+                for tensor in _names(spec, part, weight):
+                    canvas(part, tensor)[row] = w(part, tensor)
+            return canvas.rows
+
+        name = "scale of all queries, and of all keys"
+        yield Piece("query-key-scale", name, at, "QK", "eps=0", 2, both)
+    elif not spec.eps:
 
         def scales(w: ModularWeights) -> Array:
             canvas = w.canvas(spec.heads + spec.kv)

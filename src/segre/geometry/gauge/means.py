@@ -33,6 +33,8 @@ from segre.geometry.gauge.wiring import (
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes
 
+TABLES = ["tokens", "W_P", "b_P", "cls", "positions", "types"]
+
 
 def mean_pieces(spec: Transformer) -> Iterator[Piece]:
     """What LayerNorms allow: reading and writing along the mean that they take away."""
@@ -248,7 +250,7 @@ def _centred_writers(spec: Transformer, end: End, inside: bool) -> Iterator[Piec
         if site.bias is not None:
             yield _centred(spec, (end[0], site.bias))
         return
-    names = ["tokens", "positions", "types"] if tables else writers(spec, end)
+    names = TABLES if tables else writers(spec, end)
     for name in names:
         if has(spec, end[0], name) and (name != "tokens" or table_free(spec)):
             yield _centred(spec, (end[0], name))
@@ -263,7 +265,7 @@ def _centred(spec: Transformer, tensor: tuple[str, str]) -> Piece:
     # constants along 1 may have been moved between the tables already
     free = spec.discrete and table_free(spec)
     moved = {
-        "positions": spec.unused_positions + free,
+        "positions": spec.unused_positions + free + (spec.patch > 0) + spec.cls,
         "types": int(free or has(spec, "embed", "positions")),
     }
 

@@ -32,8 +32,7 @@ def filled_by_embeddings(spec: Transformer) -> int:
 def narrow_pieces(spec: Transformer) -> Iterator[Piece]:
     """The first layer's readers, where no embedding lies."""
     first = sublayers(spec)[0]
-    before = spec.norm != "none" and spec.place != "post"
-    if not spec.embed or before or sublayers(spec).count(first) > 1:
+    if not spec.embed or spec.normed_before or sublayers(spec).count(first) > 1:
         return
     free = spec.d - filled_by_embeddings(spec)
     constant = any(has(spec, "embed", name) for name in ("b_E", "norm.bias"))

@@ -26,7 +26,7 @@ def scale_pieces(spec: Transformer) -> Iterator[Piece]:
     """At eps = 0 a norm does not see the scale of what it reads."""
     if spec.eps or spec.norm == "none":
         return
-    if spec.place == "sandwich":
+    if spec.normed_inside:
         for end in own_sublayers(spec):
             yield _writer_scale(spec, end)
     if spec.embnorm and not (spec.tied and not (spec.transform and spec.gain)):

@@ -25,6 +25,10 @@ def vocabulary_pieces(spec: Transformer) -> Iterator[Piece]:
         yield _unused_positions(spec)
     if spec.discrete:
         yield from _table_pieces(spec)
+    if spec.patch:
+        yield _placed("b_P", "the bias of patches", spec, range(int(spec.cls), spec.positions))
+    if spec.cls:
+        yield _placed("cls", "the class token", spec, range(1))
     if logits_may_shift(spec):
         yield from _logit_pieces(spec)
 
@@ -40,6 +44,20 @@ def _table_pieces(spec: Transformer) -> Iterator[Piece]:
         yield from _unseen_shift(spec, tables[0])
     elif spec.tied and embeddings_centred(spec) and softmax:
         yield _tied_mean()
+
+
+def _placed(name: str, what: str, spec: Transformer, positions: range) -> Piece:
+    """A constant in all tokens of a kind, or in all their positions."""
+
+    def build(w: ModularWeights) -> Array:
+        canvas = w.canvas(spec.d)
+        canvas("embed", name)[range(spec.d), range(spec.d), 0] = 1
+        for i in range(spec.d):
+            canvas("embed", "positions")[i, i, list(positions)] = -1
+        return canvas.rows
+
+    title = f"a constant from the positions to {what}"
+    return Piece("table-shift", title, "embedding", "shifts", "exact", spec.d, build)
 
 
 def _logit_pieces(spec: Transformer) -> Iterator[Piece]:

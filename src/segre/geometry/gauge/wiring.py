@@ -98,7 +98,7 @@ def norm_before(spec: Transformer, end: End) -> Norm | None:
     part, kind = end
     if part == "head":
         return norm_at(spec, part, "norm", spec.d) if spec.final else None
-    if spec.norm == "none" or spec.place == "post":
+    if not spec.normed_before:
         return None
     return norm_at(spec, part, "norm1" if kind == "attention" else "norm2", spec.d)
 
@@ -118,7 +118,7 @@ def writers(spec: Transformer, end: End) -> list[str]:
     part, kind = end
     names = {"attention": ["W_O"], "mlp": ["W_down", "S_down", "c_down"]}.get(kind)
     if names is None:
-        names = ["W_E"] if spec.embed else ["tokens", "positions", "types"]
+        names = ["W_E"] if spec.embed else ["tokens", "W_P", "b_P", "cls", "positions", "types"]
     return [name for name in names if has(spec, part, name)]
 
 
@@ -147,7 +147,7 @@ def own_sublayers(spec: Transformer) -> list[End]:
 
 def ends(spec: Transformer) -> tuple[End, End]:
     """Where the stream begins and where it ends."""
-    begin = ("embed", "") if spec.discrete else ("input", "")
+    begin = ("embed", "") if spec.embedded else ("input", "")
     seen = ("head", "") if spec.final or spec.output != "hidden" else ("output", "")
     return begin, seen
 

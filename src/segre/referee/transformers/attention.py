@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import reduce
 
 from segre.referee.meter import charge
-from segre.referee.transformers.numbers import Matrix, Scalar
+from segre.referee.transformers.numbers import Matrix, Radicand, Scalar
 from segre.referee.transformers.run import Run
 from segre.referee.transformers.stages import Stage, seen
 from segre.referee.transformers.weights import turning
@@ -39,8 +39,9 @@ def _plain(run: Run, spec: Transformer, x: int, part: int) -> tuple[list[int], l
     queries = [run.linear(x, part, "Q", h) for h in range(spec.heads)]
     values = [run.linear(x, part, "V", g) for g in range(spec.kv)]
     if spec.qknorm:
-        keys = _normed(run, keys, part, "normk")
-        queries = _normed(run, queries, part, "normq")
+        norm = _normed_together if spec.qknorm == "all" else _normed
+        keys = norm(run, keys, part, "normk")
+        queries = norm(run, queries, part, "normq")
     if turning(spec):
         keys = [_rotated(run, spec, key) for key in keys]
         queries = [_rotated(run, spec, query) for query in queries]
@@ -50,6 +51,23 @@ def _plain(run: Run, spec: Transformer, x: int, part: int) -> tuple[list[int], l
 def _normed(run: Run, matrices: list[int], part: int, name: str) -> list[int]:
     root = run.open_root()
     return [run.normalised(x, part, name, False, root, i) for i, x in enumerate(matrices)]
+
+
+def _normed_together(run: Run, matrices: list[int], part: int, name: str) -> list[int]:
+    """One norm of all matrices, each with a gain of its own."""
+    tape, numbers = run.tape, run.numbers
+    width = tape.values[matrices[0]].nrows()
+    share = numbers.number(Fraction(1, width * len(matrices)))
+    mean = tape.constant(numbers.ones(1, width) * share)
+    squares = [tape.product(mean, tape.times(x, x)) for x in matrices]
+    q = tape.shifted(reduce(tape.sum, squares), run.spec.eps)
+    inverse = tape.inverse_roots(q, Radicand(run.stage, run.open_root(), 0), run.here)
+    result = []
+    for i, x in enumerate(matrices):
+        y = tape.columns_times(x, inverse)
+        gain = run.leaves.get((part, f"{name}.gain", i))
+        result.append(y if gain is None else tape.rows_times(y, gain))
+    return result
 
 
 def _latent(run: Run, spec: Transformer, x: int, part: int) -> tuple[list[int], list[int]]:

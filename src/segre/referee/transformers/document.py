@@ -92,6 +92,8 @@ def _spec(value: Any) -> Transformer:
         spec = Transformer.from_mapping(value)
     except SpecError as error:
         raise RejectionError(str(error)) from None
+    if spec.patch:
+        raise RejectionError("spec: patch: models of patches have no certificates")
     if canonical(value) != canonical(spec.document()):
         raise RejectionError("spec: not in canonical form (defaults left out)")
     return spec

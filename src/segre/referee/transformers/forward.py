@@ -68,10 +68,10 @@ def _evaluate(run: Run, inputs: Matrix) -> int:
             function, index = sublayers[stage.kind]
             normed = spec.norm != "none"
             y = x
-            if normed and spec.place != "post":
+            if normed and spec.place in ("pre", "sandwich"):
                 y = run.norm(x, stage.part, f"norm{index}")
             y = function(run, y, stage)
-            if normed and spec.place == "sandwich":
+            if normed and spec.place in ("sandwich", "after"):
                 y = run.norm(y, stage.part, f"post{index}")
             x = tape.sum(x, y) if spec.residual else y
             if normed and spec.place == "post":

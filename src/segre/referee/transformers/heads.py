@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import combinations, product
+from itertools import chain, combinations, product
 
 from flint import nmod_mat
 
@@ -120,10 +120,13 @@ class Heads:
     def _query_key_gains(self) -> Iterator[Tangent]:
         if not (self.spec.qknorm and self.spec.gain):
             return
-        for dimensions in [*self.planes, *((j,) for j in self.still)]:
+        own = self.spec.qknorm == "all"  # every head has gains of its own
+        each = [*self.planes, *((j,) for j in self.still)]
+        for g, dimensions in product(range(self.spec.kv if own else 1), each):
             some = self.point.unit(self.spec.head, *((i, i, 1) for i in dimensions))
-            queries = self.point.left([(self.part, "normq.gain", 0)], some)
-            yield together(queries, self.point.left([(self.part, "normk.gain", 0)], -some))
+            heads = range(g * self.group, (g + 1) * self.group) if own else (0,)
+            queries = self.point.left([(self.part, "normq.gain", h) for h in heads], some)
+            yield together(queries, self.point.left([(self.part, "normk.gain", g)], -some))
 
     def _query_key_turns(self) -> Iterator[Tangent]:
         if not self.spec.qknorm or self.spec.gain:
@@ -137,7 +140,10 @@ class Heads:
         if not self.spec.qknorm or self.spec.eps:
             return
         scaled = [self._query(h) for h in range(self.spec.heads)]
-        scaled += [self._keys(g) for g in range(self.spec.kv)]
+        met = [self._keys(g) for g in range(self.spec.kv)]
+        if self.spec.qknorm == "all":
+            scaled, met = [list(chain(*scaled))], [list(chain(*met))]
+        scaled += met
         for keys in scaled:
             yield {key: self.point.matrices[key] for key in keys}
 

@@ -103,7 +103,7 @@ def _norm_scale(point: Point) -> Iterator[Tangent]:
     spec, stream = point.spec, point.stream
     if spec.eps:
         return
-    if spec.place == "sandwich":
+    if spec.place in ("sandwich", "after"):
         for sublayer in stream.sublayers:
             yield point.itself(stream.written(sublayer))
     if spec.embnorm and (not spec.tied or (spec.transform and spec.gain)):

@@ -60,10 +60,12 @@ def roots(spec: Transformer, kind: str) -> list[int]:
         return [t] * spec.embnorm
     if kind == "head":
         return [t] * spec.final + [t] * (spec.transform and spec.output != "hidden")
-    result = [t] * (normed and spec.place != "post")
+    result = [t] * (normed and spec.place in ("pre", "sandwich"))
     if kind in ("attention", "layer"):
         if spec.kvrank:
             result += [t] * (spec.qrank > 0) + [t]
+        elif spec.qknorm == "all":
+            result += [t, t]
         elif spec.qknorm:
             result += [spec.kv * t, spec.heads * t]
     return result + [t] * (normed and spec.place != "pre")

@@ -190,7 +190,8 @@ class Stream:
         spec = self.spec
         if consumer.kind == "head":
             return Norm(HEAD, "norm", spec.d) if spec.final else None
-        if consumer.kind == "output" or spec.norm == "none" or spec.place == "post":
+        before = spec.norm != "none" and spec.place in ("pre", "sandwich")
+        if consumer.kind == "output" or not before:
             return None
         return Norm(consumer.part, f"norm{_NUMBER[consumer.kind]}", spec.d)
 

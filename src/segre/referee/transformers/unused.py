@@ -33,7 +33,8 @@ def _positions(point: Point) -> Family:
 
 def _outside_embeddings(point: Point) -> Family:
     spec, stream = point.spec, point.stream
-    if not spec.embed or (spec.norm != "none" and spec.place != "post"):
+    before = spec.norm != "none" and spec.place in ("pre", "sandwich")
+    if not spec.embed or before:
         return
     first = stream.consumers[0]
     if len(stream.producers_for(first)) > 1:

@@ -140,7 +140,7 @@ def _embed(spec: Transformer) -> Iterator[Shape]:
 def _attention(spec: Transformer) -> Iterator[Shape]:
     d, k, v, kv, heads = spec.d, spec.head, spec.dv, spec.kv, spec.heads
     normed = spec.norm != "none"
-    if normed and spec.place != "post":
+    if normed and spec.place in ("pre", "sandwich"):
         yield from _norm(spec, "norm1", d)
     if spec.kvrank:
         yield from _latent(spec)
@@ -150,8 +150,8 @@ def _attention(spec: Transformer) -> Iterator[Shape]:
             if spec.bias in ("qkv", "attn", "all"):
                 yield f"b_{name}", count, rows, 1
         if spec.qknorm and spec.gain:
-            yield "normq.gain", 1, k, 1
-            yield "normk.gain", 1, k, 1
+            yield "normq.gain", heads if spec.qknorm == "all" else 1, k, 1
+            yield "normk.gain", kv if spec.qknorm == "all" else 1, k, 1
     if spec.sinks:
         yield "sinks", heads, 1, 1
     yield "W_O", heads, d, v
@@ -185,7 +185,7 @@ def _mlp(spec: Transformer, layer: int) -> Iterator[Shape]:
     if spec.mlp == "none":
         return
     normed = spec.norm != "none"
-    if normed and spec.place != "post":
+    if normed and spec.place in ("pre", "sandwich"):
         yield from _norm(spec, "norm2", d)
     if routed(spec, layer):
         of_router, of_units = ("R", 1, d), (("gate", eff, d), ("up", eff, d), ("down", d, eff))
