@@ -19,7 +19,7 @@ MISSING = {
     "albert": "share: the normal form is not implemented for layers that share their weights",
 }
 
-UNSERVED = ("albert",)
+UNSERVED = ("albert", "vit", "dinov2")
 LATENTS = "/qrank=4/kvrank=4"  # as wide as the heads that read them
 
 

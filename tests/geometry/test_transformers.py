@@ -159,6 +159,7 @@ CONFIGURATIONS = [
     "gpt2/d=4/heads=2/ff=3/vocab=11/labels=3/t=3",
     "vit/d=4/heads=2/ff=3/eps=1e-5/patch=5/output=hidden/pooler=true/t=3",
     "vit/d=4/layers=2/heads=2/ff=3/patch=3/labels=3/output=logits/t=4",
+    "dinov2/d=4/heads=2/ff=3/patch=5/t=3",
     "gpt2/d=4/heads=2/ff=3/vocab=11/labels=3/read=all/outbias=true/output=logits/t=3",
     "llama/d=4/layers=2/heads=2/kv=1/ff=3/vocab=11/labels=2/t=3",
     "llama/d=4/heads=2/kv=1/ff=3/vocab=11/labels=1/output=logits/window=2/t=3",

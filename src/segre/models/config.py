@@ -173,7 +173,7 @@ class Config:
         related = (family.related_class,) if family.related_class else ()
         key, value = self.get("architectures")
         if value is None or value == []:
-            return (*family.head_classes, *labelled)[0]
+            return (*family.head_classes, *labelled, family.base_class)[0]
         name = value[0] if isinstance(value, list) and len(value) == 1 else value
         every = (family.base_class, *family.head_classes, *related, *labelled)
         return str(choice(key, name, every))

@@ -16,6 +16,7 @@ from segre.models import (
     albert,
     bert,
     deepseek_v3,
+    dinov2,
     distilbert,
     electra,
     gemma,
@@ -71,6 +72,7 @@ _MODULES = (
     olmo2,
     deepseek_v3,
     vit,
+    dinov2,
 )
 FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in _MODULES}
 MODEL_TYPES: dict[str, Family] = {family.model_type: family for family in FAMILIES.values()}

@@ -101,6 +101,8 @@ class Choices:
     outbias: bool = False  # the unembedding has a bias
     pooler: bool = False  # tanh of a linear map of the first token: an output, or what labels read
     patch: int = 0  # entries of a patch: inputs are patches, mapped to d; 0 is none
+    masked: bool = False  # a token for masked patches, a weight that nothing reads
+    layerscale: bool = False  # what a sublayer writes is multiplied by a vector
     cls: bool = False  # the first token is a weight, and not read from the input
     labels: int = 0  # logits are of so many labels, instead of the vocabulary; 0 is none
     read: Read = "all"  # from which tokens labels are read

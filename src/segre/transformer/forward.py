@@ -122,7 +122,16 @@ def sublayer_weights(
     part = "1" if spec.share else str(layer)
     names = [n for n in part_shapes(spec, part) if of_mlp(n) == (number == MLP)]
     names += CONSTANTS if number == MLP else ()
-    return scaled(spec, weights.part(part, names, dtype))
+    return scaled(spec, _unscaled(weights.part(part, names, dtype)))
+
+
+def _unscaled(w: Tensors) -> Tensors:
+    """The tensors of a sublayer, the scale of what it writes absorbed by what writes it."""
+    for scale, names in (("scale1", ("W_O", "b_O")), ("scale2", ("W_down", "b_down"))):
+        if scale in w:
+            w |= {name: w[name] * w[scale] for name in names}
+            del w[scale]
+    return w
 
 
 def scaled(spec: Transformer, w: Tensors) -> Tensors:

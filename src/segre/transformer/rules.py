@@ -109,7 +109,11 @@ def _require_patches(spec: Choices) -> None:
     if spec.cls and not spec.patch:
         raise SpecError("cls needs patch, for example patch=12")
     if not spec.patch:
+        if spec.masked or spec.layerscale:
+            raise SpecError("masked and layerscale need patch, for example patch=12")
         return
+    if spec.layerscale and (spec.output != "hidden" or spec.bias != "all"):
+        raise SpecError("layerscale needs output=hidden and bias=all")
     for key, wrong in (
         ("vocab", spec.discrete),
         ("norm=none", spec.norm == "none"),

@@ -146,7 +146,8 @@ def _written(
     """What attention or the MLP writes, of tokens that are normed but for gain and bias."""
     if spec.normed_before:
         read = gained(field, w, f"norm{number}", read)
-    return attention(field, spec, w, read, layer) if number == 1 else mlp(field, spec, w, read)
+    out = attention(field, spec, w, read, layer) if number == 1 else mlp(field, spec, w, read)
+    return field.mul(out, w[f"scale{number}"]) if f"scale{number}" in w else out
 
 
 def head(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:

@@ -17,7 +17,7 @@ from segre.transformer.spec import Transformer
 Shapes = dict[str, tuple[int, ...]]
 _MLP_MAPS = ("gate", "up", "down")
 _OF_MLP = {
-    *("norm2", "post2", "W_R", "c_R"),
+    *("norm2", "post2", "scale2", "W_R", "c_R"),
     *(f"{kind}_{name}" for kind in ("W", "b", "c", "S") for name in _MLP_MAPS),
 }
 CONSTANTS = ("b_R",)  # what an MLP may read beside its weights: how much each expert is preferred
@@ -98,6 +98,7 @@ def _embed_shapes(spec: Transformer) -> Shapes:
     if not spec.discrete:
         before: Shapes = {"W_P": (spec.d, spec.patch), "b_P": (spec.d, 1)} if spec.patch else {}
         before |= {"cls": (spec.d, 1)} if spec.cls else {}
+        before |= {"mask": (spec.d, 1)} if spec.masked else {}
         return before | ({"positions": (spec.d, spec.positions)} if spec.pos == "learned" else {})
     e = spec.embed or spec.d
     out: Shapes = {"tokens": (e, spec.vocab)}
@@ -154,6 +155,8 @@ def _attention_shapes(spec: Transformer) -> Shapes:
         out["b_O"] = (d, 1)
     if spec.norm != "none" and spec.place != "pre":
         out |= _norm(spec, "post1", d)
+    if spec.layerscale:
+        out["scale1"] = (d, 1)
     return out
 
 
@@ -191,6 +194,8 @@ def _mlp_shapes(spec: Transformer, layer: int) -> Shapes:
             out["b_down"] = (d, 1)
     if spec.norm != "none" and spec.place != "pre":
         out |= _norm(spec, "post2", d)
+    if spec.layerscale:
+        out["scale2"] = (d, 1)
     return out
 
 

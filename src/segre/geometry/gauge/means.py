@@ -17,6 +17,7 @@ from segre.geometry.gauge.wiring import (
     Norm,
     Reader,
     has,
+    layer_scale,
     norm_after,
     norm_at,
     norm_before,
@@ -269,11 +270,14 @@ def _centred(spec: Transformer, tensor: tuple[str, str]) -> Piece:
         "types": int(free or has(spec, "embed", "positions")),
     }
 
+    scale = layer_scale(spec, tensor)
+
     def build(w: ModularWeights) -> Array:
         canvas = w.canvas(count)
         columns = (*shape[:-2], shape[-1])
+        ones = 1 if scale is None else w.inverse(tensor[0], scale)[:, 0]
         for row, (*outer, c) in enumerate(np.ndindex(*columns)):
-            canvas(*tensor)[(row, *outer, slice(None), c)] = 1
+            canvas(*tensor)[(row, *outer, slice(None), c)] = ones
         return canvas.rows
 
     name = f"{tensor[1]} along the mean, which the next norm takes away"

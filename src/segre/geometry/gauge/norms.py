@@ -9,9 +9,11 @@ from segre.geometry.gauge.absorb import absorb_shift
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.turns import gain_piece
 from segre.geometry.gauge.wiring import (
+    End,
     Norm,
     Reader,
     has,
+    layer_scale,
     norm_after,
     norm_at,
     norm_before,
@@ -83,6 +85,30 @@ def norm_pieces(spec: Transformer) -> Iterator[Piece]:
         if site.bias and not (spec.place == "post" and site.name.startswith("post")):
             yield _absorbed_bias(spec, site, read_by)
     yield from _tied_bias(spec)
+    if spec.layerscale:
+        for end in own_sublayers(spec):
+            yield _layer_scales(spec, end)
+
+
+def _layer_scales(spec: Transformer, end: End) -> Piece:
+    """A scale of what a sublayer writes goes into what writes it."""
+    part = end[0]
+    names = ["W_O", "b_O"] if end[1] == "attention" else ["W_down", "b_down"]
+    scale = layer_scale(spec, (part, names[0]))
+    assert scale is not None
+
+    def build(w: ModularWeights) -> Array:
+        canvas = w.canvas(spec.d)
+        for i in range(spec.d):
+            canvas(part, scale)[i, i] = w(part, scale)[i]
+            for name in names:
+                canvas(part, name)[i, ..., i, :] = -w(part, name)[..., i, :]
+        return canvas.rows
+
+    title = f"scale of what the {end[1]} writes, absorbed by what writes it"
+    return Piece(
+        "layer-scale", title, where(spec, part), "norms and biases", "exact", spec.d, build
+    )
 
 
 def _absorbed_bias(spec: Transformer, site: Norm, read_by: list[Reader]) -> Piece:

@@ -27,6 +27,8 @@ def vocabulary_pieces(spec: Transformer) -> Iterator[Piece]:
         yield from _table_pieces(spec)
     if spec.patch:
         yield _placed("b_P", "the bias of patches", spec, range(int(spec.cls), spec.positions))
+    if spec.masked:
+        yield _unread(spec)
     if spec.cls:
         yield _placed("cls", "the class token", spec, range(1))
     if logits_may_shift(spec):
@@ -44,6 +46,18 @@ def _table_pieces(spec: Transformer) -> Iterator[Piece]:
         yield from _unseen_shift(spec, tables[0])
     elif spec.tied and embeddings_centred(spec) and softmax:
         yield _tied_mean()
+
+
+def _unread(spec: Transformer) -> Piece:
+    """The token of masked patches, which no input has."""
+
+    def build(w: ModularWeights) -> Array:
+        canvas = w.canvas(spec.d)
+        canvas("embed", "mask")[range(spec.d), range(spec.d), 0] = 1
+        return canvas.rows
+
+    name = "the token of masked patches, which no input has"
+    return Piece("unread", name, "embedding", "shifts", "exact", spec.d, build)
 
 
 def _placed(name: str, what: str, spec: Transformer, positions: range) -> Piece:

@@ -122,6 +122,12 @@ def writers(spec: Transformer, end: End) -> list[str]:
     return [name for name in names if has(spec, part, name)]
 
 
+def layer_scale(spec: Transformer, tensor: tuple[str, str]) -> str | None:
+    """The vector by which what a tensor writes is multiplied, before it reaches the stream."""
+    names = {"W_O": "scale1", "b_O": "scale1", "W_down": "scale2", "b_down": "scale2"}
+    return names.get(tensor[1]) if spec.layerscale else None
+
+
 def writer_bias(spec: Transformer, end: End) -> str | None:
     """The bias of what a producer computes."""
     name = {"attention": "b_O", "mlp": "b_down"}.get(end[1], "b_E")
