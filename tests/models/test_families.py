@@ -181,6 +181,8 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
             "n_shared_experts": rng.randint(1, 2),
             "moe_intermediate_size": rng.randint(1, 9),
             "rope_interleave": rng.random() < 0.5,
+            "n_group": 1,
+            "topk_group": 1,
         }
     if model_type == "gpt_oss":
         experts = rng.randint(1, 6)

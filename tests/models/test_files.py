@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from segre.checkpoint.layout import Held, Tensors, layout
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import outputs, random_tokens
-from segre.errors import SpecError, UnsupportedError
+from segre.errors import SpecError
 from segre.models.family import Stored
 from segre.models.registry import FAMILIES, MODEL_TYPES, PRESETS, from_config, to_config
 from segre.transformer.tensors import part_shapes, parts
@@ -181,15 +181,3 @@ def test_an_unknown_model_type_is_answered_with_the_registry() -> None:
     with pytest.raises(SpecError) as caught:
         from_config({"model_type": "xlnet"}, "it")
     assert str(caught.value).endswith(f"allowed: {', '.join(MODEL_TYPES)}")
-
-
-def test_groups_of_experts_are_refused_by_what_they_are(tmp_path: Path) -> None:
-    config = random_config("deepseek_v3", Random(0))
-    config |= {"n_routed_experts": 4, "num_experts_per_tok": 2, "first_k_dense_replace": 0}
-    config |= {"n_group": 2, "topk_group": 1}
-    library_model(config, 0).save_pretrained(tmp_path / "model")
-    with (
-        pytest.raises(UnsupportedError, match=r"experts: a choice of 1 of 2 groups"),
-        Model.open(tmp_path / "model"),
-    ):
-        pass

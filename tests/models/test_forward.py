@@ -36,8 +36,10 @@ SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a diffe
         "qk_rope_head_dim": 4,
         "first_k_dense_replace": 1,
         "num_hidden_layers": 2,
-        "n_routed_experts": 4,
+        "n_routed_experts": 6,
         "num_experts_per_tok": 2,
+        "n_group": 3,
+        "topk_group": 2,
     },
     **{
         key: {"head_dim": 4}

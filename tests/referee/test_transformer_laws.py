@@ -47,6 +47,7 @@ SPECS = [
     "transformer/d=3/mlp=geglu/experts=3/active=2/eff=2/router=softmax/norm=rms/t=2",
     "transformer/d=3/mlp=reglu/experts=3/active=2/eff=2/router=softmax-raw/norm=layer/t=2",
     "transformer/d=3/mlp=swiglu/experts=3/active=2/eff=2/router=sigmoid-raw/norm=rms/t=2",
+    "transformer/d=3/mlp=swiglu/experts=6/active=3/eff=1/groups=3/within=2/norm=rms/t=2",
     "transformer/d=3/attn=lightning/causal=true/residual=false/pos=learned/positions=4/t=3",
     "transformer/d=3/norm=layer/mlp=gelu/ff=2/vocab=4/embed=2/embnorm=true/transform=true/tied=true"
     "/outbias=true/pos=learned/t=2",

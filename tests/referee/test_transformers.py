@@ -48,6 +48,7 @@ BALLS = [
     "transformer/d=3/mlp=swiglu/experts=3/active=2/eff=2/router=softmax/norm=layer/t=2",
     "transformer/d=3/mlp=swiglu/experts=3/active=2/eff=2/router=softmax-raw/norm=rms/t=2",
     "transformer/d=3/mlp=swiglu/experts=3/active=2/eff=2/router=sigmoid-raw/norm=rms/t=2",
+    "transformer/d=2/mlp=swiglu/experts=4/active=2/eff=1/groups=2/within=1/norm=rms/t=2",
     "transformer/d=3/norm=rms/mlp=swiglu/ff=2/vocab=5/tied=true/pos=rope/head=2/t=3",
     "transformer/d=3/norm=layer/bias=all/mlp=gelu/ff=2/vocab=4/pos=learned/t=2",
     "transformer/d=3/layers=2/share=true/norm=layer/place=post/bias=all/mlp=gelu-tanh/ff=2/vocab=5"

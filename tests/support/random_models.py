@@ -158,6 +158,11 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
             "routed_scaling_factor": rng.choice([1.0, 2.5]),
             "norm_topk_prob": rng.random() < 0.7,
         }
+        if rng.random() < 0.5:  # groups of at least two experts
+            size, groups = rng.choice([2, 3]), rng.choice([2, 3])
+            allowed = rng.randint(1, groups)
+            out |= {"n_routed_experts": size * groups, "n_group": groups, "topk_group": allowed}
+            out["num_experts_per_tok"] = rng.randint(1, size * allowed)
     if model_type in ("mixtral", "qwen3_moe"):
         experts = rng.randint(2, 6)
         out |= {"num_experts_per_tok": rng.randint(1, experts)}

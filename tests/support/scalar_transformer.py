@@ -39,6 +39,9 @@ class Reals:
     def step(self, z: float, stage: int, token: int) -> float:
         return float(z > 0)
 
+    def scores(self, s: list[float], stage: int, token: int) -> list[float]:
+        return s
+
     def order(self, s: list[float], stage: int, token: int) -> list[int]:
         return sorted(range(len(s)), key=lambda i: -s[i])
 
@@ -125,8 +128,11 @@ class Residues:
     def step(self, z: Dual, stage: int, token: int) -> Dual:
         return Dual(self._at(10, z, stage, token) % 2)
 
+    def scores(self, s: list[Dual], stage: int, token: int) -> list[int]:
+        return [self._at(10, z, stage, token) // 2**12 for z in s]
+
     def order(self, s: list[Dual], stage: int, token: int) -> list[int]:
-        drawn = [self._at(10, z, stage, token) // 2**12 for z in s]
+        drawn = self.scores(s, stage, token)
         return sorted(range(len(s)), key=lambda i: (-drawn[i], i))
 
     def sqrt(self, q: Dual) -> Dual:
@@ -380,6 +386,16 @@ class Scalar:
         hidden = [a * b for a, b in zip(gate, up, strict=True)]
         return self.linear(hidden, part, letter + "_down", number)
 
+    def reachable(self, a: Column, order: list[int], c: int) -> list[int]:
+        """Of the experts in order, those of the groups that a token may use."""
+        size = self.s.experts // self.s.groups
+        score = self.F.scores(a, self.stage, c)
+        sums = [0] * self.s.groups
+        for g in range(self.s.groups):
+            sums[g] = sum(sorted(score[g * size : (g + 1) * size])[-2:])
+        best = sorted(range(self.s.groups), key=lambda g: -sums[g])[: self.s.within]
+        return [i for i in order if i // size in best]
+
     def over(self, z: Any, c: int) -> Any:
         more = z - self.F.constant(self.s.limit)
         return more * self.F.step(more, self.stage, c)
@@ -398,7 +414,10 @@ class Scalar:
             a = [self.linear(x, part, "W_R", i)[0] for i in range(s.experts)]
             if s.router in ("sigmoid", "sigmoid-raw"):
                 a = [self.sigma(z, c) for z in a]
-            chosen = self.F.order(a, self.stage, c)[: s.active]
+            chosen = self.F.order(a, self.stage, c)
+            if s.groups:
+                chosen = self.reachable(a, chosen, c)
+            chosen = chosen[: s.active]
             if s.router in ("softmax", "softmax-raw"):
                 a = [self.F.exp(z, self.stage, c) for z in a]
             summed = a if s.router == "softmax-raw" else [a[i] for i in chosen]

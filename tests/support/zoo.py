@@ -197,7 +197,8 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "qwen3-moe", Qwen3MoeConfig(**TWO, **QWEN3_MOE), "Qwen3MoeForCausalLM"
     yield "qwen3-moe-hidden", Qwen3MoeConfig(**TWO, **QWEN3_MOE), "Qwen3MoeModel"
     yield "deepseek-v3", DeepseekV3Config(**FOUR, **DEEPSEEK), "DeepseekV3ForCausalLM"
-    plain = {**DEEPSEEK, "q_lora_rank": None, "rope_interleave": False, **TIED}
+    groups = {"n_routed_experts": 6, "n_group": 3, "topk_group": 2}
+    plain = {**DEEPSEEK, **groups, "q_lora_rank": None, "rope_interleave": False, **TIED}
     yield "deepseek-v3-tied", DeepseekV3Config(**FOUR, **plain), "DeepseekV3ForCausalLM"
 
 

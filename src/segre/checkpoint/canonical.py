@@ -109,7 +109,7 @@ def layer_turn(spec: Transformer, w: Tensors, slack: float) -> LayerAlignment:
         met = still(spec, met_keys(spec, w))[heads, 0]
         out.basis = np.stack([chosen_frame(head, slack) for head in met])
     if "W_R" in w:
-        out.experts = by_size(w, slack)
+        out.experts = by_size(spec, w, slack)
         reordered(w := dict(w), out.experts)
     if "W_up" in w:
         out.units, out.signs = _unit_order(spec, w, UNITS, slack)

@@ -70,9 +70,24 @@ def reordered(w: Tensors, order: Array) -> None:
             w[name] = w[name][order]
 
 
-def by_size(w: Tensors, slack: float) -> Array:
-    """Experts from the largest row of the router to the smallest."""
-    return descending(np.linalg.norm(w["W_R"][:, 0], axis=1), slack)
+def by_size(spec: Transformer, w: Tensors, slack: float) -> Array:
+    """Experts from the largest row of the router to the smallest, group by group."""
+    sizes = np.linalg.norm(w["W_R"][:, 0], axis=1)
+    groups = sizes.reshape(spec.groups or 1, -1)
+    within = np.stack([descending(own, slack) for own in groups])
+    order = descending(np.linalg.norm(groups, axis=1), slack)
+    return joined(order, within[order])
+
+
+def joined(groups: Array, within: Array) -> Array:
+    """An order of experts from one of groups, and one within each of these as they come to lie."""
+    return np.asarray(groups[:, None] * within.shape[1] + within).ravel()
+
+
+def kept_together(spec: Transformer, order: Array) -> bool:
+    """Whether an order of experts keeps the groups together."""
+    groups = (order // (spec.experts // (spec.groups or 1))).reshape(spec.groups or 1, -1)
+    return bool((groups == groups[:, :1]).all())
 
 
 def likeness(one: Tensors, two: Tensors) -> Array:

@@ -22,8 +22,8 @@ from segre.checkpoint.alignment import (
     reads_stream,
     stream_freedom,
 )
+from segre.checkpoint.experts import joined, reordered
 from segre.checkpoint.experts import likeness as expert_likeness
-from segre.checkpoint.experts import reordered
 from segre.checkpoint.frame import centred_basis
 from segre.checkpoint.latents import LatentTurn, complex_rows
 from segre.checkpoint.layout import Tensors
@@ -317,7 +317,7 @@ def _match_planes(spec: Transformer, one: Tensors, two: Tensors, free: Array | N
 def _set_units(spec: Transformer, out: LayerAlignment, one: Tensors, two: Tensors) -> None:
     """Experts assigned to experts, and units to units, of each pair."""
     if out.experts is not None:
-        out.experts = assignment(expert_likeness(one, two))
+        out.experts = _match_experts(spec, expert_likeness(one, two))
         reordered(two := dict(two), out.experts)
     if out.units is not None:
         found = [
@@ -328,6 +328,17 @@ def _set_units(spec: Transformer, out: LayerAlignment, one: Tensors, two: Tensor
         out.units, out.signs = (units[0], signs[0]) if dense else (units, signs)
     if out.shared is not None:
         out.shared, out.shared_signs = _match_units(spec, as_dense(one), as_dense(two))
+
+
+def _match_experts(spec: Transformer, likeness: Array) -> Array:
+    """The order of experts with the largest sum: of groups, and within each."""
+    groups = spec.groups or 1
+    size = len(likeness) // groups
+    pairs = likeness.reshape(groups, size, groups, size).swapaxes(1, 2)
+    within = np.array([[assignment(pair) for pair in row] for row in pairs])
+    best = np.take_along_axis(pairs, within[..., None], axis=-1).sum(axis=(-1, -2))
+    order = assignment(best)
+    return joined(order, within[np.arange(groups), order])
 
 
 def _match_units(spec: Transformer, one: Tensors, two: Tensors) -> tuple[Array, Array]:

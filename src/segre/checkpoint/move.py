@@ -14,7 +14,7 @@ from segre.checkpoint.alignment import (
     free_pooler,
     stream_freedom,
 )
-from segre.checkpoint.experts import RouterGauge
+from segre.checkpoint.experts import RouterGauge, joined
 from segre.checkpoint.frame import centred_basis
 from segre.checkpoint.heads import HeadGauge
 from segre.checkpoint.latents import LatentTurn
@@ -111,7 +111,9 @@ class Draw:
         if out.latents is not None:
             out.latents = self.latents(spec)
         if out.experts is not None:
-            out.experts = self.rng.permutation(spec.experts)
+            shape = (spec.groups or 1, spec.experts // (spec.groups or 1))
+            within = self.rng.permuted(np.tile(np.arange(shape[1]), (shape[0], 1)), axis=1)
+            out.experts = joined(self.rng.permutation(shape[0]), within)
         if out.units is not None:
             out.units, out.signs = self.units(spec, out.units)
         if out.shared is not None:

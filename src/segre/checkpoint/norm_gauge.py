@@ -27,6 +27,7 @@ class Stream:
     narrow: Narrow | None = None  # how the first readers follow a map of narrow embeddings
     last: tuple[Array, Array] | None = None  # gain and bias of the last norm of shared layers
     constant: Array | None = None  # what readers of shared layers see of that bias
+    means: Array | float = 0.0  # of biases, taken off so far: the last one has them
 
 
 @dataclass

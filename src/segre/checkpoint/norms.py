@@ -142,7 +142,7 @@ def _fix_sublayer(
     if spec.place == "post" and stream.shift is not None:
         bias = f"b_{WRITERS[norm]}"
         w[bias] = w[bias] + stream.shift
-    _fix_writer(spec, w, gauge, WRITERS[norm])
+    _fix_writer(spec, w, gauge, stream, WRITERS[norm], last=last)
     if spec.normed_inside:
         post = f"post{norm[-1]}"
         gauge.signs[post] = np.where(w[f"{post}.gain"] < 0, -1.0, 1.0)
@@ -159,7 +159,8 @@ def _fix_sublayer(
             else:
                 stream.shift = w[f"{post}.bias"]
             return
-        stream.shift = w[f"{post}.bias"] if visible else _fix_shift(w, gauge, post)
+        if spec.norm_bias:
+            stream.shift = w[f"{post}.bias"] if visible else _fix_shift(w, gauge, post)
         if last and norm == "norm2" and end_readers(spec):
             stream.scale = gauge.gains[post] = stream.gain.copy()
             stream.gain = w[f"{post}.gain"] = np.ones_like(stream.gain)
@@ -182,14 +183,14 @@ def _restore_sublayer(
                 assert stream.last is not None
                 w[f"{post}.bias"] = stream.last[1]
             stream.shift = w[f"{post}.bias"]
-        else:
+        elif spec.norm_bias:
             stream.shift = w[f"{post}.bias"] if visible else _restore_shift(w, gauge, post)
         if last and norm == "norm2" and end_readers(spec) and not joint(spec):
             stream.scale = w[f"{post}.gain"] = usable(gauge.gains[post])
     if spec.normed_inside:
         post = f"post{norm[-1]}"
         _flip(w, post, WRITERS[norm], gauge.signs[post])
-    _restore_writer(spec, w, gauge, WRITERS[norm])
+    _restore_writer(spec, w, gauge, stream, WRITERS[norm], last=last)
     if spec.place == "post" and before is not None:
         bias = f"b_{WRITERS[norm]}"
         w[bias] = w[bias] - before
@@ -272,21 +273,48 @@ def _restore_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -
         w["b_O"] = w["b_O"] - (w["W_O"] @ w["b_V"]).sum(axis=(0, 1))
 
 
-def _fix_writer(spec: Transformer, w: Tensors, gauge: NormGauge, name: str) -> None:
-    for letter in "Wb":
-        key = f"{letter}_{name}"
+def free_mean(spec: Transformer, key: str, *, last: bool) -> bool:
+    """Whether the mean of what is written is free: nobody sees it, or a later bias makes up for it.
+
+    Nobody sees it where every reader norms the stream, and the output is normed too. Where the
+    output is the stream itself, the means of biases can move to that of the `last` layer.
+    """
+    if spec.norm != "layer":
+        return False
+    if spec.place == "post" or spec.final:
+        return True
+    return key.startswith("b_") and not (last and key == _last_bias(spec))
+
+
+def _last_bias(spec: Transformer) -> str:
+    return "b_O" if spec.mlp == "none" else "b_down"
+
+
+def _fix_writer(
+    spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream, name: str, *, last: bool
+) -> None:
+    for key in (f"W_{name}", f"b_{name}"):
         if key in w:
             gauge.measure(key, w[key])
-            if spec.norm == "layer":
+            if free_mean(spec, key, last=last):
                 gauge.writes[key] = gauge.mean(w[key], -2)
                 w[key] = w[key] - gauge.writes[key]
+                if key.startswith("b_"):
+                    stream.means = stream.means + gauge.writes[key]
+            elif spec.norm == "layer" and key == _last_bias(spec) and last:
+                w[key] = w[key] + stream.means
 
 
-def _restore_writer(spec: Transformer, w: Tensors, gauge: NormGauge, name: str) -> None:
-    for letter in "Wb":
-        key = f"{letter}_{name}"
-        if key in w and spec.norm == "layer":
+def _restore_writer(
+    spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream, name: str, *, last: bool
+) -> None:
+    for key in (f"W_{name}", f"b_{name}"):
+        if key in w and free_mean(spec, key, last=last):
             w[key] = w[key] + gauge.writes[key]
+            if key.startswith("b_"):
+                stream.means = stream.means + gauge.writes[key]
+        elif key in w and spec.norm == "layer" and key == _last_bias(spec) and last:
+            w[key] = w[key] - stream.means
 
 
 def _flip(w: Tensors, norm: str, writer: str, signs: Array) -> None:

@@ -18,11 +18,13 @@ from segre.transformer.spec import Transformer
 
 
 def random_tokens(spec: Transformer, seed: int, batch: int = 4, length: int = 12) -> Tokens:
-    """Sequences of random tokens."""
+    """Sequences of random tokens; of matrices, where there is no vocabulary."""
     rng = np.random.default_rng(seed)
     if spec.patch:
         return Tokens(rng.standard_normal((batch, spec.patch, spec.t)))
     shape = (batch, min(length, spec.t))
+    if not spec.embedded:
+        return Tokens(rng.standard_normal((batch, spec.d, shape[1])))
     words = rng.integers(spec.vocab, size=shape)
     return Tokens(words, rng.integers(spec.types, size=shape) if spec.types else None)
 

@@ -35,6 +35,12 @@ def require_normal_form(spec: Transformer) -> None:
         )
 
 
+def _is_attention_alone(spec: Transformer) -> bool:
+    """One layer of attention on matrices: nothing but its heads and biases is free."""
+    alone = spec.layers == 1 and spec.mlp == "none" and spec.norm == "none"
+    return alone and not spec.embedded
+
+
 def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
     """The choices for which there is none, each with what it stands for."""
     if spec.experts and (spec.norm != "rms" or spec.place != "pre"):
@@ -61,11 +67,11 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "outbias", "labels without biases after a norm on the stream"
     if spec.qknorm and (spec.still or 0 in every(spec.base, spec.layers)):
         yield "qknorm", "norms of queries and keys of which a part does not turn"
-    if spec.norm == "none" or not spec.gain or not spec.residual:
+    if not _is_attention_alone(spec) and not (spec.norm != "none" and spec.gain and spec.residual):
         yield "norm", "models without norms, without gains or without skips"
     if not spec.firstnorm:
         yield "firstnorm", "a first attention without a norm before it"
-    if spec.place == "post" and not spec.embnorm and not spec.tied:
+    if spec.place == "post" and spec.embedded and not spec.embnorm and not spec.tied:
         yield "place", "norms after the skips of embeddings that are neither normed nor tied"
     if spec.normed_inside and (spec.norm == "layer" or not spec.eps):
         yield "place", "LayerNorms of what sublayers write, and such norms with eps=0"

@@ -20,6 +20,7 @@ from segre.checkpoint.frame import weights
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.narrow import joint
 from segre.checkpoint.norm_gauge import away_from
+from segre.checkpoint.norms import free_mean
 from segre.checkpoint.planes import free_key_biases, met_keys, queries, set_still, still, turning
 from segre.checkpoint.tables import shifted_positions
 from segre.fields.interface import Array
@@ -196,7 +197,7 @@ def _rules(
         if name in w and not (name == "tokens" and spec.tied):
             yield name, _orthogonal(np.ones(wide), -2)
     for name in ("W_O", "b_O", "W_down", "b_down"):
-        if name in w:
+        if name in w and free_mean(spec, name, last=part == str(spec.layers)):
             yield name, _orthogonal(np.ones(spec.d), -2)
     if "W_E" in w:
         yield "W_E", _orthogonal(np.ones(wide), -1)

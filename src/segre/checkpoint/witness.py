@@ -23,6 +23,7 @@ from segre.checkpoint.alignment import (
     free_pooler,
     stream_freedom,
 )
+from segre.checkpoint.experts import kept_together
 from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.planes import turning
@@ -182,6 +183,8 @@ def _checked_layer(take: Any, spec: Transformer, part: str) -> LayerAlignment:
         shape = (spec.experts, spec.eff)
         experts = take(f"{at}experts", (spec.experts,))
         out.experts = _permutation(experts, f"{at}experts")
+        if not kept_together(spec, out.experts):
+            raise ValueError(f"{at}experts does not keep groups together")
         if spec.shared:
             own = take(f"{at}shared", (spec.shared,))
             out.shared = _permutation(own, f"{at}shared")

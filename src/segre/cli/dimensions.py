@@ -14,7 +14,7 @@ from segre.errors import SegreError
 from segre.files import shown
 
 if TYPE_CHECKING:
-    from segre.finding import Documented
+    from segre.finding import Finding, Findings
     from segre.geometry.dimension import Method
     from segre.transformer.choices import Output
 
@@ -44,6 +44,10 @@ def dim(
     compare: Annotated[
         bool, typer.Option("--compare", help="One line for each of several transformers, counted.")
     ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="--compare: draw it too, as .png, .svg or .pdf."),
+    ] = None,
     output: Asked = None,
     defaults: Defaults = False,
     seed: Seed = 0,
@@ -51,15 +55,23 @@ def dim(
     out: TableOut = TableOut(),
 ) -> None:
     """How many dimensions of function it has, and how that is known."""
+    from segre.finding import Findings
     from segre.geometry.compare import compare as side_by_side
     from segre.geometry.dimension import dimension
+    from segre.models.lists import listed
 
-    if len(specs) > 1 and not compare:
+    if plot is not None:
+        from segre.report.drawing import require_static_format
+
+        if not compare:
+            raise SegreError("--plot draws several architectures side by side: add --compare")
+        require_static_format(plot)
+    given = [meant(spec, defaults) for spec in listed(specs)]
+    if len(given) > 1 and not compare:
         raise SegreError("several architectures: add --compare to see them side by side")
     wanted = _asked(output)
     limit = memory_bytes(memory)
-    given = [meant(spec, defaults) for spec in specs]
-    found: Documented
+    found: Findings | Finding
     with out.progress() as progress:
         if compare:
             found = side_by_side(*given, seed=seed, output=wanted, memory=limit, progress=progress)
@@ -73,7 +85,11 @@ def dim(
                 memory=limit,
                 progress=progress,
             )
-    out.emit(found)
+    if plot is not None and isinstance(found, Findings):
+        from segre.report.plots import plot_redundancy
+
+        plot_redundancy(found, plot)
+    out.emit(found, files={} if plot is None else {"plot": plot})
 
 
 def explain(
@@ -173,7 +189,8 @@ COMMANDS = (
     segre dim llama/d=8/layers=2/heads=4/kv=2/head=2/ff=16/t=3
     segre dim llama-3-8b
     segre dim path/to/config.json --output logits --json
-    segre dim --compare gpt2 llama-3-8b qwen2-7b""",
+    segre dim --compare gpt2 llama-3-8b qwen2-7b --plot redundant.png
+    segre dim --compare - --csv < names.txt""",
     ),
     (
         explain,

@@ -39,7 +39,7 @@ Memory = Annotated[
 ]
 
 
-def meant(spec: str, defaults: bool) -> Source:
+def meant(spec: Source, defaults: bool) -> Source:
     """What to ask about: the name that was given, or what its config says with defaults."""
     if not defaults:
         return spec

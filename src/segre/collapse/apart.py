@@ -122,9 +122,9 @@ class ApartField:
         """Rotations."""
         return self.plain.turns(speed, count)
 
-    def largest(self, x: Any, count: int) -> Array:
+    def largest(self, x: Any, count: int, groups: int = 0, within: int = 0) -> Array:
         """Which entries are largest."""
-        return self.plain.largest(x.whole, count)
+        return self.plain.largest(x.whole, count, groups, within)
 
     def add(self, x: Any, y: Any) -> Any:
         """Entrywise sum."""

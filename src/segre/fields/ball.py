@@ -16,7 +16,7 @@ from flint import arb, arb_mat, ctx
 from segre.errors import UnluckyError
 from segre.fields.circle import Frequencies
 from segre.fields.interface import Array
-from segre.fields.operators import Operators, largest_entries
+from segre.fields.operators import Operators, best_groups, largest_entries
 
 
 class Ball(Operators):
@@ -93,18 +93,18 @@ class Ball(Operators):
         """x where it is positive, which is certain or refused."""
         return np.asarray(x * self.step(x))
 
-    def largest(self, x: Array, count: int) -> Array:
+    def largest(self, x: Array, count: int, groups: int = 0, within: int = 0) -> Array:
         """Ones at the largest entries along axis -3, certainly larger than the others."""
         middle = np.vectorize(lambda ball: float(ball.mid()), otypes=[float])(x)
-        chosen = largest_entries(middle, count)
-        moved = np.moveaxis(x, -3, -1).reshape(-1, x.shape[-3])
-        for balls, ones in zip(
-            moved, np.moveaxis(chosen, -3, -1).reshape(moved.shape), strict=True
-        ):
+        chosen = largest_entries(middle, count, groups, within)
+        open_ = best_groups(middle, groups, within) if groups else np.ones(x.shape, np.int64)
+        columns = [np.moveaxis(y, -3, -1).reshape(-1, x.shape[-3]) for y in (x, chosen, open_)]
+        for balls, ones, may in zip(*columns, strict=True):
+            if groups:
+                _require_groups(balls, may, groups)
             inside = [ball for ball, one in zip(balls, ones, strict=True) if one]
-            outside = [ball for ball, one in zip(balls, ones, strict=True) if not one]
-            if not all(i > o for i in inside for o in outside):
-                raise UnluckyError("balls to be sorted overlap; more bits may separate them")
+            outside = [b for b, one, free in zip(balls, ones, may, strict=True) if free and not one]
+            _require_larger(inside, outside)
         return chosen
 
     def absorbed(
@@ -190,6 +190,21 @@ def _near_one(product: arb_mat) -> bool:
 
 def _each(function: Callable[[arb], arb], x: Array) -> Array:
     return np.asarray(np.frompyfunc(function, 1, 1)(x))
+
+
+def _require_larger(inside: list[arb], outside: list[arb]) -> None:
+    if not all(i > o for i in inside for o in outside):
+        raise UnluckyError("balls to be sorted overlap; more bits may separate them")
+
+
+def _require_groups(balls: Array, may: Array, groups: int) -> None:
+    """Refuse to say whose two largest entries have the largest sums, unless it is certain."""
+    sums: dict[int, list[arb]] = {0: [], 1: []}
+    for own, free in zip(balls.reshape(groups, -1), may.reshape(groups, -1), strict=True):
+        order = sorted(own, key=lambda ball: -float(ball.mid()))
+        _require_larger(order[:2], order[2:])
+        sums[int(free[0])].append(order[0] + order[1])
+    _require_larger(sums[1], sums[0])
 
 
 def _slowed(speed: Frequencies, plane: int) -> arb:

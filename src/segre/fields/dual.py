@@ -131,9 +131,9 @@ class Dual(Composite[DualArray]):
         """x where it is positive."""
         return self._along(x, self.base.relu(x.value), lambda: self.base.step(x.value))
 
-    def largest(self, x: DualArray, count: int) -> Array:
+    def largest(self, x: DualArray, count: int, groups: int = 0, within: int = 0) -> Array:
         """Which entries are largest does not change near x."""
-        return self.base.largest(x.value, count)
+        return self.base.largest(x.value, count, groups, within)
 
     def anchor(self, x: DualArray, used: Array | None = None, axis: int = -2) -> DualArray:
         """The base's shift, held constant: a softmax has no derivative along it."""

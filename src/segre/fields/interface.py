@@ -110,8 +110,11 @@ class Analytic(Field[E], Protocol[E]):
         """Entrywise larger of x and 0."""
         ...
 
-    def largest(self, x: E, count: int) -> Array:
-        """Ones at the `count` largest entries along axis -3, zeros elsewhere."""
+    def largest(self, x: E, count: int, groups: int = 0, within: int = 0) -> Array:
+        """Ones at the `count` largest entries along axis -3, zeros elsewhere.
+
+        With `groups`, only in the `within` groups whose two largest entries have the largest sums.
+        """
         ...
 
     def absorbed(

@@ -56,8 +56,21 @@ class Operators(Composite[Array]):
         return np.asarray(x.sum(axis=axis, keepdims=True))
 
 
-def largest_entries(x: Array, count: int) -> Array:
-    """Ones at the `count` largest entries along axis -3, zeros elsewhere."""
+def best_groups(x: Array, groups: int, within: int) -> Array:
+    """Ones along axis -3 in the groups whose two largest entries have the largest sums."""
+    moved = np.moveaxis(x, -3, -1)
+    split = moved.reshape(*moved.shape[:-1], groups, -1)
+    sums = np.sort(split, axis=-1)[..., -2:].sum(axis=-1)
+    order = np.argsort(-sums, axis=-1, kind="stable")[..., :within]
+    out = np.zeros(sums.shape, dtype=np.int64)
+    np.put_along_axis(out, order, 1, axis=-1)
+    return np.moveaxis(np.repeat(out, split.shape[-1], axis=-1), -1, -3)
+
+
+def largest_entries(x: Array, count: int, groups: int = 0, within: int = 0) -> Array:
+    """Ones at the `count` largest entries along axis -3, zeros elsewhere; as fields have it."""
+    if groups:
+        x = np.where(best_groups(x, groups, within), x, -np.inf)
     order = np.argsort(-x, axis=-3, kind="stable")
     out = np.zeros(x.shape, dtype=np.int64)
     np.put_along_axis(out, np.take(order, range(count), axis=-3), 1, axis=-3)

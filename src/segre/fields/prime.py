@@ -194,10 +194,11 @@ class Prime(Composite[Array]):
         """x or 0, by the region."""
         return np.asarray(x * self.step(x))
 
-    def largest(self, x: Array, count: int) -> Array:
+    def largest(self, x: Array, count: int, groups: int = 0, within: int = 0) -> Array:
         """Ones at random entries along axis -3, by the region."""
         drawn = self.drawn(Stream.REGIONS, self.residues(x)) >> np.uint64(12)
-        return largest_entries(drawn.astype(np.float64), count).astype(np.float64)
+        chosen = largest_entries(drawn.astype(np.float64), count, groups, within)
+        return chosen.astype(np.float64)
 
     def absorbed(
         self,

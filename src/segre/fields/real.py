@@ -76,9 +76,9 @@ class Real(Operators):
         """1 where x > 0."""
         return self.constant(x > 0)
 
-    def largest(self, x: Array, count: int) -> Array:
+    def largest(self, x: Array, count: int, groups: int = 0, within: int = 0) -> Array:
         """Ones at the largest entries along axis -3."""
-        return largest_entries(x, count)
+        return largest_entries(x, count, groups, within)
 
     def absorbed(
         self,

@@ -36,9 +36,9 @@ class _Listening(Real):
         self._hear(x > 0)
         return super().relu(x)
 
-    def largest(self, x: Array, count: int) -> Array:
+    def largest(self, x: Array, count: int, groups: int = 0, within: int = 0) -> Array:
         """Ones at the largest entries, heard."""
-        chosen = super().largest(x, count)
+        chosen = super().largest(x, count, groups, within)
         self._hear(chosen > 0)
         return chosen
 

@@ -50,7 +50,12 @@ def _all(spec: Transformer) -> Iterator[Discrete]:
         if spec.ff:
             yield Discrete(f"S_{spec.ff}", "hidden units", layers - experts)
         if experts:
-            yield Discrete(f"S_{spec.experts}", "experts", experts)
+            if spec.groups:
+                size = spec.experts // spec.groups
+                group = f"S_{size} wr S_{spec.groups}"
+                yield Discrete(group, "experts within their group, and groups", experts)
+            else:
+                yield Discrete(f"S_{spec.experts}", "experts", experts)
             yield Discrete(f"S_{spec.eff}", "hidden units of an expert", experts * spec.experts)
             if spec.shared:
                 yield Discrete(f"S_{spec.shared}", "hidden units of the shared expert", experts)

@@ -192,5 +192,5 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
 def _no_experts(spec: Transformer) -> dict[str, Any]:
     if not spec.experts:
         return {}
-    routed = ("experts", "active", "shared", "eff", "dense", "expbias")
+    routed = ("experts", "active", "shared", "eff", "dense", "groups", "within", "expbias")
     return {**dict.fromkeys(routed, 0), "router": "sigmoid", "ff": spec.ff or spec.eff}

@@ -2,9 +2,8 @@
 
 A key that is missing has the value that the library's config class gives it; which of the missing
 ones are sizes, that no saved config lacks, is kept in `missing`. What would change the function in
-a way that specs do not say is refused by name. Left aside are dropout, data
-types, and groups of experts (which say what a token may use, not what there is); `relevance` has
-the list.
+a way that specs do not say is refused by name. Left aside are dropout and data types; `relevance`
+has the list.
 """
 
 from __future__ import annotations

@@ -5,25 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from segre.errors import SpecError, UnsupportedError
+from segre.errors import SpecError
 from segre.models import experts, llama
 from segre.models.activations import GATES, activation
 from segre.models.config import Config
 from segre.models.family import Family, Names, Stored, Values, decoder_labels, linear, norm
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import routed
-
-
-def _runs(config: Config) -> None:
-    """Tokens may use any expert: groups of experts are left aside in specs."""
-    if config.count("first_k_dense_replace", smallest=0) >= config.count("num_hidden_layers"):
-        return
-    groups, allowed = config.count("n_group"), config.count("topk_group")
-    if allowed < groups:
-        raise UnsupportedError(
-            f"experts: a choice of {allowed} of {groups} groups of experts (n_group, topk_group) "
-            "is not implemented"
-        )
 
 
 def _read(config: Config) -> Values:
@@ -54,6 +42,8 @@ def _read(config: Config) -> Values:
             "eff": width,
             "shared": width * config.count("n_shared_experts", smallest=0),
             "dense": dense,
+            "groups": (groups := config.count("n_group")),
+            "within": config.count("topk_group", largest=groups),
             "router": "sigmoid" if config.flag("norm_topk_prob") else "sigmoid-raw",
         }
     return out
@@ -84,6 +74,8 @@ def _write(spec: Transformer) -> Values:
             "moe_intermediate_size": spec.eff,
             "n_shared_experts": spec.shared // spec.eff,
             "norm_topk_prob": spec.router == "sigmoid",
+            "n_group": spec.groups or 1,
+            "topk_group": spec.within or 1,
         }
     return out
 
@@ -221,7 +213,6 @@ FAMILY = Family(
         "scoring_func": ("sigmoid",),
         "topk_method": ("noaux_tc",),
     },
-    runs=_runs,
     copies=llama.COPIES,
     buffers=llama.BUFFERS,
     unused=("layers.{layers}.",),  # of the module that predicts the second next token

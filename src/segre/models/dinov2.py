@@ -121,6 +121,9 @@ FAMILY = Family(
         "dinov2-base": _preset(12, 768, 12),
         "dinov2-large": _preset(24, 1024, 16),
     },
-    also=("layerscale_value", "drop_path_rate", "apply_layernorm", "reshape_hidden_states"),
+    also=(
+        *("layerscale_value", "drop_path_rate", "apply_layernorm", "reshape_hidden_states"),
+        *("out_features", "out_indices", "stage_names"),  # of its use as a backbone
+    ),
     only={"is_causal": (False,), "qkv_bias": (True,), "use_swiglu_ffn": (False,)},
 )

@@ -63,7 +63,9 @@ def small_instance(spec: Transformer) -> Transformer:
         embed=4 if spec.embed else 0,
         qrank=narrow if spec.qrank else 0,
         kvrank=narrow,
-        experts=3 if routed else 0,
+        experts=(4 if spec.groups else 3) if routed else 0,
+        groups=2 if spec.groups else 0,
+        within=1 if spec.groups else 0,
         active=2 if routed else 0,
         shared=2 if spec.shared else 0,
         eff=2 if routed else 0,
@@ -145,5 +147,5 @@ PROVED = {
     "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 131,
     "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/window=2/vocab=11": 131,
     "deepseek-v3/d=5/layers=2/heads=2/head=2/dv=2/ff=3/eps=1e-5/qrank=3/kvrank=3/rotary=2/"
-    "rescale=yarn:4:4096/experts=3/active=2/shared=2/eff=2/dense=1/vocab=11": 432,
+    "rescale=yarn:4:4096/experts=4/active=2/groups=2/within=1/shared=2/eff=2/dense=1/vocab=11": 465,
 }

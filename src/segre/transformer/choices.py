@@ -88,6 +88,8 @@ class Choices:
     limit: Fraction = Fraction(0)  # where mlp=clamped clamps its gate and its other factor
     dense: int = 0  # how many of the first layers have a dense MLP all the same
     router: Router = "sigmoid"  # shares of the chosen experts; raw: not divided by their sum
+    groups: int = 0  # groups of experts, one after the other; 0 is none
+    within: int = 0  # how many of the groups a token may use
     share: bool = False  # all layers have the same weights
     positions: int = 0  # rows of the table of learned positions; 0 is offset + t
     offset: int = 0  # rows of that table before that of the first token
@@ -125,6 +127,9 @@ class Choices:
             object.__setattr__(self, "qknorm", True)
         if self.scale == self.standard:
             object.__setattr__(self, "scale", Fraction(0))
+        if self.within == self.groups:  # all groups: as if there were none
+            object.__setattr__(self, "groups", 0)
+            object.__setattr__(self, "within", 0)
 
     @property
     def standard(self) -> int:

@@ -52,6 +52,7 @@ class Tokens:
 
     Of a model of patches the words are patches: (inputs, entries, length), or numbers of random
     patches. With a class token the first patch is not read.
+    Where the stream begins with its inputs the words are matrices: (inputs, width, length).
     """
 
     words: Array
@@ -76,6 +77,8 @@ def at_length(spec: Transformer, length: int) -> Transformer:
 def embed(weights: WeightSource, tokens: Tokens, field: Real) -> Array:
     """What goes into the layers: (inputs, 1, 1, width, length)."""
     spec = at_length(weights.spec, tokens.length)
+    if not spec.embedded:
+        return embedded(field, spec, {}, tokens.words.astype(field.dtype)[:, None, None])
     names = [n for n in part_shapes(spec, "embed") if n not in ("tokens", "positions", "types")]
     w = weights.part("embed", names, field.dtype) if names else {}
     if spec.positions:

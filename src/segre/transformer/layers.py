@@ -250,7 +250,7 @@ def routing(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
     if not spec.softmax_router:
         affinity = field.sigmoid(affinity)
     ranked = field.add(affinity, w["b_R"]) if "b_R" in w else affinity
-    chosen = field.largest(ranked, spec.active)
+    chosen = field.largest(ranked, spec.active, spec.groups, spec.within)
     if spec.router == "softmax":
         return field.shares(affinity, chosen)
     if spec.softmax_router:

@@ -92,10 +92,12 @@ def require(spec: Choices) -> None:
             raise SpecError("experts need a gated mlp, active (1 to experts) and eff")
         if spec.dense and not spec.ff:
             raise SpecError("dense layers need ff")
+        if spec.groups or spec.within:
+            _require_groups(spec)
     elif spec.active or spec.shared or spec.eff or spec.dense:
         raise SpecError("active, shared, eff and dense need experts")
-    elif spec.router != "sigmoid":
-        raise SpecError("router needs experts")
+    elif spec.router != "sigmoid" or spec.groups or spec.within:
+        raise SpecError("router, groups and within need experts")
     if (spec.mlp == "clamped") != bool(spec.limit):
         raise SpecError("mlp=clamped needs limit, for example limit=7, and limit needs mlp=clamped")
     if spec.expbias and not (spec.experts and spec.norm == "rms" and not spec.shared):
@@ -184,6 +186,25 @@ def _require_rotations(spec: Choices) -> None:
         raise SpecError("base: 0 in some layers does not go with latent attention (kvrank)")
     if spec.share and (isinstance(spec.base, tuple) or isinstance(spec.rescale, tuple)):
         raise SpecError("base and rescale by layer do not go with share=true")
+
+
+def _require_groups(spec: Choices) -> None:
+    """A token chooses groups by their two largest affinities, and then experts in them."""
+    if not spec.groups:
+        raise SpecError("within needs groups: of how many groups of experts a token may use")
+    size = spec.experts // spec.groups
+    if spec.experts % spec.groups or size < 2:
+        raise SpecError(
+            f"groups: {spec.groups} groups of experts={spec.experts}; allowed: a divisor that "
+            "leaves at least 2 experts in each group"
+        )
+    if not 0 < spec.within <= spec.groups or spec.within * size < spec.active:
+        raise SpecError(
+            f"within: {spec.within} of {spec.groups} groups; allowed: enough groups for "
+            f"active={spec.active} experts"
+        )
+    if spec.softmax_router:
+        raise SpecError("groups need router=sigmoid or sigmoid-raw")
 
 
 def _require_absorbed(spec: Choices) -> None:

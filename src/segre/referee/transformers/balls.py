@@ -61,18 +61,24 @@ class Balls(Numbers):
         """1 for positive entries, 0 for negative ones; there may be no others."""
         return self._each(A, lambda a: arb(int(_apart(a) > 0)))
 
-    def choice(self, affinities: arb_mat, active: int, salts: Salts) -> arb_mat:  # noqa: ARG002
+    def choice(self, affinities: arb_mat, spec: Transformer, salts: Salts) -> arb_mat:  # noqa: ARG002
         """The experts with the largest affinities, certainly larger than all others."""
         experts, tokens = affinities.nrows(), affinities.ncols()
         result = arb_mat(experts, tokens)
         for c in range(tokens):
             column = [affinities[i, c] for i in range(experts)]
-            order = sorted(range(experts), key=lambda i: float(column[i].mid()), reverse=True)
-            chosen, others = order[:active], order[active:]
-            if not all(column[i] > column[j] for i in chosen for j in others):
-                raise UncertainError("which experts a token chooses is not certain")
-            for i in chosen:
-                result[i, c] = 1
+            allowed = list(range(experts))
+            if spec.groups:
+                size = experts // spec.groups
+                parts = [allowed[g * size : (g + 1) * size] for g in range(spec.groups)]
+                sums = []
+                for part in parts:
+                    first, second = _certainly_largest([column[i] for i in part], 2)
+                    sums.append(column[part[first]] + column[part[second]])
+                best = _certainly_largest(sums, spec.within)
+                allowed = [i for g in best for i in parts[g]]
+            for i in _certainly_largest([column[i] for i in allowed], spec.active):
+                result[allowed[i], c] = 1
         return result
 
     def root_of_two_over_pi(self) -> arb:
@@ -141,3 +147,11 @@ def real_input(spec: Transformer, seed: int, number: int) -> arb_mat:
 def _dyadic(u: int) -> arb:
     """A number from -1 to 1 with 20 bits after the point."""
     return arb(((u >> 43) - (1 << 20), -20))
+
+
+def _certainly_largest(values: list[arb], count: int) -> list[int]:
+    """Where the largest numbers are, certainly larger than all others."""
+    order = sorted(range(len(values)), key=lambda i: float(values[i].mid()), reverse=True)
+    if not all(values[i] > values[j] for i in order[:count] for j in order[count:]):
+        raise UncertainError("which experts a token chooses is not certain")
+    return order[:count]

@@ -27,7 +27,7 @@ def _routed(run: Run, x: int, part: int) -> int:
     if not spec.router.startswith("softmax"):
         affinities = [run.sigmoid_of_minus(tape.scaled_by(z, -1)) for z in affinities]
     entries = [entry for row in affinities for entry in tape.values[row].entries()]
-    choice = numbers.choice(numbers.matrix(E, t, entries), spec.active, run.here)
+    choice = numbers.choice(numbers.matrix(E, t, entries), spec, run.here)
     if spec.router.startswith("softmax"):
         affinities = [tape.exp(z, run.here) for z in affinities]
     chosen = []

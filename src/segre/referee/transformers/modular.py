@@ -127,7 +127,7 @@ class Modular(Numbers):
         """A random function with values 0 and 1."""
         return self._drawn(A, salts, STEPS, lambda _, u: u % 2)
 
-    def choice(self, affinities: nmod_mat, active: int, salts: Salts) -> nmod_mat:
+    def choice(self, affinities: nmod_mat, spec: Transformer, salts: Salts) -> nmod_mat:
         """The experts with the largest drawn numbers, the first ones among equals."""
         u = self._streams[STEPS]
         experts = affinities.nrows()
@@ -135,7 +135,14 @@ class Modular(Numbers):
         result = nmod_mat(experts, affinities.ncols(), self.prime)
         for c, salt in enumerate(salts):
             drawn = [u(int(affinities[i, c]) + (salt << _VALUE_SALT)) >> 12 for i in range(experts)]
-            for i in sorted(range(experts), key=lambda i: -drawn[i])[:active]:
+            allowed = list(range(experts))
+            if spec.groups:
+                size = experts // spec.groups
+                parts = [allowed[g * size : (g + 1) * size] for g in range(spec.groups)]
+                sums = [sum(sorted(drawn[i] for i in part)[-2:]) for part in parts]
+                best = sorted(range(spec.groups), key=lambda g: -sums[g])[: spec.within]
+                allowed = sorted(i for g in best for i in parts[g])
+            for i in sorted(allowed, key=lambda i: -drawn[i])[: spec.active]:
                 result[i, c] = 1
         return result
 

@@ -71,7 +71,7 @@ class Numbers(ABC):
         """1 or 0 for every entry: whether relu lets it pass."""
 
     @abstractmethod
-    def choice(self, affinities: Matrix, active: int, salts: Salts) -> Matrix:
+    def choice(self, affinities: Matrix, spec: Transformer, salts: Salts) -> Matrix:
         """1 where an expert (a row) is chosen by a token (a column), else 0."""
 
     @abstractmethod
