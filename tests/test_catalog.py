@@ -49,7 +49,7 @@ def test_what_is_said_is_what_happens(name: str) -> None:
         else:
             ask()
     known = [architecture(one) for one in PROVED]
-    assert (small in known) == (not entry.refusals["proved"])
+    assert (small in known) == (not entry.refusals["small proof"])
     if entry.redundant is not None:
         redundancy = segre.dimension(spec, "count").redundancy
         assert entry.redundant == (redundancy or {"total": 0})["total"]

@@ -124,7 +124,7 @@ def _ask_counted(entry: Entry) -> None:
     counted(entry.spec)
 
 
-def _ask_proved(entry: Entry) -> None:
+def _ask_proof(entry: Entry) -> None:
     small = small_instance(entry.spec)
     if proved_instance(small) is None:
         raise UnsupportedError(f"no proof is recorded of its small instance: segre dim {small}")
@@ -162,7 +162,7 @@ def _run(small: Transformer, *, paths: bool) -> None:
 
 QUESTIONS: dict[str, tuple[Callable[[Entry], None], str]] = {
     "counted": (_ask_counted, "dim, explain: redundant parameters by formulas, at any size"),
-    "proved": (_ask_proved, "dim, certify: the bounds of a small instance meet"),
+    "small proof": (_ask_proof, "dim, certify: the dimension of a small instance is proved"),
     "files": (_ask_files, "checkpoints are read"),
     "normal form": (_ask_normal_form, "weights canonical, move, same, align, shrink"),
     "collapse": (_ask_collapse, "collapse: how alike tokens become with depth"),

@@ -8,20 +8,14 @@ from typing import Literal
 import numpy as np
 
 from segre.checkpoint.experts import reordered
-from segre.checkpoint.latents import LatentTurn, stream_readers
+from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.planes import keys, queries, set_still, still, turned, turning
 from segre.checkpoint.units import SHARED, UNITS, ordered
 from segre.fields.interface import Array
+from segre.geometry.gauge.wiring import stream_readers, stream_writers
 from segre.transformer.spec import Transformer
 
-# The tensors that write to the stream, and those that read it.
-WRITERS = ("tokens", "positions", "types", "W_O", "b_O", "W_down", "b_down", "c_down", "S_down")
-READERS = (
-    *("W_Q", "W_K", "W_V", "W_R", "W_gate", "W_up", "S_gate", "S_up"),
-    *("W_U", "W_T", "W_pool"),
-)
-LATENT = ("W_Q", "W_K", "W_V", "R_Q", "A_Q", "A_K", "R_K")
 Freedom = Literal["none", "order and sign", "order and signs", "orthogonal"]
 
 
@@ -43,13 +37,6 @@ def embedding_freedom(spec: Transformer) -> Freedom:
     if not spec.embed:
         return "none"
     return "order and sign" if spec.tied else "orthogonal"
-
-
-def reads_stream(spec: Transformer, name: str) -> bool:
-    """Whether a tensor reads the stream, and not a transform, a pooler or a latent."""
-    if spec.latent and name in LATENT:
-        return name in stream_readers(spec)
-    return name in READERS and not (name == "W_U" and (spec.transform or spec.pooler))
 
 
 def free_pooler(spec: Transformer) -> bool:
@@ -139,11 +126,11 @@ class StreamAlignment:
         for name in w:
             if name in ("tokens", "positions", "types"):
                 w[name] = tables.write(w[name])
-            elif name in WRITERS or name == "b_E":
-                w[name] = self.write(w[name])
             elif name == "W_E":
                 w[name] = tables.read(self.write(w[name]))
-            elif reads_stream(spec, name):
+            elif name in stream_writers(spec):
+                w[name] = self.write(w[name])
+            elif name in stream_readers(spec):
                 w[name] = self.read(w[name])
             elif part == "embed" and spec.embed:
                 continue  # a norm without gain and bias

@@ -29,11 +29,6 @@ def normed_readers(spec: Transformer) -> dict[str, tuple[str, ...]]:
     return {norm: readers for _, norm, readers in every} if spec.latent else {}
 
 
-def stream_readers(spec: Transformer) -> tuple[str, ...]:
-    """The tensors with which latent attention reads the stream."""
-    return ("A_K", "R_K", *(("A_Q",) if spec.qrank else ("W_Q", "R_Q")))
-
-
 @dataclass
 class LatentTurn:
     """A change of basis of latents and of the planes of the rotary key."""

@@ -14,12 +14,10 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from segre.checkpoint.alignment import (
-    WRITERS,
     Freedom,
     LayerAlignment,
     StreamAlignment,
     embedding_freedom,
-    reads_stream,
     stream_freedom,
 )
 from segre.checkpoint.experts import joined, reordered
@@ -32,6 +30,7 @@ from segre.checkpoint.planes import free_planes, keys, met_keys, planes, queries
 from segre.checkpoint.units import as_dense, by_expert, signed
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
+from segre.geometry.gauge.wiring import stream_readers, stream_writers
 from segre.transformer.spec import Transformer
 
 OPEN = 1e-9  # singular values below this fraction of the largest determine nothing
@@ -131,9 +130,9 @@ def stream_products(spec: Transformer, one: Tensors, two: Tensors) -> Array:
     for name in one:
         if ("W_E" in one and name not in ("W_E", "b_E")) or (name == "W_U" and "W_T" in one):
             continue  # not of the stream
-        if name in (*WRITERS, "W_E", "b_E"):
+        if name in stream_writers(spec):
             a, b = one[name], two[name].swapaxes(-1, -2)
-        elif reads_stream(spec, name):
+        elif name in stream_readers(spec):
             a, b = one[name].swapaxes(-1, -2), two[name]
         elif name.startswith(("norm.", "norm1.", "norm2.", "post")):
             a, b = one[name], two[name].T

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from segre.checkpoint.ends import end_readers, fix_head, restore_head
-from segre.checkpoint.latents import normed_readers, stream_readers
+from segre.checkpoint.latents import normed_readers
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.narrow import fix_embedding_map, joint, restore_embedding_map
 from segre.checkpoint.norm_gauge import NormGauge, Stream, away_from, usable
@@ -26,6 +26,7 @@ from segre.checkpoint.tables import (
     shifted_positions,
 )
 from segre.fields.interface import Array
+from segre.geometry.gauge.wiring import readers
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import parts
 
@@ -96,7 +97,7 @@ def restore_gauge(
 def others(spec: Transformer, norm: str) -> tuple[str, ...]:
     """What reads a norm beside `READERS`, or instead of them; only without LayerNorms."""
     if norm == "norm1" and spec.latent:
-        return stream_readers(spec)
+        return tuple(reader.weight for reader in readers(spec, ("1", "attention")))
     return SHARED if norm == "norm2" else ()
 
 

@@ -26,8 +26,8 @@ def models(
         str,
         typer.Option(
             metavar="QUESTION",
-            help="Only what can be asked this: counted, proved, files, normal-form, collapse or "
-            "paths.",
+            help="Only what can be asked this: counted, small-proof, files, normal-form, collapse "
+            "or paths.",
             autocompletion=completion.one_of(completion.questions),
         ),
     ] = "",

@@ -152,6 +152,23 @@ def own_sublayers(spec: Transformer) -> list[End]:
     return list(dict.fromkeys(sublayers(spec)))
 
 
+@lru_cache(maxsize=64)
+def stream_writers(spec: Transformer) -> frozenset[str]:
+    """The names of all tensors, biases included, that write to the stream."""
+    found: set[str] = set()
+    for end in (("embed", ""), *own_sublayers(spec)):
+        found.update(writers(spec, end))
+        found.update(filter(None, [writer_bias(spec, end)]))
+    return frozenset(found)
+
+
+@lru_cache(maxsize=64)
+def stream_readers(spec: Transformer) -> frozenset[str]:
+    """The names of all tensors that read the stream."""
+    consumers = (*own_sublayers(spec), ("head", ""))
+    return frozenset(reader.weight for end in consumers for reader in readers(spec, end))
+
+
 def ends(spec: Transformer) -> tuple[End, End]:
     """Where the stream begins and where it ends."""
     begin = ("embed", "") if spec.embedded else ("input", "")
