@@ -34,6 +34,7 @@ IRRELEVANT = frozenset(
         *("chunk_size_feed_forward", "reorder_and_upcast_attn", "attn_implementation"),
         *("_attn_implementation", "_attn_implementation_internal", "_attn_implementation_autoset"),
         *("_flash_attn_2_enabled", "use_flash_attention_2", "experts_implementation"),
+        "_sliding_window_pattern",  # written by the library, which reads it without the underscore
         # tokens with a meaning for generation, not for the model
         *("bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id"),
         *("mask_token_id", "unk_token_id", "decoder_start_token_id", "forced_bos_token_id"),
