@@ -229,13 +229,13 @@ def test_a_real_checkpoint() -> None:
 
 
 def test_a_choice_that_is_not_implemented_is_named(tmp_path: Path) -> None:
-    sizes = {"hidden_size": 8, "embedding_size": 4, "num_hidden_layers": 2, "vocab_size": 20}
+    sizes = {"hidden_size": 8, "embedding_size": 12, "num_hidden_layers": 2, "vocab_size": 20}
     more = {"intermediate_size": 8, "max_position_embeddings": 32, "num_attention_heads": 2}
-    config = {"model_type": "albert", "architectures": ["AlbertModel"], **sizes, **more}
+    config = {"model_type": "electra", "architectures": ["ElectraModel"], **sizes, **more}
     library_model(config, 0).save_pretrained(tmp_path)
     found = segre.analyze(tmp_path, only=["dimension", "weights"])
     assert found["dimension"].data is not None
-    assert found["weights"].reason.startswith("share: the normal form is not implemented")
+    assert found["weights"].reason.startswith("embed: the normal form is not implemented")
 
 
 @pytest.mark.parametrize(
@@ -427,6 +427,6 @@ def test_every_kind_of_checkpoint(name: str, tmp_path: Path) -> None:
     found = segre.analyze(save_tiny(name, tmp_path / "m"), only=keys, length=12, inputs=2)
     assert [part.reason for part in found.parts] == [""] * len(keys)
     json.dumps(found.document(), allow_nan=False)
-    assert found["paths"].data["identity"] < 1e-13
+    assert found["paths"].data["identity"] < 1e-12
     special = "rotary planes have equal gains" if name in UNIT_GAINS else "No special points"
     assert special in found["weights"].lead

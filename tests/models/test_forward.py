@@ -24,6 +24,14 @@ CLOSE = 1e-10
 CONFIGS = 16  # random ones, for each family
 SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a difference
     "phi3": {"head_dim": 8},
+    "gpt_neox": {  # two planes of a head turn
+        "hidden_size": 16,
+        "rope_parameters": {
+            "rope_theta": 100.0,
+            "rope_type": "default",
+            "partial_rotary_factor": 0.5,
+        },
+    },
     "olmo2": {"head_dim": 4},
     "gemma3_text": {"head_dim": 4, "final_logit_softcapping": 3.0, "attention_bias": True},
     "gemma2": {
@@ -134,7 +142,7 @@ def other_choices(spec: Transformer) -> dict[str, Transformer]:
     """Networks with the same tensors and another function."""
     kinds = GATED if spec.gated else UNGATED
     out = {kind: replace(spec, mlp=kind) for kind in kinds if kind != spec.mlp}
-    for key in ("causal", "residual", "embscale"):
+    for key in ("causal", "embscale") if spec.parallel else ("causal", "residual", "embscale"):
         out[key] = replace(spec, **{key: not getattr(spec, key)})
     for key in ("eps", "cap", "logitcap"):
         if getattr(spec, key) > 1e-9:

@@ -206,8 +206,9 @@ def test_divisions_by_zero_are_refused() -> None:
         Balls().inverses(arb_mat(1, 1, [arb(0, 1)]))
     with pytest.raises(UncertainError):
         Balls().step(arb_mat(1, 1, [arb(0)]), (0,))
+    routed = Transformer.parse("transformer/d=2/mlp=swiglu/experts=2/active=1/eff=1/t=1")
     with pytest.raises(UncertainError):
-        Balls().choice(arb_mat(2, 1, [arb(1, 0.5), arb(1)]), 1, (0,))
+        Balls().choice(arb_mat(2, 1, [arb(1, 0.5), arb(1)]), routed, (0,))
 
 
 class Noting(Modular):

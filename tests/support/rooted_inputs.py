@@ -26,9 +26,9 @@ def rooted(
             return record(spec, point.field, point.matrices, X, salts), X, salts
         except NoRootError as error:
             stage, token = error.place.stage, error.place.entry % spec.t
-            kind = stages(spec)[stage].kind
-            last = error.place.root == len(roots(spec, kind)) - 1
-            after = last and spec.place != "pre" and kind in ("attention", "mlp")
+            own = stages(spec)[stage]
+            last = error.place.root == len(roots(spec, own)) - 1
+            after = last and spec.place != "pre" and own.kind in ("attention", "mlp")
             source = stage + after
             if chance.random() < 0.15:
                 source = chance.randrange(source + 1)

@@ -40,7 +40,9 @@ def rope_of_kind(
             raise SpecError(f"{place}: {quote(str(value))} is not allowed; allowed: an object")
     if any(key in rope for key in KEYS):
         raise SpecError(f"rope_parameters: allowed: an object for each kind of layers, as {kind}")
-    return {"rope_parameters": {"rope_theta": theta, **(own or {}), **(scaling or {})}}
+    # the library reads `truncate` beside the kinds of layers, and so never one of a kind
+    said = {key: value for key, value in (own or {}).items() if key != "truncate"}
+    return {"rope_parameters": {"rope_theta": theta, **said, **(scaling or {})}}
 
 
 def rope_part(config: Mapping[str, Any]) -> float:
