@@ -154,13 +154,13 @@ def test_a_missing_extra_is_no_fault(place: Place) -> None:
     assert text.stdout.endswith("segre works; extras that are not whole: dev, tables\n")
 
 
-def test_another_torch_than_the_metadata_pin(place: Place) -> None:
-    place.replace_version("torch", "2.99.0")
+def test_an_older_torch_than_the_metadata_asks_for(place: Place) -> None:
+    place.replace_version("torch", "2.1.0")
     code, found = place.answer()
     assert code == 0
     assert extra(found, "models")["state"] == "wrong version"
     shown = place.doctor().stdout
-    assert "  wrong version  models: torch 2.99.0: needs ==2.13.0\n" in shown
+    assert "  wrong version  models: torch 2.1.0: needs >=2.13\n" in shown
 
 
 def test_a_core_package_that_is_too_old(place: Place) -> None:
@@ -235,7 +235,8 @@ def test_an_import_that_fails(text: str, problem: str, place: Place) -> None:
     assert place.answer()[0] == 0
     code, found = place.answer("--imports")
     assert (code, found["works"]) == (1, False)
-    (package,) = extra(found, "tables")["packages"]
+    every = extra(found, "tables")["packages"]
+    (package,) = [one for one in every if one["name"] == "pyarrow"]
     assert package["state"] == "broken"
     assert problem in package["problem"]
     assert extra(found, "cluster")["state"] == "ok"
