@@ -43,7 +43,6 @@ def test_windows_are_said_in_the_shortest_way(given: str, short: str) -> None:
 @pytest.mark.parametrize(
     ("rest", "word"),
     [
-        ("window=4", "causal"),
         ("causal=true/window=1", "window"),
         ("causal=true/window=-1", "window"),
         ("causal=true/window=4,0,0", "layers"),
