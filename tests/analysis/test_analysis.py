@@ -427,6 +427,8 @@ def test_every_kind_of_checkpoint(name: str, tmp_path: Path) -> None:
     found = segre.analyze(save_tiny(name, tmp_path / "m"), only=keys, length=12, inputs=2)
     assert [part.reason for part in found.parts] == [""] * len(keys)
     json.dumps(found.document(), allow_nan=False)
-    assert found["paths"].data["identity"] < 1e-12
+    # rounding alone: gpt-oss was measured at 1.25e-13, all others are below
+    limit = 2e-13 if name.startswith("gpt-oss") else 1e-13
+    assert found["paths"].data["identity"] < limit
     special = "rotary planes have equal gains" if name in UNIT_GAINS else "No special points"
     assert special in found["weights"].lead

@@ -7,6 +7,7 @@ import pytest
 
 from segre.checkpoint.commands import align, move, same
 from segre.errors import CheckpointError
+from segre.models import architecture
 from support.checkpoints import apart, rewritten
 from support.zoo import NAMES, save_tiny
 
@@ -42,7 +43,9 @@ def test_copies_and_neighbours(model: Path, tmp_path: Path) -> None:
     near = rewritten(model, tmp_path / "near", disturb)
     move(near, tmp_path / "far", seed=3)
     written = align(model, tmp_path / "far", tmp_path / "near-again")
-    assert written.blocks[-1].distances()[1] < 1.3 * (sizes[0] / sizes[1]) ** 0.5
+    # with embeddings of another width it was measured just above 1.2
+    more = 1.3 if architecture(model).embed else 1.2
+    assert written.blocks[-1].distances()[1] < more * (sizes[0] / sizes[1]) ** 0.5
     assert apart(tmp_path / "far", tmp_path / "near-again") < 1e-5
     assert same(near, tmp_path / "near-again").verdict == "same function"
 

@@ -123,7 +123,7 @@ def test_behind_a_causal_mask_it_takes_longer(family: str) -> None:
     loaded = deep(family, layers=12)
     found = curves(loaded, random_tokens(loaded, 4, 16), [ALONE, FULL])
     means = found[ALONE].mean()
-    assert found[ALONE].below(1e-3) in (None, 12)
+    assert found[ALONE].below(1e-3) in ((None, 12) if family == "opt" else (None,))
     assert means[-1] < means[6] < means[0]
     assert means[-1] < found[FULL].mean()[-1]
 
