@@ -162,7 +162,7 @@ def _run(small: Transformer, *, paths: bool) -> None:
 
 QUESTIONS: dict[str, tuple[Callable[[Entry], None], str]] = {
     "counted": (_ask_counted, "dim, explain: redundant parameters by formulas, at any size"),
-    "small proof": (_ask_proof, "dim, certify: the dimension of a small instance is proved"),
+    "small proof": (_ask_proof, "dim: the dimension of a small instance is proved"),
     "files": (_ask_files, "checkpoints are read"),
     "normal form": (_ask_normal_form, "weights canonical, move, same, align, shrink"),
     "collapse": (_ask_collapse, "collapse: how alike tokens become with depth"),
