@@ -17,6 +17,7 @@ ORDER = [
     {"spec"},
     {"finding", "stage"},
     {"transformer"},
+    {"theorems"},
     {"models"},
     {"network"},
     {"weights"},

@@ -22,6 +22,7 @@ from segre.checkpoint.served import require_normal_form
 from segre.collapse.commands import decompose, measure
 from segre.errors import SegreError, SpecError, UnsupportedError
 from segre.finding import Finding, Status, Unbounded
+from segre.geometry.at_any_size import at_any_size
 from segre.geometry.redundancy import counted, proved_instance
 from segre.models import FAMILIES, from_config
 from segre.models.config import Config
@@ -56,9 +57,9 @@ class Entry:
 
     @cached_property
     def found(self) -> Finding | None:
-        """Its redundant parameters, by formulas; None where there are none."""
+        """Its dimension, by a theorem or from above; None where symmetries are not counted."""
         try:
-            return counted(self.spec)
+            return at_any_size(self.spec)
         except UnsupportedError:
             return None
 
@@ -66,6 +67,12 @@ class Entry:
     def redundant(self) -> int | None:
         """How many parameters do not change the function; None if they are not counted."""
         return None if self.found is None else int((self.found.redundancy or {"total": 0})["total"])
+
+    @property
+    def theorem(self) -> str | None:
+        """The theorem that its dimension is known by, at this size; None if there is none."""
+        theorem = None if self.found is None else self.found.theorem
+        return None if theorem is None else str(theorem["name"])
 
     @cached_property
     def refusals(self) -> dict[str, str]:
@@ -100,6 +107,8 @@ class Entry:
             "parameters": self.parameters,
             "redundant": redundant,
             "percent": share,
+            "dimension": None if self.found is None else self.found.value,
+            "theorem": self.theorem,
             **{name: not reason for name, reason in self.refusals.items()},
         }
 

@@ -34,15 +34,16 @@ def dim(
     method: Annotated[
         str,
         typer.Option(
-            help="auto (proved, all bounds; large transformers are counted), exact (proved, not by "
-            "the closed form), balls (lower bound in certified real arithmetic), closed-form (the "
-            "formula of stacks, an upper bound), count (formulas of transformers, an upper bound) "
-            "or estimate (a floating-point rank, proves nothing).",
+            help="auto (proved bounds: computed, or by a theorem where the network is large), "
+            "theorem (by a theorem alone), exact (computed alone), balls (lower bound in certified "
+            "real arithmetic), closed-form (the formula of stacks, an upper bound), count (the "
+            "symmetries of transformers, an upper bound) or estimate (a floating-point rank, "
+            "proves nothing).",
             autocompletion=completion.one_of(completion.methods),
         ),
     ] = "auto",
     compare: Annotated[
-        bool, typer.Option("--compare", help="One line for each of several transformers, counted.")
+        bool, typer.Option("--compare", help="One line for each of several transformers.")
     ] = False,
     plot: Annotated[
         Path | None,
@@ -74,7 +75,7 @@ def dim(
     found: Findings | Finding
     with out.progress() as progress:
         if compare:
-            found = side_by_side(*given, seed=seed, output=wanted, memory=limit, progress=progress)
+            found = side_by_side(*given, output=wanted)
         else:
             found = dimension(
                 given[0],
@@ -188,6 +189,7 @@ COMMANDS = (
     segre dim lightning/d=4,4,4/a=2/t=3 --method closed-form
     segre dim llama/d=8/layers=2/heads=4/kv=2/head=2/ff=16/t=3
     segre dim llama-3-8b
+    segre dim softmax/d=4096,4096,4096/a=128/t=2048 --method theorem
     segre dim path/to/config.json --output logits --json
     segre dim --compare gpt2 llama-3-8b qwen2-7b --plot redundant.png
     segre dim --compare - --csv < names.txt""",
