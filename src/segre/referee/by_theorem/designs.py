@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from segre.spec import Network
-from segre.transformer.choices import DEFAULTS, KEYS
-from segre.transformer.rescale import rescale
 from segre.transformer.spec import Transformer
 
 Covers = Callable[[Any], bool]
@@ -38,8 +37,8 @@ def _smooth(how: Any) -> bool:
         return True
     if not isinstance(how, str):
         return False
-    found = rescale(how)
-    return found.kind in ("linear", "llama3") or (found.kind == "yarn" and found.truncate != 0)
+    kind, *numbers = how.split(":")
+    return kind in ("linear", "llama3") or (kind == "yarn" and "truncate=0" not in numbers)
 
 
 _ROTARY: dict[str, Covers] = {
@@ -102,6 +101,7 @@ _COLUMNS: dict[str, dict[str, Covers]] = {
 }
 TRANSFORMERS = tuple(_COLUMNS)
 NAMES = (*STACKS, *TRANSFORMERS)
+_DEFAULTS = {key.name: key.default for key in fields(Transformer) if key.name not in ALWAYS}
 
 
 def uncovered(spec: Network | Transformer, theorem: str) -> str:
@@ -126,10 +126,8 @@ def _of_stack(net: Network, theorem: str) -> str:
 
 def _of_keys(spec: Transformer, theorem: str) -> str:
     column = _COLUMNS[theorem]
-    for key in KEYS:
-        if key in ALWAYS:
-            continue
+    for key, default in _DEFAULTS.items():
         value = getattr(spec, key)
-        if not (column[key](value) if key in column else value == DEFAULTS[key]):
+        if not (column[key](value) if key in column else value == default):
             return f"{key}={value}"[:80]
     return ""

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from segre.referee.by_theorem.parameters import parameters
 from segre.spec import Network
-from segre.transformer.rescale import rescale
 from segre.transformer.spec import Transformer
 
 
@@ -112,10 +111,8 @@ def _rotary(spec: Transformer, X: str) -> Iterator[Hypothesis]:
 
 def _angle(spec: Transformer, X: str) -> Iterator[Hypothesis]:
     """A rescaling that leaves the quickest plane as it is: 2 pi is less than 62832/10000."""
-    if not spec.rescale or not isinstance(spec.rescale, str):
-        return
-    how = rescale(spec.rescale)
-    if how.kind == "llama3":
+    how = spec.rescaling
+    if how is not None and how.kind == "llama3":
         (p, q), (r, s) = how.length.as_integer_ratio(), how.high.as_integer_ratio()
         yield _at_least(f"{X}.angle", 10_000 * p * s, 62_832 * r * q)
 
