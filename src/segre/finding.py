@@ -162,7 +162,7 @@ class Finding(Tabular):
 
     @property
     def theorem(self) -> Mapping[str, Any] | None:
-        """The theorem that the lower bound rests on, with its hypotheses; None if it is computed."""
+        """The theorem that the lower bound rests on, with its hypotheses; None if there is none."""
         known = self.lower_evidence
         return known.data if known is not None and known.kind == "theorem" else None
 

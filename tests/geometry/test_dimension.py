@@ -127,6 +127,7 @@ def test_a_bound_is_not_a_value(method: Method) -> None:
 
 _STATUSES: dict[Method, set[str]] = {
     "auto": {"proved", "lower-bound", "upper-bound"},
+    "theorem": {"proved"},
     "exact": {"proved", "lower-bound"},
     "balls": {"proved", "lower-bound", "upper-bound"},
     "closed-form": {"upper-bound"},

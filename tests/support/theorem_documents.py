@@ -122,7 +122,6 @@ def _rotary_keys(theorem: str, rng: random.Random, out: dict[str, Any]) -> None:
     out["rescale"] = pick(
         [
             *("", "", "linear:4", "llama3:8:1:4:8192", "llama3:8:1:4.5:28.25", "llama3:2:1:4:25"),
-            *("yarn:4:4096", "yarn:4:4096:fast=16:attention=1.5", "yarn:2:64:mscale=1:all=0.5"),
         ]
     )
     if theorem in ("B", "C"):
@@ -131,12 +130,13 @@ def _rotary_keys(theorem: str, rng: random.Random, out: dict[str, Any]) -> None:
         return
     t = out["t"]
     out["window"] = pick([0, 0, t + 5, [t // 2 + 2, 0], [0, t + 3], head + 2, [t + 9, t // 3 + 2]])
-    out["output"] = "softmax" if theorem == "E" else pick(["softmax", "logits"])
+    out["output"] = pick(["softmax", "logits"])
+    out["embscale"] = pick([True, False])
     out["tied"] = theorem == "E" or rng.random() < 0.5
     if theorem == "D1":
         out["bias"] = "qkv"
     if theorem == "E":
-        out.update(place="sandwich", embscale=True, cap=pick([50, 30, "1/3", 50, 0]))
+        out.update(place="sandwich", cap=pick([50, 30, "1/3", 50, 0]))
         out["logitcap"] = pick([30, "7.5", 20, 10, 0])
 
 

@@ -14,6 +14,7 @@ from segre.errors import SegreError
 from segre.files import shown
 
 if TYPE_CHECKING:
+    from segre.certificate import By
     from segre.finding import Finding, Findings
     from segre.geometry.dimension import Method
     from segre.transformer.choices import Output
@@ -139,6 +140,14 @@ def certify(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")
     ],
+    method: Annotated[
+        str,
+        typer.Option(
+            help="auto (a computation, or a theorem where the network is too large), exact (a "
+            "computation) or theorem.",
+            autocompletion=completion.one_of(lambda: ("auto", "exact", "theorem")),
+        ),
+    ] = "auto",
     defaults: Defaults = False,
     seed: Seed = 0,
     memory: Memory = "8G",
@@ -151,7 +160,11 @@ def certify(
 
     with out.progress() as progress:
         document = make_certificate(
-            meant(spec, defaults), seed=seed, memory=memory_bytes(memory), progress=progress
+            meant(spec, defaults),
+            seed=seed,
+            method=cast("By", method),
+            memory=memory_bytes(memory),
+            progress=progress,
         )
     write_certificate(document, output)
     claim = document["claim"]
@@ -203,8 +216,9 @@ COMMANDS = (
     ),
     (
         certify,
-        """Example:
-    segre certify softmax/d=10,10,10/a=2,2/t=3 -o cert.json""",
+        """Examples:
+    segre certify softmax/d=10,10,10/a=2,2/t=3 -o cert.json
+    segre certify llama-3-8b -o llama.json""",
     ),
     (
         verify,

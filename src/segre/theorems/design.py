@@ -30,7 +30,7 @@ ROPE: dict[str, tuple[Any, ...]] = {
 }
 LEARNED: dict[str, tuple[Any, ...]] = {"pos": ("learned",), "positions": ANY}
 # Rescaled rotary frequencies that stay distinct, and of which one is algebraic.
-RESCALED = ("linear", "llama3", "yarn")
+RESCALED = ("linear", "llama3")
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,7 @@ class Design:
 
     def _covered(self, key: str, value: Any) -> bool:
         if key == "rescale" and value:
-            kind, _, rest = str(value).partition(":")
-            return self.allowed.get(key) is ANY and kind in RESCALED and "truncate=0" not in rest
+            return self.allowed.get(key) is ANY and str(value).partition(":")[0] in RESCALED
         if key == "base" and isinstance(value, tuple):
             return False
         if key in self.allowed:
@@ -71,11 +70,11 @@ def full_rotation(spec: Transformer, prefix: str) -> list[Hypothesis]:
     """All dimensions of a head turn, by distinct angles of which one is algebraic."""
     out = [Hypothesis(f"{prefix}.rope", "all a dimensions turn", spec.rotary, ">=", spec.head)]
     if spec.rescaling is not None and spec.rescaling.kind == "llama3":
-        # the first plane keeps its angle, 1 a token: length / (2 pi) > high, with pi < 3.1416
+        # the first plane keeps its angle, 1 a token: length / (2 pi) > high, and 2 pi < 7
         length, high = spec.rescaling.length, spec.rescaling.high
-        left = 10_000 * length.numerator * high.denominator
-        right = 62_832 * high.numerator * length.denominator
-        says = "the first plane is not slowed down: length > 6.2832 high"
+        left = length.numerator * high.denominator
+        right = 7 * high.numerator * length.denominator
+        says = "the first plane is not slowed down: length >= 7 high"
         out.append(Hypothesis(f"{prefix}.angle", says, left, ">=", right))
     return out
 

@@ -16,7 +16,7 @@ _NORMED = {
     "bias": ("all",),
     "vocab": ANY,
 }
-_TRUSTS = ("Ax", "Kolchin-Ostrowski")
+_TRUSTS = ("Ax",)
 
 
 def _hypotheses(spec: Transformer, name: str) -> tuple[Hypothesis, ...]:

@@ -33,12 +33,9 @@ def _one_base(base: Any) -> bool:
 
 def _smooth(how: Any) -> bool:
     """Whether frequencies are as they are, or rescaled in a way that the theorems know."""
-    if how == "":
-        return True
     if not isinstance(how, str):
         return False
-    kind, *numbers = how.split(":")
-    return kind in ("linear", "llama3") or (kind == "yarn" and "truncate=0" not in numbers)
+    return how == "" or how.split(":")[0] in ("linear", "llama3")
 
 
 _ROTARY: dict[str, Covers] = {
@@ -51,7 +48,15 @@ _ROTARY: dict[str, Covers] = {
     "rescale": _smooth,
     "causal": _one(True),
 }
-_DECODER = {**_ROTARY, "window": _any, "vocab": _any, "final": _one(True)}
+_LOGITS, _SOFTMAX = _one("softmax", "logits"), _one("softmax")
+_DECODER = {
+    **_ROTARY,
+    "window": _any,
+    "vocab": _any,
+    "final": _one(True),
+    "embscale": _any,
+    "output": _LOGITS,
+}
 _LEARNED: dict[str, Covers] = {
     "norm": _one("layer"),
     "eps": _any,
@@ -67,11 +72,10 @@ _ENCODER = {
     "embnorm": _one(True),
     "types": _one(0, 2),
 }
-_LOGITS, _SOFTMAX = _one("softmax", "logits"), _one("softmax")
 _COLUMNS: dict[str, dict[str, Covers]] = {
     "B": {**_ROTARY, "qknorm": _one(False, True)},
-    "C": {**_DECODER, "qknorm": _one(False, True), "tied": _any, "output": _LOGITS},
-    "D1": {**_DECODER, "bias": _one("qkv"), "tied": _any, "output": _LOGITS},
+    "C": {**_DECODER, "qknorm": _one(False, True), "tied": _any},
+    "D1": {**_DECODER, "bias": _one("qkv"), "tied": _any},
     "E": {
         **_DECODER,
         "place": _one("sandwich"),
@@ -79,8 +83,6 @@ _COLUMNS: dict[str, dict[str, Covers]] = {
         "tied": _one(True),
         "cap": _any,
         "logitcap": _any,
-        "embscale": _one(True),
-        "output": _SOFTMAX,
     },
     "D2": {
         **_LEARNED,

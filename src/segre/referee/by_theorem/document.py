@@ -14,7 +14,7 @@ from segre.referee.by_theorem.designs import NAMES
 from segre.referee.by_theorem.hypotheses import Hypothesis
 from segre.referee.claims import MANY, Claim, canonical, check_seal, sha256
 from segre.referee.rejection import RejectionError
-from segre.referee.shapes import items, keys, quote, whole
+from segre.referee.shapes import check_fractions, items, keys, quote, whole
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
@@ -55,6 +55,7 @@ def examine(document: Mapping[str, Any]) -> Certificate:
 def _spec(value: Any) -> Network | Transformer:
     if not isinstance(value, dict):
         raise RejectionError(f"spec: {quote(value)} is not an object")
+    check_fractions(value)
     kind = Transformer if value.get("kind") == "transformer" else Network
     try:
         spec: Network | Transformer = kind.from_mapping(value)

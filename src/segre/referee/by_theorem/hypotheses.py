@@ -110,11 +110,11 @@ def _rotary(spec: Transformer, X: str) -> Iterator[Hypothesis]:
 
 
 def _angle(spec: Transformer, X: str) -> Iterator[Hypothesis]:
-    """A rescaling that leaves the quickest plane as it is: 2 pi is less than 62832/10000."""
+    """A rescaling that leaves the quickest plane as it is: 2 pi is less than 7."""
     how = spec.rescaling
     if how is not None and how.kind == "llama3":
         (p, q), (r, s) = how.length.as_integer_ratio(), how.high.as_integer_ratio()
-        yield _at_least(f"{X}.angle", 10_000 * p * s, 62_832 * r * q)
+        yield _at_least(f"{X}.angle", p * s, 7 * r * q)
 
 
 def _first_layer(spec: Transformer, X: str) -> int:
