@@ -19,6 +19,7 @@ RESCALES = {
     "dynamic": "",
     "llama3": "llama3:8:1:4:8192",
     "yarn": "yarn:4:4096",
+    "longrope": "longrope:32:4096:short=1.5:long=2",
 }
 
 
@@ -144,6 +145,8 @@ PROVED = {
     "gemma3-text/d=4/layers=2/heads=2/kv=1/ff=3/eps=1e-5/base=10000,100/window=2/vocab=11": 224,
     "granite/d=4/heads=2/kv=1/ff=3/eps=1e-5/scale=1/vocab=11/tied=true": 123,
     "phi3/d=4/heads=2/ff=3/eps=1e-5/window=2/vocab=11": 163,
+    "phi3/d=4/heads=2/ff=3/eps=1e-5/window=2/rescale=longrope:32:4096:short=1.5:long=2/"
+    "vocab=11": 163,
     "olmo2/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 187,
     "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 131,
     "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/window=2/vocab=11": 131,
