@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
@@ -232,3 +234,18 @@ def test_exact_never_uses_a_theorem() -> None:
         found = dimension("softmax/d=3,3/a=2/t=2", method)  # type: ignore[arg-type]
         assert found.theorem is None
         assert found.value is not None
+
+
+def test_every_theorem_has_its_section_and_its_hypotheses_in_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "theorems.md").read_text(encoding="utf-8")
+    titles = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
+    anchors = {re.sub(r"[^a-z0-9]+", "-", title.lower().replace("'", "")) for title in titles}
+    for theorem in THEOREMS:
+        assert theorem.page.partition("#")[2] in {anchor.strip("-") for anchor in anchors}
+    specs = [spec for name in PLANS for spec in drawn(name)]
+    names = {one.name for spec in specs for one in apply(spec).hypotheses}  # type: ignore[union-attr]
+    spelled_out = {"A'2", "A'3", "B.rope", "B.eps"}  # equal widths, and what a design says
+    for name in names - spelled_out:
+        kind = name.partition(".")[2]
+        if kind not in {"rope", "eps", "positions", "cap", "logitcap", "t"}:
+            assert f"`{name.replace('F2.', 'F1.')}`" in page, name

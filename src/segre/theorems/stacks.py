@@ -126,6 +126,7 @@ A_PRIME = Theorem(
     _heads_hypotheses,
     _heads_symmetries,
     ("Ax",),
+    section="a-several-heads",
 )
 
 

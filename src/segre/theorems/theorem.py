@@ -64,12 +64,12 @@ class Theorem:
     hypotheses: Callable[[Any], tuple[Hypothesis, ...]]
     symmetries: Callable[[Any], dict[str, int]]  # all of them, counted by name
     trusts: tuple[str, ...] = ()  # published theorems that the proof uses
+    section: str = ""  # of the page, where it is not that of the name
 
     @property
     def page(self) -> str:
         """Where its proof is."""
-        anchor = self.name.lower().replace("'", "-prime").replace(" ", "-")
-        return f"{PAGE}#theorem-{anchor}"
+        return f"{PAGE}#theorem-{self.section or self.name.lower()}"
 
     def covers(self, spec: Architecture) -> bool:
         """Whether it is about such designs."""

@@ -140,6 +140,7 @@ F_MASKED = Theorem(
     lambda spec: _post(spec, "F1"),
     _masked,
     _TRUSTS,
+    section="f",
 )
 F_HIDDEN = Theorem(
     "F2",
@@ -148,4 +149,5 @@ F_HIDDEN = Theorem(
     lambda spec: _post(spec, "F2"),
     _hidden,
     _TRUSTS,
+    section="f",
 )
