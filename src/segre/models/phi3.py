@@ -8,7 +8,7 @@ from typing import Any
 from segre.errors import SpecError
 from segre.models import llama
 from segre.models.config import Config
-from segre.models.family import Family, Names, Values, linear, norm
+from segre.models.family import Family, Names, Values, decoder_labels, linear, norm
 from segre.models.rope import rope_part
 from segre.models.windows import listed, window
 from segre.transformer.spec import Transformer
@@ -106,6 +106,7 @@ FAMILY = Family(
     model_type="phi3",
     base_class="Phi3Model",
     head_classes=("Phi3ForCausalLM",),
+    label_classes=decoder_labels("Phi3"),
     defaults={
         **llama.DEFAULTS,
         "vocab_size": 32064,
