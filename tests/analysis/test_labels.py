@@ -54,9 +54,16 @@ def test_one_number_has_one_label(spec: Any) -> None:
     assert {found[key].status for key in SIZES} == {"proved" if met else "bounded"}
 
 
+# Patches and positions that do not fill the stream: there are no formulas yet.
+NOT_COUNTED = ("vit-large-patch16-224",)
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_one_number_of_a_large_model_has_one_label(name: str) -> None:
     found = segre.analyze(name, only=SIZES[:2])
+    if name in NOT_COUNTED:
+        assert {part.status for part in found.parts} == {"not run"}
+        return
     theorem = apply(found.target.spec)
     proved = theorem is not None and theorem.holds
     label = "proved" if proved else "bounded"
