@@ -177,6 +177,8 @@ def _roots(proof: Proof) -> list[dict[str, Any]] | None:
 
 def _upper(proof: Proof) -> dict[str, Any]:
     kind = proof.upper.evidence.kind
+    if kind == "contexts":
+        return {"kind": kind, **proof.upper.evidence.data}
     if kind != "symmetries" or proof.symmetry is None:
         return {"kind": kind}
     if proof.spec.salted:

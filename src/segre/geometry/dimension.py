@@ -18,6 +18,7 @@ from segre.fields.threads import threads_for
 from segre.finding import Bound, Evidence, Finding
 from segre.geometry.balls import BallMinor, ball_minor
 from segre.geometry.closed_form import ambient, closed_form
+from segre.geometry.contexts import few_contexts
 from segre.geometry.estimate import estimate
 from segre.geometry.independence import (
     Independence,
@@ -37,6 +38,7 @@ from segre.geometry.redundancy import asked_for, counted
 from segre.models import Source, architecture
 from segre.spec import Architecture, Network
 from segre.transformer.choices import Output
+from segre.transformer.spec import Transformer
 
 Method = Literal["auto", "closed-form", "exact", "balls", "estimate", "count"]
 
@@ -261,4 +263,8 @@ def _upper_bound(spec: Architecture, symmetry: SymmetryRank | None, formula: boo
         whole = ambient(spec)
         if whole is not None:
             bounds.append(whole)
+    if isinstance(spec, Transformer):
+        tables = few_contexts(spec)
+        if tables is not None:
+            bounds.append(tables)
     return min(bounds, key=lambda bound: bound.value)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from segre.referee.network import Progress
 from segre.referee.rejection import RejectionError
-from segre.referee.transformers.content import BallMinor, Certificate, ModularMinor, outputs
+from segre.referee.transformers.content import (
+    BallMinor,
+    Certificate,
+    Contexts,
+    ModularMinor,
+    outputs,
+)
+from segre.referee.transformers.contexts import few_contexts
 from segre.referee.transformers.limits import check_size
 from segre.referee.transformers.modular import FreeRoots, Modular
 from segre.referee.transformers.regular import check_ball_minor
@@ -70,6 +77,17 @@ def _check_upper(
     certificate: Certificate, point: Point, checks: list[str], progress: Progress
 ) -> None:
     upper = certificate.upper
+    if isinstance(upper, Contexts):
+        bound = few_contexts(certificate.spec, upper.count)
+        if certificate.claim.upper != bound:
+            raise RejectionError(
+                f"claim.upper: {certificate.claim.upper}, but the contexts bound is {bound}"
+            )
+        checks.append(
+            f"Every output is one of {upper.count} columns, by the tokens that it sees: the "
+            f"dimension is at most {bound}."
+        )
+        return
     rows, columns = outputs(certificate.spec)
     watched = [(n, o) for n in upper.salts for o in range(rows * columns)]
     if upper.free_roots:

@@ -61,6 +61,13 @@ class Upper:
     free_roots: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """Section 10: how many columns there are."""
+
+    count: int
+
+
 @dataclass(frozen=True)
 class Certificate:
     """A certificate whose form is right and whose parts fit together."""
@@ -72,7 +79,7 @@ class Certificate:
     lower: ModularMinor | BallMinor
     independence: Independence | None
     roots: tuple[Root, ...]
-    upper: Upper
+    upper: Upper | Contexts
 
     @property
     def spec(self) -> Transformer:

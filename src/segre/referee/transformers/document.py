@@ -28,6 +28,7 @@ from segre.referee.transformers.content import (
     MOST_BITS,
     BallMinor,
     Certificate,
+    Contexts,
     Independence,
     ModularMinor,
     Root,
@@ -192,7 +193,10 @@ class _Reader:
         distinct([root.place for root in roots], "roots")
         return tuple(roots)
 
-    def upper(self, value: Any) -> Upper:
+    def upper(self, value: Any) -> Upper | Contexts:
+        if isinstance(value, dict) and value.get("kind") == "contexts":
+            keys(value, ("kind", "contexts"), "upper")
+            return Contexts(whole(value["contexts"], "upper.contexts", 1, MANY))
         free_roots = isinstance(value, dict) and "roots" in value
         keys(value, ("kind", "rank", "salts", *["roots"] * free_roots), "upper")
         if free_roots and value["roots"] != "drawn":
@@ -200,7 +204,7 @@ class _Reader:
         if free_roots and not any(map(sum, root_counts(self.spec))):
             raise RejectionError("upper.roots: this architecture has no roots")
         if value["kind"] != "symmetries":
-            raise RejectionError(f"upper.kind: {quote(value['kind'])} is not 'symmetries'")
+            raise RejectionError("upper.kind: allowed are 'symmetries' and 'contexts'")
         rank = whole(value["rank"], "upper.rank", 0, self.claim.parameters)
         if self.claim.upper != self.claim.parameters - rank:
             raise RejectionError(
