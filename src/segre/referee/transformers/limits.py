@@ -206,5 +206,7 @@ def _vectors(spec: Transformer) -> int:
     units = spec.ff + spec.experts * (spec.eff + 1) + spec.shared
     layer = kv * (k * k + v * v) + spec.kvrank**2 + spec.qrank**2
     layer += heads * (k + v + 1) * (d + 2 if max(k, v) > d else 2) + 4 * units + 8 * d
+    layer += heads * (k + v) * d * (3 if spec.t == 1 else 1) + (heads * v) ** 2 * (spec.t == 1)
+    layer += spec.experts * d
     spots = 1 if spec.residual else spec.layers * 2 + 1
     return len(parts(spec)) * layer + spots * (d + 2) ** 2 + e * e + 4 * (e + spec.vocab)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import accumulate, islice
 
 from flint import nmod_mat
 
@@ -13,7 +13,9 @@ from segre.referee.network import Progress
 from segre.referee.rejection import RejectionError
 from segre.referee.transformers.heads import Heads
 from segre.referee.transformers.means import means
+from segre.referee.transformers.narrow import narrow
 from segre.referee.transformers.norms import norms
+from segre.referee.transformers.silent import silent
 from segre.referee.transformers.tangents import Family, Point, Tangent
 from segre.referee.transformers.turns import turns
 from segre.referee.transformers.units import tables, units
@@ -34,14 +36,22 @@ def families(point: Point) -> Family:
     yield from turns(point)
 
 
-def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> tuple[int, int]:
-    """The ranks of families 1 to 27, which earlier certificates have, and of all.
+def degenerate(point: Point) -> Family:
+    """Those of families 30 to 36: of sizes at which weights have no effect."""
+    for part in parts(point.spec):
+        yield from silent(point, part)
+    yield from narrow(point)
+
+
+def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[int]:
+    """The ranks of families 1 to 27 and 1 to 29, which earlier certificates have, and of all.
 
     Every vector must be orthogonal to all rows of the Jacobian.
     """
     span = Echelon()
-    early = _added(span, families(point), point, jacobian, progress)
-    return early, early + _added(span, unused(point), point, jacobian, progress)
+    groups = (families(point), unused(point), degenerate(point))
+    gains = [_added(span, group, point, jacobian, progress) for group in groups]
+    return list(accumulate(gains))
 
 
 def _added(
