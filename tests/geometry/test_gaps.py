@@ -39,6 +39,16 @@ PROVED = {
     # narrow sublayers without a skip
     "transformer/d=4/heads=2/dv=1/mlp=gelu/ff=3/residual=false/t=3": 48,
     "transformer/d=5/heads=1/head=2/mlp=gelu/ff=3/bias=all/residual=false/norm=rms/t=3": 61,
+    "transformer/d=4/heads=2/head=3/dv=3/kvrank=2/mlp=gelu/ff=3/t=3": 62,
+    # more units than quadratic maps
+    "transformer/d=2/head=1/mlp=bilinear/ff=2/t=3": 12,
+    "transformer/d=3/head=2/mlp=bilinear/ff=4/norm=rms/eps=1e-5/t=2": 34,
+    "transformer/d=2/head=1/mlp=bilinear/ff=4/bias=all/t=2": 19,
+    "transformer/d=2/head=2/mlp=bilinear/experts=2/active=2/eff=3/t=2": 24,
+    # constants that value biases take back
+    "transformer/d=4/heads=2/layers=2/pos=learned/bias=qkv/t=3": 116,
+    "transformer/d=3/heads=2/head=1/pos=learned/bias=qkv/mlp=gelu/ff=3/norm=layer/place=post/t=3": 45,
+    "transformer/d=3/head=2/bias=qkv/mlp=gelu/ff=3/vocab=7/tied=true/t=2": 54,
     # fewer words than dimensions
     "transformer/d=5/heads=2/head=2/mlp=gelu/ff=3/bias=qkv/vocab=3/t=3": 36,
 }

@@ -15,12 +15,14 @@ from segre.geometry.gauge.narrow import narrow_pieces
 from segre.geometry.gauge.norms import norm_pieces
 from segre.geometry.gauge.parallel import parallel_pieces
 from segre.geometry.gauge.piece import ModularWeights, Piece
+from segre.geometry.gauge.quadratic import quadratic_pieces
 from segre.geometry.gauge.scales import scale_pieces
 from segre.geometry.gauge.silent import silent_pieces
 from segre.geometry.gauge.stack import stack_pieces
 from segre.geometry.gauge.stream import stream_pieces
 from segre.geometry.gauge.units import unit_pieces
 from segre.geometry.gauge.unreached import unreached_pieces
+from segre.geometry.gauge.value_shift import value_shift_pieces
 from segre.geometry.gauge.vocabulary import vocabulary_pieces
 from segre.geometry.gauge.wiring import layer_parts
 from segre.spec import Architecture, Network
@@ -52,6 +54,9 @@ def _transformer_pieces(spec: Transformer) -> Iterator[Piece]:
         yield from mixing_pieces(spec, part)
         yield from silent_pieces(spec, part)
     yield from unreached_pieces(spec)
+    for part in layer_parts(spec):
+        yield from quadratic_pieces(spec, part)
+    yield from value_shift_pieces(spec)
 
 
 @dataclass(frozen=True)

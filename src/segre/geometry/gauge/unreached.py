@@ -56,8 +56,7 @@ def unreached_pieces(spec: Transformer) -> Iterator[Piece]:
         if end[1] == "attention":
             if spec.latent:
                 yield from _latents(spec, end)
-            elif not spec.qknorm and not spec.at(end[0]).rotary_dim:
-                yield from _unmet(spec, end)
+            yield from _unmet(spec, end)
 
 
 def _producer(spec: Transformer, end: End) -> End | None:
@@ -68,7 +67,7 @@ def _producer(spec: Transformer, end: End) -> End | None:
     return found.pop()
 
 
-def _dimension(spec: Transformer, end: End) -> int:
+def read_dimension(spec: Transformer, end: End) -> int:
     """Of the space that a consumer reads, if columns are generic; without the constant."""
     producer = _producer(spec, end)
     site = norm_before(spec, end)
@@ -94,7 +93,7 @@ def _dimension(spec: Transformer, end: End) -> int:
     return min(size, spec.d - centred)
 
 
-def _span(w: ModularWeights, end: End) -> Span:
+def read_span(w: ModularWeights, end: End) -> Span:
     """What a consumer reads, after the norm before it."""
     spec = w.transformer
     producer, site = _producer(spec, end), norm_before(spec, end)
@@ -111,7 +110,7 @@ def _span(w: ModularWeights, end: End) -> Span:
 def _narrow(spec: Transformer, end: End) -> bool:
     """Whether what a consumer reads does not fill the stream, but for the mean."""
     centred = norm_before(spec, end) is not None and spec.norm == "layer"
-    return _dimension(spec, end) < spec.d - centred
+    return read_dimension(spec, end) < spec.d - centred
 
 
 def _normed(w: ModularWeights, site: Norm, columns: Array) -> Array:
@@ -157,7 +156,7 @@ def _written(w: ModularWeights, producer: End) -> Span:
 
 def _unread_forms(spec: Transformer, end: End) -> Piece:
     def build(w: ModularWeights) -> Array:
-        span = _span(w, end)
+        span = read_span(w, end)
         rows = [np.zeros((0, spec.parameters))]
         for reader in readers(spec, end):
             forms = _outside(w, span.whole if reader.bias is None else span.columns)
@@ -192,7 +191,7 @@ def _outside(w: ModularWeights, columns: Array) -> Array:
 
 def _latents(spec: Transformer, end: End) -> Iterator[Piece]:
     """A latent wider than what it is made of: its readers, where it never lies."""
-    part, read = end[0], _dimension(spec, end)
+    part, read = end[0], read_dimension(spec, end)
     chosen = [("A_K", "normk", ["W_K", "W_V"], spec.kvrank, "key-value")]
     if spec.qrank:
         names = [name for name in ("W_Q", "R_Q") if has(spec, part, name)]
@@ -208,9 +207,7 @@ def _latent(
     part = end[0]
 
     def build(w: ModularWeights) -> Array:
-        image = w.field.matmul(w(part, source), _span(w, end).whole)
-        image = w.field.mul(image, w(part, site.gain)) if site.gain else image
-        forms = _outside(w, image)
+        forms = _outside(w, _latent_span(w, part, read_span(w, end), site, source).columns)
         rows = [own for name in names for own in _added(w, part, name, forms)]
         return np.concatenate([np.zeros((0, spec.parameters)), *rows])
 
@@ -218,10 +215,21 @@ def _latent(
     return Piece("unreached", name, where(spec, part), "QK", "exact", 0, build)
 
 
+def _latent_span(w: ModularWeights, part: str, span: Span, site: Norm, source: str) -> Span:
+    """What a latent fills: all of it, or the image of what it is made of."""
+    image, none = w.field.matmul(w(part, source), span.whole), np.zeros((site.width, 0))
+    if image.shape[1] >= site.width:
+        return Span(np.eye(site.width), none)
+    return Span(w.field.mul(image, w(part, site.gain)) if site.gain else image, none)
+
+
 def _unmet(spec: Transformer, end: End) -> Iterator[Piece]:
     """Heads wider than what they read: what queries ask and no key meets, what no value reaches."""
-    read = _dimension(spec, end)
-    if spec.head > read:
+    read = read_dimension(spec, end)
+    if spec.latent:
+        read = min(spec.kvrank, read)
+    turned = not spec.latent and (spec.qknorm or spec.at(end[0]).rotary_dim)
+    if spec.head > read and not turned:
         yield _unmet_side(spec, end, "K", "queries that no key meets")
     if spec.dv > read:
         yield _unmet_side(spec, end, "V", "outputs that no value reaches")
@@ -233,7 +241,9 @@ def _unmet_side(spec: Transformer, end: End, letter: str, name: str) -> Piece:
 
     def build(w: ModularWeights) -> Array:
         rows = [np.zeros((0, spec.parameters))]
-        span = _span(w, end)
+        span = read_span(w, end)
+        if spec.latent:
+            span = _latent_span(w, part, span, norm_at(spec, part, "normk", spec.kvrank), "A_K")
         for g in range(spec.kv):
             image = span.through(w, w(part, f"W_{letter}")[g, 0])
             columns = image.columns

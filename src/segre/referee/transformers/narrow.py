@@ -32,7 +32,7 @@ def narrow(point: Point) -> Family:
     stream = point.stream
     consumers = [*stream.sublayers, *(c for c in stream.consumers[-1:] if c.kind == "head")]
     for consumer in consumers:
-        span = _span(point, consumer)
+        span = span_of(point, consumer)
         for tangent in _unreached(point, consumer, span) if span.narrow else ():
             yield "unreached", tangent
         if consumer.kind != "attention":
@@ -40,12 +40,12 @@ def narrow(point: Point) -> Family:
         if point.spec.kvrank:
             for tangent in _latents(point, consumer.part, span):
                 yield "unreached", tangent
-        elif not point.spec.qknorm and not turning(point.spec.at(consumer.part)):
-            for tangent in _unmet(point, consumer.part, span):
-                yield "unmet", tangent
+            span = _latent_span(point, consumer.part, span)
+        for tangent in _unmet(point, consumer.part, span):
+            yield "unmet", tangent
 
 
-def _span(point: Point, consumer: Actor) -> Span:
+def span_of(point: Point, consumer: Actor) -> Span:
     """The span of a consumer, as section 9 defines it."""
     spec, stream = point.spec, point.stream
     norm = stream.norm_before(consumer)
@@ -139,13 +139,11 @@ def _unreached(point: Point, consumer: Actor, span: Span) -> Iterator[Tangent]:
 
 def _latents(point: Point, part: int, span: Span) -> Iterator[Tangent]:
     spec = point.spec
-    chosen = [("A_K", "normk", ("W_K", "W_V"), spec.kvrank)]
+    chosen = [("A_K", "normk", ("W_K", "W_V"))]
     if spec.qrank:
-        chosen.append(("A_Q", "normq", ("W_Q", "R_Q"), spec.qrank))
-    for source, name, readers, width in chosen:
-        gain = point.gain(Norm(part, name, width), width)[0]
-        image = gain * point.matrices[part, source, 0] * span.whole
-        forms = _forms(image, f"the latent of {source}")
+        chosen.append(("A_Q", "normq", ("W_Q", "R_Q")))
+    for source, name, readers in chosen:
+        forms = _forms(_latent(point, part, source, name, span), f"the latent of {source}")
         for key in point.keys((part, reader) for reader in readers):
             size = point.matrices[key].nrows()
             for f in forms:
@@ -153,13 +151,29 @@ def _latents(point: Point, part: int, span: Span) -> Iterator[Tangent]:
                     yield {key: point.field.unit(size, 1, row, 0) * f}
 
 
+def _latent(point: Point, part: int, source: str, name: str, span: Span) -> nmod_mat:
+    """Gam A [A, a] of a latent."""
+    A = point.matrices[part, source, 0]
+    image: nmod_mat = point.gain(Norm(part, name, A.nrows()), A.nrows())[0] * A * span.whole
+    return image
+
+
+def _latent_span(point: Point, part: int, span: Span) -> Span:
+    """The span of the key-value latent."""
+    image = _latent(point, part, "A_K", "normk", span)
+    full = image.ncols() >= image.nrows()
+    return Span(identity(image.nrows(), point.p) if full else image, None)
+
+
 def _unmet(point: Point, part: int, span: Span) -> Iterator[Tangent]:
     spec = point.spec
     G = spec.heads // spec.kv
+    met = not spec.kvrank and (spec.qknorm or turning(spec.at(part)) > 0)
     shifts = spec.attn == "softmax" and not spec.cap and not spec.sinks
     for g in range(spec.kv):
         heads = range(g * G, (g + 1) * G)
-        for f in _forms(_image(point, part, "K", g, span, not shifts), "what keys fill"):
+        keys = _image(point, part, "K", g, span, not shifts)
+        for f in [] if met else _forms(keys, "what keys fill"):
             for key in (key for h in heads for key in point.with_bias(part, "Q", h)):
                 size = point.matrices[key].ncols()
                 for column in range(size):

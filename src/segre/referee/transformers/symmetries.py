@@ -15,11 +15,13 @@ from segre.referee.transformers.heads import Heads
 from segre.referee.transformers.means import means
 from segre.referee.transformers.narrow import narrow
 from segre.referee.transformers.norms import norms
+from segre.referee.transformers.quadratic import quadratic
 from segre.referee.transformers.silent import silent
 from segre.referee.transformers.tangents import Family, Point, Tangent
 from segre.referee.transformers.turns import turns
 from segre.referee.transformers.units import tables, units
 from segre.referee.transformers.unused import unused
+from segre.referee.transformers.value_shift import value_shift
 from segre.referee.transformers.weights import parts
 
 CHUNK_ENTRIES = 1 << 20
@@ -37,10 +39,13 @@ def families(point: Point) -> Family:
 
 
 def degenerate(point: Point) -> Family:
-    """Those of families 30 to 36: of sizes at which weights have no effect."""
+    """Those of families 30 to 38: of sizes at which weights have no effect, or a common one."""
     for part in parts(point.spec):
         yield from silent(point, part)
     yield from narrow(point)
+    for part in parts(point.spec):
+        yield from quadratic(point, part)
+    yield from value_shift(point)
 
 
 def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[int]:
