@@ -47,7 +47,8 @@ PROVED = {
     "transformer/d=2/head=2/mlp=bilinear/experts=2/active=2/eff=3/t=2": 24,
     # constants that value biases take back
     "transformer/d=4/heads=2/layers=2/pos=learned/bias=qkv/t=3": 116,
-    "transformer/d=3/heads=2/head=1/pos=learned/bias=qkv/mlp=gelu/ff=3/norm=layer/place=post/t=3": 45,
+    "transformer/d=3/heads=2/head=1/pos=learned/bias=qkv/mlp=gelu/ff=3/norm=layer/place=post/"
+    "t=3": 45,
     "transformer/d=3/head=2/bias=qkv/mlp=gelu/ff=3/vocab=7/tied=true/t=2": 54,
     # fewer words than dimensions
     "transformer/d=5/heads=2/head=2/mlp=gelu/ff=3/bias=qkv/vocab=3/t=3": 36,
