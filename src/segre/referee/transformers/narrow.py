@@ -1,4 +1,4 @@
-"""What is read where nothing lies? Families 34 to 36 of section 9."""
+"""What is read where nothing lies? Families 35 to 37 of section 9."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Span:
 
 
 def narrow(point: Point) -> Family:
-    """Families 34 to 36."""
+    """Families 35 to 37."""
     stream = point.stream
     consumers = [*stream.sublayers, *(c for c in stream.consumers[-1:] if c.kind == "head")]
     for consumer in consumers:

@@ -1,4 +1,4 @@
-"""Does a bilinear MLP have more weights than there are quadratic maps? Family 37 of section 9."""
+"""Does a bilinear MLP have more weights than there are quadratic maps? Family 38 of section 9."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Form = list[int]
 
 
 def quadratic(point: Point, part: int) -> Family:
-    """Family 37, of one layer."""
+    """Family 38, of one layer."""
     if point.spec.mlp != "bilinear" or point.spec.expbias:
         return
     onto = span_of(point, Actor("mlp", part)).whole

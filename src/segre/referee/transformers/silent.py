@@ -1,4 +1,4 @@
-"""Which weights have no effect, and which heads mix? Families 30 to 33 of section 9."""
+"""Which weights have no effect, and which heads mix? Families 31 to 34 of section 9."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SCORES = ("W_Q", "b_Q", "W_K", "b_K", "normq.gain", "A_Q", "R_Q", "R_K")
 
 
 def silent(point: Point, part: int) -> Family:
-    """Families 30 to 33, of one layer."""
+    """Families 31 to 34, of one layer."""
     spec = point.spec
     if spec.attn == "lightning":
         yield from _group_mixing(point, part)

@@ -39,7 +39,7 @@ def families(point: Point) -> Family:
 
 
 def degenerate(point: Point) -> Family:
-    """Those of families 30 to 38: of sizes at which weights have no effect, or a common one."""
+    """Those of families 31 to 39: of sizes at which weights have no effect, or a common one."""
     for part in parts(point.spec):
         yield from silent(point, part)
     yield from narrow(point)

@@ -1,4 +1,4 @@
-"""Which constants of the embedding do value biases take back? Family 38 of section 9."""
+"""Which constants of the embedding do value biases take back? Family 39 of section 9."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from segre.referee.transformers.units import bound_table
 
 
 def value_shift(point: Point) -> Family:
-    """Family 38."""
+    """Family 39."""
     spec, stream = point.spec, point.stream
     if spec.bias != "qkv" or spec.kvrank or spec.attn != "softmax" or spec.sinks:
         return
