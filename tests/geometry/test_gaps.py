@@ -16,6 +16,7 @@ from segre.referee.transformers.symmetries import _chunks, degenerate, families
 from segre.referee.transformers.tangents import Point as RefereePoint
 from segre.referee.transformers.unused import unused
 from segre.referee.transformers.weights import Layout
+from segre.referee.transformers.words import words
 from segre.transformer.spec import Transformer
 
 MOST = 160  # parameters
@@ -50,6 +51,11 @@ PROVED = {
     "transformer/d=3/heads=2/head=1/pos=learned/bias=qkv/mlp=gelu/ff=3/norm=layer/place=post/"
     "t=3": 45,
     "transformer/d=3/head=2/bias=qkv/mlp=gelu/ff=3/vocab=7/tied=true/t=2": 54,
+    # gains against rows of what is written, and the scale of each word
+    "transformer/d=5/heads=2/head=2/dv=1/norm=rms/place=sandwich/eps=1e-5/t=3": 53,
+    "transformer/d=5/heads=1/head=2/dv=2/norm=layer/place=sandwich/eps=1e-5/final=true/mlp=gelu/ff=2/"
+    "t=3": 51,
+    "transformer/d=3/heads=2/head=2/norm=rms/embnorm=true/mlp=gelu/ff=3/vocab=9/t=2": 94,
     # fewer words than dimensions
     "transformer/d=5/heads=2/head=2/mlp=gelu/ff=3/bias=qkv/vocab=3/t=3": 36,
 }
@@ -77,7 +83,7 @@ def test_the_referee_counts_the_same_symmetries() -> None:
             field = FreeRoots(point.field.p, point.field.seed)
             other = RefereePoint(Layout(spec), field)
             span = Echelon()
-            for family in (families, unused, degenerate):
+            for family in (families, unused, degenerate, words):
                 for _, rows in _chunks(family(other), other):
                     counted_there = span.add(rows)
                     assert counted_there >= 0

@@ -9,6 +9,7 @@ from functools import singledispatch
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.geometry.gauge.heads import head_pieces
+from segre.geometry.gauge.inner_gains import inner_gain_pieces
 from segre.geometry.gauge.means import mean_pieces
 from segre.geometry.gauge.mixing import mixing_pieces
 from segre.geometry.gauge.narrow import narrow_pieces
@@ -25,6 +26,7 @@ from segre.geometry.gauge.unreached import unreached_pieces
 from segre.geometry.gauge.value_shift import value_shift_pieces
 from segre.geometry.gauge.vocabulary import vocabulary_pieces
 from segre.geometry.gauge.wiring import layer_parts
+from segre.geometry.gauge.words import word_pieces
 from segre.spec import Architecture, Network
 from segre.transformer.spec import Transformer
 
@@ -57,6 +59,8 @@ def _transformer_pieces(spec: Transformer) -> Iterator[Piece]:
     for part in layer_parts(spec):
         yield from quadratic_pieces(spec, part)
     yield from value_shift_pieces(spec)
+    yield from inner_gain_pieces(spec)
+    yield from word_pieces(spec)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from segre.geometry.gauge.wiring import (
     End,
     Norm,
     has,
+    norm_after,
     norm_at,
     norm_before,
     own_sublayers,
@@ -67,8 +68,19 @@ def _producer(spec: Transformer, end: End) -> End | None:
     return found.pop()
 
 
+def _post_norm(spec: Transformer, end: End) -> Norm | None:
+    """The LayerNorm whose output a consumer reads as it is, if it is one."""
+    found = {producer for producer, consumer in points(spec) if consumer == end}
+    if spec.norm != "layer" or spec.place != "post" or len(found) != 1:
+        return None
+    producer = found.pop()
+    return norm_after(spec, producer) if producer[1] else None
+
+
 def read_dimension(spec: Transformer, end: End) -> int:
     """Of the space that a consumer reads, if columns are generic; without the constant."""
+    if _post_norm(spec, end) is not None:
+        return spec.d - 1
     producer = _producer(spec, end)
     site = norm_before(spec, end)
     centred = site is not None and spec.norm == "layer"
@@ -99,6 +111,10 @@ def read_span(w: ModularWeights, end: End) -> Span:
     producer, site = _producer(spec, end), norm_before(spec, end)
     none = np.zeros((spec.d, 0))
     found = Span(np.eye(spec.d), none)
+    post = _post_norm(spec, end)
+    if post is not None:
+        constant = none if post.bias is None else w(post.part, post.bias)
+        return Span(_normed(w, post, found.columns), constant)
     if producer is not None and _narrow(spec, end):
         found = _written(w, producer)
     if site is None:

@@ -52,6 +52,11 @@ def span_of(point: Point, consumer: Actor) -> Span:
     layer = norm is not None and spec.norm == "layer"
     found = Span(identity(spec.d, point.p), None, narrow=False)
     producers = stream.producers_for(consumer)
+    if spec.place == "post" and spec.norm == "layer" and len(producers) == 1:
+        post = stream.norm_after(producers[0])
+        if post is not None and producers[0].kind != "embedding":
+            bias = point.matrices[*post.bias, 0] if point.has(post.bias) else None
+            return Span(_normed(point, post, found.A), bias)
     if len(producers) == 1 and (producers[0].kind == "embedding" or not spec.residual):
         written = _written(point, producers[0])
         if written is not None:
