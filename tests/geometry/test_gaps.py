@@ -5,6 +5,7 @@ import pytest
 from bench.random_specs import random_core, random_transformer
 
 from segre import certify, dimension, verify
+from segre.certificate import checksum
 from segre.errors import UnluckyError
 from segre.geometry.estimate import spectrum
 from segre.geometry.point import Point
@@ -56,6 +57,9 @@ PROVED = {
     "transformer/d=5/heads=1/head=2/dv=2/norm=layer/place=sandwich/eps=1e-5/final=true/mlp=gelu/ff=2/"
     "t=3": 51,
     "transformer/d=3/heads=2/head=2/norm=rms/embnorm=true/mlp=gelu/ff=3/vocab=9/t=2": 94,
+    # a norm of a table of words makes any table
+    "transformer/d=4/heads=2/norm=rms/eps=1e-5/mlp=gelu/ff=3/vocab=9/embnorm=true/t=2": 134,
+    "transformer/d=4/heads=2/norm=layer/eps=1e-5/mlp=gelu/ff=3/vocab=9/embnorm=true/t=2": 98,
     # fewer words than dimensions
     "transformer/d=5/heads=2/head=2/mlp=gelu/ff=3/bias=qkv/vocab=3/t=3": 36,
 }
@@ -113,3 +117,24 @@ def test_gaps_that_are_closed(text: str) -> None:
 @pytest.mark.parametrize("text", list(PROVED)[::4])
 def test_their_certificates_hold(text: str) -> None:
     assert verify(certify(text)).valid
+
+
+def test_a_wider_architecture_must_be_the_one_that_is_meant() -> None:
+    text = "transformer/d=3/head=2/norm=rms/eps=1e-5/vocab=7/embnorm=true/t=2"
+    document = certify(text)
+    upper, claim = document["upper"], document["claim"]
+    assert upper["kind"] == "within"
+    assert verify(document).valid
+    rank = upper["upper"]["rank"]
+    forged = [
+        {"upper": {**upper, "spec": {**upper["spec"], "eps": "1e-6"}}},
+        {"upper": {**upper, "spec": document["spec"]}},
+        {"upper": {**upper, "upper": {**upper["upper"], "rank": rank + 1}}},
+        {"upper": {**upper, "upper": upper}},
+        {"upper": {**upper, "upper": {"kind": "contexts", "contexts": 49}}},
+        {"claim": {**claim, "upper": claim["upper"] + 1, "status": "lower-bound"}},
+        {"upper": upper["upper"]},
+    ]
+    for change in forged:
+        changed = {**document, **change}
+        assert not verify({**changed, "checksum": checksum(changed)}).valid, change

@@ -35,6 +35,7 @@ from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import JacobianRank, SymmetryRank, jacobian_rank, symmetry_rank
 from segre.geometry.redundancy import asked_for, counted
+from segre.geometry.wider import Wider, wider_bound
 from segre.models import Source, architecture
 from segre.spec import Architecture, Network
 from segre.transformer.choices import Output
@@ -61,6 +62,7 @@ class Proof:
     symmetry: SymmetryRank | None
     lower: Bound
     upper: Bound
+    wider: Wider | None = None  # where the upper bound is that of another architecture
 
 
 def dimension(
@@ -184,6 +186,9 @@ def _prove_at(
     spec = point.spec
     symmetry = symmetry_rank(point, progress) if symmetries else None
     upper = _upper_bound(spec, symmetry, formula)
+    wider = wider_bound(spec, point)
+    if wider is not None and wider.bound.value < upper.value:
+        upper = wider.bound
     require_memory(spec, bytes_for_rank(spec, upper.value), memory)
     found = _Modular(None, None, only_in_balls(spec) or "asked for")
     if only_in_balls(spec) is None and (symmetry is None or symmetry.rooted):
@@ -193,9 +198,9 @@ def _prove_at(
     if found.problem is None and not balls:
         assert found.minor is not None
         lower = _lower_bound(point, found.minor, found.independence)
-        return Proof(spec, point, found.minor, found.independence, symmetry, lower, upper)
+        return Proof(spec, point, found.minor, found.independence, symmetry, lower, upper, wider)
     certified = ball_minor(spec, upper.value, point.field.seed, progress, found.minor)
-    return Proof(spec, point, certified, None, symmetry, certified.bound, upper)
+    return Proof(spec, point, certified, None, symmetry, certified.bound, upper, wider)
 
 
 @dataclass(frozen=True)

@@ -88,10 +88,13 @@ def _check_upper(
             f"dimension is at most {bound}."
         )
         return
+    if upper.layout is not certificate.layout:
+        point = Point(upper.layout, point.field)
+        checks.append(f"Every function is one of {upper.layout.spec} as well.")
     rows, columns = outputs(certificate.spec)
     watched = [(n, o) for n in upper.salts for o in range(rows * columns)]
     if upper.free_roots:
-        point = Point(certificate.layout, FreeRoots(certificate.prime, certificate.seed))
+        point = Point(upper.layout, FreeRoots(certificate.prime, certificate.seed))
     jacobian = jacobian_mod_p(point, watched, upper.salts, progress)
     ranks = symmetry_rank(point, jacobian, progress)
     if upper.rank not in ranks:

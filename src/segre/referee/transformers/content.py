@@ -59,6 +59,7 @@ class Upper:
     rank: int
     salts: dict[int, Salts]
     free_roots: bool
+    layout: Layout  # of the architecture whose symmetries they are
 
 
 @dataclass(frozen=True, slots=True)
