@@ -8,6 +8,7 @@ from functools import singledispatch
 
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
+from segre.geometry.gauge import stack_mixing
 from segre.geometry.gauge.heads import head_pieces
 from segre.geometry.gauge.inner_gains import inner_gain_pieces
 from segre.geometry.gauge.means import mean_pieces
@@ -37,7 +38,10 @@ def pieces(spec: Architecture) -> Iterator[Piece]:
     raise TypeError(f"no symmetries are known for {type(spec).__name__}")
 
 
-pieces.register(Network, stack_pieces)
+@pieces.register(Network)
+def _stack_pieces(spec: Network) -> Iterator[Piece]:
+    yield from stack_pieces(spec)
+    yield from stack_mixing.mixing_pieces(spec)
 
 
 @pieces.register(Transformer)
