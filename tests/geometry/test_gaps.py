@@ -60,6 +60,12 @@ PROVED = {
     "transformer/d=5/heads=1/head=2/dv=2/norm=layer/place=sandwich/eps=1e-5/final=true/mlp=gelu/ff=2/"
     "t=3": 51,
     "transformer/d=3/heads=2/head=2/norm=rms/embnorm=true/mlp=gelu/ff=3/vocab=9/t=2": 94,
+    # signs, and the directions of few words
+    "transformer/d=3/heads=2/head=1/qknorm=true/mlp=gelu/ff=3/t=3": 29,
+    "transformer/d=2/norm=layer/place=post/mlp=gelu/ff=3/bias=qkv/t=3": 2,
+    "transformer/d=5/heads=2/head=2/qknorm=true/pos=rope/mlp=silu/ff=2/vocab=7/t=3": 123,
+    "transformer/d=3/head=2/qknorm=true/bias=qkv/pos=rope/mlp=gelu/ff=2/vocab=4/causal=true/"
+    "t=3": 43,
     # a norm of a table of words makes any table
     "transformer/d=4/heads=2/norm=rms/eps=1e-5/mlp=gelu/ff=3/vocab=9/embnorm=true/t=2": 134,
     "transformer/d=4/heads=2/norm=layer/eps=1e-5/mlp=gelu/ff=3/vocab=9/embnorm=true/t=2": 98,

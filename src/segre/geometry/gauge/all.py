@@ -19,7 +19,7 @@ from segre.geometry.gauge.parallel import parallel_pieces
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.quadratic import quadratic_pieces
 from segre.geometry.gauge.scales import scale_pieces
-from segre.geometry.gauge.silent import silent_pieces
+from segre.geometry.gauge.silent import sign_pieces, silent_pieces
 from segre.geometry.gauge.stack import stack_pieces
 from segre.geometry.gauge.stream import stream_pieces
 from segre.geometry.gauge.units import unit_pieces
@@ -59,6 +59,7 @@ def _transformer_pieces(spec: Transformer) -> Iterator[Piece]:
     for part in layer_parts(spec):
         yield from mixing_pieces(spec, part)
         yield from silent_pieces(spec, part)
+    yield from sign_pieces(spec)
     yield from unreached_pieces(spec)
     for part in layer_parts(spec):
         yield from quadratic_pieces(spec, part)
