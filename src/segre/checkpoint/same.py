@@ -39,6 +39,8 @@ Verdict = Literal["identical", "same function", "different", "undecided"]
 OUTPUTS = 4096.0  # how many rounding errors outputs may be apart
 OUTPUTS_MARGIN = 16.0  # over the measured effect of rounding on them
 BLUNT = 0.5  # rounding that does this to a matrix hides too much
+DRAWS = 8  # of the effect of rounding, before a small model is called different
+SMALL = 1 << 22  # parameters of a small model
 ARITHMETIC = 1e-9  # what double precision does to outputs
 
 
@@ -162,10 +164,7 @@ def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress
     found = differences(one, two)
     unit = max(one.roundoff(), two.roundoff())
     finder = Finder(in_place=found.in_place, near=NEAR * unit)
-    special, blocks = list[str](), list[Block]()
-    for a, b, fresh in compared_blocks(one, restated(two, one), found, finder, progress, seed):
-        blocks += fresh
-        special += _special(one.spec, a, b, [block for block in fresh if not block.agrees])
+    blocks, special = _blocks(one, restated(two, one), found, finder, progress, seed)
     if finder.undetermined:
         special.append("its tables do not determine the basis of the stream")
     if (equal := special_stream(one)) is not None:
@@ -205,6 +204,28 @@ def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress
         )
         return replace(out, verdict="undecided", reason=reason)
     return out
+
+
+def _blocks(
+    one: Model, two: Model, found: Differences, finder: Finder, progress: Progress, seed: int
+) -> tuple[list[Block], list[str]]:
+    """All blocks, and what is special where some differ.
+
+    Rounding a small block once may show next to nothing of what rounding does. Before a small model
+    is called different, several draws are taken.
+    """
+
+    def measured(turns: Witness, draws: int) -> tuple[list[Block], list[str]]:
+        blocks, special = list[Block](), list[str]()
+        for a, b, fresh in compared_blocks(one, two, found, turns, progress, seed, draws):
+            blocks += fresh
+            special += _special(one.spec, a, b, [block for block in fresh if not block.agrees])
+        return blocks, special
+
+    out = measured(finder, 1)
+    if one.store.parameters > SMALL or found.edited or all(block.agrees for block in out[0]):
+        return out
+    return measured(Witness(finder.basis, finder.layers), DRAWS)
 
 
 def _differing(out: Comparison, special: list[str]) -> tuple[Verdict, str]:
