@@ -83,7 +83,7 @@ def as_computed(model: Model, number: int) -> Tensors:
     w = model.part(str(number))
     one = np.eye(spec.d)
     centre = one - 1 / spec.d if spec.norm == "layer" else one
-    if spec.normed_before:
+    if spec.normed_at(number, 1):
         read = np.diag(w["norm1.gain"][:, 0]) @ centre
     elif spec.place == "after" or (number == 1 and not spec.embnorm):
         read = one

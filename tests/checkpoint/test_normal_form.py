@@ -60,7 +60,7 @@ def remaining(spec: Transformer) -> int:
         planes = spec.head // 2 * turned * (spec.kv if spec.qknorm == "all" else 1)
     basis = (spec.d - 1) * (spec.d - 2) // 2
     stream = basis if stream_freedom(spec) == "orthogonal" and spec.norm == "layer" else 0
-    tables = 1 if spec.tied and spec.transform else 0
+    tables = 1 if spec.tied and spec.transform and spec.pos == "learned" else 0
     biases = max(0, spec.kv * spec.dv - spec.d) * spec.layers if spec.bias == "qkv" else 0
     return units + planes + stream + tables + biases + embedded(spec)
 

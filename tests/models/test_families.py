@@ -107,7 +107,7 @@ def test_missing_keys_are_as_in_the_library(model_type: str) -> None:
         assert net.output == ("hidden" if head == HEADS[model_type][1] else "softmax")
         known = transformers.AutoConfig.for_model(model_type)
         assert known.max_position_embeddings in (net.positions, net.t)
-        keys = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon")
+        keys = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps")
         eps = [getattr(known, key) for key in keys if hasattr(known, key)]
         assert eps in ([], [float(net.eps)])  # or a number in the library's code
 
@@ -156,6 +156,8 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
     if model_type == "gpt_neox":
         extra["rotary_pct"] = rng.choice([1.0, 2 / head])
         extra["use_parallel_residual"] = rng.random() < 0.5
+    elif model_type == "modernbert":
+        extra |= {"decoder_bias": rng.random() < 0.5, "global_attn_every_n_layers": kv}
     elif family.rotary and model_type != "deepseek_v3":
         extra["num_key_value_heads"] = kv
         extra["head_dim"] = rng.choice([2, 4, 8])

@@ -97,17 +97,17 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
             out["vocab_size"] = rng.randint(4, 9)
             if out["architectures"] != [HEADS[model_type][1]]:
                 out["hidden_act"] = "gelu"
+    elif model_type == "modernbert":
+        out |= random_modernbert(out["num_hidden_layers"], rng) | {"norm_eps": eps}
+        if dim < 4:  # dynamic rescaling needs two planes
+            out["rope_parameters"] = None
     else:
         out["rope_parameters"] = {
             "rope_theta": rng.choice([10000.0, 100.0, 500000.0, 7.0]),
             **random_rescaling(rng),
         }
         if model_type == "gemma3_text":
-            kinds = ("full_attention", "sliding_attention")
-            thetas = [10000.0, 100.0, 7.0]
-            out["rope_parameters"] = {
-                kind: {"rope_theta": rng.choice(thetas), **random_rescaling(rng)} for kind in kinds
-            }
+            out["rope_parameters"] = rotations_by_kind(rng)
         act = "hidden_activation" if model_type in WITH_CAPS else "hidden_act"
         out |= {"rms_norm_eps": eps, act: rng.choice(list(GATES))}
         kv = rng.choice([k for k in range(1, heads + 1) if heads % k == 0])
@@ -206,6 +206,27 @@ def random_rescaling(rng: Random) -> dict[str, Any]:
             {"rope_type": "yarn", **given, "mscale": 1.5, "mscale_all_dim": 0.7},
         ]
     )
+
+
+def rotations_by_kind(rng: Random) -> dict[str, Any]:
+    """Frequencies of layers with a window, and of those without."""
+    thetas = [10000.0, 100.0, 7.0]
+    kinds = ("full_attention", "sliding_attention")
+    return {kind: {"rope_theta": rng.choice(thetas), **random_rescaling(rng)} for kind in kinds}
+
+
+def random_modernbert(layers: int, rng: Random) -> dict[str, Any]:
+    """What only ModernBERT says: windows on both sides, and how its head is made."""
+    kinds = [rng.choice(["full_attention", "sliding_attention"]) for _ in range(layers)]
+    act = rng.choice([name for name in GATES if name != "linear"])
+    return {
+        "hidden_activation": act,
+        "classifier_activation": act,
+        "decoder_bias": rng.random() < 0.6,
+        "local_attention": rng.randint(2, 7),
+        "rope_parameters": rng.choice([None, rotations_by_kind(rng)]),
+        **rng.choice([{"layer_types": kinds}, {"global_attn_every_n_layers": rng.randint(1, 3)}]),
+    }
 
 
 def random_windows(model_type: str, layers: int, rng: Random) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from transformers import (
     LlamaConfig,
     MistralConfig,
     MixtralConfig,
+    ModernBertConfig,
     Olmo2Config,
     OPTConfig,
     Phi3Config,
@@ -77,6 +78,7 @@ DISTILBERT: dict[str, Any] = {
     **{"dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40},
     **{"vocab_size": 61, "max_position_embeddings": 32},
 }
+MODERNBERT: dict[str, Any] = {"local_attention": 8, "pad_token_id": None}
 OPT: dict[str, Any] = {
     **{"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "ffn_dim": 40},
     **{"vocab_size": 61, "max_position_embeddings": 32},
@@ -200,6 +202,9 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     groups = {"n_routed_experts": 6, "n_group": 3, "topk_group": 2}
     plain = {**DEEPSEEK, **groups, "q_lora_rank": None, "rope_interleave": False, **TIED}
     yield "deepseek-v3-tied", DeepseekV3Config(**FOUR, **plain), "DeepseekV3ForCausalLM"
+    yield "modernbert", ModernBertConfig(**SIZES, **MODERNBERT), "ModernBertForMaskedLM"
+    unbiased = {**MODERNBERT, "decoder_bias": False, "global_attn_every_n_layers": 2}
+    yield "modernbert-unbiased", ModernBertConfig(**SIZES, **unbiased), "ModernBertForMaskedLM"
 
 
 NAMES = tuple(name for name, _, _ in tiny_models())

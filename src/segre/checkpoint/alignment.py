@@ -157,12 +157,11 @@ class StreamAlignment:
         order = basis.order if spec.tied else self.transform
         if order is None:
             return
-        for name in ("W_T", "b_T"):
-            w[name] = w[name][order]
-        for name in ("normT.gain", "normT.bias"):
-            w[name] = w[name][order]
-            if spec.tied and basis.signs is not None:
-                w[name] = w[name] * basis.signs[:, None]
+        for name in ("W_T", "b_T", "normT.gain", "normT.bias"):
+            if name in w:
+                w[name] = w[name][order]
+                if name.startswith("normT") and spec.tied and basis.signs is not None:
+                    w[name] = w[name] * basis.signs[:, None]
         if "W_U" in w:
             w["W_U"] = w["W_U"][:, order]
 

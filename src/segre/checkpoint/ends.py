@@ -134,10 +134,11 @@ def _unseen(width: int, gain: Array | None) -> Array:
 
 def _fix_transform(spec: Transformer, w: Tensors, gauge: NormGauge) -> None:
     """The norm after a transform: its bias goes to that of the words, its gain to their map."""
-    table = w["W_U"] if "W_U" in w else w["tokens"].T
-    shift = gauge.shifts["normT"] = w["normT.bias"]
-    w["normT.bias"] = np.zeros_like(shift)
-    w["b_U"] = w["b_U"] + table @ shift
+    if "normT.bias" in w:
+        table = w["W_U"] if "W_U" in w else w["tokens"].T
+        shift = gauge.shifts["normT"] = w["normT.bias"]
+        w["normT.bias"] = np.zeros_like(shift)
+        w["b_U"] = w["b_U"] + table @ shift
     if not spec.tied:
         gain = gauge.gains["normT"] = w["normT.gain"].copy()
         w["normT.gain"] = np.ones_like(gain)
@@ -151,9 +152,10 @@ def _restore_transform(spec: Transformer, w: Tensors, gauge: NormGauge) -> None:
         _restore_mean(w, gauge, "U")
         w["W_U"] = w["W_U"] / gain.T
         w["normT.gain"] = gain.copy()
-    table = w["W_U"] if "W_U" in w else w["tokens"].T
-    w["normT.bias"] = gauge.shifts["normT"]
-    w["b_U"] = w["b_U"] - table @ w["normT.bias"]
+    if "normT.bias" in w:
+        table = w["W_U"] if "W_U" in w else w["tokens"].T
+        w["normT.bias"] = gauge.shifts["normT"]
+        w["b_U"] = w["b_U"] - table @ w["normT.bias"]
 
 
 # --- a pooler beside hidden states ----------------------------------------------------------------

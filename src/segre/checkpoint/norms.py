@@ -52,8 +52,9 @@ def fix_gauge(
         fix_tables(spec, w, gauge, stream.tables)
         if spec.embed:
             fix_embedding_map(spec, w, gauge, stream)
-        elif "norm.bias" in w:
-            stream.gain, stream.shift = w["norm.gain"], _fix_shift(w, gauge, "norm")
+        elif spec.embnorm:
+            stream.gain = w["norm.gain"]
+            stream.shift = _fix_shift(w, gauge, "norm") if spec.norm_bias else None
         elif shifted_positions(spec):
             stream.shift = fix_common_position(spec, w, gauge)
     elif part == "head":
@@ -76,8 +77,9 @@ def restore_gauge(
     if part == "embed":
         if spec.embed:
             restore_embedding_map(spec, w, gauge, stream)
-        elif "norm.bias" in w:
-            stream.gain, stream.shift = w["norm.gain"], _restore_shift(w, gauge, "norm")
+        elif spec.embnorm:
+            stream.gain = w["norm.gain"]
+            stream.shift = _restore_shift(w, gauge, "norm") if spec.norm_bias else None
         elif shifted_positions(spec):
             stream.shift = restore_common_position(spec, w, gauge)
         restore_tables(spec, w, gauge, stream.tables)
@@ -112,13 +114,14 @@ def _fix_sublayer(
     spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream, norm: str, *, last: bool
 ) -> None:
     readers = _plain_readers(spec, norm, w)
-    if not spec.normed_before:
+    normed = _normed(spec, w, norm)
+    if not normed:
         gain, shift = None, stream.shift
     else:
         gain = gauge.gains[norm] = w[f"{norm}.gain"].copy()
         shift = _fix_shift(w, gauge, norm) if spec.norm_bias else None
         w[f"{norm}.gain"] = np.ones_like(gain)
-    unseen = _unseen(spec, stream)
+    unseen = _unseen(spec, stream, normed=normed)
     for name in readers:
         W = w[f"W_{name}"]
         if shift is not None:
@@ -174,7 +177,8 @@ def _restore_sublayer(
     readers = _plain_readers(spec, norm, w)
     before, narrow = stream.shift, stream.narrow
     stream.narrow = None
-    unseen = _unseen(spec, stream)
+    normed = _normed(spec, w, norm)
+    unseen = _unseen(spec, stream, normed=normed)
     if spec.place == "post":
         post = f"post{norm[-1]}"
         stream.gain = w[f"{post}.gain"]
@@ -199,7 +203,7 @@ def _restore_sublayer(
     if norm == "norm1":
         _restore_attention_biases(spec, w, gauge)
     gain = shift = None
-    if not spec.normed_before:
+    if not normed:
         shift = before
     else:
         gain = usable(gauge.gains[norm])
@@ -240,11 +244,16 @@ def _fix_narrow(w: Tensors, gauge: NormGauge, stream: Stream, name: str) -> None
         w[f"b_{name}"] = w[f"b_{name}"] - (w[f"W_{name}"] - W) @ stream.constant
 
 
-def _unseen(spec: Transformer, stream: Stream) -> Array | None:
+def _normed(spec: Transformer, w: Tensors, norm: str) -> bool:
+    """Whether a sublayer reads the stream through a norm of its own; a first attention may not."""
+    return spec.normed_before and f"{norm}.gain" in w
+
+
+def _unseen(spec: Transformer, stream: Stream, *, normed: bool) -> Array | None:
     """The direction, of length 1, to which all that readers read is orthogonal (once shifted)."""
     if spec.norm != "layer":
         return None
-    if spec.place == "post":  # the first layer may read embeddings without a norm
+    if not normed:  # the first layer may read embeddings without a norm
         return None if stream.gain is None else away_from(stream.gain)
     return np.full((spec.d, 1), spec.d**-0.5)
 

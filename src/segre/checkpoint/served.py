@@ -41,6 +41,12 @@ def _is_attention_alone(spec: Transformer) -> bool:
     return alone and not spec.embedded
 
 
+def _keeps_its_embeddings(spec: Transformer) -> bool:
+    """Whether the table of tokens, read at the end too, lets no gain of its norm be absorbed."""
+    alone = spec.pos != "learned" and not spec.types
+    return spec.tied and spec.transform and spec.norm == "layer" and spec.bias == "none" and alone
+
+
 def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
     """The choices for which there is none, each with what it stands for."""
     if spec.experts and (spec.norm != "rms" or spec.place != "pre"):
@@ -69,8 +75,8 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "qknorm", "norms of queries and keys of which a part does not turn"
     if not _is_attention_alone(spec) and not (spec.norm != "none" and spec.gain and spec.residual):
         yield "norm", "models without norms, without gains or without skips"
-    if not spec.firstnorm:
-        yield "firstnorm", "a first attention without a norm before it"
+    if spec.embnorm and spec.place != "post" and not _keeps_its_embeddings(spec):
+        yield "embnorm", "normed embeddings before norms of layers, but for tied tables alone"
     if spec.place == "post" and spec.embedded and not spec.embnorm and not spec.tied:
         yield "place", "norms after the skips of embeddings that are neither normed nor tied"
     if spec.place == "pre" and spec.embedded and spec.norm != "none" and not spec.final:

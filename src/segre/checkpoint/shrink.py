@@ -29,6 +29,7 @@ from segre.transformer.tensors import CONSTANTS, parts
 
 WORST = 2.0**-17  # relative error that a gauge may cause: condition number times rounding error
 STILL = "still_K"  # the name of keys that do not turn, where a part of a head does
+HEADS, UNITS = ("W_Q", "W_K", "W_V"), ("W_gate", "W_up")  # what reads the stream in a layer
 Constants = dict[str, list[Any]]  # by name: the number, and the shape
 
 
@@ -112,7 +113,7 @@ class Expander:
                 else:
                     w[f"W_{pair}"] = _with_identity(w[f"W_{pair}"], pivots)[:, None]
         gain = None
-        if self.spec.place == "post" and part != "embed":
+        if part != "embed" and (self.spec.place == "post" or _bare(self.spec, part, HEADS[0])):
             every = parts(self.spec)
             before = every[every.index(part) - 1]
             if before != "embed" or not self.spec.embed:
@@ -209,15 +210,20 @@ def _rules(
         yield "positions", _orthogonal(np.ones(spec.positions - spec.offset), -1)
     if "W_U" in w and (spec.transform or ("b_U" in w and not spec.pooler)):
         yield "W_U", _orthogonal(np.ones(wide if spec.transform else spec.d), -1)
-    for name in ("W_Q", "W_K", "W_V", "W_up", "W_pool", "W_T"):
+    for name in ("W_Q", "W_K", "W_V", "W_gate", "W_up", "W_pool", "W_T"):
         if name in w:
-            own = w["post1.gain"] if name == "W_up" and spec.place == "post" else gain
+            own = w["post1.gain"] if name in UNITS and spec.place == "post" else gain
             if name == "W_pool" and spec.place != "post" and spec.output == "hidden":
                 own = w["norm.gain"]  # hidden states are seen: the norm keeps its gain
-            elif spec.place != "post":
+            elif spec.place != "post" and not _bare(spec, part, name):
                 own = np.ones((spec.d, 1))
             if own is not None:  # else the first layer, which reads embeddings without a norm
                 yield name, _orthogonal(away_from(own)[:, 0], -1)
+
+
+def _bare(spec: Transformer, part: str, name: str) -> bool:
+    """Whether a tensor reads what the norm of the embeddings puts out, and no norm of its own."""
+    return not spec.firstnorm and part == "1" and name in HEADS
 
 
 def _last_gain(w: Tensors, gain: Array | None) -> Array | None:

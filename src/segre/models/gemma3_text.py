@@ -8,7 +8,7 @@ from __future__ import annotations
 from segre.models import gemma2, llama
 from segre.models.config import Config
 from segre.models.family import Family, Values
-from segre.models.rope import rope_base, rope_config, rope_of_kind, rope_rescale
+from segre.models.kinds import rotations, written_rotations
 from segre.models.windows import FULL, SLIDING, chosen, window, written
 from segre.transformer.spec import Transformer
 
@@ -19,9 +19,7 @@ def _read(config: Config) -> Values:
     out = llama.decoder(config, gemma2.ACTIVATION, turns=_context)
     layers, every = out["layers"], config.count("sliding_window_pattern")
     out["window"] = chosen(config, layers, window(config), lambda i: (i + 1) % every > 0)
-    ways = {kind: _rotation(config, kind, out["t"]) for kind in THETAS}
-    each = [ways[SLIDING if size else FULL] for size in out["window"]]
-    out |= {"base": [base for base, _ in each], "rescale": [how for _, how in each]}
+    out |= rotations(config, out["window"], out["t"], THETAS, rescaled=(FULL,))
     bias = "attn" if config.flag("attention_bias") else "none"
     out |= gemma2.scales(config, gemma2.words(out))
     return {**out, "cap": 0, "bias": bias}  # the library passes a cap of the scores over
@@ -31,21 +29,9 @@ def _context(config: Config) -> Values:
     return {"t": config.count("max_position_embeddings")}
 
 
-def _rotation(config: Config, kind: str, length: int) -> tuple[int, str]:
-    key, theta = THETAS[kind]
-    scaling = config.given.get("rope_scaling") if kind == FULL else None
-    own = rope_of_kind(config.given, kind, config.given.get(key, theta), scaling)
-    return rope_base(own), rope_rescale(own, length)
-
-
 def _write(spec: Transformer) -> Values:
     out = {**llama.write_decoder(spec, gemma2.ACTIVATION), **written(spec)}
-    rope = {}
-    for kind, (_, theta) in THETAS.items():
-        first = next((i for i, own in enumerate(out["layer_types"], 1) if own == kind), None)
-        way = spec.at(first or 1)
-        assert isinstance(way.base, int)
-        rope[kind] = rope_config(way.base, way.rescaling) if first else rope_config(theta, None)
+    rope = written_rotations(spec, out["layer_types"], THETAS)
     bias = {"attention_bias": spec.output_bias}
     return {**out, "rope_parameters": rope, **gemma2.written_scales(spec), **bias}
 

@@ -119,6 +119,7 @@ PROVED = {
     "vit/d=4/layers=2/heads=2/ff=3/eps=1e-5/patch=5/labels=2": 151,
     "dinov2/d=4/layers=2/heads=2/ff=3/eps=1e-5/patch=5": 158,
     "albert/d=5/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=4/vocab=11": 214,
+    "modernbert/d=4/layers=2/heads=2/ff=3/eps=1e-5/base=10000,100/window=2/vocab=11": 193,
     "gpt2/d=4/heads=2/ff=3/eps=1e-5/vocab=11/labels=2": 103,
     "gpt2/d=4/heads=2/ff=3/eps=1e-5/vocab=11/labels=2/read=all/outbias=true": 103,
     "llama/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 163,

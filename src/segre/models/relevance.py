@@ -28,12 +28,14 @@ IRRELEVANT = frozenset(
         *("qa_dropout", "seq_classif_dropout", "sinusoidal_pos_embds", "layerdrop", "init_std"),
         *("summary_last_dropout",),
         *("gradient_checkpointing", "tf_legacy_loss", "loss_type", "router_aux_loss_coef"),
-        "router_jitter_noise",
+        *("router_jitter_noise", "embedding_dropout", "mlp_dropout", "initializer_cutoff_factor"),
+        *("sparse_prediction", "sparse_pred_ignore_index"),
         # how it is stored and computed
         *("dtype", "torch_dtype", "use_bfloat16", "use_cache", "pretraining_tp", "torchscript"),
         *("chunk_size_feed_forward", "reorder_and_upcast_attn", "attn_implementation"),
         *("_attn_implementation", "_attn_implementation_internal", "_attn_implementation_autoset"),
         *("_flash_attn_2_enabled", "use_flash_attention_2", "experts_implementation"),
+        *("deterministic_flash_attn", "reference_compile", "repad_logits_with_grad"),
         "_sliding_window_pattern",  # written by the library, which reads it without the underscore
         # tokens with a meaning for generation, not for the model
         *("bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id"),

@@ -32,19 +32,20 @@ def window(config: Config) -> int:
 
 def chosen(config: Config, layers: int, size: int, otherwise: Callable[[int], bool]) -> list[int]:
     """The window of every layer; `otherwise` says which layers slide where no list does."""
-    kinds = listed(config, layers)
-    if kinds is None:
-        kinds = [otherwise(i) for i in range(layers)]
-    if not size and any(kinds):
+    slides = listed(config, layers)
+    if slides is None:
+        slides = [otherwise(i) for i in range(layers)]
+    if not size and any(slides):
         raise SpecError(f"layer_types: {SLIDING} needs sliding_window, a whole number")
-    return [size if slides else 0 for slides in kinds]
+    return [size if own else 0 for own in slides]
+
+
+def kinds(spec: Transformer) -> list[str]:
+    """The kind of every layer, as configs list them."""
+    every = [spec.window[i % len(spec.window)] if spec.window else 0 for i in range(spec.layers)]
+    return [SLIDING if window else FULL for window in every]
 
 
 def written(spec: Transformer) -> dict[str, Any]:
     """The keys of a config: all windows of a spec of one size, or none, are said in full."""
-    size = max(spec.window, default=0)
-    every = [spec.window[i % len(spec.window)] if size else 0 for i in range(spec.layers)]
-    return {
-        "sliding_window": size or None,
-        "layer_types": [SLIDING if window else FULL for window in every],
-    }
+    return {"sliding_window": max(spec.window, default=0) or None, "layer_types": kinds(spec)}

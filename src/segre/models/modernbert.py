@@ -1,0 +1,145 @@
+"""ModernBERT: LayerNorms before, but none before the first attention; windows on both sides.
+
+A layer sees all tokens or those near it, and the two kinds turn with bases of their own.
+"""
+
+from __future__ import annotations
+
+from segre.errors import SpecError
+from segre.models.activations import GATES, activation
+from segre.models.config import Config
+from segre.models.family import Family, Names, Values, linear, norm, table
+from segre.models.kinds import rotations, written_rotations
+from segre.models.windows import FULL, SLIDING, chosen, kinds
+from segre.transformer.spec import Transformer
+
+THETAS = {FULL: ("global_rope_theta", 160_000), SLIDING: ("local_rope_theta", 10_000)}
+
+
+def _read(config: Config) -> Values:
+    d, length = config.count("hidden_size"), config.count("max_position_embeddings")
+    common = config.common(d)
+    reach = config.count("local_attention", smallest=2) // 2
+    every = config.count("global_attn_every_n_layers")
+    sizes = chosen(config, common["layers"], reach + 1, lambda i: i % every > 0)
+    words = common["output"] != "hidden"
+    if words and config.get("classifier_activation")[1] != config.get("hidden_activation")[1]:
+        raise SpecError(
+            "classifier_activation: the head has the activation of the layers in a spec; allowed: "
+            "that of hidden_activation, or the class ModernBertModel, which has no head"
+        )
+    return {
+        **common,
+        **rotations(config, sizes, length, THETAS, rescaled=(FULL, SLIDING)),
+        **({"outbias": config.flag("decoder_bias")} if words else {}),
+        "head": config.even("hidden_size", config.width("num_attention_heads", of=d)),
+        "ff": config.count("intermediate_size"),
+        "mlp": config.named("hidden_activation", GATES),
+        "eps": config.number("norm_eps"),
+        "window": sizes,
+        "t": length,
+    }
+
+
+def _write(spec: Transformer) -> Values:
+    act = activation(GATES, spec.mlp)
+    types = kinds(spec)
+    return {
+        "hidden_size": spec.d,
+        "num_hidden_layers": spec.layers,
+        "num_attention_heads": spec.heads,
+        "intermediate_size": spec.ff or 1,
+        "max_position_embeddings": spec.t,
+        "norm_eps": float(spec.eps),
+        "hidden_activation": act,
+        "classifier_activation": act,
+        "decoder_bias": spec.outbias,
+        "local_attention": 2 * (max(spec.window, default=2) - 1),
+        "layer_types": types,
+        "rope_parameters": written_rotations(spec, types, THETAS),
+    }
+
+
+def _tensors(_spec: Transformer, part: str, _config: Config) -> Names:
+    if part == "embed":
+        at = "model.embeddings"
+        return {**table(f"{at}.tok_embeddings", "tokens"), **norm(f"{at}.norm", "norm")}
+    if part == "head":
+        return {
+            **norm("model.final_norm", "norm"),
+            **linear("head.dense", "T"),
+            **norm("head.norm", "normT"),
+            **linear("decoder", "U"),
+        }
+    at = f"model.layers.{int(part) - 1}"
+    return {
+        **norm(f"{at}.attn_norm", "norm1"),
+        **linear(f"{at}.attn.Wqkv", "Q", "K", "V"),
+        **linear(f"{at}.attn.Wo", "O"),
+        **norm(f"{at}.mlp_norm", "norm2"),
+        **linear(f"{at}.mlp.Wi", "gate", "up"),
+        **linear(f"{at}.mlp.Wo", "down"),
+    }
+
+
+def _preset(layers: int, width: int, ff: int, heads: int) -> Values:
+    return {
+        "model_type": "modernbert",
+        "architectures": ["ModernBertForMaskedLM"],
+        "attention_bias": False,
+        "classifier_activation": "gelu",
+        "decoder_bias": True,
+        "global_attn_every_n_layers": 3,
+        "global_rope_theta": 160000.0,
+        "hidden_activation": "gelu",
+        "hidden_size": width,
+        "intermediate_size": ff,
+        "local_attention": 128,
+        "local_rope_theta": 10000.0,
+        "max_position_embeddings": 8192,
+        "norm_eps": 1e-5,
+        "num_attention_heads": heads,
+        "num_hidden_layers": layers,
+        "vocab_size": 50368,
+    }
+
+
+FAMILY = Family(
+    model_type="modernbert",
+    base_class="ModernBertModel",
+    head_classes=("ModernBertForMaskedLM",),
+    defaults={
+        "vocab_size": 50368,
+        "hidden_size": 768,
+        "intermediate_size": 1152,
+        "num_hidden_layers": 22,
+        "num_attention_heads": 12,
+        "hidden_activation": "gelu",
+        "classifier_activation": "gelu",
+        "max_position_embeddings": 8192,
+        "norm_eps": 1e-5,
+        "local_attention": 128,
+        "global_attn_every_n_layers": 3,
+        "decoder_bias": True,
+        "tie_word_embeddings": True,
+    },
+    also=("global_rope_theta", "local_rope_theta", "classifier_pooling"),
+    read=_read,
+    write=_write,
+    prefix="model.",
+    tensors=_tensors,
+    choices={"norm": "layer", "mlp": "geglu", "pos": "rope"},
+    with_tokens={"embnorm": True, "firstnorm": False},
+    with_words={"tied": True, "transform": True, "outbias": True},
+    presets={
+        "modernbert-base": _preset(22, 768, 1152, 12),
+        "modernbert-large": _preset(28, 1024, 2624, 16),
+    },
+    only={
+        "is_causal": (False,),
+        "is_decoder": (False,),
+        **dict.fromkeys(("attention_bias", "mlp_bias", "norm_bias", "classifier_bias"), (False,)),
+    },
+    copies={"decoder.weight": "tokens"},
+    unused=("head.", "decoder."),
+)
