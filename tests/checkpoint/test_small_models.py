@@ -80,7 +80,8 @@ def with_small_gains(model_type: str, seed: int) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("model_type", SIGNED)
-def test_signs_that_rounding_loses(model_type: str, seed: int = 1) -> None:
+def test_signs_that_rounding_loses(model_type: str) -> None:
+    seed = 1
     for model in with_small_gains(model_type, seed):
         for dtype in TYPES:
             model.to(dtype)
