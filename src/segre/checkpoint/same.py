@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from segre.checkpoint.common import in_one_form
 from segre.checkpoint.evidence import NEAR, Block, compared_blocks
 from segre.checkpoint.function import (
     differing_keys,
@@ -35,7 +36,7 @@ from segre.finding import Status, Unbounded
 from segre.shown import Tabular
 from segre.transformer.spec import Transformer
 
-Verdict = Literal["identical", "same function", "different", "undecided"]
+Verdict = Literal["identical", "same function", "same on common tokens", "different", "undecided"]
 OUTPUTS = 4096.0  # how many rounding errors outputs may be apart
 OUTPUTS_MARGIN = 16.0  # over the measured effect of rounding on them
 BLUNT = 0.5  # rounding that does this to a matrix hides too much
@@ -56,6 +57,19 @@ class Comparison(Unbounded, Tabular):
     roundoff: float | None = None
     witness: Witness | None = None
     differing_entries: int | None = None  # that are not the same in both files
+    tokens: int | None = None  # compared are the first so many tokens; None: all
+
+    @property
+    def same(self) -> bool:
+        """Whether the two are the same function, on the tokens that both have."""
+        return self.verdict in ("identical", "same function", "same on common tokens")
+
+    @property
+    def said(self) -> str:
+        """The verdict in words: same on the first 32,000 tokens."""
+        if self.tokens is None or not self.same:
+            return self.verdict
+        return f"same on the first {self.tokens:,} tokens"
 
     @property
     def first(self) -> Block | None:
@@ -98,6 +112,7 @@ class Comparison(Unbounded, Tabular):
         return {
             "verdict": self.verdict,
             "reason": self.reason,
+            "tokens": self.tokens,
             "roundoff": self.roundoff,
             "outputs": {"difference": self.outputs, "tolerance": self.outputs_tolerance},
             "blocks": len(self.blocks),
@@ -147,7 +162,23 @@ def same_checkpoint(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Comparison:
-    """Compare two checkpoints: what their configs say, then their weights."""
+    """Compare two checkpoints: what their configs say, then their weights.
+
+    Of vocabularies of different sizes, the tokens that both have are compared.
+    """
+    sizes = one.spec.vocab, two.spec.vocab
+    one, two, tokens = in_one_form(one, two)
+    found = _same_form(one, two, seed, progress)
+    if tokens is None:
+        return found
+    verdict: Verdict = "same on common tokens" if found.same else found.verdict
+    reason = (
+        f"of {sizes[0]:,} and {sizes[1]:,} tokens the first {tokens:,} are compared: {found.reason}"
+    )
+    return replace(found, verdict=verdict, reason=reason, tokens=tokens)
+
+
+def _same_form(one: Model, two: Model, seed: int, progress: Progress) -> Comparison:
     if (found := judged(one, two)) is not None:
         return Comparison(*found)
     scales = scales_apart(one, two)
@@ -269,6 +300,7 @@ def _outputs(
 
 def check_blocks(one: Model, two: Model, turns: Witness, progress: Progress) -> tuple[Block, ...]:
     """All blocks of two checkpoints in the basis of a witness; nothing is searched for."""
+    one, two, _ = in_one_form(one, two)
     require_same_architecture(one, two)
     require_known(one, two)
     found = differences(one, two)
