@@ -114,6 +114,27 @@ def test_a_difference_of_configs_is_named(
             assert said in found.reason
 
 
+def test_longrope_differs_in_short_inputs_or_in_long_ones(tmp_path: Path) -> None:
+    """Whichever list, or the length between them, is another one; and not how it is said."""
+    plain = save_tiny("llama", tmp_path / "plain")  # of 32 tokens, in heads of three planes
+    how = {"rope_type": "longrope", "rope_theta": 10000.0, "factor": 1.0}
+    how |= {"short_factor": [1.0, 1.5, 2.0], "long_factor": [3.0, 2.5, 2.0]}
+    how["original_max_position_embeddings"] = 8
+    model = copied(plain, tmp_path / "model", {"rope_parameters": how})
+    for name, change in {
+        "short": {"short_factor": [1.0, 1.5, 2.5]},
+        "long": {"long_factor": [3.0, 2.5, 2.5]},
+        "length": {"original_max_position_embeddings": 9},
+    }.items():
+        other = copied(model, tmp_path / name, {"rope_parameters": {**how, **change}})
+        found = same(model, other)
+        assert found.verdict == "different", name
+        assert "rescale" in found.reason
+    said = {"factor": 4.0, "attention_factor": 1.0}
+    other = copied(model, tmp_path / "said", {"rope_parameters": {**how, **said}})
+    assert same(model, other).verdict in ("identical", "same function")
+
+
 def test_the_scale_of_scores_is_part_of_the_queries(tmp_path: Path) -> None:
     model = save_tiny("gpt2", tmp_path / "model")
     moved = scale_moved(model, tmp_path / "moved")

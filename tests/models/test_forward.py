@@ -153,6 +153,11 @@ def other_choices(spec: Transformer) -> dict[str, Transformer]:
         out["layout"] = replace(spec, layout=layout)
         out["linear"] = replace(spec, rescale="linear:3")
         out["yarn"] = replace(spec, rescale="yarn:2:100:attention=1.2")
+        planes = spec.rotary // 2
+        for name, length in (("short", 4), ("long", 3)):  # of 4 tokens
+            lists = {"short": ["1"] * planes, "long": ["1"] * planes} | {name: ["3"] * planes}
+            said = ":".join(f"{key}={'+'.join(value)}" for key, value in lists.items())
+            out[name] = replace(spec, rescale=f"longrope:1:{length}:{said}")
     out["scale"] = replace(spec, scale=Fraction(7))
     if spec.layers > 1:
         out["bylayer"] = replace(spec, bylayer=not spec.bylayer)
@@ -169,6 +174,8 @@ def test_another_choice_would_be_seen(model_type: str) -> None:
     config |= {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 5}
     if config["num_hidden_layers"] == 1 and "layer_types" in config:
         config["layer_types"] = None
+    if "longrope" in str(config.get("rope_parameters")):  # of another number of planes
+        config["rope_parameters"] = {"rope_theta": 100.0, "rope_type": "default"}
     config |= SEEN.get(model_type, {})
     model = library_model(config, 3)
     spec = replace(from_config(config, "config"), t=4).with_output("logits")

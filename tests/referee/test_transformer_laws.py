@@ -35,6 +35,8 @@ SPECS = [
     "transformer/d=3/head=6/pos=rope/base=64/rescale=llama3:8:1:4:64/mlp=geglu-quick/ff=2/t=2",
     "transformer/d=3/head=4/pos=rope/base=16/rescale=linear:3/qknorm=true/scale=1/eps=1e-5/t=3",
     "transformer/d=3/head=4/pos=rope/base=16/rescale=dynamic:2:2/t=4",
+    "transformer/d=3/head=4/pos=rope/base=16/rescale=longrope:8:3:short=1+2.5:long=3+7/t=3",
+    "transformer/d=3/head=4/pos=rope/base=16/rescale=longrope:8:2:short=1+2.5:long=3+7/t=3",
     "transformer/d=4/heads=2/kvrank=3/rotary=4/pos=rope/rescale=yarn:40:64:mscale=1:all=0.5/t=3",
     "transformer/d=4/layers=2/heads=4/kv=2/head=2/mlp=swiglu/ff=3/norm=rms/pos=rope/causal=true/t=3",
     "transformer/d=3/head=4/pos=rope/layout=interleaved/base=100/mlp=bilinear/ff=2/t=2",

@@ -128,6 +128,16 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         part = part if part == 1 or out.get("head_dim") == 8 else 1.0
         theta = out["rope_parameters"]["rope_theta"]
         out["rope_parameters"] = {"rope_theta": theta, "partial_rotary_factor": part}
+        # of more than the planes of heads that divide the width the library knows nothing
+        if out.get("head_dim", dim) == dim and int(dim * part) > 1 and rng.random() < 0.5:
+            out["rope_parameters"] |= random_longrope(int(dim * part) // 2, rng)
+            length = out["rope_parameters"]["original_max_position_embeddings"]
+            out["original_max_position_embeddings"] = length
+    if model_type in ("llama", "qwen3") and rng.random() < 0.3:
+        out["rope_parameters"] = {
+            "rope_theta": 100.0,
+            **random_longrope(out.get("head_dim", dim) // 2, rng),
+        }
     if model_type == "granite":
         out["attention_multiplier"] = rng.choice([1.0, 0.015625, 0.1, 8**-0.5])
         for key in ("embedding_multiplier", "logits_scaling", "residual_multiplier"):
@@ -183,7 +193,7 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         }
         if rng.random() < 0.1:
             out["num_experts"] = 0
-    dynamic = "dynamic" in str(out.get("rope_parameters"))
+    dynamic = "'dynamic'" in str(out.get("rope_parameters"))
     if dynamic and model_type != "gpt_neox":  # needs two planes
         out["qk_rope_head_dim" if model_type == "deepseek_v3" else "head_dim"] = 4
     return out
@@ -206,6 +216,18 @@ def random_rescaling(rng: Random) -> dict[str, Any]:
             {"rope_type": "yarn", **given, "mscale": 1.5, "mscale_all_dim": 0.7},
         ]
     )
+
+
+def random_longrope(planes: int, rng: Random) -> dict[str, Any]:
+    """Frequencies divided by numbers of their own, in short inputs and in long ones."""
+    lists = [[rng.choice([1.0, 1.5, 2.25, 8.1]) for _ in range(planes)] for _ in range(2)]
+    return {
+        "rope_type": "longrope",
+        "short_factor": lists[0],
+        "long_factor": lists[1],
+        "original_max_position_embeddings": rng.choice([2, 4, 40]),
+        **rng.choice([{}, {"factor": 8.5}, {"attention_factor": 1.25}]),
+    }
 
 
 def rotations_by_kind(rng: Random) -> dict[str, Any]:

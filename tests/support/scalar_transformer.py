@@ -178,6 +178,8 @@ def slowed(spec: Transformer, i: int) -> tuple[Any, bool]:
         return Fraction(1), True
     if how.kind == "linear":
         return 1 / how.factor, True
+    if how.kind == "longrope":
+        return 1 / (how.long if spec.t > how.length else how.short)[i], True
     if how.kind == "dynamic":
         if spec.t <= how.length:
             return Fraction(1), True
@@ -209,13 +211,15 @@ def slowed(spec: Transformer, i: int) -> tuple[Any, bool]:
 
 
 def amplitude(spec: Transformer) -> float:
-    """By what yarn multiplies cos and sin."""
+    """By what yarn and longrope multiply cos and sin."""
     how = spec.rescaling
-    if how is None or how.kind != "yarn":
+    if how is None or how.kind not in ("yarn", "longrope"):
         return 1.0
     if how.attention:
         return float(how.attention)
     log = math.log(how.factor)
+    if how.kind == "longrope":
+        return math.sqrt(1 + log / math.log(how.length))
     if how.mscale and how.all:
         return (0.1 * float(how.mscale) * log + 1) / (0.1 * float(how.all) * log + 1)
     return 0.1 * log + 1

@@ -202,6 +202,8 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     groups = {"n_routed_experts": 6, "n_group": 3, "topk_group": 2}
     plain = {**DEEPSEEK, **groups, "q_lora_rank": None, "rope_interleave": False, **TIED}
     yield "deepseek-v3-tied", DeepseekV3Config(**FOUR, **plain), "DeepseekV3ForCausalLM"
+    yield "gpt2-labels", GPT2Config(**GPT2, num_labels=3), "GPT2ForSequenceClassification"
+    yield "phi3-labels", Phi3Config(**TWO, **PHI3), "Phi3ForSequenceClassification"
     yield "modernbert", ModernBertConfig(**SIZES, **MODERNBERT), "ModernBertForMaskedLM"
     unbiased = {**MODERNBERT, "decoder_bias": False, "global_attn_every_n_layers": 2}
     yield "modernbert-unbiased", ModernBertConfig(**SIZES, **unbiased), "ModernBertForMaskedLM"

@@ -22,16 +22,20 @@ from segre.transformer.spec import Transformer
 from support.hugging_face import Double
 
 
-def random_rope(rng: random.Random) -> dict[str, Any]:
+def random_rope(rng: random.Random, width: int = 8) -> dict[str, Any]:
     """Any rescaling, with the numbers of real models or with odd ones."""
-    kind = rng.choice(["linear", "dynamic", "llama3", "yarn"])
+    kind = rng.choice(["linear", "dynamic", "llama3", "yarn", "longrope"])
     out: dict[str, Any] = {"rope_type": kind, "rope_theta": rng.choice([7.0, 1e4, 5e5, 1e6])}
     out["factor"] = rng.choice([1.0, 2.0, 4.5, 32.0])
-    if kind in ("llama3", "yarn"):
+    if kind in ("llama3", "yarn", "longrope"):
         out["original_max_position_embeddings"] = rng.choice([2, 40, 4096, 8192])
     if kind == "llama3":
         low = rng.choice([0.5, 1.0])
         out |= {"low_freq_factor": low, "high_freq_factor": low * rng.choice([2.0, 4.0])}
+    if kind == "longrope":
+        for key in ("short_factor", "long_factor"):
+            out[key] = [rng.choice([1.0, 1.05, 2.5, 64.83999633789062]) for _ in range(width // 2)]
+        out |= rng.choice([{}, {"attention_factor": 1.2}])
     if kind == "yarn" and rng.random() < 0.7:
         out |= {"beta_fast": rng.choice([4, 16.0]), "beta_slow": rng.choice([0.5, 2])}
     if kind == "yarn":
@@ -50,7 +54,8 @@ def spec_of(rope: dict[str, Any], width: int, length: int, t: int) -> Transforme
 @pytest.mark.parametrize("seed", range(60))
 def test_frequencies_and_amplitudes_are_those_of_the_library(seed: int) -> None:
     rng = random.Random(seed)
-    rope, width, length = random_rope(rng), rng.choice([4, 8, 64, 128]), rng.choice([64, 8192])
+    width, length = rng.choice([4, 8, 64, 128]), rng.choice([64, 8192])
+    rope = random_rope(rng, width)
     t = rng.choice([3, length, 3 * length])
     spec = spec_of(rope, width, length, t)
     config = LlamaConfig(head_dim=width, max_position_embeddings=length, rope_parameters=rope)
@@ -59,11 +64,8 @@ def test_frequencies_and_amplitudes_are_those_of_the_library(seed: int) -> None:
         theirs, amplitude = init(config, torch.device("cpu"), seq_len=t)
     ours = frequencies(spec)
     np.testing.assert_allclose(ours.floats(), theirs.numpy(), rtol=1e-12)
-    a, u, v = (Fraction(1), Fraction(0), Fraction(0))
-    factor = Fraction(1)
-    if spec.rescaling is not None:
-        (a, u, v), factor = spec.rescaling.amplitude, spec.rescaling.factor
-    assert isclose(Real().absorbed(a**2, u, v, factor).item(), amplitude, rel_tol=1e-12)
+    growth = (Fraction(1),) if spec.rescaling is None else spec.rescaling.growth
+    assert isclose(Real().absorbed(*growth).item(), amplitude, rel_tol=1e-12)
     field = Ball(128)
     with field.precision():
         cos, sin = field.turns(ours, 2)
@@ -71,14 +73,15 @@ def test_frequencies_and_amplitudes_are_those_of_the_library(seed: int) -> None:
         for j in (0, width // 2 - 1):
             assert arb.abs_lower(cos[j, 1]) <= 1
             assert isclose(float(cos[j, 1].mid()), np.cos(ours.floats()[j]), abs_tol=1e-12)
-        assert field.absorbed(a**2, u, v, factor).item().overlaps(arb(amplitude, 1e-12))
+        assert field.absorbed(*growth).item().overlaps(arb(amplitude, 1e-12))
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_rescaled_angles_that_are_commensurable_are_whole_multiples(seed: int) -> None:
     rng = random.Random(seed)
-    rope = random_rope(rng) | {"rope_theta": rng.choice([16.0, 100.0, 1e4, 7.0])}
-    speed = frequencies(spec_of(rope, rng.choice([4, 8, 12]), 64, 5))
+    width = rng.choice([4, 8, 12])
+    rope = random_rope(rng, width) | {"rope_theta": rng.choice([16.0, 100.0, 1e4, 7.0])}
+    speed = frequencies(spec_of(rope, width, 64, 5))
     found, angles = speed.multiples(), speed.floats()
     if not speed.commensurable:
         assert found == tuple((j, 1) for j in range(speed.planes))
@@ -146,7 +149,15 @@ def test_rescalings_read_back(seed: int) -> None:
         "yarn:4:4096:fast=2:fast=2",
         "yarn:fast=2:4:4096",
         "yarn:4:4096:truncate=2",
+        "longrope:4:4096",
+        "longrope:4:4096:short=1+1+1+1",
+        "longrope:4:4096:short=1+1:long=2+2",
+        "longrope:4:4096:short=1+1+1+0:long=1+1+1+1",
+        "longrope:4:4096:short=1+1+1+1:long=1+1+1",
+        "longrope:4:1:short=1+1+1+1:long=1+1+1+1",
+        "longrope:4:4096:short=1+1+1+1:long=1+1+1+1:fast=2",
         "yarn:4:" + "9" * 300,
+        "yarn:4:4096" + ":" * 30_000,
     ],
 )
 def test_what_is_no_rescaling_is_refused(text: str) -> None:

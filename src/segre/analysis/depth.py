@@ -121,7 +121,7 @@ def narrow_model(spec: Transformer, family: str) -> str:
         "ff": round(spec.ff * heads * head / spec.d),
         "eps": f"{float(spec.eps):g}",
         "base": _inline(spec.base) if rotary else 0,
-        "rescale": 0 if "dynamic" in str(spec.rescale) else _inline(spec.rescale),  # beyond 64
+        "rescale": "" if _of_its_own(spec) else _inline(spec.rescale),
         "window": _inline(spec.window) if any(0 < x < 64 for x in spec.window) else 0,
         "scale": spec.scale,
         "bylayer": "true" if spec.bylayer else 0,
@@ -130,6 +130,11 @@ def narrow_model(spec: Transformer, family: str) -> str:
         "t": 64,
     }
     return "/".join([family, *(f"{key}={value}" for key, value in keys.items() if value)])
+
+
+def _of_its_own(spec: Transformer) -> bool:
+    """Whether a rescaling matters beyond 64 tokens only, or has a number for each plane."""
+    return any(kind in str(spec.rescale) for kind in ("dynamic", "longrope"))
 
 
 def _inline(value: Any) -> str:

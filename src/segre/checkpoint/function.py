@@ -66,6 +66,8 @@ def differing_keys(one: Transformer, two: Transformer) -> list[str]:
         keys.append("window")
     if not keys and one.rotary_dim and not all(_turn_alike(a.at(i), b.at(i)) for i in layers):
         keys += [key for key in ("base", "rescale") if getattr(one, key) != getattr(two, key)]
+    if not keys and one.rotary_dim and one.still and [*_grown(one)] != [*_grown(two)]:
+        keys.append("rescale")  # only what turns is multiplied: the queries cannot make up for it
     return keys
 
 
@@ -75,8 +77,18 @@ def _turn_alike(one: Transformer, two: Transformer) -> bool:
         return True
     if one.rotary_dim != two.rotary_dim:
         return False
-    ours, theirs = (frequencies(spec).floats() for spec in (one, two))
-    return bool(np.allclose(ours, theirs, rtol=_ALIKE, atol=0))
+    steps = {one.t, *(min(one.t, length) for spec in (one, two) for length in _lengths(spec))}
+    for t in steps:
+        ours, theirs = (frequencies(replace(spec, t=t)).floats() for spec in (one, two))
+        if not np.allclose(ours, theirs, rtol=_ALIKE, atol=0):
+            return False
+    return True
+
+
+def _lengths(spec: Transformer) -> tuple[int, ...]:
+    """The longest inputs that longrope takes for short ones."""
+    how = spec.rescaling
+    return (int(how.length),) if how is not None and how.kind == "longrope" else ()
 
 
 def _plain(spec: Transformer) -> Transformer:
@@ -137,9 +149,12 @@ def _ratios(one: Transformer, two: Transformer) -> dict[str, float]:
 
 def _factors(spec: Transformer) -> Iterator[float]:
     """The factor of the scores of every layer, beyond the standard one."""
-    for layer in range(1, spec.layers + 1):
-        how, grown = spec.at(layer).rescaling, 1.0
-        if how is not None and how.grows:
-            a, u, v = how.amplitude
-            grown = Real().absorbed(a**2, u, v, how.factor).item() ** 2  # of queries, and of keys
+    for layer, grown in enumerate(_grown(spec), 1):
         yield Real().absorbed(spec.sharpness(layer)).item() * grown
+
+
+def _grown(spec: Transformer) -> Iterator[float]:
+    """What rescaled frequencies multiply the scores of every layer by."""
+    for layer in range(1, spec.layers + 1):
+        how = spec.at(layer).rescaling
+        yield 1.0 if how is None else Real().absorbed(*how.growth).item() ** 2  # queries and keys

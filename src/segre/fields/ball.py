@@ -113,10 +113,13 @@ class Ball(Operators):
         up: Fraction = Fraction(0),
         down: Fraction = Fraction(0),
         of: Fraction = Fraction(1),
+        under: Fraction = Fraction(0),
     ) -> Array:
         """A factor, enclosed."""
         log = _number(of).log()
         value = _number(square).sqrt() * (1 + _number(up) * log) / (1 + _number(down) * log)
+        if under and of != 1:
+            value *= (1 + log / _number(under).log()).sqrt()
         return np.array([[value]], dtype=object)
 
     def turns(self, speed: Frequencies, count: int) -> tuple[Array, Array]:

@@ -93,9 +93,10 @@ class Dual(Composite[DualArray]):
         up: Fraction = Fraction(0),
         down: Fraction = Fraction(0),
         of: Fraction = Fraction(1),
+        under: Fraction = Fraction(0),
     ) -> DualArray:
         """A constant: no tangent."""
-        return DualArray(self.base.absorbed(square, up, down, of))
+        return DualArray(self.base.absorbed(square, up, down, of, under))
 
     def turns(self, speed: Frequencies, count: int) -> tuple[DualArray, DualArray]:
         """Rotations are constants: no tangent."""

@@ -123,9 +123,11 @@ class Analytic(Field[E], Protocol[E]):
         up: Fraction = Fraction(0),
         down: Fraction = Fraction(0),
         of: Fraction = Fraction(1),
+        under: Fraction = Fraction(0),
     ) -> E:
         """A factor that weights can absorb: sqrt(square) (1 + up ln(of)) / (1 + down ln(of)).
 
+        If `under` is not 0, times sqrt(1 + ln(of) / ln(under)).
         What is proved does not depend on it, so that fields without logarithms say 1.
         """
         ...

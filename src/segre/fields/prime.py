@@ -206,6 +206,7 @@ class Prime(Composite[Array]):
         up: Fraction = Fraction(0),  # noqa: ARG002
         down: Fraction = Fraction(0),  # noqa: ARG002
         of: Fraction = Fraction(1),  # noqa: ARG002
+        under: Fraction = Fraction(0),  # noqa: ARG002
     ) -> Array:
         """1: weights are other coordinates here, in which the factor is absorbed."""
         return np.ones((1, 1))

@@ -86,10 +86,13 @@ class Real(Operators):
         up: Fraction = Fraction(0),
         down: Fraction = Fraction(0),
         of: Fraction = Fraction(1),
+        under: Fraction = Fraction(0),
     ) -> Array:
         """A factor, rounded."""
         log = math.log(of)
         value = math.sqrt(square) * (1 + float(up) * log) / (1 + float(down) * log)
+        if under and of != 1:
+            value *= math.sqrt(1 + log / math.log(under))
         return self.constant(np.array([[value]]))
 
     def turns(self, speed: Frequencies, count: int) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from segre.models import gemma2, llama
 from segre.models.config import Config
-from segre.models.family import Family, Values
+from segre.models.family import Family, Values, decoder_labels
 from segre.models.kinds import rotations, written_rotations
 from segre.models.windows import FULL, SLIDING, chosen, window, written
 from segre.transformer.spec import Transformer
@@ -54,6 +54,7 @@ FAMILY = Family(
     model_type="gemma3_text",
     base_class="Gemma3TextModel",
     head_classes=("Gemma3ForCausalLM",),
+    label_classes=decoder_labels("Gemma3Text")[:1],
     defaults={
         **gemma2.FAMILY.defaults,
         "vocab_size": 262208,

@@ -7,7 +7,7 @@ from typing import Any
 
 from segre.models import experts, llama
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, norm
+from segre.models.family import Family, Names, Stored, Values, decoder_labels, norm
 from segre.models.rope import rope_base, rope_rescale
 from segre.models.windows import chosen, window, written
 from segre.transformer.spec import Transformer
@@ -117,6 +117,7 @@ FAMILY = Family(
     model_type="gpt_oss",
     base_class="GptOssModel",
     head_classes=("GptOssForCausalLM",),
+    label_classes=decoder_labels("GptOss"),
     defaults={
         **llama.DEFAULTS,
         "vocab_size": 201088,

@@ -19,6 +19,7 @@ RESCALES = {
     "dynamic": "",
     "llama3": "llama3:8:1:4:8192",
     "yarn": "yarn:4:4096",
+    "longrope": "longrope:32:4096:short=1.5:long=2",
 }
 
 
@@ -106,6 +107,7 @@ PROVED = {
     "opt/d=4/heads=2/ff=3/eps=1e-5/vocab=11/offset=1": 117,
     "gpt-oss/d=4/heads=2/kv=1/eff=2/eps=1e-5/rescale=yarn:4:4096/window=2/experts=3/limit=0.5/"
     "vocab=11": 240,
+    "gpt-oss/d=4/heads=2/kv=1/eff=2/eps=1e-5/experts=3/limit=0.5/vocab=11/labels=2": 204,
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 153,
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11/output=hidden/pooler=true": 137,
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=11/labels=2": 134,
@@ -142,9 +144,14 @@ PROVED = {
     "gemma/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 123,
     "smollm3/d=4/layers=2/heads=2/kv=1/ff=3/eps=1e-5/base=10000,0/vocab=11": 196,
     "gemma3-text/d=4/layers=2/heads=2/kv=1/ff=3/eps=1e-5/base=10000,100/window=2/vocab=11": 224,
+    "gemma3-text/d=4/layers=2/heads=2/kv=1/ff=3/eps=1e-5/base=10000,100/window=2/vocab=11/"
+    "labels=2": 224,
     "granite/d=4/heads=2/kv=1/ff=3/eps=1e-5/scale=1/vocab=11/tied=true": 123,
     "phi3/d=4/heads=2/ff=3/eps=1e-5/window=2/vocab=11": 163,
+    "phi3/d=4/heads=2/ff=3/eps=1e-5/window=2/rescale=longrope:32:4096:short=1.5:long=2/"
+    "vocab=11": 163,
     "olmo2/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 187,
+    "olmo2/d=4/heads=2/ff=3/eps=1e-5/vocab=11/labels=2": 151,
     "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 131,
     "gemma2/d=4/heads=2/kv=1/ff=3/eps=1e-5/window=2/vocab=11": 131,
     "deepseek-v3/d=5/layers=2/heads=2/head=2/dv=2/ff=3/eps=1e-5/qrank=3/kvrank=3/rotary=2/"

@@ -6,7 +6,7 @@ from typing import Any
 
 from segre.models import llama
 from segre.models.config import Config
-from segre.models.family import Family, Names, Values, norm
+from segre.models.family import Family, Names, Values, decoder_labels, norm
 from segre.models.windows import listed
 from segre.transformer.spec import Transformer
 
@@ -42,6 +42,7 @@ FAMILY = Family(
     model_type="olmo2",
     base_class="Olmo2Model",
     head_classes=("Olmo2ForCausalLM",),
+    label_classes=decoder_labels("Olmo2")[:1],
     defaults={
         **llama.DEFAULTS,
         "vocab_size": 50304,

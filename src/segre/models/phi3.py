@@ -8,18 +8,49 @@ from typing import Any
 from segre.errors import SpecError
 from segre.models import llama
 from segre.models.config import Config
-from segre.models.family import Family, Names, Values, linear, norm
+from segre.models.family import Family, Names, Values, decoder_labels, linear, norm
 from segre.models.rope import rope_part
 from segre.models.windows import listed, window
 from segre.transformer.spec import Transformer
 
+# What Phi-3.5-mini divides its frequencies by, as in its config: in short inputs, and in long ones.
+_SHORT = (
+    "1.0 1.0199999809265137 1.0299999713897705 1.0299999713897705 1.0499999523162842 "
+    "1.0499999523162842 1.0499999523162842 1.0499999523162842 1.0499999523162842 "
+    "1.0699999332427979 1.0999999046325684 1.1099998950958252 1.1599998474121094 "
+    "1.1599998474121094 1.1699998378753662 1.2899998426437378 1.339999794960022 "
+    "1.679999828338623 1.7899998426437378 1.8199998140335083 1.8499997854232788 "
+    "1.8799997568130493 1.9099997282028198 1.9399996995925903 1.9899996519088745 "
+    "2.0199997425079346 2.0199997425079346 2.0199997425079346 2.0199997425079346 "
+    "2.0199997425079346 2.0199997425079346 2.0299997329711914 2.0299997329711914 "
+    "2.0299997329711914 2.0299997329711914 2.0299997329711914 2.0299997329711914 "
+    "2.0299997329711914 2.0299997329711914 2.0299997329711914 2.0799996852874756 "
+    "2.0899996757507324 2.189999580383301 2.2199995517730713 2.5899994373321533 "
+    "2.729999542236328 2.749999523162842 2.8399994373321533"
+)
+_LONG = (
+    "1.0800000429153442 1.1100000143051147 1.1399999856948853 1.340000033378601 "
+    "1.5899999141693115 1.600000023841858 1.6200000047683716 2.620000123977661 "
+    "3.2300000190734863 3.2300000190734863 4.789999961853027 7.400000095367432 "
+    "7.700000286102295 9.09000015258789 12.199999809265137 17.670000076293945 24.46000099182129 "
+    "28.57000160217285 30.420001983642578 30.840002059936523 32.590003967285156 "
+    "32.93000411987305 42.320003509521484 44.96000289916992 50.340003967285156 "
+    "50.45000457763672 57.55000305175781 57.93000411987305 58.21000289916992 60.1400032043457 "
+    "62.61000442504883 62.62000274658203 62.71000289916992 63.1400032043457 63.1400032043457 "
+    "63.77000427246094 63.93000411987305 63.96000289916992 63.970001220703125 64.02999877929688 "
+    "64.06999969482422 64.08000183105469 64.12000274658203 64.41000366210938 64.4800033569336 "
+    "64.51000213623047 64.52999877929688 64.83999633789062"
+)
+
 
 def _read(config: Config) -> Values:
     part = rope_part(config.given)
-    out = llama.decoder(config, turns=partial(llama.rotary, part=part))
+    out = llama.decoder(config, turns=partial(_rotary, part=part))
     listed(config, out["layers"])  # the library passes the list over
-    if out["rescale"]:  # the library takes yarn for longrope, and nothing else
-        raise SpecError(f"rope_type: rescale={out['rescale']} is not one of phi3; allowed: default")
+    if out["rescale"] and not out["rescale"].startswith("longrope"):
+        raise SpecError(
+            f"rope_type: rescale={out['rescale']} is not one of phi3; allowed: default, longrope"
+        )
     turned = int(out["head"] * part)
     if turned < 2 or turned % 2:
         raise SpecError(
@@ -29,13 +60,26 @@ def _read(config: Config) -> Values:
     return {**out, "rotary": turned, "window": [window(config)]}
 
 
+def _rotary(config: Config, part: float) -> Values:
+    """As in a llama, but for older names of longrope, and a length before that is always there."""
+    given = dict(config.given)
+    for place in ("rope_scaling", "rope_parameters"):
+        rope = given.get(place)
+        if isinstance(rope, dict) and rope.get("rope_type", rope.get("type")) in ("su", "yarn"):
+            given[place] = {**rope, "rope_type": "longrope"}
+    key = "original_max_position_embeddings"
+    given[key] = config.get(key)[1]
+    return llama.rotary(Config(given, config.family), part=part)
+
+
 def _write(spec: Transformer) -> Values:
     out = llama.write_decoder(spec)
     part = {"partial_rotary_factor": spec.rotary / spec.head} if spec.rotary else {}
     out["rope_parameters"] |= part
+    how = spec.rescaling
     return {
         **out,
-        "original_max_position_embeddings": spec.t,
+        "original_max_position_embeddings": spec.t if how is None else int(how.length),
         "sliding_window": max(spec.window, default=0) or None,
     }
 
@@ -62,6 +106,7 @@ FAMILY = Family(
     model_type="phi3",
     base_class="Phi3Model",
     head_classes=("Phi3ForCausalLM",),
+    label_classes=decoder_labels("Phi3"),
     defaults={
         **llama.DEFAULTS,
         "vocab_size": 32064,
@@ -80,6 +125,16 @@ FAMILY = Family(
     choices=llama.CHOICES,
     presets={
         "phi-3-mini-4k": _preset(32, 3072, 8192, 32, 32, 32064, 4096, sliding_window=2047),
+        "phi-3.5-mini": _preset(
+            *(32, 3072, 8192, 32, 32, 32064, 131072),
+            original_max_position_embeddings=4096,
+            rope_scaling={
+                "type": "longrope",
+                "short_factor": [*map(float, _SHORT.split())],
+                "long_factor": [*map(float, _LONG.split())],
+            },
+            sliding_window=262144,
+        ),
         "phi-4": _preset(
             *(40, 5120, 17920, 40, 10, 100352, 16384),
             original_max_position_embeddings=16384,

@@ -14,13 +14,17 @@ from segre.transformer.reading import fraction
 from segre.transformer.rescale import Rescale, decimal, rescaled
 from segre.values import choice, quote, whole
 
-TYPES = ("default", "linear", "dynamic", "llama3", "yarn")
+TYPES = ("default", "linear", "dynamic", "llama3", "yarn", "longrope")
 # What the library reads in these places, by kind of rescaling or always.
 KEYS = (
     *("rope_theta", "rope_type", "type", "partial_rotary_factor", "factor"),
     *("original_max_position_embeddings", "low_freq_factor", "high_freq_factor"),
     *("beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim", "truncate"),
+    *("short_factor", "long_factor"),
 )
+
+
+MOVED = ("llama3", "yarn", "longrope")  # kinds that know of a length before
 
 
 def rope_of_kind(
@@ -85,12 +89,13 @@ def rope_rescale(config: Mapping[str, Any], length: int, *, latent: bool = False
     if kind == "default":
         return ""
     before = rope.get("original_max_position_embeddings")
-    if config.get("original_max_position_embeddings") is not None and kind in ("llama3", "yarn"):
+    if config.get("original_max_position_embeddings") is not None and kind in MOVED:
         before = config["original_max_position_embeddings"]  # the library lets it win
     before = length if before is None else before
     factor = rope.get("factor")
-    if factor is None and kind == "yarn":
+    if factor is None and kind in ("yarn", "longrope"):
         factor = fraction("max_position_embeddings", length) / _number("original length", before)
+        factor = max(factor, fraction("factor", 1)) if kind == "longrope" else factor
     else:
         _require_factor(factor)
     given: dict[str, Any] = {"kind": kind, "factor": factor}
@@ -103,6 +108,8 @@ def rope_rescale(config: Mapping[str, Any], length: int, *, latent: bool = False
             given[name] = _number(f"{name}_freq_factor", rope.get(f"{name}_freq_factor"))
     if kind == "yarn":
         given |= _yarn(rope, latent)
+    if kind == "longrope":
+        given |= _longrope(rope)
     return str(rescaled(_decimals(given)))
 
 
@@ -112,7 +119,7 @@ def rope_config(base: int, how: Rescale | None) -> dict[str, Any]:
     if how is None:
         return out
     out |= {"rope_type": how.kind, "factor": float(how.factor)}
-    if how.kind in ("llama3", "yarn"):
+    if how.kind in MOVED:
         out["original_max_position_embeddings"] = int(how.length)
     if how.kind == "llama3":
         out |= {"low_freq_factor": float(how.low), "high_freq_factor": float(how.high)}
@@ -121,7 +128,31 @@ def rope_config(base: int, how: Rescale | None) -> dict[str, Any]:
         names = (("attention", "attention_factor"), ("mscale", "mscale"), ("all", "mscale_all_dim"))
         out |= {key: float(getattr(how, name)) for name, key in names if getattr(how, name)}
         out |= {} if how.truncate else {"truncate": False}
+    if how.kind == "longrope":
+        out |= {"attention_factor": float(how.attention)} if how.attention else {}
+        out |= {"short_factor": [*map(float, how.short)], "long_factor": [*map(float, how.long)]}
     return out
+
+
+def _longrope(rope: Mapping[str, Any]) -> dict[str, Any]:
+    """What frequencies are divided by, in short inputs and in long ones."""
+    out: dict[str, Any] = {}
+    for name in ("short", "long"):
+        given = rope.get(f"{name}_factor")
+        if not isinstance(given, list) or not given:
+            raise SpecError(f"{name}_factor: allowed: a list of numbers, one for each plane")
+        out[name] = [_number(f"{name}_factor", x) for x in given]
+    return out | _attention(rope)
+
+
+def _attention(rope: Mapping[str, Any]) -> dict[str, Any]:
+    """What turned queries and keys are multiplied by, if it is said."""
+    if rope.get("attention_factor") is None:
+        return {}
+    found = _number("attention_factor", rope["attention_factor"])
+    if not found:
+        raise SpecError("attention_factor: 0 is not allowed; allowed: numbers above 0")
+    return {"attention": found}
 
 
 def _yarn(rope: Mapping[str, Any], latent: bool) -> dict[str, Any]:
@@ -135,11 +166,8 @@ def _yarn(rope: Mapping[str, Any], latent: bool) -> dict[str, Any]:
         for name, key in (("fast", "beta_fast"), ("slow", "beta_slow"))
         if rope.get(key)
     }
-    if rope.get("attention_factor") is not None:
-        out["attention"] = _number("attention_factor", rope["attention_factor"])
-        if not out["attention"]:
-            raise SpecError("attention_factor: 0 is not allowed; allowed: numbers above 0")
-    elif rope.get("mscale") and rope.get("mscale_all_dim"):
+    out |= _attention(rope)
+    if "attention" not in out and rope.get("mscale") and rope.get("mscale_all_dim"):
         out["mscale"] = _number("mscale", rope["mscale"])
     if rope.get("mscale_all_dim") and (latent or "mscale" in out):
         out["all"] = _number("mscale_all_dim", rope["mscale_all_dim"])
@@ -165,7 +193,13 @@ def _number(key: str, value: Any) -> Any:
 
 
 def _decimals(given: dict[str, Any]) -> dict[str, Any]:
-    return {key: x if key == "kind" else _written(key, x) for key, x in given.items()}
+    return {key: _as_specs_write(key, x) for key, x in given.items() if key != "kind"} | {
+        "kind": given["kind"]
+    }
+
+
+def _as_specs_write(key: str, value: Any) -> Any:
+    return [_written(key, x) for x in value] if isinstance(value, list) else _written(key, value)
 
 
 def _written(key: str, value: Any) -> str:

@@ -102,18 +102,18 @@ def _tensors(spec: Transformer, part: str, config: Config) -> Names:
     }
 
 
-def _preset(patch: int, image: int) -> Values:
+def _preset(patch: int, image: int, layers: int = 12, width: int = 768, heads: int = 12) -> Values:
     return {
         "model_type": "vit",
         "architectures": ["ViTForImageClassification"],
         "hidden_act": "gelu",
-        "hidden_size": 768,
+        "hidden_size": width,
         "image_size": image,
-        "intermediate_size": 3072,
+        "intermediate_size": 4 * width,
         "layer_norm_eps": 1e-12,
-        "num_attention_heads": 12,
+        "num_attention_heads": heads,
         "num_channels": 3,
-        "num_hidden_layers": 12,
+        "num_hidden_layers": layers,
         "num_labels": 1000,
         "patch_size": patch,
         "qkv_bias": True,
@@ -146,6 +146,7 @@ FAMILY = Family(
     presets={
         "vit-base-patch16-224": _preset(16, 224),
         "vit-base-patch32-384": _preset(32, 384),
+        "vit-large-patch16-224": _preset(16, 224, 24, 1024, 16),
     },
     also=("encoder_stride",),
     only={"is_causal": (False,), "qkv_bias": (True,), "pooler_act": ("tanh",)},

@@ -111,8 +111,7 @@ def rotate(field: Analytic[E], spec: Transformer, x: E, dims: int, t: int) -> E:
     still[spec.rotary :] = 1
     cos, sin = field.turns(frequencies(spec), t)
     if spec.rescaling is not None and spec.rescaling.grows:
-        a, u, v = spec.rescaling.amplitude
-        grown = field.absorbed(a**2, u, v, spec.rescaling.factor)
+        grown = field.absorbed(*spec.rescaling.growth)
         cos, sin = field.mul(cos, grown), field.mul(sin, grown)
     along = field.add(field.matmul(field.constant(place[0]), cos), field.constant(still))
     across = field.matmul(field.constant(place[1]), sin)

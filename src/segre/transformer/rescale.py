@@ -7,6 +7,8 @@
 | `llama3:F:low:high:L` | the factor, two numbers of turns, and the length of the context before |
 | `yarn:F:L` | the factor and that length; then, if they are not 32, 1 and what follows from F, |
 | | `fast=` and `slow=` (numbers of turns), `attention=`, or `mscale=` and `all=` |
+| `longrope:F:L` | likewise; then what frequencies are divided by, plane by plane, in inputs of at |
+| | most L tokens and in longer ones (`short=1+1.5:long=2+8`), and `attention=` |
 
 What the numbers do to the frequencies is in `rotary`.
 """
@@ -23,12 +25,13 @@ from typing import Any, Literal
 from segre.errors import SpecError
 from segre.values import choice, quote
 
-RescaleKind = Literal["linear", "dynamic", "llama3", "yarn"]
+RescaleKind = Literal["linear", "dynamic", "llama3", "yarn", "longrope"]
 PLACES: dict[RescaleKind, tuple[str, ...]] = {
     "linear": ("factor",),
     "dynamic": ("factor", "length"),
     "llama3": ("factor", "low", "high", "length"),
     "yarn": ("factor", "length"),
+    "longrope": ("factor", "length"),
 }
 OPTIONS = {
     "fast": Fraction(32),
@@ -36,7 +39,10 @@ OPTIONS = {
     **dict.fromkeys(("attention", "mscale", "all"), Fraction(0)),
     "truncate": Fraction(1),
 }
-_LONGEST = 200
+# What may follow, by kind; of longrope two lists, with a number for each plane.
+OPTIONAL = {"yarn": tuple(OPTIONS), "longrope": ("short", "long", "attention")}
+LISTS = ("short", "long")
+_LONGEST = 20_000  # characters: a head of 256 dimensions has two lists of 128 numbers
 _NUMBER = re.compile(r"[0-9]{1,30}(\.[0-9]{0,30})?(e[+-]?[0-9]{1,2})?", re.ASCII)
 
 
@@ -55,38 +61,59 @@ class Rescale:
     mscale: Fraction = Fraction(0)
     all: Fraction = Fraction(0)
     truncate: Fraction = OPTIONS["truncate"]  # yarn: whether its ramp is between whole planes
+    short: tuple[Fraction, ...] = ()  # longrope: what frequencies are divided by, plane by plane
+    long: tuple[Fraction, ...] = ()  # the same for inputs of more than `length` tokens
 
     def __str__(self) -> str:
         """The text that reads back as this."""
         numbers = [decimal(getattr(self, name)) for name in PLACES[self.kind]]
-        if self.kind == "yarn":
-            given = {name: getattr(self, name) for name in OPTIONS}
-            numbers += [f"{k}={decimal(v)}" for k, v in given.items() if v != OPTIONS[k]]
+        for name in OPTIONAL.get(self.kind, ()):
+            value = getattr(self, name)
+            if name in LISTS:
+                numbers.append(f"{name}={'+'.join(map(decimal, value))}")
+            elif value != OPTIONS[name]:
+                numbers.append(f"{name}={decimal(value)}")
         return ":".join([self.kind, *numbers])
 
     @property
     def idle(self) -> bool:
         """Whether nothing is rescaled at all."""
-        if self.kind == "yarn" and self.attention not in (0, 1):
+        if self.kind in OPTIONAL and self.attention not in (0, 1):
+            return False
+        if any(x != 1 for x in self.short + self.long):
             return False
         return self.factor == 1 and self.kind != "dynamic"
 
     @property
     def amplitude(self) -> tuple[Fraction, Fraction, Fraction]:
         """(a, u, v): turned queries and keys are multiplied by a (1 + u ln F) / (1 + v ln F)."""
-        if self.kind != "yarn":
-            return Fraction(1), Fraction(0), Fraction(0)
         if self.attention:
             return self.attention, Fraction(0), Fraction(0)
+        if self.kind != "yarn":
+            return Fraction(1), Fraction(0), Fraction(0)
         if self.mscale and self.all:
             return Fraction(1), self.mscale / 10, self.all / 10
         return Fraction(1), Fraction(1, 10), Fraction(0)
 
     @property
+    def growth(self) -> tuple[Fraction, ...]:
+        """What turned queries and keys are multiplied by, as `absorbed` of a field takes it.
+
+        Longrope multiplies by sqrt(1 + ln F / ln L), unless it says by what.
+        """
+        a, u, v = self.amplitude
+        under = self.length if self.kind == "longrope" and not self.attention else Fraction(0)
+        return a**2, u, v, self.factor, under
+
+    @property
     def grows(self) -> bool:
         """Whether turned queries and keys are multiplied by anything but 1."""
-        a, u, v = self.amplitude
-        return a != 1 or (u != v and self.factor != 1)
+        a, u, v, factor, under = self.growth
+        return a != 1 or (factor != 1 and (u != v or under != 0))
+
+    def divided(self, t: int) -> tuple[Fraction, ...]:
+        """Longrope: what the frequencies of the planes are divided by, in inputs of t tokens."""
+        return self.long if t > self.length else self.short
 
 
 @lru_cache(maxsize=256)
@@ -104,16 +131,24 @@ def rescale(text: str) -> Rescale:
     wanted = ":".join([kind, *names])
     if len(text) > _LONGEST or len(plain) != len(names) or numbers[: len(plain)] != plain:
         raise SpecError(f"rescale: {quote(text)} is not allowed; allowed: {wanted}")
+    allowed = OPTIONAL.get(kind, ())
     for key in options:
-        if kind != "yarn" or key not in OPTIONS or numbers.count(f"{key}={options[key]}") > 1:
-            allowed = f"{wanted}, with {', '.join(OPTIONS)}" if kind == "yarn" else wanted
-            raise SpecError(f"rescale: {quote(key)} is not allowed; allowed: {allowed}")
-    return rescaled({"kind": kind, **dict(zip(names, plain, strict=True)), **options})
+        if key not in allowed or numbers.count(f"{key}={options[key]}") > 1:
+            wanted = f"{wanted}, with {', '.join(allowed)}" if allowed else wanted
+            raise SpecError(f"rescale: {quote(key)} is not allowed; allowed: {wanted}")
+    lists = {key: options[key].split("+") for key in LISTS if key in options}
+    return rescaled({"kind": kind, **dict(zip(names, plain, strict=True)), **options, **lists})
 
 
 def rescaled(given: Mapping[str, Any]) -> Rescale:
     """A rescaling from its numbers by name; refused if they do not go together."""
-    values = {key: number(key, value) for key, value in given.items() if key != "kind"}
+    values: dict[str, Any] = {
+        key: tuple(number(key, x) for x in value) if key in LISTS else number(key, value)
+        for key, value in given.items()
+        if key != "kind"
+    }
+    if given["kind"] == "longrope" and values.get("attention"):
+        values["factor"] = Fraction(1)  # it says nothing more
     out = Rescale(given["kind"], **values)
     if out.factor < 1:
         raise SpecError(f"rescale factor: {decimal(out.factor)}; allowed: numbers from 1")
@@ -124,11 +159,22 @@ def rescaled(given: Mapping[str, Any]) -> Rescale:
             f"rescale low and high: {decimal(out.low)} and {decimal(out.high)}; "
             "allowed: numbers above 0, low below high"
         )
+    if out.kind == "longrope":
+        _require_lists(out)
     if out.truncate not in (0, 1):
         raise SpecError("rescale truncate: allowed: 0 and 1")
     if not out.fast or not out.slow:
         raise SpecError("rescale fast and slow: allowed: numbers above 0")
     return out
+
+
+def _require_lists(out: Rescale) -> None:
+    if not out.short or len(out.short) != len(out.long) or not all(out.short + out.long):
+        raise SpecError(
+            "rescale short and long: allowed: two lists of numbers above 0, one for each plane"
+        )
+    if out.length == 1 and out.factor != 1:
+        raise SpecError("rescale length: 1 of longrope; allowed: numbers above 1")
 
 
 def number(key: str, value: Any) -> Fraction:

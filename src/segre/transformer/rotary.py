@@ -40,6 +40,8 @@ def _frequencies(base: int, planes: int, how: Rescale | None, t: int) -> Frequen
         return Frequencies(base, planes, stretch=stretch)
     if how.kind == "linear":
         return Frequencies(base, planes, ((1 / how.factor, Fraction(0)),) * planes)
+    if how.kind == "longrope":
+        return Frequencies(base, planes, tuple((1 / x, Fraction(0)) for x in how.divided(t)))
     if how.kind == "yarn" and not how.truncate:
         return Frequencies(base, planes, ramp=(how.factor, how.length, how.fast, how.slow))
     before = ctx.prec

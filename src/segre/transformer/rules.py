@@ -182,6 +182,11 @@ def _require_rotations(spec: Choices) -> None:
             raise SpecError(f"base: {base} is not allowed; allowed: whole numbers from 2")
         if how.startswith("dynamic") and spec.rotary < 4:
             raise SpecError("rescale=dynamic needs rotary=4 or more")
+        if how.startswith("longrope") and 2 * len(rescale(how).short) != spec.rotary:
+            raise SpecError(
+                f"rescale=longrope: {len(rescale(how).short)} numbers; allowed: as many as planes "
+                f"turn, {spec.rotary // 2}"
+            )
     if isinstance(spec.base, tuple) and 0 in spec.base and spec.latent:
         raise SpecError("base: 0 in some layers does not go with latent attention (kvrank)")
     if spec.share and (isinstance(spec.base, tuple) or isinstance(spec.rescale, tuple)):

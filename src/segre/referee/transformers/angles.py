@@ -35,7 +35,7 @@ def rational(spec: Transformer) -> bool:
     how, planes = spec.rescaling, turning(spec) // 2
     if how is not None and how.kind == "yarn" and not how.truncate:
         return False
-    if how is None or how.kind in ("linear", "yarn"):
+    if how is None or how.kind in ("linear", "yarn", "longrope"):
         return True
     before = ctx.prec
     ctx.prec = _BITS
@@ -99,6 +99,8 @@ def _factor(spec: Transformer, plane: int) -> Fraction | None:
         return Fraction(1)
     if how.kind == "linear":
         return 1 / how.factor
+    if how.kind == "longrope":
+        return 1 / (how.short if spec.t <= how.length else how.long)[plane]
     if how.kind == "dynamic":
         return Fraction(1) if spec.t <= how.length else None
     if how.kind == "llama3":

@@ -165,12 +165,14 @@ def _rotated(run: Run, spec: Transformer, x: int) -> int:
 
 
 def _amplitude(run: Run, spec: Transformer) -> Scalar:
-    """By what yarn multiplies turned queries and keys."""
+    """By what yarn and longrope multiply turned queries and keys."""
     how, none = spec.rescaling, Fraction(0)
-    if how is None or how.kind != "yarn":
+    if how is None or how.kind not in ("yarn", "longrope"):
         return 1
     if how.attention:
         return run.numbers.grown(how.attention**2, none, none, Fraction(1))
+    if how.kind == "longrope":
+        return run.numbers.lengthened(how.factor, how.length)
     if how.mscale and how.all:
         return run.numbers.grown(Fraction(1), how.mscale / 10, how.all / 10, how.factor)
     return run.numbers.grown(Fraction(1), Fraction(1, 10), none, how.factor)

@@ -95,6 +95,12 @@ class Balls(Numbers):
         quotient = (1 + self._number(up) * log) / (1 + self._number(down) * log)
         return self._number(square).sqrt() * quotient
 
+    def lengthened(self, factor: Fraction, length: Fraction) -> arb:
+        """The factor; 1 if ln(factor) is 0."""
+        if factor == 1:
+            return arb(1)
+        return (1 + self._number(factor).log() / self._number(length).log()).sqrt()
+
     def turn(self, spec: Transformer, plane: int, position: int) -> tuple[arb, arb]:
         """cos and sin of the angle of a plane at a position."""
         turned = position * angle(spec, plane)

@@ -164,6 +164,10 @@ class Modular(Numbers):
         """1, section 4: the weights that absorb the factor stand for their products with it."""
         return 1
 
+    def lengthened(self, factor: Fraction, length: Fraction) -> int:  # noqa: ARG002
+        """1, section 4, likewise."""
+        return 1
+
     def turn(self, spec: Transformer, plane: int, position: int) -> tuple[int, int]:
         """A power of a point of the circle, the same for angles that are rational multiples."""
         number, power = multiples(spec)[plane]

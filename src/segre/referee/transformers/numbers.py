@@ -87,6 +87,10 @@ class Numbers(ABC):
         """The factor sqrt(square) (1 + up ln(of)) / (1 + down ln(of)), which weights absorb."""
 
     @abstractmethod
+    def lengthened(self, factor: Fraction, length: Fraction) -> Scalar:
+        """The factor sqrt(1 + ln(factor) / ln(length)), which weights absorb."""
+
+    @abstractmethod
     def turn(self, spec: Transformer, plane: int, position: int) -> tuple[Scalar, Scalar]:
         """cos and sin of the angle of a plane at a position."""
 
