@@ -23,7 +23,7 @@ def in_one_form(one: Model, two: Model) -> tuple[Model, Model, int | None]:
     if differing_keys(one.spec, two.spec) == ["vocab"]:
         tokens = min(one.spec.vocab, two.spec.vocab)
         one, two = first_tokens(one, tokens), first_tokens(two, tokens)
-    if labels(one) != labels(two) and one.family == two.family:
+    if labels(one) != labels(two):
         one, two = one_by_one(one), one_by_one(two)
     return one, two, tokens
 

@@ -116,12 +116,16 @@ def differences(one: Model, two: Model) -> Differences:
 
 
 def require_same_tensors(one: Model, two: Model) -> None:
-    """Refuse two checkpoints of which one has experts each by itself, the other all together."""
+    """Refuse two checkpoints whose files join different tensors in one, as phi3 and llama do."""
     for part in one.held:
-        if [held.label for held in one.held[part]] != [held.label for held in two.held[part]]:
+        ours, theirs = ([held.label for held in x.held[part]] for x in (one, two))
+        if ours != theirs:
+            first = next(
+                label for label in (*ours, *theirs) if (label in ours) != (label in theirs)
+            )
             raise CheckpointError(
-                f"{one.name!r} and {two.name!r}: one has a tensor for each "
-                "expert, the other one for all experts of a layer; save both in the same way"
+                f"{one.name!r} and {two.name!r}: only one has a tensor with {only[0]} and nothing "
+                "else; save both as models of the same family"
             )
 
 
