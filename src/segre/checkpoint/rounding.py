@@ -120,9 +120,7 @@ def require_same_tensors(one: Model, two: Model) -> None:
     for part in one.held:
         ours, theirs = ([held.label for held in x.held[part]] for x in (one, two))
         if ours != theirs:
-            first = next(
-                label for label in (*ours, *theirs) if (label in ours) != (label in theirs)
-            )
+            only = [x for x in (*ours, *theirs) if (x in ours) != (x in theirs)] or ours
             raise CheckpointError(
                 f"{one.name!r} and {two.name!r}: only one has a tensor with {only[0]} and nothing "
                 "else; save both as models of the same family"
