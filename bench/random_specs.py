@@ -148,3 +148,65 @@ def _features(pick: Any) -> dict[str, Any]:
     elif given["vocab"] and given["transform"] and given["pooler"]:
         given["relation"] = 2
     return given
+
+
+CORE_MLPS = (
+    *("none", "none", "gelu", "gelu-tanh", "silu", "relu", "swiglu", "swiglu"),
+    *("geglu", "reglu", "bilinear"),
+)
+
+
+def random_core(seed: int) -> Transformer:
+    """A small transformer of the designs that most models have, among them degenerate sizes.
+
+    Two thirds have one layer and nearly all fewer than 200 weights, so that hundreds are done in
+    minutes. Widths may be too small for a head, vocabularies for the weights, and t may be 1.
+    """
+    chance = random.Random(f"core {seed}")
+    while True:
+        try:
+            return Transformer.from_mapping(_core(chance.choice))
+        except SpecError:
+            continue
+
+
+def _core(pick: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        "d": pick([2, 3, 3, 4, 4, 5]),
+        "layers": pick([1, 1, 2]),
+        "heads": pick([1, 2, 2]),
+        "head": pick([1, 2, 2, 3]),
+        "dv": pick([0, 0, 1, 2]),
+        "mlp": pick(CORE_MLPS),
+        "norm": pick(["none", "rms", "layer"]),
+        "gain": pick([True, True, True, False]),
+        "pos": pick(["none", "rope", "learned"]),
+        "bias": pick(["none", "none", "qkv", "all"]),
+        "causal": pick([True, False]),
+        "attn": pick(["softmax"] * 3 + ["lightning"]),
+        "share": pick([False] * 5 + [True]),
+        "residual": pick([True] * 5 + [False]),
+        "t": pick([1, 2, 2, 3, 3]),
+    }
+    given["kv"] = pick([given["heads"], 1])
+    given["ff"] = pick([2, 3, 4]) if given["mlp"] != "none" else 0
+    if given["norm"] != "none":
+        given |= {"place": pick(["pre", "pre", "post", "sandwich"]), "eps": pick([0, "1e-5"])}
+    if given["pos"] == "rope":
+        given["head"] = given["rotary"] = 2
+    if given["pos"] == "learned":
+        given["positions"] = given["t"] + pick([0, 0, 1])
+    kind = pick(["plain"] * 4 + ["latent", "qknorm"])
+    if kind == "latent":
+        given |= {"attn": "softmax", "kv": given["heads"], "bias": "none"}
+        given |= {"kvrank": pick([2, 3]), "qrank": pick([0, 2, 3])}
+    elif kind == "qknorm":
+        given |= {"attn": "softmax", "qknorm": True}
+    if given["mlp"] in ("swiglu", "geglu", "bilinear") and pick([True, False]):
+        given |= {"experts": pick([2, 3]), "active": pick([1, 2]), "eff": pick([1, 2]), "ff": 0}
+        given |= {"router": pick(["sigmoid", "softmax"]), "shared": pick([0, 0, 2])}
+    if pick([True, False]):
+        given |= {"vocab": pick([3, 5, 7, 11]), "tied": pick([False, True])}
+        given |= {"outbias": pick([False, False, True]), "output": pick(["softmax", "logits"])}
+        given["embnorm"] = given["norm"] != "none" and pick([False, False, True])
+    return given

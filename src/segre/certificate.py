@@ -23,7 +23,9 @@ from segre.geometry.balls import BallMinor
 from segre.geometry.dimension import Proof, prove
 from segre.geometry.independence import witness_rows
 from segre.geometry.memory import DEFAULT_LIMIT
+from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
+from segre.geometry.rank import SymmetryRank
 from segre.models import Source, architecture
 from segre.transformer.spec import Transformer
 
@@ -126,28 +128,28 @@ def _minor(proof: Proof) -> dict[str, Any]:
         "rows": rows,
         "columns": minor.columns,
         "determinant": _determinant(matrix, point.field),
-        **({"salts": _salts(proof, sorted(wanted))} if proof.spec.salted else {}),
+        **({"salts": _salts(point, sorted(wanted))} if proof.spec.salted else {}),
     }
 
 
-def _salts(proof: Proof, inputs: list[int]) -> dict[str, list[list[int]]]:
+def _salts(point: Point, inputs: list[int]) -> dict[str, list[list[int]]]:
     """The salts of inputs, by source and token."""
     found = {}
     for n in inputs:
-        found[str(n)] = proof.point.batch(n, 1).salts[:, 0].tolist()
+        found[str(n)] = point.batch(n, 1).salts[:, 0].tolist()
     return found
 
 
-def _watched(proof: Proof) -> dict[str, Any]:
-    """The salts of the inputs that the symmetries are checked at, and whether roots are drawn."""
-    assert proof.symmetry is not None
-    if proof.symmetry.rooted:
-        return {"salts": _salts(proof, [0, 1])}
-    batch = proof.point.inputs_with_free_roots
+def _symmetries(point: Point, symmetry: SymmetryRank) -> dict[str, Any]:
+    """Their rank, the salts of the inputs that they are checked at, and whether roots are drawn."""
+    counted = {"kind": "symmetries", "rank": symmetry.rank}
+    if symmetry.rooted:
+        return {**counted, "salts": _salts(point, [0, 1])}
+    batch = point.inputs_with_free_roots
     salts = {str(n): batch.salts[:, n].tolist() for n in (0, 1)}
     assert not isinstance(batch.fields, Prime)
     drawn = {"roots": "drawn"} if any(field.took_roots for field in batch.fields) else {}
-    return {**drawn, "salts": salts}
+    return {**counted, **drawn, "salts": salts}
 
 
 def _independence(proof: Proof) -> dict[str, Any] | None:
@@ -177,10 +179,17 @@ def _roots(proof: Proof) -> list[dict[str, Any]] | None:
 
 def _upper(proof: Proof) -> dict[str, Any]:
     kind = proof.upper.evidence.kind
+    if kind == "contexts":
+        return {"kind": kind, **proof.upper.evidence.data}
+    if kind == "within":
+        assert proof.wider is not None
+        other = proof.wider.point
+        inner = _symmetries(other, proof.wider.symmetry)
+        return {"kind": kind, "spec": other.spec.document(), "upper": inner}
     if kind != "symmetries" or proof.symmetry is None:
         return {"kind": kind}
     if proof.spec.salted:
-        return {"kind": kind, "rank": proof.symmetry.rank, **_watched(proof)}
+        return _symmetries(proof.point, proof.symmetry)
     return {
         "kind": kind,
         "pieces": [

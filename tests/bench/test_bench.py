@@ -36,6 +36,14 @@ def test_rank(tmp_path: Path) -> None:
     ]
 
 
+def test_gaps(tmp_path: Path) -> None:
+    document = run_quick("gaps", tmp_path)
+    rows = {row["feature"]: row for row in document["rows"]}
+    assert rows["all transformers"]["designs"] == 12
+    assert all(0 <= row["proved"] <= row["designs"] for row in document["rows"])
+    assert all(row["lower"] < row["upper"] for row in document["unproved"])
+
+
 def test_growth(tmp_path: Path) -> None:
     document = run_quick("growth", tmp_path)
     found = {(row["layers"], row["d"]): row["dimension"] for row in document["rows"]}

@@ -9,12 +9,12 @@ from segre.checkpoint.commands import align, move, same
 from segre.errors import CheckpointError
 from segre.models import architecture
 from support.checkpoints import apart, rewritten
-from support.zoo import NAMES, save_tiny
+from support.zoo import IMAGES, NAMES, save_tiny
 
 Tensors = dict[str, np.ndarray]
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=(*NAMES, *IMAGES))
 def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return save_tiny(request.param, tmp_path / "model")
 

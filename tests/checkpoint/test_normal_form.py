@@ -17,10 +17,10 @@ from segre.geometry.redundancy import counted
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import routed
 from support.checkpoints import apart, rewritten, stored
-from support.zoo import NAMES, save_tiny
+from support.zoo import IMAGES, NAMES, save_tiny
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=(*NAMES, *IMAGES))
 def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return save_tiny(request.param, tmp_path / "model")
 

@@ -14,13 +14,13 @@ from segre.checkpoint.outputs import random_tokens
 from segre.errors import CheckpointError
 from segre.models import architecture
 from support.checkpoints import apart, rewritten
-from support.zoo import NAMES, save_tiny, tiny
+from support.zoo import IMAGES, NAMES, save_tiny, tiny
 
 Tensors = dict[str, np.ndarray]
 Change = Callable[[str, Tensors], None]
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=(*NAMES, *IMAGES))
 def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return save_tiny(request.param, tmp_path / "model")
 

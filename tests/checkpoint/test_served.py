@@ -20,7 +20,6 @@ MISSING = {
     "no wider than a head",
 }
 
-UNSERVED = ("vit", "dinov2")
 LATENTS = "/qrank=4/kvrank=4"  # as wide as the heads that read them
 
 
@@ -78,11 +77,12 @@ def test_choices_that_are_missing(spec: str, choice: str) -> None:
         require_normal_form(architecture(spec))
 
 
-@pytest.mark.parametrize("family", [name for name in FAMILIES if name not in UNSERVED])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_families_that_are_served(family: str) -> None:
     rest = LATENTS if family == "deepseek-v3" else ""
     rest = "/embed=6" if family in ("albert", "electra") else rest
-    require_normal_form(architecture(f"{family}/d=8/heads=2/ff=4/eps=1e-6/vocab=11{rest}"))
+    inputs = "patch=12" if family in ("vit", "dinov2") else "vocab=11"
+    require_normal_form(architecture(f"{family}/d=8/heads=2/ff=4/eps=1e-6/{inputs}{rest}"))
 
 
 def test_heads_wider_than_what_they_read_are_refused() -> None:

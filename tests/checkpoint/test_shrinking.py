@@ -10,10 +10,10 @@ import transformers
 from segre.checkpoint.commands import canonical, expand, shrink
 from segre.errors import CheckpointError, SegreError
 from support.checkpoints import apart, rewritten, stored
-from support.zoo import NAMES, save_tiny, tiny
+from support.zoo import IMAGES, NAMES, save_tiny, tiny
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *IMAGES])
 def test_what_is_left_out_comes_back(name: str, tmp_path: Path) -> None:
     model = save_tiny(name, tmp_path / "model")
     done = shrink(model, tmp_path / "small")

@@ -12,7 +12,6 @@ import torch
 import transformers
 
 from segre.certificate import certify
-from segre.checkpoint.commands import canonical
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import outputs
 from segre.collapse import decompose, measure
@@ -160,11 +159,7 @@ def test_files_are_read_and_written(model_type: str, tmp_path: Path) -> None:
         assert list(before) == list(after)
 
 
-def test_what_is_not_there_is_refused_by_the_choice(tmp_path: Path) -> None:
-    config = random_config("vit", Random(1), "ViTModel")
-    library_model(config, 0).save_pretrained(tmp_path / "model")
-    with pytest.raises(UnsupportedError, match=r"^patch: .*normal form"):
-        canonical(tmp_path / "model", tmp_path / "out")
+def test_what_is_not_there_is_refused_by_the_choice() -> None:
     with pytest.raises(UnsupportedError, match=r"^patch: certificates"):
         certify("vit/d=4/heads=2/ff=3/patch=5/labels=2/layers=2/t=3")
     for text in ("vit/d=8/vocab=3", "vit/d=8/causal=true", "transformer/d=8/cls=true"):

@@ -310,7 +310,7 @@ def test_singular_minors_are_refused() -> None:
     document = certificate("transformer/d=2/vocab=2/t=1")
     columns = document["lower"]["columns"][:2]
     document["lower"].update(rows=[[0, 0], [0, 1]], columns=columns)
-    document["claim"].update(lower=2, status="lower-bound")
+    document["claim"].update(lower=2, upper=2, status="proved")
     assert "at 4096 bits, the minor is not certainly" in refused(sealed(document)).reason
 
 

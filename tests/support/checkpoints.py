@@ -27,6 +27,8 @@ def run(directory: Path, seed: int = 0, batch: int = 3, length: int = 10) -> np.
     kind = getattr(transformers, config.architectures[0])
     model = kind.from_pretrained(directory, dtype=torch.float32).eval()
     rng = np.random.default_rng(seed)
+    if hasattr(config, "patch_size"):
+        return _run_images(model, config, rng, batch)
     words = rng.integers(config.vocab_size, size=(batch, length))
     padding = getattr(config, "pad_token_id", None)  # may have no position
     tokens = torch.tensor(np.where(words == padding, (words + 1) % config.vocab_size, words))
@@ -43,6 +45,14 @@ def run(directory: Path, seed: int = 0, batch: int = 3, length: int = 10) -> np.
             named += [out[key] for key in OUTPUTS if key in out]
     assert named
     return np.concatenate([x.numpy().ravel() for x in named])
+
+
+def _run_images(model: Any, config: Any, rng: np.random.Generator, batch: int) -> np.ndarray:
+    """The same on random images; a pooled token that is a copy of the first counts once."""
+    shape = (batch, config.num_channels, config.image_size, config.image_size)
+    with torch.no_grad():
+        out = model(torch.tensor(rng.standard_normal(shape), dtype=torch.float32))
+    return np.concatenate([out[key].numpy().ravel() for key in OUTPUTS if key in out])
 
 
 def library_outputs(directory: Path, tokens: Tokens) -> np.ndarray:

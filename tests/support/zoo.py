@@ -14,6 +14,7 @@ from transformers import (
     AlbertConfig,
     BertConfig,
     DeepseekV3Config,
+    Dinov2Config,
     DistilBertConfig,
     ElectraConfig,
     Gemma2Config,
@@ -35,6 +36,7 @@ from transformers import (
     Qwen3MoeConfig,
     RobertaConfig,
     SmolLM3Config,
+    ViTConfig,
 )
 
 UNIT_GAINS = ("qwen3-tied",)
@@ -46,6 +48,8 @@ SIZES: dict[str, Any] = {
     "vocab_size": 61,
     "max_position_embeddings": 32,
 }
+BLOCKS = ("hidden_size", "num_hidden_layers", "num_attention_heads")
+PATCHES: dict[str, Any] = {"image_size": 12, "patch_size": 3, "num_channels": 3}
 TWO: dict[str, Any] = {**SIZES, "num_key_value_heads": 2}
 FOUR: dict[str, Any] = {**SIZES, "num_key_value_heads": 4}
 GPT2: dict[str, Any] = {
@@ -212,10 +216,24 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
 NAMES = tuple(name for name, _, _ in tiny_models())
 
 
+def tiny_images() -> Iterator[tuple[str, Any, str]]:
+    """The same, of models of patches."""
+    vit = {**{key: SIZES[key] for key in BLOCKS}, "intermediate_size": 40, **PATCHES}
+    dino = {**{key: SIZES[key] for key in BLOCKS}, "mlp_ratio": 2, **PATCHES}
+    yield "vit", ViTConfig(**vit), "ViTModel"
+    yield "vit-labels", ViTConfig(**vit, num_labels=3), "ViTForImageClassification"
+    yield "dinov2", Dinov2Config(**dino), "Dinov2Model"
+
+
+IMAGES = tuple(name for name, _, _ in tiny_images())
+
+
 def tiny(name: str) -> Any:
     """A model of the library, by name."""
-    config, kind = next((config, kind) for other, config, kind in tiny_models() if other == name)
-    return randomised(config, kind, NAMES.index(name), unit_gains=name in UNIT_GAINS)
+    every = (*tiny_models(), *tiny_images())
+    config, kind = next((config, kind) for other, config, kind in every if other == name)
+    seed = (*NAMES, *IMAGES).index(name)
+    return randomised(config, kind, seed, unit_gains=name in UNIT_GAINS)
 
 
 def randomised(config: Any, kind: str, seed: int, *, unit_gains: bool = False) -> Any:

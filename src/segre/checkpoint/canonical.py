@@ -56,12 +56,17 @@ def canonical_parts(model: Model) -> Iterator[tuple[str, Tensors]]:
 
 
 def _stream_alignment(spec: Transformer, embed: Tensors, slack: float) -> StreamAlignment:
-    table = embed["tokens"]
+    table = embed["tokens"] if spec.discrete else _named(embed)
     if not spec.embed:
         return _chosen(stream_freedom(spec), table, spec.norm == "layer", slack)
     inner = _chosen(embedding_freedom(spec), table, spec.norm == "layer", slack)
     rows = inner.read(embed["W_E"]) * weights(spec.embed)  # whose sums are 0 without weights
     return replace(_chosen(stream_freedom(spec), rows, True, slack), embed=inner)
+
+
+def _named(embed: Tensors) -> Array:
+    """Columns of the stream that have names: entries of a patch, and positions."""
+    return np.concatenate([embed["W_P"], embed["positions"]], axis=1)
 
 
 def _chosen(freedom: Freedom, table: Array, centred: bool, slack: float) -> StreamAlignment:

@@ -21,7 +21,8 @@ from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.transformer.spec import Transformer
 
-BY_COLUMN = ("tokens", "positions", "types", "W_down", "S_down")  # whose columns have names
+BY_COLUMN = ("tokens", "W_P", "positions", "types", "W_down", "S_down")  # whose columns have names
+WORDS = {"tokens": "token", "W_P": "entry", "positions": "position", "types": "type"}
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]
     for name in a:
         if name in seen:
             continue
-        if name in ("tokens", "positions", "types", "W_U"):
-            word = name.removesuffix("s") if name != "W_U" else "label" if spec.labels else "token"
+        if name in WORDS or name == "W_U":
+            word = WORDS.get(name, "label" if spec.labels else "token")
             unused = spec.offset if name == "positions" else 0
             x, y = (table[:, unused:] for table in (a[name], b[name]))
             yield from _table(x, y, name, f"{name}, {word} {{}}")

@@ -61,8 +61,9 @@ def _match_embedded(spec: Transformer, one: Tensors, two: Tensors) -> StreamAlig
 
 
 def _named_products(one: Tensors, two: Tensors, unembedded: Array | None) -> Array:
-    """Inner products (d, d) over what has names: tokens, and positions where tokens are few."""
-    inner: Array = one["tokens"] @ two["tokens"].T
+    """Inner products (d, d) over what has names: tokens or patches, positions if those are few."""
+    table = "tokens" if "tokens" in one else "W_P"
+    inner: Array = one[table] @ two[table].T
     if unembedded is None:
         return inner
     more = [unembedded]
@@ -89,7 +90,7 @@ def unembedding_products(one: Model, two: Model) -> Array | None:
     Twice as many tokens as coordinates determine a basis well; then this is None.
     """
     spec = one.spec
-    if stream_freedom(spec) != "orthogonal" or spec.vocab >= 2 * spec.d:
+    if stream_freedom(spec) != "orthogonal" or (spec.vocab or spec.patch) >= 2 * spec.d:
         return None
     return np.asarray(_unembedding(one).T @ _unembedding(two))
 

@@ -23,6 +23,7 @@ from segre.checkpoint.model import Model
 from segre.checkpoint.norm_gauge import NormGauge
 from segre.checkpoint.planes import free_planes, turning
 from segre.checkpoint.reduce import GaugeChoice, Restore, reduced
+from segre.checkpoint.tables import PLACED
 from segre.checkpoint.units import DEGREE, scaled, signed
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
@@ -155,6 +156,8 @@ class Draw:
         out = NormGauge()
         for norm, gain in like.gains.items():
             out.gains[norm] = self.factors(gain.shape) * self.signs(gain.shape)
+        for name, scale in like.scales.items():
+            out.scales[name] = self.factors(scale.shape) * self.signs(scale.shape)
         for norm, signs in like.signs.items():
             out.signs[norm] = self.signs(signs.shape)
         for norm, shift in like.shifts.items():
@@ -170,7 +173,7 @@ class Draw:
         for name, bias in like.biases.items():
             out.biases[name] = self.offsets(bias.shape, w[f"W_{name[-1]}"])
         for name, shift in like.tables.items():
-            of = "positions" if name == "unused" else name
+            of = "positions" if name in ("unused", *PLACED) else name
             out.tables[name] = self.offsets(shift.shape, w[of])
         return out
 

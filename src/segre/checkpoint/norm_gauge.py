@@ -35,6 +35,7 @@ class NormGauge:
     """The free choices of one part: any values give the same function."""
 
     gains: Tensors = field(default_factory=dict)  # by norm
+    scales: Tensors = field(default_factory=dict)  # of what sublayers write
     signs: Tensors = field(default_factory=dict)  # by norm after a sublayer: of its gain
     shifts: Tensors = field(default_factory=dict)  # by norm
     reads: Tensors = field(default_factory=dict)  # by reader, along what it never sees

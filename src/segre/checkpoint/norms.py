@@ -115,6 +115,8 @@ def _fix_sublayer(
 ) -> None:
     readers = _plain_readers(spec, norm, w)
     normed = _normed(spec, w, norm)
+    if spec.layerscale:
+        _fix_scale(w, gauge, norm)
     if not normed:
         gain, shift = None, stream.shift
     else:
@@ -228,6 +230,27 @@ def _restore_sublayer(
     for latent, after in normed_readers(spec).items() if norm == "norm1" else ():
         own = w[f"{latent}.gain"] = usable(gauge.gains[latent])
         w.update({name: w[name] / own.T for name in after if name in w})
+    if spec.layerscale:
+        name, scale = _scale(norm), usable(gauge.scales[_scale(norm)])
+        w[name] = scale.copy()
+        w.update({key: w[key] / scale for key in _written(norm)})
+
+
+def _scale(norm: str) -> str:
+    """The vector by which what a sublayer writes is multiplied."""
+    return norm.replace("norm", "scale")
+
+
+def _written(norm: str) -> tuple[str, str]:
+    return f"W_{WRITERS[norm]}", f"b_{WRITERS[norm]}"
+
+
+def _fix_scale(w: Tensors, gauge: NormGauge, norm: str) -> None:
+    """What writes absorbs the scale of what is written."""
+    name = _scale(norm)
+    scale = gauge.scales[name] = w[name]
+    w.update({key: w[key] * scale for key in _written(norm)})
+    w[name] = np.ones_like(scale)
 
 
 def _fix_narrow(w: Tensors, gauge: NormGauge, stream: Stream, name: str) -> None:

@@ -67,8 +67,6 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "embed", "embeddings wider than the stream, or no wider than a head"
     if spec.embed and (spec.labels or spec.relation):
         yield "labels", "labels after embeddings of another width"
-    if spec.patch:
-        yield "patch", "patches as inputs"
     if spec.labels and spec.place == "post" and not (spec.outbias or spec.pooler):
         yield "outbias", "labels without biases after a norm on the stream"
     if spec.qknorm and (spec.still or 0 in every(spec.base, spec.layers)):

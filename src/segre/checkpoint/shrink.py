@@ -22,7 +22,7 @@ from segre.checkpoint.narrow import joint
 from segre.checkpoint.norm_gauge import away_from
 from segre.checkpoint.norms import free_mean
 from segre.checkpoint.planes import free_key_biases, met_keys, queries, set_still, still, turning
-from segre.checkpoint.tables import shifted_positions
+from segre.checkpoint.tables import TABLES, shifted_positions
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import CONSTANTS, parts
@@ -192,7 +192,7 @@ def _rules(
                 yield name, _orthogonal(np.ones(spec.experts), 0)
     if spec.norm != "layer":
         return
-    tables = ("tokens", "positions", "types") if spec.embnorm or spec.place != "post" else ()
+    tables = TABLES if spec.embnorm or spec.place != "post" else ()
     wide = spec.embed or spec.d
     for name in tables:
         if name in w and not (name == "tokens" and spec.tied):
@@ -206,7 +206,7 @@ def _rules(
             yield "W_E", _orthogonal(np.ones(spec.d), -2)
     if "types" in w:
         yield "types", _orthogonal(np.ones(spec.types), -1)
-    if "positions" in w and (not spec.tied or shifted_positions(spec)):
+    if "positions" in w and not spec.patch and (not spec.tied or shifted_positions(spec)):
         yield "positions", _orthogonal(np.ones(spec.positions - spec.offset), -1)
     if "W_U" in w and (spec.transform or ("b_U" in w and not spec.pooler)):
         yield "W_U", _orthogonal(np.ones(wide if spec.transform else spec.d), -1)

@@ -11,10 +11,13 @@ from segre.checkpoint.norm_gauge import NormGauge, away_from
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
+TABLES = ("tokens", "W_P", "positions", "types")
+PLACED = ("b_P", "cls", "mask")  # of patches: constants that positions can have, or nobody reads
+
 
 def shiftable(spec: Transformer, head: Tensors) -> Array | None:
     """Directions, as orthonormal columns, along which all tokens shift against all positions."""
-    if spec.pos != "learned":
+    if spec.pos != "learned" or spec.patch:
         return None
     if not spec.tied:
         return np.eye(spec.embed or spec.d)
@@ -28,9 +31,14 @@ def fix_tables(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Array | 
     if spec.offset:
         gauge.tables["unused"] = w["positions"][:, : spec.offset]
         w["positions"] = w["positions"][:, spec.offset :]
-    for name in ("tokens", "positions", "types"):
+    for name in TABLES:
         if name in w:
             gauge.measure(name, w[name])
+    for name in PLACED:
+        if name in w:
+            gauge.tables[name] = w[name]
+            _place(spec, w, name, w[name])
+            w[name] = np.zeros_like(w[name])
     for name in _centred(spec, w):
         gauge.writes[name] = gauge.mean(w[name], 0)
         w[name] = w[name] - gauge.writes[name]
@@ -61,8 +69,23 @@ def restore_tables(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Arra
         w["positions"] = w["positions"] - gauge.tables["types"]
     for name in _centred(spec, w):
         w[name] = w[name] + gauge.writes[name]
+    for name in PLACED:
+        if name in w:
+            w[name] = gauge.tables[name]
+            _place(spec, w, name, -w[name])
     if spec.offset:
         w["positions"] = np.concatenate([gauge.tables["unused"], w["positions"]], axis=1)
+
+
+def _place(spec: Transformer, w: Tensors, name: str, by: Array) -> None:
+    """Add what all patches have, or the class token, to their positions; nothing reads a mask."""
+    if name == "mask":
+        return
+    positions = w["positions"].copy()
+    positions[:, :1] += by if name == "cls" else 0.0
+    first = int(spec.cls)
+    positions[:, first:] += by if name == "b_P" else 0.0
+    w["positions"] = positions
 
 
 def shifted_positions(spec: Transformer) -> bool:
@@ -108,6 +131,6 @@ def _along(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Array) -> Ar
 def _centred(spec: Transformer, w: Tensors) -> Iterator[str]:
     """Tables whose mean over the stream's coordinates a LayerNorm removes at once."""
     if spec.norm == "layer" and (spec.embnorm or spec.place != "post"):
-        for name in ("tokens", "positions", "types"):
+        for name in TABLES:
             if name in w and not (name == "tokens" and spec.tied):
                 yield name

@@ -18,6 +18,7 @@ from segre.fields.threads import threads_for
 from segre.finding import Bound, Evidence, Finding
 from segre.geometry.balls import BallMinor, ball_minor
 from segre.geometry.closed_form import ambient, closed_form
+from segre.geometry.contexts import few_contexts
 from segre.geometry.estimate import estimate
 from segre.geometry.independence import (
     Independence,
@@ -34,9 +35,11 @@ from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import JacobianRank, SymmetryRank, jacobian_rank, symmetry_rank
 from segre.geometry.redundancy import asked_for, counted
+from segre.geometry.wider import Wider, wider_bound
 from segre.models import Source, architecture
 from segre.spec import Architecture, Network
 from segre.transformer.choices import Output
+from segre.transformer.spec import Transformer
 
 Method = Literal["auto", "closed-form", "exact", "balls", "estimate", "count"]
 
@@ -59,6 +62,7 @@ class Proof:
     symmetry: SymmetryRank | None
     lower: Bound
     upper: Bound
+    wider: Wider | None = None  # where the upper bound is that of another architecture
 
 
 def dimension(
@@ -182,6 +186,9 @@ def _prove_at(
     spec = point.spec
     symmetry = symmetry_rank(point, progress) if symmetries else None
     upper = _upper_bound(spec, symmetry, formula)
+    wider = wider_bound(spec, point)
+    if wider is not None and wider.bound.value < upper.value:
+        upper = wider.bound
     require_memory(spec, bytes_for_rank(spec, upper.value), memory)
     found = _Modular(None, None, only_in_balls(spec) or "asked for")
     if only_in_balls(spec) is None and (symmetry is None or symmetry.rooted):
@@ -191,9 +198,9 @@ def _prove_at(
     if found.problem is None and not balls:
         assert found.minor is not None
         lower = _lower_bound(point, found.minor, found.independence)
-        return Proof(spec, point, found.minor, found.independence, symmetry, lower, upper)
+        return Proof(spec, point, found.minor, found.independence, symmetry, lower, upper, wider)
     certified = ball_minor(spec, upper.value, point.field.seed, progress, found.minor)
-    return Proof(spec, point, certified, None, symmetry, certified.bound, upper)
+    return Proof(spec, point, certified, None, symmetry, certified.bound, upper, wider)
 
 
 @dataclass(frozen=True)
@@ -261,4 +268,8 @@ def _upper_bound(spec: Architecture, symmetry: SymmetryRank | None, formula: boo
         whole = ambient(spec)
         if whole is not None:
             bounds.append(whole)
+    if isinstance(spec, Transformer):
+        tables = few_contexts(spec)
+        if tables is not None:
+            bounds.append(tables)
     return min(bounds, key=lambda bound: bound.value)

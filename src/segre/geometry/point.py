@@ -15,6 +15,7 @@ from segre.fields.formal import Formal
 from segre.fields.interface import Array
 from segre.fields.prime import PRIMES, Prime
 from segre.geometry.memory import inputs_at_once
+from segre.geometry.real_point import RealPoint
 from segre.geometry.salts import Roots, SaltedInputs, find_salts
 from segre.network import jacobian
 from segre.spec import Architecture
@@ -97,6 +98,19 @@ class Point:
         """
         found = self.find_salts(np.arange(2), free_roots=True)
         return Batch([0, 1], found.X, found.fields(self.field), found.salts)
+
+    @cached_property
+    def hard_rows(self) -> Array:
+        """The Jacobian at two token sequences, with drawn roots."""
+        spec = self.spec
+        sequences = RealPoint(spec, self.field.seed)
+
+        def draw(numbers: Array, _salts: Array | None = None) -> Array:
+            return sequences.inputs(numbers)
+
+        numbers = np.arange(2)
+        found = find_salts(self.field, spec, self.weights, numbers, draw, Roots(), True)
+        return self.jacobian_rows(Batch([0, 1], found.X, found.fields(self.field), found.salts))
 
     @cached_property
     def roots(self) -> Roots:

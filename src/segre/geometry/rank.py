@@ -156,7 +156,8 @@ def _gains(point: Point, check: Array, progress: Progress) -> Iterator[tuple[Pie
     space = Echelon(point.spec.parameters, point.field)
     for found in generators(point.field, point.spec, point.weights):
         rows = found.rows
-        _require_in_kernel(point, [found.piece], [len(rows)], rows, check)
+        watched = point.hard_rows.T if found.piece.hard else check
+        _require_in_kernel(point, [found.piece], [len(rows)], rows, watched)
         gained = sum(
             space.add(rows[start : start + _ROWS_AT_ONCE])
             for start in range(0, len(rows), _ROWS_AT_ONCE)
@@ -174,7 +175,10 @@ def _gains_at_once(point: Point, check: Array, progress: Progress) -> Iterator[t
     built = [piece.build(weights) for piece in every]
     rows = point.field.reduce(np.concatenate(built))
     ends = np.cumsum([len(own) for own in built]).tolist()
-    _require_in_kernel(point, every, ends, rows, check)
+    soft = np.repeat([not piece.hard for piece in every], [len(own) for own in built])
+    _require_in_kernel(point, every, ends, rows * soft[:, None], check)
+    if not soft.all():
+        _require_in_kernel(point, every, ends, rows * ~soft[:, None], point.hard_rows.T)
     new = new_rows(rows, point.field)
     gained = np.diff(np.searchsorted(new, ends), prepend=0).tolist()
     yield from zip(every, gained, strict=True)

@@ -9,17 +9,24 @@ from functools import singledispatch
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.geometry.gauge.heads import head_pieces
+from segre.geometry.gauge.inner_gains import inner_gain_pieces
 from segre.geometry.gauge.means import mean_pieces
+from segre.geometry.gauge.mixing import mixing_pieces
 from segre.geometry.gauge.narrow import narrow_pieces
 from segre.geometry.gauge.norms import norm_pieces
 from segre.geometry.gauge.parallel import parallel_pieces
 from segre.geometry.gauge.piece import ModularWeights, Piece
+from segre.geometry.gauge.quadratic import quadratic_pieces
 from segre.geometry.gauge.scales import scale_pieces
+from segre.geometry.gauge.silent import silent_pieces
 from segre.geometry.gauge.stack import stack_pieces
 from segre.geometry.gauge.stream import stream_pieces
 from segre.geometry.gauge.units import unit_pieces
+from segre.geometry.gauge.unreached import unreached_pieces
+from segre.geometry.gauge.value_shift import value_shift_pieces
 from segre.geometry.gauge.vocabulary import vocabulary_pieces
 from segre.geometry.gauge.wiring import layer_parts
+from segre.geometry.gauge.words import word_pieces
 from segre.spec import Architecture, Network
 from segre.transformer.spec import Transformer
 
@@ -45,6 +52,15 @@ def _transformer_pieces(spec: Transformer) -> Iterator[Piece]:
     yield from scale_pieces(spec)
     yield from stream_pieces(spec)
     yield from narrow_pieces(spec)
+    for part in layer_parts(spec):
+        yield from mixing_pieces(spec, part)
+        yield from silent_pieces(spec, part)
+    yield from unreached_pieces(spec)
+    for part in layer_parts(spec):
+        yield from quadratic_pieces(spec, part)
+    yield from value_shift_pieces(spec)
+    yield from inner_gain_pieces(spec)
+    yield from word_pieces(spec)
 
 
 @dataclass(frozen=True)

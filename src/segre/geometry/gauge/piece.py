@@ -94,6 +94,7 @@ class Piece:
     build: Callable[[ModularWeights], Array]
     layer: int | None = None
     head: int | None = None
+    hard: bool = False  # it holds for token sequences, and not for soft ones
 
     def symmetry(self, dimension: int) -> Symmetry:
         """The piece in words, with a dimension."""

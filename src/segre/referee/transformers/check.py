@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from segre.referee.network import Progress
 from segre.referee.rejection import RejectionError
-from segre.referee.transformers.content import BallMinor, Certificate, ModularMinor, outputs
+from segre.referee.transformers.content import (
+    BallMinor,
+    Certificate,
+    Contexts,
+    ModularMinor,
+    outputs,
+)
+from segre.referee.transformers.contexts import few_contexts
 from segre.referee.transformers.limits import check_size
 from segre.referee.transformers.modular import FreeRoots, Modular
 from segre.referee.transformers.regular import check_ball_minor
@@ -70,14 +77,28 @@ def _check_upper(
     certificate: Certificate, point: Point, checks: list[str], progress: Progress
 ) -> None:
     upper = certificate.upper
+    if isinstance(upper, Contexts):
+        bound = few_contexts(certificate.spec, upper.count)
+        if certificate.claim.upper != bound:
+            raise RejectionError(
+                f"claim.upper: {certificate.claim.upper}, but the contexts bound is {bound}"
+            )
+        checks.append(
+            f"Every output is one of {upper.count} columns, by the tokens that it sees: the "
+            f"dimension is at most {bound}."
+        )
+        return
+    if upper.layout is not certificate.layout:
+        point = Point(upper.layout, point.field)
+        checks.append(f"Every function is one of {upper.layout.spec} as well.")
     rows, columns = outputs(certificate.spec)
     watched = [(n, o) for n in upper.salts for o in range(rows * columns)]
     if upper.free_roots:
-        point = Point(certificate.layout, FreeRoots(certificate.prime, certificate.seed))
+        point = Point(upper.layout, FreeRoots(certificate.prime, certificate.seed))
     jacobian = jacobian_mod_p(point, watched, upper.salts, progress)
-    early, rank = symmetry_rank(point, jacobian, progress)
-    if upper.rank not in (early, rank):
-        raise RejectionError(f"upper.rank: {upper.rank}, but the symmetries have rank {rank}")
+    ranks = symmetry_rank(point, jacobian, progress)
+    if upper.rank not in ranks:
+        raise RejectionError(f"upper.rank: {upper.rank}, but the symmetries have rank {ranks[-1]}")
     checks.append(
         f"Symmetries have rank {upper.rank} and change none of the outputs of two inputs: "
         f"the dimension is at most {certificate.claim.upper}."

@@ -59,6 +59,14 @@ class Upper:
     rank: int
     salts: dict[int, Salts]
     free_roots: bool
+    layout: Layout  # of the architecture whose symmetries they are
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """Section 10: how many columns there are."""
+
+    count: int
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ class Certificate:
     lower: ModularMinor | BallMinor
     independence: Independence | None
     roots: tuple[Root, ...]
-    upper: Upper
+    upper: Upper | Contexts
 
     @property
     def spec(self) -> Transformer:

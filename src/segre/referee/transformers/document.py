@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from segre.errors import SpecError
@@ -28,6 +29,7 @@ from segre.referee.transformers.content import (
     MOST_BITS,
     BallMinor,
     Certificate,
+    Contexts,
     Independence,
     ModularMinor,
     Root,
@@ -192,7 +194,12 @@ class _Reader:
         distinct([root.place for root in roots], "roots")
         return tuple(roots)
 
-    def upper(self, value: Any) -> Upper:
+    def upper(self, value: Any) -> Upper | Contexts:
+        if isinstance(value, dict) and value.get("kind") == "contexts":
+            keys(value, ("kind", "contexts"), "upper")
+            return Contexts(whole(value["contexts"], "upper.contexts", 1, MANY))
+        if isinstance(value, dict) and value.get("kind") == "within":
+            return self._within(value)
         free_roots = isinstance(value, dict) and "roots" in value
         keys(value, ("kind", "rank", "salts", *["roots"] * free_roots), "upper")
         if free_roots and value["roots"] != "drawn":
@@ -200,7 +207,7 @@ class _Reader:
         if free_roots and not any(map(sum, root_counts(self.spec))):
             raise RejectionError("upper.roots: this architecture has no roots")
         if value["kind"] != "symmetries":
-            raise RejectionError(f"upper.kind: {quote(value['kind'])} is not 'symmetries'")
+            raise RejectionError("upper.kind: allowed are 'symmetries' and 'contexts'")
         rank = whole(value["rank"], "upper.rank", 0, self.claim.parameters)
         if self.claim.upper != self.claim.parameters - rank:
             raise RejectionError(
@@ -208,4 +215,21 @@ class _Reader:
                 f"symmetries of rank {rank} give {self.claim.parameters - rank}"
             )
         salts = self.salts_of_inputs(value["salts"], "upper.salts", [0, 1])
-        return Upper(rank, salts, free_roots)
+        return Upper(rank, salts, free_roots, self.layout)
+
+    def _within(self, value: dict[str, Any]) -> Upper:
+        """Section 11: the symmetries of an architecture that has all functions of this one."""
+        keys(value, ("kind", "spec", "upper"), "upper")
+        spec = self.spec
+        other = _spec(value["spec"])
+        words_alone = spec.vocab and not spec.tied and spec.pos != "learned" and not spec.types
+        if not (words_alone and spec.embnorm and spec.firstnorm):
+            raise RejectionError("upper.kind: within needs a norm of a table of words alone")
+        if other.document() != {k: v for k, v in spec.document().items() if k != "embnorm"}:
+            raise RejectionError("upper.spec: not the same spec without embnorm")
+        layout = Layout(other)
+        claim = replace(self.claim, parameters=layout.parameters)
+        found = _Reader(layout, claim, self.prime).upper(value["upper"])
+        if not isinstance(found, Upper) or found.layout is not layout:
+            raise RejectionError("upper.upper.kind: allowed is 'symmetries'")
+        return found

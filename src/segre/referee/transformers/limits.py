@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from segre.errors import TooLargeError
 from segre.referee.limits import MOST_BYTES
 from segre.referee.meter import RESIDUES, Rates, balls, meter
-from segre.referee.transformers.content import BallMinor, Certificate, outputs
+from segre.referee.transformers.content import BallMinor, Certificate, Contexts, outputs
 from segre.referee.transformers.stages import stages
 from segre.referee.transformers.weights import Layout, parts, routed
 from segre.transformer.spec import Transformer
@@ -130,7 +130,7 @@ def check_size(certificate: Certificate) -> None:
         max(
             8 * claim.lower * size,
             8 * watched * size,
-            8 * (certificate.upper.rank + watched) * size,
+            8 * (_rank(certificate) + watched) * size,
             8 * witness * witness,
             _TAPE_BYTES * (effort.entries + effort.fresh) * 4,
         )
@@ -158,11 +158,18 @@ def work(certificate: Certificate) -> float:
     if not isinstance(minor, BallMinor):
         total += len(minor.salts) * (there + drawn) + rates.matmul(lower, lower, lower)
         total += lower * (back + lower * rates.entry)
-    vectors, rank = _vectors(spec), certificate.upper.rank
+    if isinstance(certificate.upper, Contexts):
+        return total
+    vectors, rank = _vectors(spec), _rank(certificate)
     total += vectors * size * (watched + 2 * rank + spec.d + rotation) * rates.product
     total += vectors * (size * (2 * rates.entry + 6 * rates.copy) + rank * rates.entry)
     total += (rank + watched) * size * (rates.entry + rates.copy)
     return total + vectors * 10 * rates.step
+
+
+def _rank(certificate: Certificate) -> int:
+    """The rank of the symmetries, if they are asked for."""
+    return 0 if isinstance(certificate.upper, Contexts) else certificate.upper.rank
 
 
 def check_bits(layout: Layout, minor: BallMinor, bits: int) -> None:
@@ -199,5 +206,7 @@ def _vectors(spec: Transformer) -> int:
     units = spec.ff + spec.experts * (spec.eff + 1) + spec.shared
     layer = kv * (k * k + v * v) + spec.kvrank**2 + spec.qrank**2
     layer += heads * (k + v + 1) * (d + 2 if max(k, v) > d else 2) + 4 * units + 8 * d
+    layer += heads * (k + v) * d * (3 if spec.t == 1 else 1) + (heads * v) ** 2 * (spec.t == 1)
+    layer += spec.experts * d
     spots = 1 if spec.residual else spec.layers * 2 + 1
     return len(parts(spec)) * layer + spots * (d + 2) ** 2 + e * e + 4 * (e + spec.vocab)

@@ -38,6 +38,7 @@ class Modular(Numbers):
     def __init__(self, prime: int, seed: int) -> None:
         super().__init__()
         self.prime = prime
+        self.seed = seed
         self.rates = RESIDUES
         self._streams = {number: Stream.of(seed, number) for number in range(12)}
         self._circle = cache(self._point_of_circle)
@@ -72,6 +73,14 @@ class Modular(Numbers):
             for c in range(len(salts) if size else 0):
                 last = first + size - 1
                 X[last, c] = 1 - sum(int(X[r, c]) for r in range(first, last))
+        return X
+
+    def word_input(self, number: int, vocab: int, t: int) -> nmod_mat:
+        """Input `number` as a sequence of tokens: one-hot columns."""
+        X, u = nmod_mat(vocab, t, self.prime), self._streams[INPUTS]
+        charge(vocab * t * self.rates.entry)
+        for c in range(t):
+            X[u(number * t + c) % vocab, c] = 1
         return X
 
     def _residues(self, stream: int, first: int, count: int) -> list[int]:

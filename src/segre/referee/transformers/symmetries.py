@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import accumulate, islice
 
 from flint import nmod_mat
 
@@ -12,19 +12,25 @@ from segre.referee.meter import RESIDUES, charge
 from segre.referee.network import Progress
 from segre.referee.rejection import RejectionError
 from segre.referee.transformers.heads import Heads
+from segre.referee.transformers.inner_gains import inner_gains
 from segre.referee.transformers.means import means
+from segre.referee.transformers.narrow import narrow
 from segre.referee.transformers.norms import norms
+from segre.referee.transformers.quadratic import quadratic
+from segre.referee.transformers.silent import silent
 from segre.referee.transformers.tangents import Family, Point, Tangent
 from segre.referee.transformers.turns import turns
 from segre.referee.transformers.units import tables, units
 from segre.referee.transformers.unused import unused
+from segre.referee.transformers.value_shift import value_shift
 from segre.referee.transformers.weights import parts
+from segre.referee.transformers.words import word_jacobian, words
 
 CHUNK_ENTRIES = 1 << 20
 
 
 def families(point: Point) -> Family:
-    """The tangent vectors of families 1 to 27, with their names."""
+    """The tangent vectors of families 1 to 27 and 30, with their names."""
     for part in parts(point.spec):
         yield from Heads(point, part)
         yield from units(point, part)
@@ -34,14 +40,30 @@ def families(point: Point) -> Family:
     yield from turns(point)
 
 
-def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> tuple[int, int]:
-    """The ranks of families 1 to 27, which earlier certificates have, and of all.
+def degenerate(point: Point) -> Family:
+    """Those of families 31 to 40: of sizes at which weights have no effect, or a common one."""
+    for part in parts(point.spec):
+        yield from silent(point, part)
+    yield from narrow(point)
+    for part in parts(point.spec):
+        yield from quadratic(point, part)
+    yield from value_shift(point)
+    yield from inner_gains(point)
 
-    Every vector must be orthogonal to all rows of the Jacobian.
+
+def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[int]:
+    """The ranks of families 1 to 30 without 28 and 29, of all of these, and of all there are.
+
+    Earlier certificates have the first two. Every vector must be orthogonal to all rows of the
+    Jacobian: here to those of soft sequences, for family 41 to those of sequences.
     """
     span = Echelon()
-    early = _added(span, families(point), point, jacobian, progress)
-    return early, early + _added(span, unused(point), point, jacobian, progress)
+    groups = (families(point), unused(point), degenerate(point))
+    gains = [_added(span, group, point, jacobian, progress) for group in groups]
+    if any(True for _ in words(point)):
+        hard = word_jacobian(point, progress)
+        gains[-1] += _added(span, words(point), point, hard, progress)
+    return list(accumulate(gains))
 
 
 def _added(

@@ -1,0 +1,88 @@
+"""Symmetries of weights without effect: scores of a lone token, the router of a lone expert."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+
+from segre.fields.interface import Array
+from segre.geometry.gauge.piece import Group, ModularWeights, Piece
+from segre.geometry.gauge.wiring import expert_layer, has, where
+from segre.transformer.spec import Transformer
+from segre.transformer.tensors import part_shapes
+
+_SCORES = ("W_Q", "b_Q", "W_K", "b_K", "normq.gain", "R_Q", "R_K", "A_Q")
+
+
+def silent_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
+    """The pieces of one layer."""
+    if spec.t == 1 and spec.sums_to_one:
+        names = [*_SCORES, *([] if spec.latent else ["normk.gain"])]
+        kept = [name for name in names if has(spec, part, name)]
+        yield _free(spec, part, kept, "silent-scores", "scores of a single token")
+        yield _pooled(spec, part)
+    if lone_expert(spec, part):
+        names = [name for name in ("W_R", "c_R") if has(spec, part, name)]
+        title = "the router, where a token uses one expert"
+        yield _free(spec, part, names, "router", title, _router_count(spec))
+
+
+def lone_expert(spec: Transformer, part: str) -> bool:
+    """Whether a token uses one expert, whose share is then 1."""
+    return expert_layer(spec, part) and spec.active == 1 and spec.router in ("sigmoid", "softmax")
+
+
+def _router_count(spec: Transformer) -> int:
+    """Beyond what is added to all affinities, and what is read along the mean of a LayerNorm."""
+    count = spec.experts * (spec.d + spec.expbias)
+    if spec.softmax_router:
+        count -= spec.d + spec.expbias
+    if spec.norm == "layer" and spec.normed_before and not spec.norm_bias:
+        count -= spec.experts - spec.softmax_router
+    return count
+
+
+def _free(
+    spec: Transformer, part: str, names: list[str], kind: str, title: str, count: int = 0
+) -> Piece:
+    """All entries of tensors."""
+    sizes = {name: prod(part_shapes(spec, part)[name]) for name in names}
+
+    def build(w: ModularWeights) -> Array:
+        canvas = w.canvas(sum(sizes.values()))
+        start = 0
+        for name, size in sizes.items():
+            view = canvas(part, name).reshape(len(canvas.rows), size)
+            view[range(start, start + size), range(size)] = 1
+            start += size
+        return canvas.rows
+
+    group: Group = "MLP" if kind == "router" else "QK"
+    return Piece(kind, title, where(spec, part), group, "exact", count, build)
+
+
+def _pooled(spec: Transformer, part: str) -> Piece:
+    """The heads are one linear map: the sum of W_O[g, q] W_V[g]."""
+    v, inner, group = spec.dv, spec.kv * spec.dv, spec.group
+
+    def build(w: ModularWeights) -> Array:
+        F, out = w.field, w(part, "W_O")
+        canvas = w.canvas(inner * inner + spec.kv * (group - 1) * spec.d * v)
+        dO, summed = canvas(part, "W_O"), F.reduce(out.sum(axis=1))
+        row = 0
+        for n, m in np.ndindex(inner, inner):
+            (g, j), (other, k) = divmod(n, v), divmod(m, v)
+            for name in ("W_V", "b_V"):
+                if has(spec, part, name):
+                    canvas(part, name)[row, g, 0, j] = w(part, name)[other, 0, k]
+            dO[row, other, 0, :, k] = -summed[g, :, j]
+            row += 1
+        for g, q, i, j in np.ndindex(spec.kv, group - 1, spec.d, v):
+            dO[row, g, q + 1, i, j], dO[row, g, 0, i, j] = 1, -1
+            row += 1
+        return canvas.rows
+
+    name = "value-output basis of all heads, which act as one"
+    return Piece("pooled-heads", name, where(spec, part), "VO", "exact", 0, build)

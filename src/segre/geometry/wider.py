@@ -1,0 +1,49 @@
+"""In which other architecture is every function of this one? Its dimension is no smaller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from segre.errors import UnluckyError
+from segre.finding import Bound, Evidence
+from segre.geometry.point import Point
+from segre.geometry.rank import SymmetryRank, symmetry_rank
+from segre.spec import Architecture
+from segre.transformer.spec import Transformer
+
+
+@dataclass(frozen=True)
+class Wider:
+    """Symmetries of the other architecture, at a point of its own."""
+
+    point: Point
+    symmetry: SymmetryRank
+
+    @property
+    def bound(self) -> Bound:
+        """What they say of the first."""
+        spec = self.point.spec
+        own = self.symmetry.bound(spec.parameters)
+        statement = f"every function is one of {spec} as well, which has {own.evidence.statement}"
+        return Bound(own.value, Evidence("within", statement))
+
+
+def wider_bound(spec: Architecture, point: Point) -> Wider | None:
+    """The bound by another architecture, where there is one."""
+    other = wider(spec)
+    if other is None:
+        return None
+    try:
+        there = Point(other, point.field)
+        return Wider(there, symmetry_rank(there))
+    except UnluckyError:
+        return None
+
+
+def wider(spec: Architecture) -> Transformer | None:
+    """Embeddings without their norm, if these are a table of words: then any table is one."""
+    if not isinstance(spec, Transformer) or not spec.embnorm or not spec.firstnorm:
+        return None
+    if spec.tied or spec.pos == "learned" or spec.types:
+        return None
+    return replace(spec, embnorm=False)

@@ -1,0 +1,62 @@
+"""Which weights have no effect, and which heads mix? Families 31 to 34 of section 9."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+from segre.referee.linear import total
+from segre.referee.transformers.tangents import Family, Point, together
+from segre.referee.transformers.weights import routed
+
+_SCORES = ("W_Q", "b_Q", "W_K", "b_K", "normq.gain", "A_Q", "R_Q", "R_K")
+
+
+def silent(point: Point, part: int) -> Family:
+    """Families 31 to 34, of one layer."""
+    spec = point.spec
+    if spec.attn == "lightning":
+        yield from _group_mixing(point, part)
+    elif not spec.sinks and spec.t == 1:
+        names = _SCORES if spec.kvrank else (*_SCORES, "normk.gain")
+        yield from _free(point, part, names, "silent-scores")
+        yield from _pooled(point, part)
+    if routed(spec, part) and spec.active == 1 and spec.router in ("sigmoid", "softmax"):
+        yield from _free(point, part, ("W_R", "c_R"), "router")
+
+
+def _free(point: Point, part: int, names: tuple[str, ...], family: str) -> Family:
+    for key in point.keys((part, name) for name in names):
+        T = point.matrices[key]
+        for i, j in product(range(T.nrows()), range(T.ncols())):
+            tangent = point.zero(T.nrows(), T.ncols())
+            tangent[i, j] = 1
+            yield family, {key: tangent}
+
+
+def _group_mixing(point: Point, part: int) -> Family:
+    G = point.spec.heads // point.spec.kv
+    for g, (q, k) in product(range(point.spec.kv), permutations(range(G), 2)):
+        tangent = {(part, "W_O", g * G + q): point.matrices[part, "W_O", g * G + k]}
+        lost = point.with_bias(part, "Q", g * G + k)
+        for key, other in zip(lost, point.with_bias(part, "Q", g * G + q), strict=True):
+            tangent[key] = -point.matrices[other]
+        yield "group-mixing", tangent
+
+
+def _pooled(point: Point, part: int) -> Family:
+    spec = point.spec
+    G, v, d = spec.heads // spec.kv, spec.dv, spec.d
+    outputs = [[(part, "W_O", g * G + q) for q in range(G)] for g in range(spec.kv)]
+    for (g, j), (h, k) in product(product(range(spec.kv), range(v)), repeat=2):
+        move = point.unit(v, (j, k, 1))
+        tangent = {}
+        gained = point.with_bias(part, "V", g)
+        for key, other in zip(gained, point.with_bias(part, "V", h), strict=True):
+            tangent[key] = move * point.matrices[other]
+        lost = total([point.matrices[key] for key in outputs[g]]) * move
+        yield "pooled-heads", together(tangent, {outputs[h][0]: -lost})
+    for first, *others in outputs:
+        for key, i, j in product(others, range(d), range(v)):
+            one = point.zero(d, v)
+            one[i, j] = 1
+            yield "pooled-heads", {key: one, first: -one}

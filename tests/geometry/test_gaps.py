@@ -1,0 +1,140 @@
+"""Small and degenerate designs: weights without effect are counted, and by the referee alike."""
+
+import numpy as np
+import pytest
+from bench.random_specs import random_core, random_transformer
+
+from segre import certify, dimension, verify
+from segre.certificate import checksum
+from segre.errors import UnluckyError
+from segre.geometry.estimate import spectrum
+from segre.geometry.point import Point
+from segre.geometry.rank import SymmetryRank, symmetry_rank
+from segre.referee.linear import Echelon
+from segre.referee.meter import Meter, metered
+from segre.referee.transformers.modular import FreeRoots
+from segre.referee.transformers.symmetries import _chunks, degenerate, families
+from segre.referee.transformers.tangents import Point as RefereePoint
+from segre.referee.transformers.unused import unused
+from segre.referee.transformers.weights import Layout
+from segre.referee.transformers.words import words
+from segre.transformer.spec import Transformer
+
+MOST = 160  # parameters
+
+PROVED = {
+    # scores of a lone token, and heads that act as one
+    "transformer/d=3/heads=2/head=2/mlp=silu/ff=3/t=1": 27,
+    "transformer/d=4/heads=4/kv=2/head=2/bias=qkv/mlp=gelu/ff=3/norm=rms/t=1": 44,
+    "transformer/d=3/heads=2/head=2/kvrank=2/qrank=2/mlp=gelu/ff=3/t=1": 28,
+    "transformer/d=4/heads=2/mlp=gelu/ff=3/bias=all/norm=layer/t=1": 43,
+    # the router of a lone expert
+    "transformer/d=3/heads=2/head=2/mlp=swiglu/experts=3/active=1/eff=1/t=3": 56,
+    "transformer/d=3/heads=2/head=2/mlp=swiglu/experts=2/active=1/eff=2/router=softmax/norm=layer/"
+    "t=3": 44,
+    # heads of a group mix under lightning
+    "transformer/d=4/heads=2/kv=1/attn=lightning/mlp=gelu/ff=3/t=3": 60,
+    "transformer/d=4/heads=4/kv=2/head=2/attn=lightning/bias=all/t=3": 92,
+    # latents wider than the stream, and heads wider than what they read
+    "transformer/d=2/heads=2/pos=learned/kvrank=3/t=2": 18,
+    "transformer/d=3/heads=2/kv=1/head=3/norm=layer/eps=1e-5/mlp=gelu/ff=3/t=3": 35,
+    # narrow sublayers without a skip
+    "transformer/d=4/heads=2/dv=1/mlp=gelu/ff=3/residual=false/t=3": 48,
+    "transformer/d=5/heads=1/head=2/mlp=gelu/ff=3/bias=all/residual=false/norm=rms/t=3": 61,
+    "transformer/d=4/heads=2/head=3/dv=3/kvrank=2/mlp=gelu/ff=3/t=3": 62,
+    # more units than quadratic maps
+    "transformer/d=2/head=1/mlp=bilinear/ff=2/t=3": 12,
+    "transformer/d=3/head=2/mlp=bilinear/ff=4/norm=rms/eps=1e-5/t=2": 34,
+    "transformer/d=2/head=1/mlp=bilinear/ff=4/bias=all/t=2": 19,
+    "transformer/d=2/head=2/mlp=bilinear/experts=2/active=2/eff=3/t=2": 24,
+    # constants that value biases take back
+    "transformer/d=4/heads=2/layers=2/pos=learned/bias=qkv/t=3": 116,
+    "transformer/d=3/heads=2/head=1/pos=learned/bias=qkv/mlp=gelu/ff=3/norm=layer/place=post/"
+    "t=3": 45,
+    "transformer/d=3/head=2/bias=qkv/mlp=gelu/ff=3/vocab=7/tied=true/t=2": 54,
+    # gains against rows of what is written, and the scale of each word
+    "transformer/d=5/heads=2/head=2/dv=1/norm=rms/place=sandwich/eps=1e-5/t=3": 53,
+    "transformer/d=5/heads=1/head=2/dv=2/norm=layer/place=sandwich/eps=1e-5/final=true/mlp=gelu/ff=2/"
+    "t=3": 51,
+    "transformer/d=3/heads=2/head=2/norm=rms/embnorm=true/mlp=gelu/ff=3/vocab=9/t=2": 94,
+    # a norm of a table of words makes any table
+    "transformer/d=4/heads=2/norm=rms/eps=1e-5/mlp=gelu/ff=3/vocab=9/embnorm=true/t=2": 134,
+    "transformer/d=4/heads=2/norm=layer/eps=1e-5/mlp=gelu/ff=3/vocab=9/embnorm=true/t=2": 98,
+    # fewer words than dimensions
+    "transformer/d=5/heads=2/head=2/mlp=gelu/ff=3/bias=qkv/vocab=3/t=3": 36,
+}
+
+
+def usable(spec: Transformer) -> tuple[Point, SymmetryRank]:
+    for attempt in range(8):
+        try:
+            point = Point.draw(spec, 0, attempt)
+            return point, symmetry_rank(point)
+        except UnluckyError:
+            continue
+    raise AssertionError(f"{spec}: no usable point")
+
+
+def designs(count: int) -> list[Transformer]:
+    drawn = [draw(seed) for seed in range(count) for draw in (random_core, random_transformer)]
+    return [spec for spec in drawn if spec.parameters <= MOST]
+
+
+def test_the_referee_counts_the_same_symmetries() -> None:
+    with metered(Meter(1e9)):
+        for spec in designs(60):
+            point, counted = usable(spec)
+            field = FreeRoots(point.field.p, point.field.seed)
+            other = RefereePoint(Layout(spec), field)
+            span = Echelon()
+            for family in (families, unused, degenerate, words):
+                for _, rows in _chunks(family(other), other):
+                    counted_there = span.add(rows)
+                    assert counted_there >= 0
+            rank = sum(len(pivots) for pivots, _ in span._blocks)
+            assert rank == counted.rank, spec
+
+
+@pytest.mark.parametrize("spec", designs(60)[::3], ids=str)
+def test_symmetries_and_the_real_jacobian_have_room_for_each_other(spec: Transformer) -> None:
+    """At token sequences and true functions, not only where symmetries are checked mod p."""
+    _, counted = usable(spec)
+    with np.errstate(all="ignore"):
+        try:
+            found = spectrum(spec, seed=2)
+        except np.linalg.LinAlgError:  # a norm of zeros
+            return
+    rank = int((found.values > 1e-8 * found.values[0]).sum())
+    assert rank + counted.rank <= spec.parameters
+
+
+@pytest.mark.parametrize("text", PROVED)
+def test_gaps_that_are_closed(text: str) -> None:
+    found = dimension(text)
+    assert (found.status, found.value) == ("proved", PROVED[text])
+
+
+@pytest.mark.parametrize("text", list(PROVED)[::4])
+def test_their_certificates_hold(text: str) -> None:
+    assert verify(certify(text)).valid
+
+
+def test_a_wider_architecture_must_be_the_one_that_is_meant() -> None:
+    text = "transformer/d=3/head=2/norm=rms/eps=1e-5/vocab=7/embnorm=true/t=2"
+    document = certify(text)
+    upper, claim = document["upper"], document["claim"]
+    assert upper["kind"] == "within"
+    assert verify(document).valid
+    rank = upper["upper"]["rank"]
+    forged = [
+        {"upper": {**upper, "spec": {**upper["spec"], "eps": "1e-6"}}},
+        {"upper": {**upper, "spec": document["spec"]}},
+        {"upper": {**upper, "upper": {**upper["upper"], "rank": rank + 1}}},
+        {"upper": {**upper, "upper": upper}},
+        {"upper": {**upper, "upper": {"kind": "contexts", "contexts": 49}}},
+        {"claim": {**claim, "upper": claim["upper"] + 1, "status": "lower-bound"}},
+        {"upper": upper["upper"]},
+    ]
+    for change in forged:
+        changed = {**document, **change}
+        assert not verify({**changed, "checksum": checksum(changed)}).valid, change
