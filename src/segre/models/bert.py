@@ -16,6 +16,7 @@ from segre.models.family import (
     linear,
     norm,
     table,
+    written_sizes,
 )
 from segre.transformer.spec import Transformer
 
@@ -63,10 +64,7 @@ def read(config: Config) -> Values:
 def write(spec: Transformer) -> Values:
     """The keys of a config that a spec gives."""
     return {
-        "hidden_size": spec.d,
-        "num_hidden_layers": spec.layers,
-        "num_attention_heads": spec.heads,
-        "intermediate_size": spec.ff or 1,
+        **written_sizes(spec),
         "max_position_embeddings": spec.positions or spec.t,
         "type_vocab_size": spec.types or 1,
         "layer_norm_eps": float(spec.eps),

@@ -6,30 +6,17 @@ from math import isqrt
 
 from segre.errors import SpecError
 from segre.models import vit
-from segre.models.activations import UNITS, activation
 from segre.models.config import Config
 from segre.models.family import Family, Names, Stored, Values, fourfold, linear, norm
-from segre.spec import DEEPEST
 from segre.transformer.spec import Transformer
 
 
 def _read(config: Config) -> Values:
-    d = config.count("hidden_size")
     if len({*vit.sides(config, "image_size")}) > 1:  # the library interpolates their positions
         raise SpecError("image_size: the sides differ; allowed: squares")
-    return {
-        "kind": config.family.name,
-        "d": d,
-        "layers": config.count("num_hidden_layers", largest=DEEPEST),
-        "heads": config.count("num_attention_heads"),
-        "head": config.width("num_attention_heads", of=d),
-        "ff": d * config.count("mlp_ratio"),
-        "mlp": config.named("hidden_act", UNITS),
-        "eps": config.number("layer_norm_eps"),
-        "masked": config.flag("use_mask_token"),
-        **vit.patches(config),
-        **config.ending(),
-    }
+    out = vit.blocks(config)
+    ff = out["d"] * config.count("mlp_ratio")
+    return {**out, "ff": ff, "masked": config.flag("use_mask_token")}
 
 
 def _write(spec: Transformer) -> Values:
@@ -38,16 +25,12 @@ def _write(spec: Transformer) -> Values:
         raise SpecError(f"t: {spec.t} is not a class token and a square of patches")
     if spec.ff % spec.d:
         raise SpecError(f"ff: {spec.ff} is no multiple of d={spec.d}; allowed: multiples")
+    out = vit.write(spec)
+    del out["intermediate_size"]
     return {
-        "hidden_size": spec.d,
-        "num_hidden_layers": spec.layers,
-        "num_attention_heads": spec.heads,
+        **out,
         "mlp_ratio": spec.ff // spec.d,
-        "layer_norm_eps": float(spec.eps),
-        "hidden_act": activation(UNITS, spec.mlp),
         "use_mask_token": spec.masked,
-        "num_channels": spec.patch,
-        "patch_size": 1,
         "image_size": side,
     }
 
@@ -64,10 +47,7 @@ def _tensors(spec: Transformer, part: str, config: Config) -> Names:
     at = f"dinov2.encoder.layer.{int(part) - 1}"
     return {
         **norm(f"{at}.norm1", "norm1"),
-        **linear(f"{at}.attention.attention.query", "Q"),
-        **linear(f"{at}.attention.attention.key", "K"),
-        **linear(f"{at}.attention.attention.value", "V"),
-        **linear(f"{at}.attention.output.dense", "O"),
+        **vit.attention(f"{at}.attention"),
         f"{at}.layer_scale1.lambda1": Stored(("scale1",), lies=(spec.d,)),
         **norm(f"{at}.norm2", "norm2"),
         **linear(f"{at}.mlp.fc1", "up"),
@@ -77,21 +57,8 @@ def _tensors(spec: Transformer, part: str, config: Config) -> Names:
 
 
 def _preset(layers: int, width: int, heads: int) -> Values:
-    return {
-        "model_type": "dinov2",
-        "architectures": ["Dinov2Model"],
-        "hidden_act": "gelu",
-        "hidden_size": width,
-        "image_size": 518,
-        "layer_norm_eps": 1e-6,
-        "mlp_ratio": 4,
-        "num_attention_heads": heads,
-        "num_channels": 3,
-        "num_hidden_layers": layers,
-        "patch_size": 14,
-        "qkv_bias": True,
-        "use_swiglu_ffn": False,
-    }
+    own: Values = {"layer_norm_eps": 1e-6, "mlp_ratio": 4, "use_swiglu_ffn": False}
+    return vit.preset("dinov2", "Dinov2Model", 14, 518, layers, width, heads, **own)
 
 
 FAMILY = Family(

@@ -1,10 +1,14 @@
-"""Where routed experts lie in files: each by itself, or all of a layer in one tensor."""
+"""Routed experts: what configs say of them, and where they lie in files.
+
+There each lies by itself, or all of a layer in one tensor.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from segre.models.config import Config
 from segre.models.family import Names, Stored, Values
 from segre.transformer.spec import Transformer
 
@@ -18,6 +22,23 @@ def rest(given: Mapping[str, Any], experts: int, active: int) -> Values:
         return {}
     wide = {"eff": given["ff"]} if given.get("ff") else {}
     return {"experts": count, "active": min(active, count), "router": "softmax", **wide}
+
+
+def all_routed(config: Config, out: Values) -> Values:
+    """A decoder, once the MLPs of all layers are experts whose shares are a softmax."""
+    count = config.count("num_local_experts", "num_experts")
+    active = config.count("num_experts_per_tok", largest=count)
+    routed = {"ff": 0, "experts": count, "active": active, "eff": out["ff"], "router": "softmax"}
+    return {**out, **routed}
+
+
+def written_routed(spec: Transformer) -> Values:
+    """The inverse of `all_routed`."""
+    return {
+        "intermediate_size": spec.eff or 1,
+        "num_local_experts": spec.experts or 1,
+        "num_experts_per_tok": spec.active or 1,
+    }
 
 
 def one_by_one(

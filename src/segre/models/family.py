@@ -182,6 +182,16 @@ def fourfold(given: Mapping[str, Any]) -> Values:
     return {"ff": 4 * d} if isinstance(d, int) and given.get("mlp") != "none" else {}
 
 
+def written_sizes(spec: Transformer) -> Values:
+    """Sizes of layers as most configs have them; an MLP that is not there has one unit."""
+    return {
+        "hidden_size": spec.d,
+        "num_hidden_layers": spec.layers,
+        "num_attention_heads": spec.heads,
+        "intermediate_size": spec.ff or 1,
+    }
+
+
 # --- tables of names ----------------------------------------------------------------------------
 
 

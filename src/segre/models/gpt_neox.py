@@ -19,6 +19,7 @@ from segre.models.family import (
     linear,
     norm,
     table,
+    written_sizes,
 )
 from segre.models.rope import rope_base, rope_part, rope_rescale
 from segre.transformer.spec import Transformer
@@ -72,10 +73,7 @@ def _usual(given: Any) -> Values:
 def _write(spec: Transformer) -> Values:
     rope = llama.written_rotary(spec)["rope_parameters"]
     return {
-        "hidden_size": spec.d,
-        "num_hidden_layers": spec.layers,
-        "num_attention_heads": spec.heads,
-        "intermediate_size": spec.ff or 1,
+        **written_sizes(spec),
         "max_position_embeddings": spec.t,
         "hidden_act": activation(UNITS, spec.mlp),
         "layer_norm_eps": float(spec.eps),

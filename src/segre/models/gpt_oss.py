@@ -33,18 +33,12 @@ def _rotary(config: Config) -> Values:
 
 def _read(config: Config) -> Values:
     out = llama.decoder(config, turns=_rotary)
-    count = config.count("num_local_experts", "num_experts")
     return {
-        **out,
+        **experts.all_routed(config, out),
         "window": chosen(config, out["layers"], window(config), lambda i: i % 2 == 0),
         "bias": "attn" if config.flag("attention_bias") else "none",
         "mlp": "clamped",  # the library passes hidden_act over
         "limit": config.cap("swiglu_limit"),
-        "ff": 0,
-        "experts": count,
-        "active": config.count("num_experts_per_tok", largest=count),
-        "eff": out["ff"],
-        "router": "softmax",
     }
 
 
@@ -53,9 +47,7 @@ def _write(spec: Transformer) -> Values:
         **llama.write_decoder(spec),
         **written(spec),
         "attention_bias": spec.bias == "attn",
-        "intermediate_size": spec.eff or 1,
-        "num_local_experts": spec.experts or 1,
-        "num_experts_per_tok": spec.active or 1,
+        **experts.written_routed(spec),
         "swiglu_limit": float(spec.limit) or None,
     }
 

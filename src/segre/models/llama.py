@@ -7,7 +7,17 @@ from typing import Any
 
 from segre.models.activations import GATES, activation
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, decoder_labels, linear, norm, table
+from segre.models.family import (
+    Family,
+    Names,
+    Stored,
+    Values,
+    decoder_labels,
+    linear,
+    norm,
+    table,
+    written_sizes,
+)
 from segre.models.rope import rope_base, rope_config, rope_rescale
 from segre.models.windows import listed
 from segre.transformer.spec import Transformer
@@ -96,10 +106,7 @@ def write_decoder(
 ) -> Values:
     """The keys of a config that every decoder of this kind has."""
     return {
-        "hidden_size": spec.d,
-        "num_hidden_layers": spec.layers,
-        "num_attention_heads": spec.heads,
-        "intermediate_size": spec.ff or 1,
+        **written_sizes(spec),
         **written_rotary(spec),
         "num_key_value_heads": spec.kv,
         "head_dim": spec.head,

@@ -12,25 +12,11 @@ from segre.transformer.spec import Transformer
 
 
 def _read(config: Config) -> Values:
-    out = mistral.read(config)
-    count = config.count("num_local_experts", "num_experts")
-    return {
-        **out,
-        "ff": 0,
-        "experts": count,
-        "active": config.count("num_experts_per_tok", largest=count),
-        "eff": out["ff"],
-        "router": "softmax",
-    }
+    return experts.all_routed(config, mistral.read(config))
 
 
 def _write(spec: Transformer) -> Values:
-    return {
-        **mistral.write(spec),
-        "intermediate_size": spec.eff or 1,
-        "num_local_experts": spec.experts or 1,
-        "num_experts_per_tok": spec.active or 1,
-    }
+    return {**mistral.write(spec), **experts.written_routed(spec)}
 
 
 def tensors(_spec: Transformer, part: str, _config: Config) -> Names:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from segre.errors import SpecError
 from segre.models.activations import GATES, activation
 from segre.models.config import Config
-from segre.models.family import Family, Names, Values, linear, norm, table
+from segre.models.family import Family, Names, Values, linear, norm, table, written_sizes
 from segre.models.kinds import rotations, written_rotations
 from segre.models.windows import FULL, SLIDING, chosen, kinds
 from segre.transformer.spec import Transformer
@@ -45,10 +45,7 @@ def _write(spec: Transformer) -> Values:
     act = activation(GATES, spec.mlp)
     types = kinds(spec)
     return {
-        "hidden_size": spec.d,
-        "num_hidden_layers": spec.layers,
-        "num_attention_heads": spec.heads,
-        "intermediate_size": spec.ff or 1,
+        **written_sizes(spec),
         "max_position_embeddings": spec.t,
         "norm_eps": float(spec.eps),
         "hidden_activation": act,

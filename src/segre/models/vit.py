@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from segre.errors import SpecError
 from segre.models.activations import UNITS, activation
 from segre.models.config import Config
-from segre.models.family import Family, Labelled, Names, Stored, Values, fourfold, linear, norm
+from segre.models.family import (
+    Family,
+    Labelled,
+    Names,
+    Stored,
+    Values,
+    fourfold,
+    linear,
+    norm,
+    written_sizes,
+)
 from segre.spec import DEEPEST
 from segre.transformer.spec import Transformer
 from segre.values import LARGEST, whole
@@ -37,17 +49,22 @@ def patches(config: Config) -> Values:
 
 
 def _read(config: Config) -> Values:
-    d = config.count("hidden_size")
-    pooled = config.get("pooler_output_size")[1]
+    out = blocks(config)
+    d, pooled = out["d"], config.get("pooler_output_size")[1]
     if pooled not in (None, d):
         raise SpecError(f"pooler_output_size: {pooled} is not the width {d}; allowed: the width")
+    return {**out, "ff": config.count("intermediate_size")}
+
+
+def blocks(config: Config) -> Values:
+    """The keys of a spec that models of patches give, but for the width of the MLP."""
+    d = config.count("hidden_size")
     return {
         "kind": config.family.name,
         "d": d,
         "layers": config.count("num_hidden_layers", largest=DEEPEST),
         "heads": config.count("num_attention_heads"),
         "head": config.width("num_attention_heads", of=d),
-        "ff": config.count("intermediate_size"),
         "mlp": config.named("hidden_act", UNITS),
         "eps": config.number("layer_norm_eps"),
         **patches(config),
@@ -55,13 +72,10 @@ def _read(config: Config) -> Values:
     }
 
 
-def _write(spec: Transformer) -> Values:
+def write(spec: Transformer) -> Values:
     """Every patch is one pixel of many channels: a spec has no sides of patches."""
     return {
-        "hidden_size": spec.d,
-        "num_hidden_layers": spec.layers,
-        "num_attention_heads": spec.heads,
-        "intermediate_size": spec.ff or 1,
+        **written_sizes(spec),
         "layer_norm_eps": float(spec.eps),
         "hidden_act": activation(UNITS, spec.mlp),
         "num_channels": spec.patch,
@@ -84,6 +98,16 @@ def embeddings(spec: Transformer, config: Config, prefix: str) -> Names:
     }
 
 
+def attention(at: str) -> Names:
+    """Queries, keys, values and outputs."""
+    return {
+        **linear(f"{at}.attention.query", "Q"),
+        **linear(f"{at}.attention.key", "K"),
+        **linear(f"{at}.attention.value", "V"),
+        **linear(f"{at}.output.dense", "O"),
+    }
+
+
 def _tensors(spec: Transformer, part: str, config: Config) -> Names:
     if part == "embed":
         return embeddings(spec, config, "vit.")
@@ -92,32 +116,43 @@ def _tensors(spec: Transformer, part: str, config: Config) -> Names:
     at = f"vit.encoder.layer.{int(part) - 1}"
     return {
         **norm(f"{at}.layernorm_before", "norm1"),
-        **linear(f"{at}.attention.attention.query", "Q"),
-        **linear(f"{at}.attention.attention.key", "K"),
-        **linear(f"{at}.attention.attention.value", "V"),
-        **linear(f"{at}.attention.output.dense", "O"),
+        **attention(f"{at}.attention"),
         **norm(f"{at}.layernorm_after", "norm2"),
         **linear(f"{at}.intermediate.dense", "up"),
         **linear(f"{at}.output.dense", "down"),
     }
 
 
-def _preset(patch: int, image: int, layers: int = 12, width: int = 768, heads: int = 12) -> Values:
+def preset(
+    model_type: str,
+    architecture: str,
+    patch: int,
+    image: int,
+    layers: int,
+    width: int,
+    heads: int,
+    **rest: Any,
+) -> Values:
+    """What public configs of models of patches say."""
     return {
-        "model_type": "vit",
-        "architectures": ["ViTForImageClassification"],
+        "model_type": model_type,
+        "architectures": [architecture],
         "hidden_act": "gelu",
         "hidden_size": width,
         "image_size": image,
-        "intermediate_size": 4 * width,
-        "layer_norm_eps": 1e-12,
         "num_attention_heads": heads,
         "num_channels": 3,
         "num_hidden_layers": layers,
-        "num_labels": 1000,
         "patch_size": patch,
         "qkv_bias": True,
+        **rest,
     }
+
+
+def _preset(patch: int, image: int, layers: int = 12, width: int = 768, heads: int = 12) -> Values:
+    own: Values = {"intermediate_size": 4 * width, "layer_norm_eps": 1e-12, "num_labels": 1000}
+    sizes = (patch, image, layers, width, heads)
+    return preset("vit", "ViTForImageClassification", *sizes, **own)
 
 
 FAMILY = Family(
@@ -138,7 +173,7 @@ FAMILY = Family(
         "pooler_output_size": None,
     },
     read=_read,
-    write=_write,
+    write=write,
     prefix="vit.",
     tensors=_tensors,
     choices=CHOICES,
