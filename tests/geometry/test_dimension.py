@@ -60,7 +60,10 @@ def test_balls_certify_the_same_rank_at_a_real_point(net: Network) -> None:
 
 
 def test_where_symmetries_do_not_explain_the_deficiency_the_bounds_stay_apart() -> None:
-    for text in ("lightning/d=3,3/a=2/heads=3/t=2", "softmax/d=3,2,4,3/a=3,2,3/heads=3,2,2/t=2"):
+    for text in (
+        "lightning/d=2,4/a=2/heads=2/dv=2/t=2",
+        "softmax/d=3,2,4,3/a=3,2,3/heads=3,2,2/t=2",
+    ):
         found = dimension(text)
         assert found.status == "lower-bound"
         assert found.lower is not None

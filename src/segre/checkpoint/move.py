@@ -106,7 +106,9 @@ class Draw:
             shape = (spec.kv, turning(spec) // 2)
             out.planes = np.exp(1j * self.rng.uniform(0, 2 * np.pi, shape))
             if spec.qknorm:
-                out.planes = np.where(free_planes(spec, w), out.planes, self.signs(shape))
+                free = free_planes(spec, w)
+                free = free[out.heads] if free.ndim == 2 else free  # heads are put in order first
+                out.planes = np.where(free, out.planes, self.signs(shape))
         if spec.still:
             out.basis = self.orthogonal(spec.kv, spec.still)
         if out.latents is not None:
