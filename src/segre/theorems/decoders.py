@@ -103,7 +103,7 @@ def _enough_contexts(spec: Transformer, name: str, tokens: int) -> Hypothesis:
     m = max(spec.head + 1, -(-spec.d // spec.heads))
     words = spec.d + 1 + _generic_points(spec)
     found = contexts(spec.vocab, tokens, m, words, 1)
-    says = "contexts with letters of their own > P"
+    says = "separating contexts > parameters"
     return Hypothesis(f"{name}.contexts", says, found, ">", spec.parameters)
 
 
@@ -112,7 +112,7 @@ def _first_layer(spec: Transformer, name: str, extra: int) -> list[Hypothesis]:
     d, V, a = spec.d, spec.vocab, spec.head
     unknowns = _attention(spec) + extra
     pairs = max(V - d - 1, 0) * max(V - 2 * d - 3, 0)
-    says = "(V - d - 1)(V - 2d - 3) > n_1, the unknowns of the first attention"
+    says = "(V - d - 1)(V - 2d - 3) > n_1 (one attention layer)"
     out = [Hypothesis(f"{name}.first", says, pairs, ">", unknowns)]
     if spec.qknorm:
         needed = d + _generic_points(spec)
@@ -217,7 +217,7 @@ def _capped(spec: Transformer) -> tuple[Hypothesis, ...]:
         positive_eps(spec, "E"),
         Hypothesis("E.cap", "scores are capped", spec.cap.numerator, ">=", 1),
         Hypothesis("E.logitcap", "logits are capped", spec.logitcap.numerator, ">=", 1),
-        Hypothesis("E.contexts", "contexts with letters of their own > P", found, ">", P),
+        Hypothesis("E.contexts", "separating contexts > parameters", found, ">", P),
         *_first_layer(spec, "E", 3 * d),
     )
 

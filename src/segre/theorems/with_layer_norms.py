@@ -34,10 +34,10 @@ def _hypotheses(spec: Transformer, name: str) -> tuple[Hypothesis, ...]:
         Hypothesis(f"{name}.t", "t >= 2", spec.t, ">=", 2),
         Hypothesis(f"{name}.positions", "t >= positions", spec.t, ">=", spec.positions),
         positive_eps(spec, name),
-        Hypothesis(f"{name}.contexts", "contexts with letters of their own > P", found, ">", P),
+        Hypothesis(f"{name}.contexts", "separating contexts > parameters", found, ">", P),
         Hypothesis(
             f"{name}.first",
-            "(V - d - 1)(V - 2d - 3) > n_1, the unknowns of the first attention",
+            "(V - d - 1)(V - 2d - 3) > n_1 (one attention layer)",
             pairs,
             ">",
             unknowns,
