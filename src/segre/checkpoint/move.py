@@ -138,6 +138,7 @@ class Draw:
     def choice(self, spec: Transformer, w: Tensors, like: GaugeChoice) -> GaugeChoice:
         """Choices of the kinds that `like` has; sizes in proportion to the weights."""
         out = GaugeChoice(self.norm_gauge(w, like.norms))
+        out.signs = {norm: self.signs(sign.shape) for norm, sign in like.signs.items()}
         if like.heads is not None:
             out.heads = self.heads(spec, like.heads)
         if like.latents is not None:
