@@ -17,6 +17,7 @@ ORDER = [
     {"spec"},
     {"finding", "stage"},
     {"transformer"},
+    {"theorems"},
     {"models"},
     {"network"},
     {"weights"},
@@ -116,6 +117,17 @@ def test_the_verifier_loads_nothing_of_the_prover() -> None:
     loaded = loaded_by("import segre.referee")
     assert not {name for name in loaded if name.startswith(("segre.fields", "segre.geometry"))}
     assert not loaded & {"numpy", "segre.network", "segre.certificate"}
+
+
+def test_a_certificate_by_theorem_needs_integers_alone() -> None:
+    code = (
+        "from segre.referee import verify;"
+        "assert verify({'format': 'segre-certificate', 'version': 3}).kind == 'theorem'"
+    )
+    loaded = loaded_by(code)
+    assert "segre.referee.by_theorem.check" in loaded
+    assert not loaded & HEAVY
+    assert not {name for name in loaded if name.startswith("segre.theorems")}
 
 
 def test_a_command_waits_for_no_other_room() -> None:

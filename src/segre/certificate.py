@@ -1,6 +1,7 @@
 """A proof of a dimension as a document that anyone can check again.
 
-docs/certificate.md defines every field; `segre.referee` checks the document with code of
+docs/certificate.md defines every field of those that hold a computation, and
+docs/certificate-theorems.md of those that apply a theorem; `segre.referee` checks both with code of
 its own. The same spec and seed give the same bytes.
 """
 
@@ -10,44 +11,62 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from flint import nmod_mat
 
-from segre.errors import UnluckyError, UnsupportedError
+from segre.errors import SegreError, UnluckyError, UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.files import whole_file
+from segre.geometry.at_any_size import why_no_theorem
 from segre.geometry.balls import BallMinor
-from segre.geometry.dimension import Proof, prove
+from segre.geometry.dimension import Proof, prove, too_large
 from segre.geometry.independence import witness_rows
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import SymmetryRank
 from segre.models import Source, architecture
+from segre.theorems import Application, apply
 from segre.transformer.spec import Transformer
+from segre.values import quote
 
 FORMAT = "segre-certificate"
 VERSION = 1
 SALTED_VERSION = 2
+THEOREM_VERSION = 3
+By = Literal["auto", "exact", "theorem"]
 
 
 def certify(
     spec: Source,
     seed: int = 0,
     *,
+    method: By = "auto",
     memory: int = DEFAULT_LIMIT,
     progress: Progress = quiet,
 ) -> dict[str, Any]:
     """The certificate of the bounds that segre can prove.
 
+    It holds a computation (`exact`) or applies a theorem (`theorem`), never both. `auto` computes,
+    unless the network is too large for that and a theorem applies.
+
     >>> document = certify("lightning/d=2,2/a=1/t=2")
     >>> document["claim"]
     {'parameters': 8, 'lower': 6, 'upper': 6, 'status': 'proved'}
+    >>> certify("llama-3-8b")["claim"]["lower"]
+    8016918528
     """
     net = architecture(spec)
+    if method not in get_args(By):
+        raise SegreError(f"method {method!r} is not known; allowed: {', '.join(get_args(By))}")
+    applied = apply(net) if method != "exact" else None
+    if method == "theorem" and (applied is None or not applied.holds):
+        raise UnsupportedError(f"spec {quote(str(net))}: {why_no_theorem(net, applied)}")
+    if applied is not None and applied.holds and (method == "theorem" or too_large(net)):
+        return certificate_by_theorem(applied)
     if isinstance(net, Transformer) and net.patch:
         raise UnsupportedError("patch: certificates of models of patches are not implemented")
     return certificate_of(prove(net, seed, memory=memory, progress=progress))
@@ -78,6 +97,34 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
         "independence": _independence(proof),
         **({"roots": _roots(proof)} if net.salted else {}),
         "upper": _upper(proof),
+    }
+    return {**document, "checksum": checksum(document)}
+
+
+def certificate_by_theorem(applied: Application) -> dict[str, Any]:
+    """An application of a theorem as a certificate."""
+    net, bound = applied.spec, applied.bound.value
+    document = {
+        "format": FORMAT,
+        "version": THEOREM_VERSION,
+        "spec": net.document(),
+        "digest": net.digest,
+        "claim": {
+            "parameters": net.parameters,
+            "lower": bound,
+            "upper": bound,
+            "status": "proved",
+        },
+        "theorem": {
+            "name": applied.theorem.name,
+            "hypotheses": [
+                {"name": one.name, "left": one.left, "relation": one.relation, "right": one.right}
+                for one in applied.hypotheses
+            ],
+            "symmetries": [
+                {"name": name, "dimension": count} for name, count in applied.symmetries.items()
+            ],
+        },
     }
     return {**document, "checksum": checksum(document)}
 

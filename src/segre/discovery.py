@@ -22,6 +22,7 @@ from segre.checkpoint.served import require_normal_form
 from segre.collapse.commands import decompose, measure
 from segre.errors import SegreError, SpecError, UnsupportedError
 from segre.finding import Finding, Status, Unbounded
+from segre.geometry.at_any_size import at_any_size, proved_by_theorem
 from segre.geometry.redundancy import counted, proved_instance
 from segre.models import FAMILIES, from_config
 from segre.models.config import Config
@@ -56,9 +57,9 @@ class Entry:
 
     @cached_property
     def found(self) -> Finding | None:
-        """Its redundant parameters, by formulas; None where there are none."""
+        """Its dimension, by a theorem or from above; None where symmetries are not counted."""
         try:
-            return counted(self.spec)
+            return at_any_size(self.spec)
         except UnsupportedError:
             return None
 
@@ -66,6 +67,12 @@ class Entry:
     def redundant(self) -> int | None:
         """How many parameters do not change the function; None if they are not counted."""
         return None if self.found is None else int((self.found.redundancy or {"total": 0})["total"])
+
+    @property
+    def theorem(self) -> str | None:
+        """The theorem that its dimension is known by, at this size; None if there is none."""
+        theorem = None if self.found is None else self.found.theorem
+        return None if theorem is None else str(theorem["name"])
 
     @cached_property
     def refusals(self) -> dict[str, str]:
@@ -100,6 +107,7 @@ class Entry:
             "parameters": self.parameters,
             "redundant": redundant,
             "percent": share,
+            "dimension": None if self.found is None else self.found.value,
             **{name: not reason for name, reason in self.refusals.items()},
         }
 
@@ -111,6 +119,7 @@ class Entry:
             "model_type": self.family.model_type,
             "classes": list(self.classes),
             "spec": str(self.spec),
+            "theorem": self.theorem,
             "pieces": None if self.found is None else (self.found.redundancy or {}).get("pieces"),
             "supports": {name: not reason for name, reason in self.refusals.items()},
             "reasons": {name: reason for name, reason in self.refusals.items() if reason},
@@ -122,6 +131,10 @@ class Entry:
 
 def _ask_counted(entry: Entry) -> None:
     counted(entry.spec)
+
+
+def _ask_theorem(entry: Entry) -> None:
+    proved_by_theorem(entry.spec)
 
 
 def _ask_proof(entry: Entry) -> None:
@@ -162,6 +175,7 @@ def _run(small: Transformer, *, paths: bool) -> None:
 
 QUESTIONS: dict[str, tuple[Callable[[Entry], None], str]] = {
     "counted": (_ask_counted, "dim, explain: redundant parameters by formulas, at any size"),
+    "theorem": (_ask_theorem, "dim: the dimension is a theorem, at this size"),
     "small proof": (_ask_proof, "dim: the dimension of a small instance is proved"),
     "files": (_ask_files, "checkpoints are read"),
     "normal form": (_ask_normal_form, "weights canonical, move, same, align, shrink"),

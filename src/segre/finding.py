@@ -161,6 +161,12 @@ class Finding(Tabular):
         return "; ".join(evidence.statement for evidence in known if evidence is not None)
 
     @property
+    def theorem(self) -> Mapping[str, Any] | None:
+        """The theorem that the lower bound rests on, with its hypotheses; None if there is none."""
+        known = self.lower_evidence
+        return known.data if known is not None and known.kind == "theorem" else None
+
+    @property
     def fiber_dimension(self) -> int | None:
         """Dimensions of weights with the same function, parameters - value; None without value."""
         return None if self.value is None else self.parameters - self.value
@@ -219,7 +225,10 @@ class Finding(Tabular):
         """The finding as plain data, for JSON."""
 
         def evidence(of: Evidence | None) -> dict[str, Any] | None:
-            return None if of is None else {"kind": of.kind, "statement": of.statement}
+            if of is None:
+                return None
+            theorem = {"theorem": dict(of.data)} if of.kind == "theorem" else {}
+            return {"kind": of.kind, "statement": of.statement, **theorem}
 
         return {
             "spec": str(self.spec),

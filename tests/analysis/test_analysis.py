@@ -79,7 +79,7 @@ def test_pieces_are_those_of_the_shapes() -> None:
 
 
 def test_a_count_is_never_called_a_proof() -> None:
-    found = segre.analyze("gpt2", only=["dimension", "redundancy", "proof"])
+    found = segre.analyze("pythia-70m", only=["dimension", "redundancy", "proof"])
     assert [part.status for part in found.parts] == ["bounded", "bounded", "not run"]
     assert found["dimension"].lead.startswith("At most")
     for certificate in found["proof"].data["certificates"]:

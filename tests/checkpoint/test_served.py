@@ -66,6 +66,7 @@ def test_every_command_names_the_choice(model_type: str, tmp_path: Path) -> None
         ("bert/d=8/heads=2/share=true/vocab=11", "share"),
         ("opt/d=8/heads=2/place=post/tied=false/vocab=11", "place"),
         ("gemma2/d=8/heads=2/ff=4/vocab=11", "place"),
+        ("opt/d=8/heads=2/final=false/vocab=11", "final"),
         ("mixtral/d=8/heads=2/eff=4/active=1/vocab=11", "active"),
         ("mixtral/d=8/heads=2/eff=4/norm=layer/vocab=11", "experts"),
         ("transformer/d=8/heads=2/mlp=gelu/ff=4/vocab=11", "norm"),

@@ -10,7 +10,7 @@ from segre.checkpoint.canonical import canonical_parts
 from segre.checkpoint.commands import align, canonical, move, same
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.signs import Flips, chosen_signs
+from segre.checkpoint.signs import StreamSigns, chosen_signs
 from support.checkpoints import apart, rewritten
 from support.zoo import IMAGES, NAMES, save_tiny
 
@@ -103,7 +103,7 @@ def test_twice_is_nothing_and_the_normal_form_has_no_signs_left(name: str, tmp_p
             part: {norm: rng.choice([-1.0, 1.0], sign.shape) for norm, sign in signs.items()}
             for part, signs in chosen_signs(model).items()
         }
-        flips = [Flips(model.spec), Flips(model.spec)]
+        flips = [StreamSigns(model.spec), StreamSigns(model.spec)]
         for part in model.parts:
             w = model.part(part)
             before = {key: value.copy() for key, value in w.items()}

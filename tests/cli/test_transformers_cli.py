@@ -73,11 +73,21 @@ def line(text: str, *words: str) -> str:
 # --- models people run ------------------------------------------------------------------------
 
 
-def test_a_large_model_is_counted_and_says_so() -> None:
+def test_a_model_that_no_theorem_covers_is_counted_and_says_so() -> None:
+    result = run("dim", "qwen3-30b-a3b")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "proved" not in line(result.stdout, "dimension", "at most", "30,521,860,096")
+    assert "counted by formulas, not computed" in line(result.stdout, "dimension")
+    assert "does not cover experts=128" in " ".join(result.stdout.split())
+
+
+def test_the_dimension_of_a_large_model_is_a_theorem() -> None:
     result = run("dim", "llama-3-8b")
     assert (result.returncode, result.stderr) == (0, "")
-    assert "proved" not in line(result.stdout, "dimension", "at most", "8,016,918,528")
-    assert "counted by formulas, not computed" in line(result.stdout, "dimension")
+    told = line(result.stdout, "dimension", "8,016,918,528")
+    assert told.endswith("proved (theorem C: 10 hypotheses hold)")
+    line(result.stdout, "lower bound", "8,016,918,528")
+    line(result.stdout, "hypotheses", "C.d", "d >= 3:", "4,096 >= 3")
     line(result.stdout, "parameters", "8,030,261,248")
     assert "(0.166 %)" in line(result.stdout, "redundant", "13,342,720")
     line(result.stdout, "QK", "32,768")
@@ -91,9 +101,10 @@ def test_a_large_model_is_counted_and_says_so() -> None:
 def test_a_large_model_as_json() -> None:
     found = answer("dim", "llama-3-8b")
     assert found["parameters"] == 8_030_261_248
-    assert (found["status"], found["lower"]) == ("upper-bound", None)
-    assert (found["dimension"], found["fiber_dimension"]) == (None, None)
-    assert found["upper"] == 8_030_261_248 - 13_342_720
+    value = 8_030_261_248 - 13_342_720
+    assert (found["status"], found["lower"], found["upper"]) == ("proved", value, value)
+    assert (found["dimension"], found["fiber_dimension"]) == (value, 13_342_720)
+    assert found["evidence"]["lower"]["theorem"]["name"] == "C"
     assert found["redundancy"] == {
         "total": 13_342_720,
         "pieces": dict(zip(PIECES, WORKED["llama-3-8b"][1:7], strict=True)),
@@ -120,8 +131,9 @@ def test_the_worked_table_as_text() -> None:
     result = run("dim", "--compare", *WORKED)
     assert (result.returncode, result.stderr) == (0, "")
     title, *lines = result.stdout.splitlines()
-    assert title.split() == ["model", "parameters", *" ".join(PIECES).split(), "redundant", "%"]
-    assert [each.split() for each in lines] == [
+    ends = ["redundant", "%", "dimension", "known", "by"]
+    assert title.split() == ["model", "parameters", *" ".join(PIECES).split(), *ends]
+    assert [each.split()[:-3] for each in lines] == [
         [name, *(f"{number:,}" for number in row), percent]
         for (name, row), percent in zip(WORKED.items(), PERCENT, strict=True)
     ]

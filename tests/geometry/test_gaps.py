@@ -1,5 +1,7 @@
 """Small and degenerate designs: weights without effect are counted, and by the referee alike."""
 
+import random
+
 import numpy as np
 import pytest
 from bench.random_specs import random_core, random_transformer
@@ -18,6 +20,7 @@ from segre.referee.transformers.tangents import Point as RefereePoint
 from segre.referee.transformers.unused import unused
 from segre.referee.transformers.weights import Layout
 from segre.referee.transformers.words import words
+from segre.spec import Network
 from segre.transformer.spec import Transformer
 
 MOST = 160  # parameters
@@ -57,6 +60,12 @@ PROVED = {
     "transformer/d=5/heads=1/head=2/dv=2/norm=layer/place=sandwich/eps=1e-5/final=true/mlp=gelu/ff=2/"
     "t=3": 51,
     "transformer/d=3/heads=2/head=2/norm=rms/embnorm=true/mlp=gelu/ff=3/vocab=9/t=2": 94,
+    # signs, and the directions of few words
+    "transformer/d=3/heads=2/head=1/qknorm=true/mlp=gelu/ff=3/t=3": 29,
+    "transformer/d=2/norm=layer/place=post/mlp=gelu/ff=3/bias=qkv/t=3": 2,
+    "transformer/d=5/heads=2/head=2/qknorm=true/pos=rope/mlp=silu/ff=2/vocab=7/t=3": 123,
+    "transformer/d=3/head=2/qknorm=true/bias=qkv/pos=rope/mlp=gelu/ff=2/vocab=4/causal=true/"
+    "t=3": 43,
     # a norm of a table of words makes any table
     "transformer/d=4/heads=2/norm=rms/eps=1e-5/mlp=gelu/ff=3/vocab=9/embnorm=true/t=2": 134,
     "transformer/d=4/heads=2/norm=layer/eps=1e-5/mlp=gelu/ff=3/vocab=9/embnorm=true/t=2": 98,
@@ -138,3 +147,53 @@ def test_a_wider_architecture_must_be_the_one_that_is_meant() -> None:
     for change in forged:
         changed = {**document, **change}
         assert not verify({**changed, "checksum": checksum(changed)}).valid, change
+
+
+MANY_HEADS = {
+    "lightning/d=3,3/a=2/heads=3/t=3": 45,
+    "lightning/d=4,4/a=3/heads=4/t=2": 112,
+    "lightning/d=4,4/a=2/heads=6/t=2": 156,
+    "lightning/d=4,4,4/a=3/heads=3/t=3": 158,
+    "lightning/d=4,3,4/a=2/heads=2,3/t=2": 91,
+    "lightning/d=3,5,4/a=2/heads=3/t=2": 143,
+}
+
+
+@pytest.mark.parametrize("text", MANY_HEADS)
+def test_heads_of_small_rank_mix(text: str) -> None:
+    document = certify(text)
+    claim = document["claim"]
+    assert claim["lower"] == claim["upper"] == MANY_HEADS[text]
+    assert verify(document).valid
+    listed = document["upper"]["pieces"]
+    assert any(piece["kind"] == "mix-some-heads" for piece in listed)
+
+
+def test_certificates_without_this_piece_stay_valid() -> None:
+    document = certify("lightning/d=3,3/a=2/heads=3/t=3")
+    upper, claim = document["upper"], document["claim"]
+    early = [piece for piece in upper["pieces"] if piece["kind"] != "mix-some-heads"]
+    rank = sum(piece["dimension"] for piece in early)
+    claim = {**claim, "upper": claim["parameters"] - rank, "status": "lower-bound"}
+    old = {**document, "upper": {**upper, "pieces": early, "rank": rank}, "claim": claim}
+    assert claim["upper"] == 48
+    assert verify({**old, "checksum": checksum(old)}).valid
+    fewer = {**old, "upper": {**upper, "pieces": early[:-1], "rank": rank - 1}}
+    fewer["claim"] = {**claim, "upper": claim["upper"] + 1}
+    assert not verify({**fewer, "checksum": checksum(fewer)}).valid
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_lightning_heads_are_counted_alike(seed: int) -> None:
+    chance = random.Random(seed)
+    depth = chance.randint(1, 2)
+    spec = Network.parse(
+        {
+            "kind": "lightning",
+            "d": [chance.randint(2, 4) for _ in range(depth + 1)],
+            "a": [chance.randint(1, 3) for _ in range(depth)],
+            "heads": [chance.randint(2, 6) for _ in range(depth)],
+            "t": chance.randint(1, 3),
+        }
+    )
+    assert verify(certify(spec, seed=seed)).valid

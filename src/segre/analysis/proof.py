@@ -1,7 +1,7 @@
 """Can it be checked? A certificate of the architecture, or of small ones of the same design.
 
-The label speaks of the architecture that was asked about. If that is too large to certify, its
-certificate was not run, whatever is proved of small ones.
+The label speaks of the architecture that was asked about. If that is too large to compute, its
+certificate applies a theorem. Where none applies it was not run, whatever is proved of small ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from segre.analysis.workbench import Workbench
 from segre.certificate import certificate_of, certify
 from segre.errors import SegreError, UnsupportedError
 from segre.finding import Status
-from segre.geometry.dimension import too_large
+from segre.geometry.dimension import without_computing
 from segre.models.instances import small_instance
 from segre.referee import Verdict, verify
 from segre.spec import Architecture, Network
@@ -25,11 +25,15 @@ from segre.transformer.spec import Transformer
 def what_is_proved(bench: Workbench) -> Answer:
     """A certificate, made and then checked by the referee."""
     spec = bench.target.spec
-    if not too_large(spec):
+    known = without_computing(spec)
+    if known is None:
         certificate = certificate_of(bench.proof)
-        return _of_itself(bench, certificate, verify(certificate, progress=bench.progress))
-    assert isinstance(spec, Transformer)
-    return _of_small_ones(bench, spec)
+    elif known.theorem is not None:
+        certificate = certify(spec, method="theorem")
+    else:
+        assert isinstance(spec, Transformer)
+        return _of_small_ones(bench, spec)
+    return _of_itself(bench, certificate, verify(certificate, progress=bench.progress))
 
 
 def _of_itself(bench: Workbench, certificate: dict[str, Any], verdict: Verdict) -> Answer:
@@ -45,8 +49,7 @@ def _of_itself(bench: Workbench, certificate: dict[str, Any], verdict: Verdict) 
         status=_known_by(claim),
         lead=f"A certificate says {said} of {claim['parameters']:,} parameters. It was made, then "
         "checked by code that shares no arithmetic with the prover: it is valid.",
-        how="The certificate names a point, a minor of the Jacobian there and the symmetries; the "
-        "referee recomputes all of it.",
+        how=_contents(certificate),
         command=f"segre certify {bench.target.argument} -o certificate.json{options}"
         " && segre verify certificate.json",
         data={
@@ -54,6 +57,20 @@ def _of_itself(bench: Workbench, certificate: dict[str, Any], verdict: Verdict) 
             "instances": [_instance(bench.target.spec, claim, verdict)],
             "certificates": [certificate],
         },
+    )
+
+
+def _contents(certificate: dict[str, Any]) -> str:
+    theorem = certificate.get("theorem")
+    if theorem is None:
+        return (
+            "The certificate names a point, a minor of the Jacobian there and the symmetries; the "
+            "referee recomputes all of it."
+        )
+    return (
+        f"The certificate applies theorem {theorem['name']}: it lists the hypotheses with their "
+        "numbers and the symmetries. The referee derives all of them again from the spec. What has "
+        "to be trusted is the proof of the theorem, in docs/theorems.md."
     )
 
 
@@ -81,7 +98,8 @@ def _of_small_ones(bench: Workbench, spec: Transformer) -> Answer:
     met = sum(one["status"] == "proved" for one in instances)
     return Answer(
         status="not run",
-        lead=f"There is no certificate of this model: it is too large. {_meeting(met, instances)}. "
+        lead="There is no certificate of this model: it is too large to compute, and no theorem "
+        f"applies. {_meeting(met, instances)}. "
         "Certificates of these were checked by code that shares no arithmetic with the prover.",
         how="Every design choice is kept, sizes are near the smallest at which all of them can be "
         "seen. That the same formulas count the large model is not proved by this.",

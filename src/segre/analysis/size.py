@@ -5,15 +5,13 @@ from __future__ import annotations
 from segre.analysis.part import Answer, percent
 from segre.analysis.workbench import Workbench
 from segre.finding import Finding, Status
-from segre.geometry.dimension import finding_of, too_large
-from segre.geometry.redundancy import counted
+from segre.geometry.dimension import finding_of, without_computing
 
 
 def dimension_of(bench: Workbench) -> Finding:
     """What `segre dim` finds."""
-    if too_large(bench.target.spec):
-        return counted(bench.target.spec)
-    return finding_of(bench.proof, bench.seed)
+    known = without_computing(bench.target.spec)
+    return known if known is not None else finding_of(bench.proof, bench.seed)
 
 
 def known_by(found: Finding) -> Status:
@@ -41,7 +39,7 @@ def _lead(found: Finding) -> str:
     if found.value is not None:
         return (
             f"{found.value:,} dimensions of function from {found.parameters:,} parameters: "
-            f"{redundant:,} ({share}) are redundant. Both bounds are proved, and meet."
+            f"{redundant:,} ({share}) are redundant. {_proved(found)}"
         )
     if found.lower is not None and found.upper is not None:
         return (
@@ -56,7 +54,18 @@ def _lead(found: Finding) -> str:
     return f"At least {found.lower:,} dimensions of function."
 
 
+def _proved(found: Finding) -> str:
+    if found.theorem is None:
+        return "Both bounds are proved, and meet."
+    return f"That is a theorem: its {len(found.theorem['hypotheses'])} hypotheses hold."
+
+
 def _how(found: Finding) -> str:
+    if found.theorem is not None:
+        return (
+            f"By theorem {found.theorem['name']} ({found.theorem['title']}), whose proof is in "
+            f"{found.theorem['proof']}. From above, the symmetries are counted by formulas."
+        )
     if found.lower is None:
         return (
             "From above, by the symmetries of the design, which are counted by formulas at any "

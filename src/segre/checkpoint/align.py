@@ -22,7 +22,7 @@ from segre.checkpoint.nearest import nearest_choice
 from segre.checkpoint.pairs import Finder, aligned_pairs
 from segre.checkpoint.reduce import Restore
 from segre.checkpoint.same import require_same_architecture
-from segre.checkpoint.signs import Flips
+from segre.checkpoint.signs import StreamSigns
 from segre.checkpoint.sizes import apart, inner
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
@@ -103,7 +103,7 @@ class Alignment:
         """The parts of the second checkpoint, aligned."""
         finder = self._finder()
         restore: Restore | None = None
-        flips = Flips(self.one.spec)
+        flips = StreamSigns(self.one.spec)
         for a, b in aligned_pairs(self.one, self.two, finder):
             a.tensors.clear()  # only its choices are needed from here on
             if restore is None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 
 from segre.checkpoint.experts import reordered
+from segre.checkpoint.flips import NORMED, SUBLAYERS, Flips, flip
 from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.planes import keys, queries, set_still, still, turned, turning
@@ -180,6 +181,7 @@ class LayerAlignment:
     shared: Array | None = None  # (shared,): units of shared experts
     shared_signs: Array | None = None
     latents: LatentTurn | None = None
+    flips: Flips = field(default_factory=dict)  # of rows whose gain nearly vanishes
 
     @classmethod
     def identity(cls, spec: Transformer, *, routed: bool = False) -> LayerAlignment:
@@ -195,7 +197,7 @@ class LayerAlignment:
         )
 
     @staticmethod
-    def _still(spec: Transformer, routed: bool) -> dict[str, Array]:
+    def _still(spec: Transformer, routed: bool) -> dict[str, Any]:
         """Units and experts as they are."""
         if not routed:
             units = {"units": np.arange(spec.ff), "signs": np.ones(spec.ff)}
@@ -211,6 +213,9 @@ class LayerAlignment:
 
     def apply(self, spec: Transformer, w: Tensors) -> None:
         """Act on the tensors of a layer, in place: first the order, then the bases."""
+        for norm in SUBLAYERS:
+            if norm in self.flips:
+                flip(spec, w, norm, self.flips[norm])
         if self.latents is not None:
             self.latents.apply(spec, w)
         own = spec.qknorm == "all"  # every head has gains of its own
@@ -225,6 +230,9 @@ class LayerAlignment:
         w["W_O"] = w["W_O"] @ vo.swapaxes(-1, -2)
         if "b_V" in w:
             w["b_V"] = vo @ w["b_V"]
+        for norm in NORMED:
+            if norm in self.flips:
+                flip(spec, w, norm, self.flips[norm])
         if self.planes is not None:
             turned(spec, w, self.planes)
         if self.basis is not None:

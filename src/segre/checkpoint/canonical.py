@@ -22,6 +22,7 @@ from segre.checkpoint.alignment import (
     stream_freedom,
 )
 from segre.checkpoint.experts import by_size, reordered
+from segre.checkpoint.flips import chosen_flips, flip
 from segre.checkpoint.frame import centred_basis, chosen_basis, chosen_frame, descending, weights
 from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
@@ -96,10 +97,14 @@ def _choose_pooled(stream: StreamAlignment, head: Tensors, slack: float) -> None
 
 def layer_turn(spec: Transformer, w: Tensors, slack: float) -> LayerAlignment:
     """The order and bases of heads and units of a reduced layer, the stream's basis being fixed."""
+    flips = chosen_flips(spec, w, slack)
+    w = dict(w)
+    for norm, signs in flips.items():
+        flip(spec, w, norm, signs)
     latents = None
     if spec.latent:
         latents = LatentTurn.chosen(spec, w, slack)
-        latents.apply(spec, w := dict(w))
+        latents.apply(spec, w)
     V = w["W_V"][:, 0]
     vo = np.stack([chosen_frame(head, slack) for head in V])
     gram = V @ V.swapaxes(1, 2)
@@ -107,7 +112,7 @@ def layer_turn(spec: Transformer, w: Tensors, slack: float) -> LayerAlignment:
     sizes = np.sqrt(np.einsum("hgdv,hgdw,hvw->hg", w["W_O"], w["W_O"], gram, optimize=True).clip(0))
     queries = np.stack([descending(own, slack) for own in sizes])
     heads = descending(np.linalg.norm(sizes, axis=1), slack)
-    out = LayerAlignment(heads, queries[heads], vo[heads], latents=latents)
+    out = LayerAlignment(heads, queries[heads], vo[heads], latents=latents, flips=flips)
     if turning(spec):
         out.planes = _phases(spec, w, slack)[heads]
     if spec.still:

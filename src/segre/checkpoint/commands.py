@@ -272,15 +272,14 @@ def apply(model: Source, weights: Source) -> None:
     targets = in_place(model)
     with Model.open(model) as mine, Model.open(weights) as theirs:
         require_same_architecture(mine, theirs)
-        pairs = [
-            (ours.file, theirs.held[part][i].file)
-            for part, every in mine.held.items()
-            for i, ours in enumerate(every)
-        ]
         arrays = {}
-        for name, file in pairs:
-            entry, array = mine.store.entries[name], theirs.store.raw(file)
-            arrays[name] = converted(entry, array)
+        for part, every in mine.held.items():
+            files = {held.label: held.file for held in theirs.held[part]}
+            alike = all(held.label in files for held in every)
+            packed = {} if alike else theirs.part(part)  # experts each by themselves, or together
+            for held in every:
+                array = theirs.store.raw(files[held.label]) if alike else held.pack(packed)
+                arrays[held.file] = converted(mine.store.entries[held.file], array)
         arrays |= {again: arrays[name] for again, name in mine.copies.items()}
         write_back(targets, {name: np.array(array) for name, array in arrays.items()})
 

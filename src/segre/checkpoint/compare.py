@@ -94,7 +94,9 @@ def _table(one: Array, two: Array, name: str, member: str) -> Iterator[Measure]:
     axis = 1 if name in BY_COLUMN else 0
     means = [table.mean(axis=axis, keepdims=True) for table in (one, two)]
     yield replace(_rows(one, two, name, member, means[0] - means[1]), first=0)
-    yield _whole(f"{name}, common shift", *means)
+    shift = _whole(f"{name}, common shift", *means)
+    rows = float(np.linalg.norm(one)) / one.shape[axis] ** 0.5  # the shift may be next to nothing
+    yield replace(shift, sizes=np.array([rows]))
 
 
 def _rows(one: Array, two: Array, name: str, member: str, shift: Array | float = 0.0) -> Measure:

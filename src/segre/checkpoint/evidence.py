@@ -145,13 +145,21 @@ class Block:
 
 
 def block(
-    part: str, apart: Measure, effects: list[Measure], floor: float, width: int, limits: Limits
+    part: str,
+    apart: Measure,
+    effects: list[Measure],
+    draws: int,
+    floor: float,
+    width: int,
+    limits: Limits,
 ) -> Block:
     """A block from a difference and the effects of rounding, which add up as squares.
 
+    Of several draws of the effects the mean of the squares counts.
+
     `floor`, relative to the size of a member, is what is put down to rounding in any case.
     """
-    squares = sum(effect.differences**2 for effect in effects)
+    squares = sum(effect.differences**2 for effect in effects) / draws
     rounding = np.sqrt(squares + (floor * apart.sizes) ** 2)
     fields = (apart.differences, rounding, apart.sizes, apart.entries, apart.first)
     return Block(part, apart.kind, apart.member, *fields, width, limits)
@@ -164,30 +172,41 @@ def compared_blocks(
     turns: Witness,
     progress: Progress = no_progress,
     seed: int = 0,
+    draws: int = 1,
 ) -> Iterator[tuple[Reduced, Reduced, list[Block]]]:
-    """Part by part: both, reduced, in the basis of `turns`, and their blocks."""
+    """Part by part: both, reduced, in the basis of `turns`, and their blocks.
+
+    What rounding does is the mean of so many draws.
+    """
     spec, unit = one.spec, max(one.roundoff(), two.roundoff())
     limits = Limits.of(unit)
-    again = [_Again(model, found, seed, NEAR * unit) for model in (one, two)]
+    again = [
+        [_Again(model, found, seed, NEAR * unit, draw) for draw in range(draws)]
+        for model in (one, two)
+    ]
     pairs = aligned_pairs(Rounded.of(one, found), Rounded.of(two, found), turns)
     for done, (a, b) in enumerate(pairs):
         progress("comparing", done, len(one.parts))
         apart = list(measures(spec, a, b))
         effects = []
-        for exact, known, repeat in zip((a, b), (None, turns), again, strict=True):
-            effects.append(list(measures(spec, exact, repeat.part(exact, known))))
+        for exact, known, repeats in zip((a, b), (None, turns), again, strict=True):
+            effects += [list(measures(spec, exact, x.part(exact, known))) for x in repeats]
             if exact.part in ("embed", "head"):
                 exact.tensors.clear()  # tables are large, and not needed any more
         each = zip(apart, *effects, strict=True)
         floor = ARITHMETIC if found.edited or unit > HALF else max(ARITHMETIC, unit / 4)
-        yield a, b, [block(a.part, first, rest, floor, spec.d, limits) for first, *rest in each]
+        yield (
+            a,
+            b,
+            [block(a.part, first, rest, draws, floor, spec.d, limits) for first, *rest in each],
+        )
 
 
 class _Again:
     """A checkpoint rounded again, part by part, in the basis in which it is compared."""
 
-    def __init__(self, model: Model, found: Differences, seed: int, near: float) -> None:
-        moved = Rounded.of(model, found, seed)
+    def __init__(self, model: Model, found: Differences, seed: int, near: float, draw: int) -> None:
+        moved = Rounded.of(model, found, seed, draw)
         self.spec, self.parts, self.near = model.spec, reduced(moved), near
         self.basis = StreamAlignment.identity(model.spec)
         self.in_place = found.in_place

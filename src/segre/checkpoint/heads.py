@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from segre.checkpoint.flips import NORMED, flip
 from segre.checkpoint.frame import TIED, clusters
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.planes import (
@@ -63,7 +64,7 @@ def balance(spec: Transformer, w: Tensors, slack: float = 0.0) -> HeadGauge:
             w["b_V"] = w["b_V"] - bias
     gauge = HeadGauge(vo, bias=bias)
     if spec.qknorm:
-        gauge.signs = _positive_gains(w)
+        gauge.signs = _positive_gains(spec, w)
         gauge.gains = _balance_gains(spec, w, slack)
         return gauge
     if turning(spec):
@@ -91,12 +92,9 @@ def unbalance(spec: Transformer, w: Tensors, gauge: HeadGauge) -> None:
         assert gauge.gains is not None
         assert gauge.signs is not None
         factor = both_rows(spec, gauge.gains)
-        for norm, letter, signs, by in (
-            ("normq", "Q", gauge.signs[0], 1 / factor),
-            ("normk", "K", gauge.signs[1], factor),
-        ):
-            w[f"{norm}.gain"] = w[f"{norm}.gain"] * by * signs
-            _flip(w, letter, signs)
+        for norm, signs, by in zip(NORMED, gauge.signs, (1 / factor, factor), strict=True):
+            w[f"{norm}.gain"] = w[f"{norm}.gain"] * by
+            flip(spec, w, norm, signs)
         return
     if gauge.planes is not None:
         turned(spec, w, gauge.planes)
@@ -176,21 +174,13 @@ def _plane_scales(spec: Transformer, w: Tensors, slack: float) -> Array:
     return np.where(np.abs(factor - 1) <= slack, 1.0, factor).astype(complex)
 
 
-def _positive_gains(w: Tensors) -> tuple[Array, Array]:
+def _positive_gains(spec: Transformer, w: Tensors) -> tuple[Array, Array]:
     out = []
-    for norm, letter in (("normq", "Q"), ("normk", "K")):
+    for norm in NORMED:
         signs = np.where(w[f"{norm}.gain"] < 0, -1.0, 1.0)
-        w[f"{norm}.gain"] = w[f"{norm}.gain"] * signs
-        _flip(w, letter, signs)
+        flip(spec, w, norm, signs)
         out.append(signs)
     return out[0], out[1]
-
-
-def _flip(w: Tensors, letter: str, signs: Array) -> None:
-    """Change signs of queries or keys, and of their biases."""
-    for name in (f"W_{letter}", f"b_{letter}"):
-        if name in w:
-            w[name] = w[name] * signs
 
 
 def _plane_gains(spec: Transformer, gain: Array) -> Array:
@@ -200,9 +190,16 @@ def _plane_gains(spec: Transformer, gain: Array) -> Array:
 
 
 def _balance_gains(spec: Transformer, w: Tensors, slack: float) -> Array:
-    """Equal norms of the gains of queries and keys in each plane; factors of the keys' gains."""
-    q, k = (_plane_gains(spec, w[f"{norm}.gain"]) for norm in ("normq", "normk"))
-    factor: Array = np.where((q > 0) & (k > 0), np.sqrt(k / np.where(q > 0, q, 1)), 1.0)
+    """Equal norms of the gains of queries and keys in each plane; factors of the keys' gains.
+
+    A plane without gains of queries or of keys has no score: both are set to zero.
+    """
+    q, k = (_plane_gains(spec, w[f"{norm}.gain"]) for norm in NORMED)
+    alive = (q > 0) & (k > 0)
+    if not alive.all():
+        for norm in NORMED:
+            w[f"{norm}.gain"] = w[f"{norm}.gain"] * both_rows(spec, alive)
+    factor: Array = np.sqrt(np.where(alive, k, 1) / np.where(alive, q, 1))
     factor[np.abs(factor - 1) <= slack] = 1.0
     both = both_rows(spec, factor)
     w["normk.gain"] = w["normk.gain"] / both

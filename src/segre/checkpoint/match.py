@@ -22,6 +22,7 @@ from segre.checkpoint.alignment import (
 )
 from segre.checkpoint.experts import joined, reordered
 from segre.checkpoint.experts import likeness as expert_likeness
+from segre.checkpoint.flips import asked_flips, flip, written_flips
 from segre.checkpoint.frame import centred_basis
 from segre.checkpoint.latents import LatentTurn, complex_rows
 from segre.checkpoint.layout import Tensors
@@ -169,7 +170,10 @@ def match_pooled(one: Tensors, two: Tensors) -> tuple[Array, Array]:
 def match_layer(spec: Transformer, one: Tensors, two: Tensors, near: float = 0.0) -> LayerAlignment:
     """Order and bases of heads and units in which the layer `two` is nearest to `one`."""
     out = LayerAlignment.identity(spec, routed="W_R" in one)
+    out.flips = written_flips(spec, one, two, near)
     same = dict(two)
+    for norm, signs in out.flips.items():
+        flip(spec, same, norm, signs)
     if spec.latent:
         out.latents = LatentTurn.nearest(spec, one, two)
         out.latents.apply(spec, same)
@@ -178,6 +182,7 @@ def match_layer(spec: Transformer, one: Tensors, two: Tensors, near: float = 0.0
     best = np.take_along_axis(likeness, within[..., None], axis=-1).sum(axis=(-1, -2))
     out.heads = assignment(best)
     out.queries = within[np.arange(spec.kv), out.heads]
+    _flip_asked(spec, out, one, two, near)
     out.apply(spec, two := dict(two))
     out.vo = nearest_orthogonal(
         one["W_V"][:, 0] @ two["W_V"][:, 0].swapaxes(-1, -2)
@@ -203,11 +208,22 @@ def rematched(
         out = replace(out, shared=known.shared, shared_signs=known.shared_signs)
     if spec.latent:
         out.latents = LatentTurn.nearest(spec, one, two)
+    out.flips = written_flips(spec, one, two, near)
     if turning(spec):
+        _flip_asked(spec, out, one, two, near)
         out.apply(spec, two := dict(two))
         free = free_planes(spec, one, near) if spec.qknorm else None
         out.planes = _match_planes(spec, one, two, free)
     return out
+
+
+def _flip_asked(
+    spec: Transformer, out: LayerAlignment, one: Tensors, two: Tensors, near: float
+) -> None:
+    """Add the signs of queries and keys, for the order of heads that was found."""
+    if spec.qknorm:
+        out.apply(spec, two := dict(two))
+        out.flips |= asked_flips(spec, one, two, near)
 
 
 def nearest_orthogonal(inner: Array) -> Array:

@@ -16,6 +16,7 @@ from ml_dtypes import finfo
 from segre.checkpoint.folder import carry_along, new_directory
 from segre.checkpoint.layout import Held, Tensors, layout, stacked
 from segre.checkpoint.opening import opened
+from segre.checkpoint.quantised import require_plain
 from segre.checkpoint.store import CONFIG, Entry, Store
 from segre.checkpoint.writer import TensorWriter, converted
 from segre.errors import CheckpointError
@@ -122,6 +123,7 @@ def described(store: Store, *, compare: bool = True, trunk: bool = False) -> Mod
     `compare` makes sure that tied tensors that are stored twice agree. With `trunk` the model ends
     with its last hidden states: whatever else the files have, of whatever class, is left aside.
     """
+    require_plain(store)
     name = store.name
     aside = {"architectures"} if trunk else set()
     config = {key: value for key, value in store.config.items() if key not in aside}

@@ -50,7 +50,7 @@ class Draw:
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
-        self.flips = np.random.default_rng([seed, 1])  # for the signs that norms wear
+        self.stream_signs = np.random.default_rng([seed, 1])  # for the signs that norms wear
 
     def factors(self, shape: int | tuple[int, ...]) -> Array:
         """Positive factors."""
@@ -107,7 +107,9 @@ class Draw:
             shape = (spec.kv, turning(spec) // 2)
             out.planes = np.exp(1j * self.rng.uniform(0, 2 * np.pi, shape))
             if spec.qknorm:
-                out.planes = np.where(free_planes(spec, w), out.planes, self.signs(shape))
+                free = free_planes(spec, w)
+                free = free[out.heads] if free.ndim == 2 else free  # heads are put in order first
+                out.planes = np.where(free, out.planes, self.signs(shape))
         if spec.still:
             out.basis = self.orthogonal(spec.kv, spec.still)
         if out.latents is not None:
@@ -140,7 +142,8 @@ class Draw:
         """Choices of the kinds that `like` has; sizes in proportion to the weights."""
         out = GaugeChoice(self.norm_gauge(w, like.norms))
         out.signs = {
-            norm: self.flips.choice([-1.0, 1.0], sign.shape) for norm, sign in like.signs.items()
+            norm: self.stream_signs.choice([-1.0, 1.0], sign.shape)
+            for norm, sign in like.signs.items()
         }
         if like.heads is not None:
             out.heads = self.heads(spec, like.heads)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from segre.checkpoint.ends import end_readers, fix_head, restore_head
+from segre.checkpoint.flips import flip
 from segre.checkpoint.latents import normed_readers
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.narrow import fix_embedding_map, joint, restore_embedding_map
@@ -152,7 +153,7 @@ def _fix_sublayer(
     if spec.normed_inside:
         post = f"post{norm[-1]}"
         gauge.signs[post] = np.where(w[f"{post}.gain"] < 0, -1.0, 1.0)
-        _flip(w, post, WRITERS[norm], gauge.signs[post])
+        flip(spec, w, post, gauge.signs[post])
     if spec.place == "post":
         post = f"post{norm[-1]}"
         stream.gain = w[f"{post}.gain"]
@@ -196,7 +197,7 @@ def _restore_sublayer(
             stream.scale = w[f"{post}.gain"] = usable(gauge.gains[post])
     if spec.normed_inside:
         post = f"post{norm[-1]}"
-        _flip(w, post, WRITERS[norm], gauge.signs[post])
+        flip(spec, w, post, gauge.signs[post])
     _restore_writer(spec, w, gauge, stream, WRITERS[norm], last=last)
     if spec.place == "post" and before is not None:
         bias = f"b_{WRITERS[norm]}"
@@ -348,13 +349,6 @@ def _restore_writer(
                 stream.means = stream.means + gauge.writes[key]
         elif key in w and spec.norm == "layer" and key == _last_bias(spec) and last:
             w[key] = w[key] - stream.means
-
-
-def _flip(w: Tensors, norm: str, writer: str, signs: Array) -> None:
-    """Change signs of a gain and of what its norm is of: both cancel."""
-    for name in (f"{norm}.gain", f"W_{writer}", f"b_{writer}"):
-        if name in w:
-            w[name] = w[name] * signs
 
 
 def _fix_shift(w: Tensors, gauge: NormGauge, norm: str) -> Array:

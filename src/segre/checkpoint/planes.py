@@ -57,6 +57,22 @@ def set_planes(spec: Transformer, w: Tensors, name: str, to: Array) -> None:
     w[name][..., first, :], w[name][..., second, :] = to.real, to.imag
 
 
+def paired(spec: Transformer, rows: Array) -> Array:
+    """For every row of a head (..., k, n) that turns, the sum of the two rows of its plane."""
+    first, second = _dimensions(spec)
+    out = rows.copy()
+    out[..., first, :] = out[..., second, :] = rows[..., first, :] + rows[..., second, :]
+    return out
+
+
+def first_of_pair(spec: Transformer, rows: Array) -> Array:
+    """For every row of a head (..., k, n) that turns, the first row of its plane."""
+    first, second = _dimensions(spec)
+    out = rows.copy()
+    out[..., second, :] = rows[..., first, :]
+    return out
+
+
 def both_rows(spec: Transformer, by_plane: Array) -> Array:
     """Numbers of planes, as a column for the rows of a head: both rows of a plane have its own.
 

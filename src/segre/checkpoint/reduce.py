@@ -21,7 +21,7 @@ from segre.checkpoint.narrow import joint
 from segre.checkpoint.norm_gauge import NormGauge, Stream
 from segre.checkpoint.norms import fix_gauge, restore_gauge
 from segre.checkpoint.served import require_normal_form
-from segre.checkpoint.signs import Flips, Signs, chosen_signs
+from segre.checkpoint.signs import Signs, StreamSigns, chosen_signs
 from segre.checkpoint.tables import shiftable
 from segre.checkpoint.units import SHARED, balance_units, scale_units
 from segre.fields.interface import Array
@@ -59,7 +59,7 @@ def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
     """
     spec = model.spec
     require_normal_form(spec)
-    stream, flips, signs = Stream(), Flips(spec), chosen_signs(model)
+    stream, flips, signs = Stream(), StreamSigns(spec), chosen_signs(model)
     for part in model.parts:
         w = model.part(part)
         flips.apply(part, w, signs[part])
@@ -94,7 +94,7 @@ class Restore:
     """Puts choices back, part by part, on weights in a turned basis; the inverse of `reduced`."""
 
     def __init__(self, spec: Transformer, turn: StreamAlignment) -> None:
-        self.spec, self.turn, self.stream, self.flips = spec, turn, Stream(), Flips(spec)
+        self.spec, self.turn, self.stream, self.flips = spec, turn, Stream(), StreamSigns(spec)
         self.table: Array | None = None
 
     def part(self, found: Reduced, choice: GaugeChoice) -> None:

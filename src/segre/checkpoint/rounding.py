@@ -116,12 +116,14 @@ def differences(one: Model, two: Model) -> Differences:
 
 
 def require_same_tensors(one: Model, two: Model) -> None:
-    """Refuse two checkpoints of which one has experts each by itself, the other all together."""
+    """Refuse two checkpoints whose files join different tensors in one, as phi3 and llama do."""
     for part in one.held:
-        if [held.label for held in one.held[part]] != [held.label for held in two.held[part]]:
+        ours, theirs = ([held.label for held in x.held[part]] for x in (one, two))
+        if ours != theirs:
+            only = [x for x in (*ours, *theirs) if (x in ours) != (x in theirs)] or ours
             raise CheckpointError(
-                f"{one.name!r} and {two.name!r}: one has a tensor for each "
-                "expert, the other one for all experts of a layer; save both in the same way"
+                f"{one.name!r} and {two.name!r}: only one has a tensor with {only[0]} and nothing "
+                "else; save both as models of the same family"
             )
 
 
@@ -185,12 +187,15 @@ class Rounded(Model):
 
     touched: dict[Where, Touched] = field(default_factory=dict)
     seed: int | None = None
+    draw: int = 0  # of several: the first moves all numbers as far as rounding does on average
 
     @classmethod
-    def of(cls, model: Model, found: Differences, seed: int | None = None) -> Rounded:
+    def of(
+        cls, model: Model, found: Differences, seed: int | None = None, draw: int = 0
+    ) -> Rounded:
         """A model, for a comparison."""
         own = {item.name: getattr(model, item.name) for item in fields(Model)}
-        return cls(**own, touched=found.touched, seed=None if found.edited else seed)
+        return cls(**own, touched=found.touched, seed=None if found.edited else seed, draw=draw)
 
     def stored(self, part: str, held: Held, dtype: npt.DTypeLike = np.float64) -> Array:
         """A tensor of the file, rounded or moved."""
@@ -202,7 +207,9 @@ class Rounded(Model):
         rng = None
         if self.seed is not None:
             name = f"{part}/{held.label}".encode()
-            rng = np.random.default_rng([self.seed, zlib.crc32(name)])
+            rng = np.random.default_rng(
+                [self.seed, zlib.crc32(name), *([self.draw] * (self.draw > 0))]
+            )
         rows = out.reshape(len(out), -1)
         for start in range(0, len(rows), ROWS):
             some, mask = rows[start : start + ROWS], found.mask(start, start + ROWS)
@@ -210,7 +217,13 @@ class Rounded(Model):
                 some[...] = np.where(mask, some, rounded(some, found.dtype).astype(np.float64))
             if rng is not None:
                 noise = spacing(some, found.dtype)
-                noise *= ROOT_MEAN_SQUARE * rng.choice(SIGNS, some.shape)
+                noise *= self._moves(rng, some.shape)
                 noise *= mask
                 some += noise
         return out.astype(dtype, copy=False)
+
+    def _moves(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        """By how many spacings numbers are moved. Few that go up and down alike would cancel."""
+        if self.draw:
+            return rng.uniform(-0.5, 0.5, shape)
+        return np.asarray(ROOT_MEAN_SQUARE * rng.choice(SIGNS, shape))

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from segre.checkpoint.common import in_one_form
 from segre.checkpoint.evidence import NEAR, Block, compared_blocks
 from segre.checkpoint.function import (
     differing_keys,
@@ -35,10 +36,12 @@ from segre.finding import Status, Unbounded
 from segre.shown import Tabular
 from segre.transformer.spec import Transformer
 
-Verdict = Literal["identical", "same function", "different", "undecided"]
+Verdict = Literal["identical", "same function", "same on common tokens", "different", "undecided"]
 OUTPUTS = 4096.0  # how many rounding errors outputs may be apart
 OUTPUTS_MARGIN = 16.0  # over the measured effect of rounding on them
 BLUNT = 0.5  # rounding that does this to a matrix hides too much
+DRAWS = 8  # of the effect of rounding, before a small model is called different
+SMALL = 1 << 22  # parameters of a small model
 ARITHMETIC = 1e-9  # what double precision does to outputs
 
 
@@ -54,6 +57,19 @@ class Comparison(Unbounded, Tabular):
     roundoff: float | None = None
     witness: Witness | None = None
     differing_entries: int | None = None  # that are not the same in both files
+    tokens: int | None = None  # compared are the first so many tokens; None: all
+
+    @property
+    def same(self) -> bool:
+        """Whether the two are the same function, on the tokens that both have."""
+        return self.verdict in ("identical", "same function", "same on common tokens")
+
+    @property
+    def said(self) -> str:
+        """The verdict in words: same on the first 32,000 tokens."""
+        if self.tokens is None or not self.same:
+            return self.verdict
+        return f"same on the first {self.tokens:,} tokens"
 
     @property
     def first(self) -> Block | None:
@@ -96,6 +112,7 @@ class Comparison(Unbounded, Tabular):
         return {
             "verdict": self.verdict,
             "reason": self.reason,
+            "tokens": self.tokens,
             "roundoff": self.roundoff,
             "outputs": {"difference": self.outputs, "tolerance": self.outputs_tolerance},
             "blocks": len(self.blocks),
@@ -145,7 +162,23 @@ def same_checkpoint(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Comparison:
-    """Compare two checkpoints: what their configs say, then their weights."""
+    """Compare two checkpoints: what their configs say, then their weights.
+
+    Of vocabularies of different sizes, the tokens that both have are compared.
+    """
+    sizes = one.spec.vocab, two.spec.vocab
+    one, two, tokens = in_one_form(one, two)
+    found = _same_form(one, two, seed, progress)
+    if tokens is None:
+        return found
+    verdict: Verdict = "same on common tokens" if found.same else found.verdict
+    reason = (
+        f"of {sizes[0]:,} and {sizes[1]:,} tokens the first {tokens:,} are compared: {found.reason}"
+    )
+    return replace(found, verdict=verdict, reason=reason, tokens=tokens)
+
+
+def _same_form(one: Model, two: Model, seed: int, progress: Progress) -> Comparison:
     if (found := judged(one, two)) is not None:
         return Comparison(*found)
     scales = scales_apart(one, two)
@@ -162,10 +195,7 @@ def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress
     found = differences(one, two)
     unit = max(one.roundoff(), two.roundoff())
     finder = Finder(in_place=found.in_place, near=NEAR * unit)
-    special, blocks = list[str](), list[Block]()
-    for a, b, fresh in compared_blocks(one, restated(two, one), found, finder, progress, seed):
-        blocks += fresh
-        special += _special(one.spec, a, b, [block for block in fresh if not block.agrees])
+    blocks, special = _blocks(one, restated(two, one), found, finder, progress, seed)
     if finder.undetermined:
         special.append("its tables do not determine the basis of the stream")
     if (equal := special_stream(one)) is not None:
@@ -205,6 +235,28 @@ def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress
         )
         return replace(out, verdict="undecided", reason=reason)
     return out
+
+
+def _blocks(
+    one: Model, two: Model, found: Differences, finder: Finder, progress: Progress, seed: int
+) -> tuple[list[Block], list[str]]:
+    """All blocks, and what is special where some differ.
+
+    Rounding a small block once may show next to nothing of what rounding does. Before a small model
+    is called different, several draws are taken.
+    """
+
+    def measured(turns: Witness, draws: int) -> tuple[list[Block], list[str]]:
+        blocks, special = list[Block](), list[str]()
+        for a, b, fresh in compared_blocks(one, two, found, turns, progress, seed, draws):
+            blocks += fresh
+            special += _special(one.spec, a, b, [block for block in fresh if not block.agrees])
+        return blocks, special
+
+    out = measured(finder, 1)
+    if one.store.parameters > SMALL or found.edited or all(block.agrees for block in out[0]):
+        return out
+    return measured(Witness(finder.basis, finder.layers), DRAWS)
 
 
 def _differing(out: Comparison, special: list[str]) -> tuple[Verdict, str]:
@@ -248,6 +300,7 @@ def _outputs(
 
 def check_blocks(one: Model, two: Model, turns: Witness, progress: Progress) -> tuple[Block, ...]:
     """All blocks of two checkpoints in the basis of a witness; nothing is searched for."""
+    one, two, _ = in_one_form(one, two)
     require_same_architecture(one, two)
     require_known(one, two)
     found = differences(one, two)

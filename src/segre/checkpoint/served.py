@@ -77,5 +77,7 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "embnorm", "normed embeddings before norms of layers, but for tied tables alone"
     if spec.place == "post" and spec.embedded and not spec.embnorm and not spec.tied:
         yield "place", "norms after the skips of embeddings that are neither normed nor tied"
+    if spec.place == "pre" and spec.embedded and spec.norm != "none" and not spec.final:
+        yield "final", "a stream that is not normed where its output is read"
     if spec.normed_inside and (spec.norm == "layer" or not spec.eps):
         yield "place", "LayerNorms of what sublayers write, and such norms with eps=0"

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from segre.checkpoint.alignment import StreamAlignment
+from segre.checkpoint.flips import unsure
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
 from segre.checkpoint.narrow import joint
@@ -27,6 +28,7 @@ from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes, parts
 
 Signs = dict[str, Array]  # by norm; of the whole stream: "stream"
+NEAR = 4  # gains of so many rounding errors may have either sign, and are left as they are
 _TABLES = ("tokens", "positions", "types")
 
 
@@ -43,7 +45,8 @@ def chosen_signs(model: Model) -> dict[str, Signs]:
         part, norm = _last(spec)
         gain = model.part(part, [f"{norm}.gain"])[f"{norm}.gain"]
         if spec.norm == "rms":
-            out["embed"]["stream"] = np.where(gain < 0, -1.0, 1.0)
+            sure = ~unsure(gain, NEAR * model.roundoff())
+            out["embed"]["stream"] = np.where(sure & (gain < 0), -1.0, 1.0)
         else:
             others = [sign for signs in out.values() for sign in signs.values()]
             out["embed"]["stream"] = _sign(gain) * np.prod(others)
@@ -81,7 +84,7 @@ def _flipped(spec: Transformer) -> Iterator[tuple[str, str]]:
 
 
 @dataclass
-class Flips:
+class StreamSigns:
     """Changes signs, part by part; what is done twice is undone."""
 
     spec: Transformer

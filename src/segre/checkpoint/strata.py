@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from segre.checkpoint.alignment import stream_freedom
+from segre.checkpoint.flips import NORMED
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
 from segre.checkpoint.planes import keys, planes, queries, still
@@ -35,6 +36,15 @@ PROBES = 32  # random directions along which units are compared
 SCORES = 4  # random inputs on either side, for which patterns are compared
 
 
+# By norm: the blocks in which rows show whose gain is zero, and what its gains are of.
+_SIGNED = {
+    "normq": ("head", "queries"),
+    "normk": ("head", "keys"),
+    "post1": ("head", "what attention writes"),
+    "post2": ("MLP", "what the MLP writes"),
+}
+
+
 @dataclass(frozen=True)
 class Special:
     """What is special, and where: head or MLP."""
@@ -53,6 +63,8 @@ def special_points(spec: Transformer, found: Reduced) -> list[Special]:
 def special_stream(model: Model) -> str | None:
     """Whether the gains that fix the axes of the stream are all equal, and so do not fix them."""
     spec = model.spec
+    if spec.norm == "layer" and spec.d == 2:
+        return "a LayerNorm of width two sees no more of the stream than a sign"
     if stream_freedom(spec) not in ("order and signs", "order and sign"):
         return None
     names = ["norm.gain"] if spec.tied or spec.place == "post" else []
@@ -72,6 +84,11 @@ def _special(spec: Transformer, w: Tensors) -> Iterator[Special]:
     silent = np.flatnonzero(~w["W_V"].any(axis=(1, 2, 3)))
     if len(silent):
         yield Special("head", f"values of key-value heads {listed(silent)} are zero")
+    for norm, (place, of) in _SIGNED.items():
+        if spec.normed_inside or norm in NORMED:
+            zero = np.flatnonzero(w.get(f"{norm}.gain", np.ones(1)) == 0)
+            if len(zero):
+                yield Special(place, f"gains {listed(zero)} of {of} are zero")
     if spec.mlp == "none":
         return
     for kind in kinds(w):

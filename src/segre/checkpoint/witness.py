@@ -24,6 +24,7 @@ from segre.checkpoint.alignment import (
     stream_freedom,
 )
 from segre.checkpoint.experts import kept_together
+from segre.checkpoint.flips import NORMED, SUBLAYERS
 from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.planes import turning
@@ -32,7 +33,7 @@ from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.files import whole_file
 from segre.transformer.spec import Transformer
-from segre.transformer.tensors import parts, routed
+from segre.transformer.tensors import part_shapes, parts, routed
 
 LARGEST = 4 << 30
 
@@ -71,6 +72,7 @@ class Witness:
             for name, value in vars(turn).items():
                 if isinstance(value, np.ndarray):
                     out[f"{part}.{_in_file(turn, name)}"] = _real(value)
+            out |= {f"{part}.{norm}": signs for norm, signs in turn.flips.items()}
             latents = vars(turn.latents) if turn.latents is not None else {}
             for name, value in latents.items():
                 if value is not None:
@@ -119,7 +121,12 @@ def _checked(found: dict[str, Array], spec: Transformer) -> Witness:
 
     out = Witness(_checked_stream(take, spec))
     for part in parts(spec)[1:-1]:
-        out.layers[part] = _checked_layer(take, spec.at(part), part)
+        turn = out.layers[part] = _checked_layer(take, spec.at(part), part)
+        shapes = part_shapes(spec, part)
+        for norm in (*SUBLAYERS, *NORMED):
+            name, gain = f"{part}.{norm}", shapes.get(f"{norm}.gain")
+            if name in left and gain is not None:  # most models have none
+                turn.flips[norm] = _signs(take(name, gain), name)
     if left:
         raise ValueError(f"{min(left)} has no place in it")
     return out

@@ -97,7 +97,7 @@ def same(
 
     with out.progress() as progress:
         found = compare(one, two, seed=seed, progress=progress)
-        written = witness is not None and found.verdict == "same function"
+        written = witness is not None and found.witness is not None and found.same
         if written:
             assert witness is not None
             assert found.witness is not None
@@ -108,7 +108,7 @@ def same(
         found,
         data={"witness": shown(witness) if written and witness is not None else None},
         lines=[f"witness: {witness}, read again and checked"] if written else (),
-        code={"identical": 0, "same function": 0, "different": 1}.get(found.verdict, 3),
+        code=0 if found.same else {"different": 1}.get(found.verdict, 3),
     )
 
 
@@ -213,7 +213,7 @@ Exit code 3: outputs differ by more than rounding explains.""",
     segre weights same one two
     segre weights same one two --witness turn.safetensors --json
 
-Exit code 0: identical or same function; 1: different; 3: undecided.""",
+Exit code 0: identical, same function or same on common tokens; 1: different; 3: undecided.""",
     ),
     (
         "check",

@@ -14,6 +14,7 @@ from segre.errors import SegreError
 from segre.files import shown
 
 if TYPE_CHECKING:
+    from segre.certificate import By
     from segre.finding import Finding, Findings
     from segre.geometry.dimension import Method
     from segre.transformer.choices import Output
@@ -34,15 +35,16 @@ def dim(
     method: Annotated[
         str,
         typer.Option(
-            help="auto (proved, all bounds; large transformers are counted), exact (proved, not by "
-            "the closed form), balls (lower bound in certified real arithmetic), closed-form (the "
-            "formula of stacks, an upper bound), count (formulas of transformers, an upper bound) "
-            "or estimate (a floating-point rank, proves nothing).",
+            help="auto (proved bounds: computed, or by a theorem where the network is large), "
+            "theorem (by a theorem alone), exact (computed alone), balls (lower bound in certified "
+            "real arithmetic), closed-form (the formula of stacks, an upper bound), count (the "
+            "symmetries of transformers, an upper bound) or estimate (a floating-point rank, "
+            "proves nothing).",
             autocompletion=completion.one_of(completion.methods),
         ),
     ] = "auto",
     compare: Annotated[
-        bool, typer.Option("--compare", help="One line for each of several transformers, counted.")
+        bool, typer.Option("--compare", help="One line for each of several transformers.")
     ] = False,
     plot: Annotated[
         Path | None,
@@ -74,7 +76,7 @@ def dim(
     found: Findings | Finding
     with out.progress() as progress:
         if compare:
-            found = side_by_side(*given, seed=seed, output=wanted, memory=limit, progress=progress)
+            found = side_by_side(*given, output=wanted)
         else:
             found = dimension(
                 given[0],
@@ -138,6 +140,14 @@ def certify(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")
     ],
+    method: Annotated[
+        str,
+        typer.Option(
+            help="auto (a computation, or a theorem where the network is too large), exact (a "
+            "computation) or theorem.",
+            autocompletion=completion.one_of(lambda: ("auto", "exact", "theorem")),
+        ),
+    ] = "auto",
     defaults: Defaults = False,
     seed: Seed = 0,
     memory: Memory = "8G",
@@ -150,7 +160,11 @@ def certify(
 
     with out.progress() as progress:
         document = make_certificate(
-            meant(spec, defaults), seed=seed, memory=memory_bytes(memory), progress=progress
+            meant(spec, defaults),
+            seed=seed,
+            method=cast("By", method),
+            memory=memory_bytes(memory),
+            progress=progress,
         )
     write_certificate(document, output)
     claim = document["claim"]
@@ -188,6 +202,7 @@ COMMANDS = (
     segre dim lightning/d=4,4,4/a=2/t=3 --method closed-form
     segre dim llama/d=8/layers=2/heads=4/kv=2/head=2/ff=16/t=3
     segre dim llama-3-8b
+    segre dim softmax/d=4096,4096,4096/a=128/t=2048 --method theorem
     segre dim path/to/config.json --output logits --json
     segre dim --compare gpt2 llama-3-8b qwen2-7b --plot redundant.png
     segre dim --compare - --csv < names.txt""",
@@ -201,8 +216,9 @@ COMMANDS = (
     ),
     (
         certify,
-        """Example:
-    segre certify softmax/d=10,10,10/a=2,2/t=3 -o cert.json""",
+        """Examples:
+    segre certify softmax/d=10,10,10/a=2,2/t=3 -o cert.json
+    segre certify llama-3-8b -o llama.json""",
     ),
     (
         verify,

@@ -50,6 +50,7 @@ _KINDS = {
     "unread": "directions that no layer reads",
     "unreached": "directions that no token reaches",
     "mix-heads": "mixing of heads",
+    "mix-some-heads": "mixing of some heads",
     "silent-scores": "scores of a single token",
     "pooled-heads": "sums of heads",
 }

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
+from segre.errors import UnsupportedError
 from segre.finding import Findings
-from segre.geometry.dimension import dimension
-from segre.geometry.memory import DEFAULT_LIMIT
-from segre.geometry.progress import Progress, quiet
-from segre.models import Source, called
+from segre.geometry.at_any_size import at_any_size
+from segre.geometry.redundancy import asked_for
+from segre.models import Source, architecture, called
 from segre.transformer.choices import Output
+from segre.transformer.spec import Transformer
+from segre.values import quote
 
 
 def compare(
     *specs: Source,
-    seed: int = 0,
     output: Output | None = None,
-    memory: int = DEFAULT_LIMIT,
-    progress: Progress = quiet,
 ) -> Findings:
-    """Transformers of any size, counted by formulas, in the order in which they are given.
+    """Transformers of any size, by a theorem or counted, in the order in which they are given.
 
     >>> found = compare("gpt2", "llama-3-8b")
-    >>> [one.redundancy["total"] for one in found.found]
-    [1347352, 13342720]
+    >>> [(one.value, one.redundancy["total"]) for one in found.found]
+    [(123092456, 1347352), (8016918528, 13342720)]
     """
-    found = [
-        dimension(
-            spec,
-            method="count",
-            seed=seed,
-            output=output,
-            symmetries=True,
-            memory=memory,
-            progress=progress,
-        )
-        for spec in specs
-    ]
+    found = []
+    for spec in specs:
+        net = architecture(spec)
+        net = net if output is None else asked_for(net, output)
+        if not isinstance(net, Transformer):
+            raise UnsupportedError(
+                f"spec {quote(str(net))}: only transformers are compared; ask for stacks one by one"
+            )
+        found.append(at_any_size(net))
     return Findings(tuple(map(called, specs)), tuple(found))

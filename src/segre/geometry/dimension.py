@@ -8,7 +8,7 @@ the dimension is proved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from segre.errors import SegreError, UnluckyError
 from segre.fields.threads import threads_for
 from segre.finding import Bound, Evidence, Finding
+from segre.geometry.at_any_size import at_any_size, by_theorem, proved_by_theorem
 from segre.geometry.balls import BallMinor, ball_minor
 from segre.geometry.closed_form import ambient, closed_form
 from segre.geometry.contexts import few_contexts
@@ -38,10 +39,11 @@ from segre.geometry.redundancy import asked_for, counted
 from segre.geometry.wider import Wider, wider_bound
 from segre.models import Source, architecture
 from segre.spec import Architecture, Network
+from segre.theorems import apply
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
 
-Method = Literal["auto", "closed-form", "exact", "balls", "estimate", "count"]
+Method = Literal["auto", "theorem", "exact", "balls", "closed-form", "count", "estimate"]
 
 _POINTS = 8
 _SHORTFALLS = 2
@@ -77,18 +79,20 @@ def dimension(
 ) -> Finding:
     """The dimension of the space of functions of an architecture, and how it is known.
 
-    `auto` and `exact` give proved bounds; `exact` does not use the closed form. `auto` does, where
-    there is one, and then counts the symmetries only if asked to list them; of transformers too
-    large to compute with it counts the symmetries by formulas, as `count` does. `balls` takes
-    the lower bound at a real point, in certified real arithmetic, instead of mod p.
-    `closed-form` is the formula alone, an upper bound. `estimate` is a floating-point rank.
-    `output` asks about another output of a language model: its logits or hidden states.
+    `auto` and `exact` give proved bounds; `exact` computes both and uses no formula and no theorem.
+    `auto` uses the closed form, where there is one, and then counts the symmetries only if asked to
+    list them. What is too large to compute with, it answers by a theorem; of transformers that no
+    theorem covers it counts the symmetries by formulas, as `count` does. `theorem` asks for a
+    theorem alone. `balls` takes the lower bound at a real point, in certified real arithmetic,
+    instead of mod p. `closed-form` is the formula alone, an upper bound. `estimate` is a
+    floating-point rank. `output` asks about another output of a language model: its logits.
 
     >>> found = dimension("softmax/d=10,10,10/a=2,2/t=3")
     >>> found.value, found.status, found.parameters
     (172, 'proved', 280)
-    >>> dimension("llama-3-8b").redundancy["total"]
-    13342720
+    >>> found = dimension("llama-3-8b")
+    >>> found.value, found.status, found.redundancy["total"]
+    (8016918528, 'proved', 13342720)
     """
     net = architecture(spec)
     if method not in get_args(Method):
@@ -99,8 +103,12 @@ def dimension(
         net = asked_for(net, output)
     if method == "estimate":
         return estimate(net, seed=seed, memory=memory)
-    if method == "count" or (method == "auto" and too_large(net)):
+    if method == "theorem":
+        return proved_by_theorem(net)
+    if method == "count":
         return counted(net)
+    if method == "auto" and (known := without_computing(net)) is not None:
+        return known
     if method == "closed-form":
         return Finding.from_bounds(net, None, closed_form(net), seed=seed)
     proof = prove(
@@ -112,7 +120,10 @@ def dimension(
         memory=memory,
         progress=progress,
     )
-    return finding_of(proof, seed, balls=method == "balls")
+    found = finding_of(proof, seed, balls=method == "balls")
+    if method == "auto" and found.value is None and (known := _by_theorem(net)) is not None:
+        return replace(known, symmetries=found.symmetries or known.symmetries, seed=seed)
+    return found
 
 
 def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
@@ -136,8 +147,20 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
 
 
 def too_large(spec: Architecture) -> bool:
-    """Whether it is a transformer that `auto` counts by formulas."""
-    return spec.counted and (spec.parameters > _LARGEST_AUTO or spec.t > _LONGEST_AUTO)
+    """Whether `auto` does not compute its rank, if there is another answer."""
+    return spec.parameters > _LARGEST_AUTO or spec.t > _LONGEST_AUTO
+
+
+def without_computing(spec: Architecture) -> Finding | None:
+    """What `auto` says of an architecture that is too large: a theorem, or a count."""
+    if not too_large(spec):
+        return None
+    return at_any_size(spec) if isinstance(spec, Transformer) else _by_theorem(spec)
+
+
+def _by_theorem(spec: Architecture) -> Finding | None:
+    applied = apply(spec)
+    return by_theorem(applied) if applied is not None and applied.holds else None
 
 
 def prove(

@@ -12,6 +12,7 @@ from typing import Any
 
 from segre.errors import SpecError
 from segre.finding import GROUPS, Finding, Status
+from segre.geometry.at_any_size import at_any_size
 from segre.geometry.choice import Choice
 from segre.geometry.discrete import Discrete, discrete_symmetries
 from segre.geometry.memory import DEFAULT_LIMIT
@@ -36,7 +37,7 @@ class Explanation(Tabular):
 
     @property
     def value(self) -> int | None:
-        """The dimension; None, as long as it is only counted."""
+        """The dimension; None if no theorem gives it."""
         return self.finding.value
 
     @property
@@ -93,7 +94,7 @@ def explain(
         net = asked_for(net, output)
     if isinstance(net, Network):
         return symmetry_table(net, seed, memory=memory, progress=progress)
-    found = counted(net)
+    found = at_any_size(net)
     here = _pieces(found)
     choices = []
     for name, instead, other in _alternatives(net):

@@ -17,9 +17,11 @@ from segre.geometry.memory import inputs_at_once
 from segre.geometry.real_point import RealPoint
 from segre.network import jacobian
 from segre.spec import Architecture
+from segre.transformer.spec import Transformer
 
 _CUTS = (1e-11, 1e-9, 1e-7)  # where the rank ends: the sum prefers what is clear
 _POINTS, _FEWEST = 1024, 128
+_RARE = 4096  # points, where those with the largest rank are few
 _OFTEN = 24  # the largest rank, seen so often, is the largest
 _INPUTS = 40  # at least: they have regions of their own
 _SPARE = 8  # rows beyond the largest rank
@@ -34,7 +36,8 @@ def richer_points(spec: Architecture, at_most: int, seed: int, best: int, count:
     """
     inputs = max(_INPUTS, -(-2 * at_most // prod(spec.output_shape)))
     rows = inputs * prod(spec.output_shape)
-    points = int(min(_POINTS, _WORK // (rows * spec.parameters * (at_most + _SPARE))))
+    most = _RARE if _nearly_signs(spec) else _POINTS
+    points = int(min(most, _WORK // (rows * spec.parameters * (at_most + _SPARE))))
     at_once = max(1, min(32, inputs_at_once(spec) // inputs))
     mixed = np.random.default_rng(0).standard_normal((at_most + _SPARE, rows)) / rows**0.5
     ranks = _ranks(spec, [best], inputs, mixed).tolist()
@@ -49,6 +52,11 @@ def richer_points(spec: Architecture, at_most: int, seed: int, best: int, count:
     own, *ranks = ranks
     order = sorted(range(len(ranks)), key=lambda n: -ranks[n])
     return [seed_of(seed, n + 1) for n in order[:count] if ranks[n] > own]
+
+
+def _nearly_signs(spec: Architecture) -> bool:
+    """Whether norms give little more than signs: then units see a few values, and seldom switch."""
+    return isinstance(spec, Transformer) and spec.norm == "layer" and spec.d == 2
 
 
 def _ranks(spec: Architecture, seeds: list[int], inputs: int, mixed: Array) -> Array:

@@ -34,6 +34,7 @@ _REASONS = {
     "unread": "not linear in the weights: which directions are unread depends on later weights",
     "unreached": "not linear in the weights: which directions are reached depends on earlier ones",
     "mix-heads": "not linear in the weights: W_K and W_Q change through their inverses",
+    "mix-some-heads": "not linear in the weights: which heads mix depends on all of them",
 }
 
 

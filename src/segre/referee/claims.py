@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flint import fmpz
-
 from segre.errors import TooLargeError
 from segre.referee.rejection import RejectionError
 from segre.referee.shapes import distinct, items, keys, quote, whole
@@ -50,6 +48,8 @@ def check_seal(document: Mapping[str, Any]) -> None:
 
 def read_prime(value: Any) -> int:
     """Require a prime of the size that certificates have."""
+    from flint import fmpz  # slow to import, and of no use to certificates by theorem
+
     prime = whole(value, "prime", (1 << 16) + 1, (1 << 31) - 1)
     if not fmpz(prime).is_prime():
         raise RejectionError(f"prime: {prime} is not a prime number")

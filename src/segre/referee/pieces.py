@@ -19,6 +19,7 @@ from segre.referee.spans import Spans
 from segre.spec import Layer
 
 Vector = list[tuple[int, int]]
+LATE = "mix-some-heads"  # a piece that earlier certificates do not have
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,9 @@ class Pieces:
                     yield Piece("scale", i, h, self._scale(i, h))
             if net.score == "lightning" and layer.attention.dv is None:
                 yield Piece("mix-heads", i, None, self._mix_heads(i))
+        for i in range(net.depth, 0, -1):
+            if net.score == "lightning" and net.layers[i - 1].attention.dv is None:
+                yield Piece(LATE, i, None, self._mix_some_heads(i))
 
     # Building blocks: parts of vectors in one weight matrix.
 
@@ -212,6 +216,44 @@ class Pieces:
             else:
                 vector += self._whole((i, "Q", k), _lifted(K, B, -A))
             yield vector
+
+    def _mix_some_heads(self, i: int) -> Iterator[Vector]:
+        layer, B = self.point.net.layers[i - 1], self.spans.reached[i - 1]
+        a, r, p = layer.attention.a, B.ncols(), self.point.prime
+        free = r - a
+        if self.dimensions.parallel[i - 1] or free < 1 or len(_heads(layer)) - 1 <= free * free:
+            return
+        weights, what = self.point.weights, f"the heads of layer {i}"
+        onto = beside([_inverse(top(B, r)), nmod_mat(r, B.nrows() - r, p)])
+        K, Q = ({h: weights[i, name, h] * B for h in _heads(layer)} for name in "KQ")
+        for k in _heads(layer):
+            others = [h for h in _heads(layer) if h != k]
+            A = {h: K[h].transpose() * Q[h] for h in others}
+            left, right = (_stacked(annihilator(M, what), p) for M in (K[k], Q[k]))
+            seen = [(left * A[h] * right.transpose()).entries() for h in others]
+            equations = nmod_mat(len(others), free * free, [x for row in seen for x in row], p)
+            for c in annihilator(equations.transpose(), what):
+                vector: Vector = []
+                X = nmod_mat(r, r, p)
+                for h, factor in zip(others, c, strict=True):
+                    vector += self._whole((i, "V", h), weights[i, "V", k] * factor)
+                    X = X - A[h] * factor
+                dQ = _inverse(select(K[k], range(a), range(a))).transpose() * top(X, a)
+                rest = select(X - K[k].transpose() * dQ, range(r), range(a))
+                dK = (rest * _inverse(select(Q[k], range(a), range(a)))).transpose()
+                vector += self._whole((i, "Q", k), dQ * onto)
+                yield vector + self._whole((i, "K", k), dK * onto)
+
+
+def _stacked(rows: list[list[int]], p: int) -> nmod_mat:
+    return nmod_mat(len(rows), len(rows[0]), [x for row in rows for x in row], p)
+
+
+def _inverse(matrix: nmod_mat) -> nmod_mat:
+    """The inverse, where it is asked for."""
+    if matrix.rank() != matrix.nrows():
+        raise RejectionError(f"{LATE}: a system to be solved is singular at this point")
+    return matrix.inv()
 
 
 def _lifted(C: nmod_mat, B: nmod_mat, A: nmod_mat) -> nmod_mat:

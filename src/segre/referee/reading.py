@@ -14,7 +14,7 @@ from segre.referee.rejection import RejectionError
 from segre.referee.shapes import quote
 
 FORMAT = "segre-certificate"
-VERSIONS = (1, 2)
+VERSIONS = (1, 2, 3)
 LARGEST_FILE = 256 << 20
 MOST_VALUES = 4_000_000
 DEEPEST = 16
@@ -43,7 +43,7 @@ def read(source: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any], Reject
         raise CertificateError(f"{name}: format {quote(document['format'])}; allowed: {FORMAT!r}")
     version = document.get("version")
     if type(version) is not int or version not in VERSIONS:
-        allowed = " and ".join(map(str, VERSIONS))
+        allowed = ", ".join(map(str, VERSIONS))
         raise CertificateError(f"{name}: version {quote(version)}; allowed: {allowed}")
     return document, RejectionError(faults[0]) if faults else None
 

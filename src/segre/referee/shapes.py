@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from segre.referee.rejection import RejectionError
+
+# The reader of specs would raise 10 to any power.
+_FRACTION = re.compile(r"[0-9]{1,20}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,2})?|[0-9]{1,20}/[0-9]{1,20}")
+_FRACTIONS = ("eps", "cap", "logitcap", "scale", "limit")
+
+
+def check_fractions(spec: Mapping[str, Any]) -> None:
+    """Require that the fractions of a spec, which are text, are numbers of a sane size."""
+    for key in _FRACTIONS:
+        text = spec.get(key)
+        if isinstance(text, str) and not _FRACTION.fullmatch(text):
+            raise RejectionError(f"spec: {key}: {quote(text)} is not a number")
 
 
 def quote(value: object, longest: int = 60) -> str:

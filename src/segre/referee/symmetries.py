@@ -16,7 +16,7 @@ from segre.referee.document import ListedPiece
 from segre.referee.linear import Echelon, dense
 from segre.referee.meter import RESIDUES, charge
 from segre.referee.network import Point, Progress
-from segre.referee.pieces import Piece, Pieces, Vector
+from segre.referee.pieces import LATE, Piece, Pieces, Vector
 from segre.referee.rejection import RejectionError
 from segre.referee.spans import Spans
 
@@ -34,7 +34,10 @@ def check_symmetries(
     remaining = iter(listed)
     rank = 0
     found = 0
+    early = all(piece.kind != LATE for piece in listed)
     for piece in recount(point, dimensions, jacobian):
+        if early and piece.kind == LATE:  # it is listed last, and adds to a rank of its own
+            continue
         claimed = next(remaining, None)
         if claimed != piece:
             raise RejectionError(

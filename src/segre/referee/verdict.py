@@ -1,8 +1,8 @@
 """Does a certificate prove what it claims? `verify` recomputes everything and says so.
 
-The referee is written from docs/certificate.md and docs/certificate-transformers.md alone and
-shares no arithmetic with the prover: other random generator code, other derivatives (reverse
-mode), other linear algebra.
+The referee is written from docs/certificate.md, docs/certificate-transformers.md and
+docs/certificate-theorems.md alone and shares no arithmetic with the prover: other random generator
+code, other derivatives (reverse mode), other linear algebra, other formulas.
 """
 
 from __future__ import annotations
@@ -10,23 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from flint import nmod_mat
-
-from segre.referee.document import Certificate, Independence, examine
-from segre.referee.formulas import ambient, closed_form
-from segre.referee.limits import check_size
-from segre.referee.linear import determinant, select
 from segre.referee.meter import MOST_SECONDS, Meter, metered
-from segre.referee.network import Point, Progress, jacobian, score_differences
 from segre.referee.reading import read
 from segre.referee.rejection import RejectionError
-from segre.referee.residues import Draw
-from segre.referee.symmetries import check_symmetries
-from segre.referee.transformers.check import check as check_transformer
-from segre.referee.transformers.document import examine as examine_transformer
 from segre.shown import Shown
+
+if TYPE_CHECKING:
+    from segre.referee.network import Progress
+
+Kind = Literal["computation", "theorem"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +28,9 @@ class Verdict(Shown):
     """Whether a certificate holds; if not, the first reason why.
 
     `checks` are the things that were checked and hold, in sentences; `claim` is what the
-    certificate claims (to be trusted only if `valid`), empty if it is malformed.
+    certificate claims (to be trusted only if `valid`), empty if it is malformed; `kind` is what it
+    holds: a computation, which was done again, or the application of a theorem, whose proof has to
+    be trusted.
 
     >>> verdict = Verdict(False, "claim.upper: 5, but the closed-form bound is 6")
     >>> verdict.value, verdict.upper, verdict.how
@@ -45,6 +41,7 @@ class Verdict(Shown):
     reason: str
     checks: tuple[str, ...] = ()
     claim: dict[str, Any] = field(default_factory=dict)
+    kind: Kind = "computation"
 
     @property
     def value(self) -> bool:
@@ -103,89 +100,55 @@ def verify(
 def _verdict(document: dict[str, Any], fault: RejectionError | None, progress: Progress) -> Verdict:
     checks: list[str] = []
     claim: dict[str, Any] = {}
+    kind: Kind = "theorem" if document["version"] == 3 else "computation"
     try:
         if fault is not None:
             raise fault
-        if document["version"] == 1:
-            certificate = examine(document)
-            claim = asdict(certificate.claim)
-            _check(certificate, checks, progress)
-        else:
-            transformer = examine_transformer(document)
-            claim = asdict(transformer.claim)
-            check_transformer(transformer, checks, progress)
+        _CHECKS[document["version"]](document, claim, checks, progress)
     except RejectionError as reason:
-        return Verdict(False, str(reason), tuple(checks), claim)
-    return Verdict(True, "every check holds", tuple(checks), claim)
+        return Verdict(False, str(reason), tuple(checks), claim, kind)
+    return Verdict(True, "every check holds", tuple(checks), claim, kind)
 
 
 def _silently(_what: str, _done: int, _total: int) -> None:
     """Report no progress."""
 
 
-def _check(certificate: Certificate, checks: list[str], progress: Progress) -> None:
-    net, claim = certificate.net, certificate.claim
-    name = str(net) if len(str(net)) <= 120 else str(net)[:117] + "..."
-    checks.append(
-        f"The file is whole and well formed, and describes {name} with {claim.parameters} "
-        "parameters."
-    )
-    checks.append(f"{certificate.prime} is prime.")
-    kind = certificate.upper.kind
-    if kind != "symmetries":
-        bound = closed_form(net) if kind == "closed-form" else ambient(net)
-        if claim.upper != bound:
-            raise RejectionError(f"claim.upper: {claim.upper}, but the {kind} bound is {bound}")
-        checks.append(f"The {kind} bound of this architecture is {bound}.")
-    check_size(certificate)
-    draw = Draw(certificate.prime, certificate.seed)
-    point = Point.drawn(net, draw)
-    rows = _check_minor(certificate, point, draw, progress)
-    checks.append(
-        f"The Jacobian at the point of seed {certificate.seed} has a minor of size "
-        f"{claim.lower} that is not zero mod p: the dimension is at least {claim.lower}."
-    )
-    if (independence := certificate.independence) is not None:
-        size = _check_independence(certificate, independence, draw, progress)
-        checks.append(
-            f"The scores are independent: a determinant of size {size} of their differences "
-            "is not zero mod p."
-        )
-    if kind == "symmetries":
-        pieces = certificate.upper.pieces
-        rank = check_symmetries(point, certificate.dimensions, rows, pieces, progress)
-        checks.append(
-            f"Symmetries have rank {rank} and change none of these outputs: the dimension is at "
-            f"most {claim.upper}."
-        )
+# Each is imported when it is needed: a certificate by theorem takes less time than importing the
+# arithmetic of the others.
 
 
-def _check_minor(
-    certificate: Certificate, point: Point, draw: Draw, progress: Progress
-) -> nmod_mat:
-    minor = certificate.minor
-    rows = jacobian(point, draw, minor.rows, progress)
-    found = determinant(select(rows, range(len(minor.rows)), minor.columns))
-    if found != minor.determinant:
-        raise RejectionError(
-            f"lower.determinant: {minor.determinant}, but the minor is {found} mod p"
-        )
-    return rows
+def _check_stack(
+    document: dict[str, Any], claim: dict[str, Any], checks: list[str], progress: Progress
+) -> None:
+    from segre.referee.check import check
+    from segre.referee.document import examine
+
+    certificate = examine(document)
+    claim.update(asdict(certificate.claim))
+    check(certificate, checks, progress)
 
 
-def _check_independence(
-    certificate: Certificate, independence: Independence, draw: Draw, progress: Progress
-) -> int:
-    points = independence.points
-    table = nmod_mat(len(points), len(points), certificate.prime)
-    for i, number in enumerate(points):
-        row = score_differences(certificate.net, draw, number, certificate.dimensions.reached)
-        for j, entry in enumerate(row):
-            table[i, j] = entry
-        progress("witness points", i + 1, len(points))
-    found = determinant(table)
-    if found != independence.determinant:
-        raise RejectionError(
-            f"independence.determinant: {independence.determinant}, but it is {found} mod p"
-        )
-    return len(points)
+def _check_transformer(
+    document: dict[str, Any], claim: dict[str, Any], checks: list[str], progress: Progress
+) -> None:
+    from segre.referee.transformers.check import check
+    from segre.referee.transformers.document import examine
+
+    certificate = examine(document)
+    claim.update(asdict(certificate.claim))
+    check(certificate, checks, progress)
+
+
+def _check_theorem(
+    document: dict[str, Any], claim: dict[str, Any], checks: list[str], _progress: Progress
+) -> None:
+    from segre.referee.by_theorem.check import check
+    from segre.referee.by_theorem.document import examine
+
+    certificate = examine(document)
+    claim.update(asdict(certificate.claim))
+    check(certificate, checks)
+
+
+_CHECKS = {1: _check_stack, 2: _check_transformer, 3: _check_theorem}

@@ -22,7 +22,7 @@ def print_catalog(found: Catalog) -> None:
     table = Table(box=None, pad_edge=False)
     for title in ("family", "model"):
         table.add_column(title, no_wrap=True)
-    for title in ("parameters", "redundant", "%"):
+    for title in ("parameters", "redundant", "%", "dimension"):
         table.add_column(title, justify="right", no_wrap=True)
     for title in QUESTIONS:
         table.add_column(title, justify="right", no_wrap=True)
@@ -50,7 +50,8 @@ def _cells(entry: Entry) -> tuple[str, ...]:
     share = "" if row["percent"] is None else f"{row['percent']:.3f}"
     asked = ("yes" if row[question] else "-" for question in QUESTIONS)
     family = "" if name else row["family"]
-    return (family, name, f"{row['parameters']:,}", redundant, share, *asked)
+    dimension = "" if row["dimension"] is None else f"{row['dimension']:,}"
+    return (family, name, f"{row['parameters']:,}", redundant, share, dimension, *asked)
 
 
 def _print_entry(entry: Entry) -> None:
@@ -66,6 +67,8 @@ def _print_entry(entry: Entry) -> None:
     lines.append(("parameters", f"{entry.parameters:,}", ""))
     if row["redundant"] is not None:
         lines.append(("redundant", f"{row['redundant']:,}", f"{row['percent']:.3f} %"))
+    if row["dimension"] is not None:
+        lines.append(("dimension", f"{row['dimension']:,}", f"proved, theorem {entry.theorem}"))
     for question, (_, said) in QUESTIONS.items():
         reason = entry.refusals[question]
         lines.append((question, "no" if reason else "yes", reason or said))

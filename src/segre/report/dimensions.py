@@ -34,6 +34,7 @@ def print_finding(found: Finding) -> None:
     ):
         if bound is not None and evidence is not None:
             lines.append((name, number(bound), evidence.statement))
+    lines += _hypothesis_lines(found)
     if found.redundancy is not None:
         lines += _redundancy_lines(found, number)
     elif found.symmetries:
@@ -46,6 +47,17 @@ def print_finding(found: Finding) -> None:
     console = plain_console()
     console.print(Text(str(found.spec), style="bold cyan"), soft_wrap=True)
     print_lines(console, lines)
+
+
+def _hypothesis_lines(found: Finding) -> Lines:
+    """What the theorem asks for, with the numbers of this architecture."""
+    if found.theorem is None:
+        return []
+    lines: Lines = []
+    for one in found.theorem["hypotheses"]:
+        numbers = f"{one['left']:,} {one['relation']} {one['right']:,}"
+        lines.append(("" if lines else "hypotheses", one["name"], f"{one['says']}: {numbers}"))
+    return lines
 
 
 def _redundancy_lines(found: Finding, number: Callable[[int], str]) -> Lines:
@@ -94,14 +106,21 @@ def print_findings(several: Findings) -> None:
 
     table = Table(box=None, pad_edge=False)
     table.add_column("model", no_wrap=True)
-    for title in ("parameters", *GROUPS, "redundant", "%"):
+    for title in ("parameters", *GROUPS, "redundant", "%", "dimension"):
         table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("known by", no_wrap=True)
     for name, one in zip(several.names, several.found, strict=True):
         redundancy = one.redundancy or {"pieces": dict.fromkeys(GROUPS, 0), "total": 0}
         share = 100 * redundancy["total"] / one.parameters
         pieces = [f"{redundancy['pieces'][group]:,}" for group in GROUPS]
         table.add_row(
-            name, f"{one.parameters:,}", *pieces, f"{redundancy['total']:,}", f"{share:.3f}"
+            name,
+            f"{one.parameters:,}",
+            *pieces,
+            f"{redundancy['total']:,}",
+            f"{share:.3f}",
+            value_in_words(one, "{:,}".format),
+            known_by(one),
         )
     # as wide as it is: numbers are not cut, whatever the terminal
     plain_console(_WIDE).print(table, crop=False)
@@ -123,8 +142,21 @@ def value_in_words(found: Finding, number: Callable[[int], str]) -> str:
     raise AssertionError("a finding has a bound or an estimate")
 
 
+def known_by(found: Finding) -> str:
+    """What the bounds rest on, in two words."""
+    if found.theorem is not None:
+        return f"theorem {found.theorem['name']}"
+    if found.lower_evidence is None and found.upper_evidence is not None:
+        return "symmetries counted"
+    return "estimate" if found.lower_evidence is None else "computed"
+
+
 def status_in_words(found: Finding) -> str:
     """How surely it is known."""
+    if found.theorem is not None and found.status == "proved":
+        number = len(found.theorem["hypotheses"])
+        conditions = "its hypothesis holds" if number == 1 else f"{number} hypotheses hold"
+        return f"proved (theorem {found.theorem['name']}: {conditions})"
     words = {
         "proved": "proved",
         "lower-bound": "between two proved bounds",

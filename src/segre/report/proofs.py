@@ -17,7 +17,7 @@ def print_verdict(verdict: Verdict) -> None:
         return
     for sentence in verdict.checks:
         say(f"  ok  {sentence}")
-    say(f"valid: {claim_in_words(verdict.claim)}")
+    say(f"valid: {claim_in_words(verdict.claim)} by {verdict.kind}")
 
 
 def claim_in_words(claim: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from segre.checkpoint.shrunk import Shrinking
 from segre.report.console import plain_console
 from segre.report.text import printed
 
-_COLOURS = {"identical": "green", "same function": "green", "different": "red"}
+_COLOURS = {"different": "red", "undecided": "yellow"}
 _SHOWN = 12
 
 
@@ -52,7 +52,7 @@ def _print_outputs(console: Console, written: Written) -> None:
 def print_sameness(found: Comparison) -> None:
     """The verdict, and what it rests on."""
     console = plain_console()
-    console.print(Text(found.verdict, style=f"bold {_COLOURS.get(found.verdict, 'yellow')}"))
+    console.print(Text(found.said, style=f"bold {_COLOURS.get(found.verdict, 'green')}"))
     console.print(found.reason)
     if not found.blocks:
         return

@@ -15,7 +15,7 @@ from typing import Any
 from segre.errors import SpecError, SweepError
 from segre.models import architecture
 from segre.spec import Network
-from segre.sweep.names import fields_of, with_entries
+from segre.sweep.names import fields_of, known_at_once, with_entries
 from segre.sweep.plan import SPECS, Plan, places
 from segre.transformer.spec import Transformer
 
@@ -60,7 +60,7 @@ def architectures(plan: Plan) -> Iterator[Drawn]:
             continue
         found = fields_of(spec, kind, plan.each)
         digest = bytes.fromhex(spec.digest)
-        if digest not in seen and _meets(plan, found, spec.parameters):
+        if digest not in seen and _meets(plan, found, spec):
             seen.add(digest)
             yield Drawn(spec, found)
     if not seen:
@@ -68,10 +68,10 @@ def architectures(plan: Plan) -> Iterator[Drawn]:
         raise SweepError(f"sweep: no architecture of the family can be built: {why}")
 
 
-def _meets(plan: Plan, known: dict[str, Any], parameters: int) -> bool:
+def _meets(plan: Plan, known: dict[str, Any], spec: Network | Transformer) -> bool:
     if not plan.where:
         return True
-    names = {**with_entries(known), "parameters": parameters}
+    names = {**with_entries(known), **known_at_once(spec)}
     return all(constraint.holds(names) for constraint in plan.where)
 
 

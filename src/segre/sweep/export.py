@@ -20,6 +20,7 @@ _LAST = (
     *("parameters", "lower", "upper", "closed_form", "dimension", "redundancy", "status"),
     *("claim", "lower_evidence", "upper_evidence", "problem", "seed", "seconds"),
 )
+_THEOREM = ("theorem", "hypotheses")  # where they were asked for
 
 
 def export(path: str | Path, target: str | Path) -> int:
@@ -68,13 +69,14 @@ def _rows(path: str | Path) -> list[Row]:
 
 
 def _columns(rows: list[Row]) -> list[str]:
-    return [*_FIRST, *_field_names(rows), *_LAST]
+    theorem = _THEOREM if any("theorem" in row.evidence for row in rows) else ()
+    return [*_FIRST, *_field_names(rows), *_LAST, *theorem]
 
 
 def _field_names(rows: Iterable[Row]) -> list[str]:
     """Fields, with those of results left out (a transformer has no such keys, nor a stack)."""
     names = dict.fromkeys(name for row in rows for name in row.fields if name != "layers")
-    return [name for name in names if name not in {*_FIRST, *_LAST}]
+    return [name for name in names if name not in {*_FIRST, *_LAST, *_THEOREM}]
 
 
 def _flat(row: Row) -> dict[str, Any]:
@@ -107,7 +109,7 @@ def _write_parquet(rows: list[Row], columns: list[str], target: Path) -> None:
 
     flat = [_flat(row) for row in rows]
     kinds = {"seconds": pyarrow.float64(), "seed": pyarrow.int64()}
-    numbers = ("parameters", "lower", "upper", "closed_form", "dimension", "redundancy")
+    numbers = ("parameters", "lower", "upper", "closed_form", "dimension", "redundancy", *_THEOREM)
     kinds |= dict.fromkeys(numbers, pyarrow.int64())
     kinds |= dict.fromkeys(
         ("claim", "lower_evidence", "upper_evidence", "problem", "status"), pyarrow.string()

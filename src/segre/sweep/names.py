@@ -2,7 +2,8 @@
 
 Of a stack: l (or layers), d, a, heads, dv, t and kind. A field that every layer has of its own is
 a tuple; d0, d1, ..., a1, a2, ... are its entries. Of a transformer: its keys, and l. Results are
-dimension, lower, upper, closed_form, parameters, redundancy and status.
+dimension, lower, upper, closed_form, parameters, redundancy and status; and, of the theorem that
+covers the design, its count (theorem) and whether its hypotheses hold (hypotheses, 1 or 0).
 """
 
 from __future__ import annotations
@@ -12,9 +13,14 @@ from dataclasses import fields
 from typing import Any
 
 from segre.spec import Network
+from segre.theorems import apply
 from segre.transformer.spec import Transformer
 
-RESULTS = ("dimension", "lower", "upper", "closed_form", "parameters", "redundancy", "status")
+RESULTS = (
+    *("dimension", "lower", "upper", "closed_form", "parameters", "redundancy", "status"),
+    *("theorem", "hypotheses"),
+)
+AT_ONCE = ("parameters", "hypotheses")  # known before anything is computed
 NUMBERED = ("d", "a", "heads", "dv")  # from 0 for widths, from 1 for the others
 _STACK = ("kind", "l", "layers", "d", "a", "heads", "dv", "t")
 
@@ -41,6 +47,15 @@ def fields_of(spec: Network | Transformer, kind: str, each: Collection[str] = ()
     for key, column in columns.items():
         found[key] = column if key in each else column[0]
     return found
+
+
+def known_at_once(spec: Network | Transformer) -> dict[str, int]:
+    """What constraints may ask beside the fields."""
+    applied = apply(spec)
+    return {
+        "parameters": spec.parameters,
+        "hypotheses": int(applied is not None and applied.holds),
+    }
 
 
 def with_entries(known: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,11 +23,11 @@ from segre.errors import SegreError, SweepError
 from segre.files import is_standard_input
 from segre.models import KINDS, STACKS
 from segre.sweep.expression import Expression
-from segre.sweep.names import NUMBERED, RESULTS, names_of_kind
+from segre.sweep.names import AT_ONCE, NUMBERED, RESULTS, names_of_kind
 from segre.transformer.choices import KEYS as TRANSFORMER_KEYS
 from segre.values import LARGEST, flag, quote, read_file, whole
 
-COMPUTE = ("closed-form", "exact", "symmetries")
+COMPUTE = ("closed-form", "exact", "symmetries", "theorem")
 SPECS = 1_000_000  # to enumerate or to draw
 RANGE = 10_000  # values of one field
 LAYERS = 100
@@ -43,6 +43,8 @@ _NEEDS = {
     "status": ("exact", "symmetries"),
     "upper": ("exact", "symmetries"),
     "lower": ("exact",),
+    "theorem": ("theorem",),
+    "hypotheses": ("theorem",),
 }
 
 
@@ -254,7 +256,7 @@ def _require_names(plan: Plan) -> None:
     for n in range(least + 1) if plan.stacks else ():
         fields |= {f"{key}{n}" for key in NUMBERED if n or key == "d"}
     for key, expressions in (("where", plan.where), ("claim", (plan.claim,))):
-        allowed = fields | (set(RESULTS) if key == "claim" else {"parameters"})
+        allowed = fields | set(RESULTS if key == "claim" else AT_ONCE)
         for expression in expressions:
             for name in sorted(expression.names) if expression else ():
                 if name not in allowed:

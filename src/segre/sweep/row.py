@@ -45,6 +45,7 @@ class Row:
     def results(self) -> dict[str, Any]:
         """What expressions may say about results."""
         dimension = self.dimension
+        theorem = self.evidence.get("theorem") or {}
         return {
             "parameters": self.parameters,
             "lower": self.lower,
@@ -53,6 +54,11 @@ class Row:
             "status": self.status,
             "dimension": dimension,
             "redundancy": None if dimension is None else self.parameters - dimension,
+            **(
+                {"theorem": theorem["count"], "hypotheses": int(theorem["holds"])}
+                if theorem
+                else {}
+            ),
         }
 
     def document(self) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """One architecture of a sweep: what it needs before it starts, and what is found.
 
 Tasks and results are plain data, so that they go through pipes and over networks as they are.
-The dimension is never taken from the closed form: bounds come from the rank and the symmetries.
+The dimension is never taken from the closed form or from a theorem: bounds come from the rank and
+the symmetries.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from segre.errors import SegreError
 from segre.finding import Bound
 from segre.models import architecture
 from segre.spec import Network
+from segre.theorems import apply
 from segre.transformer.spec import Transformer
 
 Task = dict[str, Any]  # digest, document, compute, seed, memory
@@ -60,7 +62,7 @@ def _compute(spec: Network | Transformer, task: Task) -> Result:
     compute, seed = task["compute"], task["seed"]
     lower: Bound | None = None
     upper: Bound | None = None
-    evidence = {}
+    evidence: dict[str, dict[str, Any]] = {}
     formula = None
     if "closed-form" in compute and spec.has_closed_form:
         formula = closed_form(spec).value
@@ -70,6 +72,12 @@ def _compute(spec: Network | Transformer, task: Task) -> Result:
         upper = proof.upper
     elif "symmetries" in compute:
         upper = _symmetry_bound(spec, seed)
+    if "theorem" in compute and (applied := apply(spec)) is not None:
+        evidence["theorem"] = {
+            "name": applied.theorem.name,
+            "holds": applied.holds,
+            "count": spec.parameters - applied.redundant,
+        }
     for name, bound in (("lower", lower), ("upper", upper)):
         if bound is not None:
             evidence[name] = {"kind": bound.evidence.kind, "statement": bound.evidence.statement}

@@ -180,3 +180,4 @@ def completed(values: dict[str, Any]) -> dict[str, Any]:
 
 
 _OPEN = ("kv", "head", "dv", "rotary", "positions")
+FILLED = (*_OPEN, "final", "output")  # all that `completed` may fill in

@@ -19,7 +19,7 @@ from typing import Any
 
 from segre.errors import SpecError
 from segre.transformer.choices import DEFAULTS, KEYS, Choices, Output
-from segre.transformer.reading import VERSION, completed, read
+from segre.transformer.reading import FILLED, VERSION, completed, read
 from segre.transformer.rules import require
 from segre.values import quote, read_inline, short_names, show
 
@@ -67,8 +67,11 @@ class Transformer(Choices):
         values = {key: getattr(self, key) for key in KEYS}
         out: dict[str, Any] = {}
         for key, value in values.items():
-            rest = {other: known for other, known in values.items() if other != key}
-            if key in ("d", "t") or value != completed(rest).get(key, DEFAULTS[key]):
+            usual = DEFAULTS[key]
+            if key in FILLED:
+                rest = {other: known for other, known in values.items() if other != key}
+                usual = completed(rest)[key]
+            if key in ("d", "t") or value != usual:
                 out[key] = _plain(value)
         return out
 

@@ -8,6 +8,7 @@ from functools import singledispatch
 
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
+from segre.geometry.gauge import stack_mixing
 from segre.geometry.gauge.heads import head_pieces
 from segre.geometry.gauge.inner_gains import inner_gain_pieces
 from segre.geometry.gauge.means import mean_pieces
@@ -18,7 +19,7 @@ from segre.geometry.gauge.parallel import parallel_pieces
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.quadratic import quadratic_pieces
 from segre.geometry.gauge.scales import scale_pieces
-from segre.geometry.gauge.silent import silent_pieces
+from segre.geometry.gauge.silent import sign_pieces, silent_pieces
 from segre.geometry.gauge.stack import stack_pieces
 from segre.geometry.gauge.stream import stream_pieces
 from segre.geometry.gauge.units import unit_pieces
@@ -37,7 +38,10 @@ def pieces(spec: Architecture) -> Iterator[Piece]:
     raise TypeError(f"no symmetries are known for {type(spec).__name__}")
 
 
-pieces.register(Network, stack_pieces)
+@pieces.register(Network)
+def _stack_pieces(spec: Network) -> Iterator[Piece]:
+    yield from stack_pieces(spec)
+    yield from stack_mixing.mixing_pieces(spec)
 
 
 @pieces.register(Transformer)
@@ -55,6 +59,7 @@ def _transformer_pieces(spec: Transformer) -> Iterator[Piece]:
     for part in layer_parts(spec):
         yield from mixing_pieces(spec, part)
         yield from silent_pieces(spec, part)
+    yield from sign_pieces(spec)
     yield from unreached_pieces(spec)
     for part in layer_parts(spec):
         yield from quadratic_pieces(spec, part)

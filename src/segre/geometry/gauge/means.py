@@ -21,10 +21,10 @@ from segre.geometry.gauge.wiring import (
     layer_scale,
     norm_after,
     norm_at,
-    norm_before,
     own_sublayers,
     points,
     readers,
+    reads_norm,
     shift_source,
     stream_places,
     sublayers,
@@ -135,7 +135,7 @@ def seen_means(spec: Transformer, place: Place, end: End) -> bool:
     later = place.consumers
     if not spec.firstnorm and end[0] != "embed":
         later = tuple(consumer for consumer in later if consumer != sublayers(spec)[0])
-    return any(consumer[0] == "output" or not norm_before(spec, consumer) for consumer in later)
+    return any(not reads_norm(spec, consumer) for consumer in later)
 
 
 def table_free(spec: Transformer) -> bool:

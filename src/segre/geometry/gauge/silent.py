@@ -9,9 +9,9 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.geometry.gauge.piece import Group, ModularWeights, Piece
-from segre.geometry.gauge.wiring import expert_layer, has, where
+from segre.geometry.gauge.wiring import expert_layer, has, norm_after, sublayers, where
 from segre.transformer.spec import Transformer
-from segre.transformer.tensors import part_shapes
+from segre.transformer.tensors import part_shapes, parts
 
 _SCORES = ("W_Q", "b_Q", "W_K", "b_K", "normq.gain", "R_Q", "R_K", "A_Q")
 
@@ -23,10 +23,29 @@ def silent_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
         kept = [name for name in names if has(spec, part, name)]
         yield _free(spec, part, kept, "silent-scores", "scores of a single token")
         yield _pooled(spec, part)
+    elif spec.qknorm is True and spec.head == 1 and not spec.eps:
+        names = [name for name in ("W_Q", "b_Q", "W_K", "b_K") if has(spec, part, name)]
+        title = "queries and keys of one number, whose norm is a sign"
+        yield _free(spec, part, names, "signs", title)
     if lone_expert(spec, part):
         names = [name for name in ("W_R", "c_R") if has(spec, part, name)]
         title = "the router, where a token uses one expert"
         yield _free(spec, part, names, "router", title, _router_count(spec))
+
+
+def sign_pieces(spec: Transformer) -> Iterator[Piece]:
+    """A LayerNorm of two numbers is a sign: what comes before the last one is free."""
+    if spec.norm != "layer" or spec.d != 2 or spec.eps or spec.place != "post" or spec.embed:
+        return
+    last = norm_after(spec, sublayers(spec)[-1])
+    assert last is not None
+    for part in parts(spec)[:-1]:
+        kept = {last.gain, last.bias} if part == last.part else set()
+        kept |= {"tokens"} if spec.tied else set()
+        names = [name for name in part_shapes(spec, part) if name not in kept]
+        if names:
+            title = "what comes before a norm of two numbers, which is a sign"
+            yield _free(spec, part, names, "signs", title)
 
 
 def lone_expert(spec: Transformer, part: str) -> bool:

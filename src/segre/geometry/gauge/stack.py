@@ -310,7 +310,7 @@ def _mix_heads(spec: Network, i: int, parallel: bool) -> Piece:
 
 def _solve(field: Prime, square: Array, right: Array) -> Array:
     """The solution Y of square^T Y = right."""
-    return field.matmul(_inverse(field, square.T), right)
+    return field.matmul(inverse(field, square.T), right)
 
 
 def _outside(field: Prime, basis: Array) -> Array:
@@ -330,7 +330,7 @@ def _in_each_head(vectors: list[Array]) -> Array:
     return out
 
 
-def _inverse(field: Prime, matrix: Array) -> Array:
+def inverse(field: Prime, matrix: Array) -> Array:
     """The inverse of a square matrix; raises UnluckyError if it is singular."""
     tableau = np.array(matrix)
     rows, columns = exchange(field, tableau)

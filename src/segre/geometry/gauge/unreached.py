@@ -129,17 +129,20 @@ def _narrow(spec: Transformer, end: End) -> bool:
     return read_dimension(spec, end) < spec.d - centred
 
 
-def _normed(w: ModularWeights, site: Norm, columns: Array) -> Array:
-    """The span of what a norm makes of a space, without its bias."""
-    F, spec = w.field, w.transformer
-    if spec.norm == "layer":
-        d = spec.d
-        full = columns.shape[1] >= d
-        columns = np.eye(d) if full else columns
+def normed_columns(w: ModularWeights, site: Norm, columns: Array) -> Array:
+    """What a norm makes of columns, up to scale and without its bias."""
+    F, d = w.field, site.width
+    if w.transformer.norm == "layer":
         mean = F.sum(columns, axis=-2)
         columns = F.sub(F.mul(columns, F.constant(np.array([[d]]))), mean)
-        columns = columns[:, : d - 1] if full else columns
     return F.mul(columns, w(site.part, site.gain)) if site.gain else columns
+
+
+def _normed(w: ModularWeights, site: Norm, columns: Array) -> Array:
+    """The span of what a norm makes of a space, without its bias."""
+    if w.transformer.norm != "layer" or columns.shape[1] < site.width:
+        return normed_columns(w, site, columns)
+    return normed_columns(w, site, np.eye(site.width))[:, :-1]
 
 
 def _written(w: ModularWeights, producer: End) -> Span:

@@ -93,15 +93,21 @@ def readers(spec: Transformer, end: End) -> list[Reader]:
     return [_reader(spec, part, name) for name in names if has(spec, part, name)]
 
 
+def reads_norm(spec: Transformer, end: End) -> bool:
+    """Whether a consumer reads the stream through a norm."""
+    part, kind = end
+    if part == "head":
+        return spec.final
+    return part != "output" and spec.normed_at(int(part), 1 if kind == "attention" else 2)
+
+
 def norm_before(spec: Transformer, end: End) -> Norm | None:
     """The norm through which a consumer reads the stream."""
     part, kind = end
-    if part == "head":
-        return norm_at(spec, part, "norm", spec.d) if spec.final else None
-    number = 1 if kind == "attention" else 2
-    if part == "output" or not spec.normed_at(int(part), number):
+    if not reads_norm(spec, end):
         return None
-    return norm_at(spec, part, "norm1" if kind == "attention" else "norm2", spec.d)
+    names = {"head": "norm", "attention": "norm1", "mlp": "norm2"}
+    return norm_at(spec, part, names["head" if part == "head" else kind], spec.d)
 
 
 def norm_after(spec: Transformer, end: End) -> Norm | None:

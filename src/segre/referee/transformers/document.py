@@ -5,7 +5,6 @@ Nothing here computes with the network.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -24,7 +23,7 @@ from segre.referee.claims import (
 from segre.referee.document import KEYS
 from segre.referee.rejection import RejectionError
 from segre.referee.residues import WORD
-from segre.referee.shapes import distinct, items, keys, quote, whole
+from segre.referee.shapes import check_fractions, distinct, items, keys, quote, whole
 from segre.referee.transformers.content import (
     MOST_BITS,
     BallMinor,
@@ -51,9 +50,6 @@ from segre.transformer.spec import Transformer
 
 FEWEST_BITS = 64
 
-# The reader of specs would raise 10 to any power.
-_FRACTION = re.compile(r"[0-9]{1,20}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,2})?|[0-9]{1,20}/[0-9]{1,20}")
-_FRACTIONS = ("eps", "cap", "logitcap", "scale", "limit")
 # The largest number that a salt adds to the index of an input's entry.
 _SALTED = MOST_SALTS << 40
 
@@ -86,10 +82,7 @@ def examine(document: Mapping[str, Any]) -> Certificate:
 def _spec(value: Any) -> Transformer:
     if not isinstance(value, dict) or value.get("kind") != "transformer":
         raise RejectionError("spec: certificates of version 2 are of kind 'transformer'")
-    for key in _FRACTIONS:
-        text = value.get(key)
-        if isinstance(text, str) and not _FRACTION.fullmatch(text):
-            raise RejectionError(f"spec: {key}: {quote(text)} is not a number")
+    check_fractions(value)
     try:
         spec = Transformer.from_mapping(value)
     except SpecError as error:

@@ -71,12 +71,16 @@ def span_of(point: Point, consumer: Actor) -> Span:
 def _normed(point: Point, norm: Norm, X: nmod_mat) -> nmod_mat:
     """N(X): what a norm makes of the span of columns."""
     d = norm.width
+    if point.spec.norm != "layer" or X.ncols() < d:
+        return normed(point, norm, X)
+    return select(normed(point, norm, identity(d, point.p)), range(d), range(d - 1))
+
+
+def normed(point: Point, norm: Norm, X: nmod_mat) -> nmod_mat:
+    """What a norm makes of columns, up to scale and without its bias."""
+    d = norm.width
     if point.spec.norm == "layer":
-        full = X.ncols() >= d
-        X = identity(d, point.p) if full else X
-        ones = point.field.ones(d, d)
-        X = X * d - ones * X
-        X = select(X, range(d), range(d - 1)) if full else X
+        X = X * d - point.field.ones(d, d) * X
     scaled: nmod_mat = point.gain(norm, d)[0] * X
     return scaled
 

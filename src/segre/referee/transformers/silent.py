@@ -1,4 +1,4 @@
-"""Which weights have no effect, and which heads mix? Families 31 to 34 of section 9."""
+"""Which weights have no effect, and which heads mix? Families 31 to 34, and 42, of section 9."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from itertools import permutations, product
 
 from segre.referee.linear import total
 from segre.referee.transformers.tangents import Family, Point, together
-from segre.referee.transformers.weights import routed
+from segre.referee.transformers.weights import EMBED, HEAD, routed
 
 _SCORES = ("W_Q", "b_Q", "W_K", "b_K", "normq.gain", "A_Q", "R_Q", "R_K")
 
 
 def silent(point: Point, part: int) -> Family:
-    """Families 31 to 34, of one layer."""
+    """Families 31 to 34, and 42,, of one layer."""
     spec = point.spec
     if spec.attn == "lightning":
         yield from _group_mixing(point, part)
@@ -20,8 +20,23 @@ def silent(point: Point, part: int) -> Family:
         names = _SCORES if spec.kvrank else (*_SCORES, "normk.gain")
         yield from _free(point, part, names, "silent-scores")
         yield from _pooled(point, part)
+    if spec.qknorm is True and spec.head == 1 and spec.eps == 0:
+        yield from _free(point, part, ("W_Q", "b_Q", "W_K", "b_K"), "signs")
     if routed(spec, part) and spec.active == 1 and spec.router in ("sigmoid", "softmax"):
         yield from _free(point, part, ("W_R", "c_R"), "router")
+
+
+def signs(point: Point) -> Family:
+    """Family 42, of the whole network."""
+    spec, stream = point.spec, point.stream
+    if spec.norm != "layer" or spec.d != 2 or spec.eps or spec.place != "post" or spec.embed:
+        return
+    last = stream.norm_after(stream.sequence[-1])
+    assert last is not None
+    kept = {last.gain, last.bias, *([(EMBED, "tokens")] if spec.tied else [])}
+    for part, name in point.layout.by_place:
+        if part != HEAD and (part, name) not in kept:
+            yield from _free(point, part, (name,), "signs")
 
 
 def _free(point: Point, part: int, names: tuple[str, ...], family: str) -> Family:

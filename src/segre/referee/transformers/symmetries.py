@@ -17,7 +17,7 @@ from segre.referee.transformers.means import means
 from segre.referee.transformers.narrow import narrow
 from segre.referee.transformers.norms import norms
 from segre.referee.transformers.quadratic import quadratic
-from segre.referee.transformers.silent import silent
+from segre.referee.transformers.silent import signs, silent
 from segre.referee.transformers.tangents import Family, Point, Tangent
 from segre.referee.transformers.turns import turns
 from segre.referee.transformers.units import tables, units
@@ -41,9 +41,10 @@ def families(point: Point) -> Family:
 
 
 def degenerate(point: Point) -> Family:
-    """Those of families 31 to 40: of sizes at which weights have no effect, or a common one."""
+    """Those of families 31 to 40, and 42: of sizes at which weights have no effect of their own."""
     for part in parts(point.spec):
         yield from silent(point, part)
+    yield from signs(point)
     yield from narrow(point)
     for part in parts(point.spec):
         yield from quadratic(point, part)
@@ -55,7 +56,7 @@ def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[
     """The ranks of families 1 to 30 without 28 and 29, of all of these, and of all there are.
 
     Earlier certificates have the first two. Every vector must be orthogonal to all rows of the
-    Jacobian: here to those of soft sequences, for family 41 to those of sequences.
+    Jacobian: here to those of soft sequences, for families 41, 43 and 44 to those of sequences.
     """
     span = Echelon()
     groups = (families(point), unused(point), degenerate(point))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from segre.analysis.part import Part
@@ -49,9 +49,23 @@ def of_bounds(part: Part) -> Iterator[Block]:
         evidence = data["evidence"][side]
         if data[side] is not None:
             rows.append((f"{side} bound", data[side], evidence["statement"]))
-    if data["lower"] is not None:
+    theorem = None if data["lower"] is None else data["evidence"]["lower"].get("theorem")
+    if data["lower"] is not None and theorem is None:
         rows.append(("seed", data["seed"], "of the random point"))
     yield Facts(tuple(rows))
+    if theorem is not None:
+        yield hypotheses_table(theorem)
+
+
+def hypotheses_table(theorem: Mapping[str, Any]) -> Table:
+    """What the theorem asks for, with the numbers of this architecture."""
+    rows = tuple(
+        (one["name"], one["says"], one["left"], one["relation"], one["right"])
+        for one in theorem["hypotheses"]
+    )
+    title = f"Hypotheses of theorem {theorem['name']}: all hold"
+    names = ("hypothesis", "says", "left", "", "right")
+    return Table("hypotheses", title, names, rows, (False, False, True, False, True))
 
 
 def of_symmetries(part: Part) -> Iterator[Block]:

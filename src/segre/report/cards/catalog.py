@@ -6,7 +6,7 @@ from segre.discovery import QUESTIONS, Catalog
 from segre.report.cards import tabled
 from segre.report.page.blocks import Table
 
-COLUMNS = ("kind", "name", "family", "parameters", "redundant", "percent", *QUESTIONS)
+COLUMNS = ("kind", "name", "family", "parameters", "redundant", "percent", "dimension", *QUESTIONS)
 
 
 @tabled.register

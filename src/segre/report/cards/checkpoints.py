@@ -27,7 +27,7 @@ def card_of_comparison(found: Comparison) -> Card:
 
 
 def _verdict_tiles(found: Comparison) -> Iterator[Tile]:
-    yield Tile("verdict", found.verdict, found.status)
+    yield Tile("verdict", found.said, found.status)
     if found.blocks:
         count, differing = len(found.blocks), len(found.differing)
         value = f"{differing:,} of {count:,} differ" if differing else f"all {count:,} agree"

@@ -8,10 +8,10 @@ from segre.analysis.part import Part, percent
 from segre.finding import GROUPS, Finding, Findings
 from segre.geometry.explain import Explanation
 from segre.geometry.symmetry_table import SymmetryTable
-from segre.report.analysis.architecture import of_symmetries
+from segre.report.analysis.architecture import hypotheses_table, of_symmetries
 from segre.report.cards import carded, tabled
 from segre.report.cards.card import Card, label
-from segre.report.dimensions import gathered, status_in_words, value_in_words
+from segre.report.dimensions import gathered, known_by, status_in_words, value_in_words
 from segre.report.page.blocks import Block, Cell, Facts, Figure, Items, Table, Tile
 
 _FEW = 8  # symmetries that are seen at once
@@ -48,6 +48,8 @@ def _blocks(found: Finding) -> Iterator[Block]:
         if bound is not None and evidence is not None
     ]
     yield Facts(tuple(rows))
+    if found.theorem is not None:
+        yield hypotheses_table(found.theorem)
     if found.symmetries:
         yield _symmetries(found)
     if found.notes:
@@ -90,7 +92,7 @@ def card_of_findings(several: Findings) -> Card:
 @tabled.register
 def table_of_findings(several: Findings) -> Table:
     """Parameters of each, and which of them are redundant."""
-    names = ("model", "parameters", *GROUPS, "redundant", "share in %")
+    names = ("model", "parameters", *GROUPS, "redundant", "share in %", "dimension", "known by")
     return Table("models", "", names, tuple(_row(*one) for one in _named(several)))
 
 
@@ -102,7 +104,8 @@ def _row(name: str, found: Finding) -> tuple[Cell, ...]:
     redundancy = found.redundancy or {"pieces": dict.fromkeys(GROUPS, 0), "total": 0}
     total = redundancy["total"]
     pieces = (redundancy["pieces"][group] for group in GROUPS)
-    return (name, found.parameters, *pieces, total, 100 * total / found.parameters)
+    share = 100 * total / found.parameters
+    return (name, found.parameters, *pieces, total, share, found.value, known_by(found))
 
 
 @carded.register

@@ -13,7 +13,7 @@ from segre.report.proofs import claim_in_words
 def card_of_verdict(verdict: Verdict) -> Card:
     """Whether a certificate holds: what was checked, or the first reason why it does not."""
     word = "valid" if verdict.valid else "invalid"
-    said = claim_in_words(verdict.claim) if verdict.valid else verdict.reason
+    said = f"{claim_in_words(verdict.claim)} by {verdict.kind}" if verdict.valid else verdict.reason
     return Card(
         title="Does the certificate hold?",
         tiles=(Tile("certificate", word, verdict.status, "checked by the referee"),),

@@ -1,0 +1,72 @@
+"""What is known of an architecture of any size, without computing? A theorem, or a count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from segre.errors import UnsupportedError
+from segre.finding import Bound, Finding, Symmetry
+from segre.geometry.closed_form import closed_form
+from segre.geometry.redundancy import counted
+from segre.spec import Architecture, Network
+from segre.theorems import Application, apply, nearest
+from segre.transformer.spec import Transformer
+from segre.values import quote
+
+
+def at_any_size(spec: Transformer) -> Finding:
+    """The dimension by a theorem; where none applies, an upper bound and the reason.
+
+    >>> from segre.models import architecture
+    >>> at_any_size(architecture("llama-3-8b")).value
+    8016918528
+    """
+    applied = apply(spec)
+    if applied is not None and applied.holds:
+        return by_theorem(applied)
+    found = counted(spec)
+    return replace(found, notes=(why_no_theorem(spec, applied), *found.notes))
+
+
+def proved_by_theorem(spec: Architecture) -> Finding:
+    """The dimension by a theorem alone; refused where none applies."""
+    applied = apply(spec)
+    if applied is None or not applied.holds:
+        raise UnsupportedError(f"spec {quote(str(spec))}: {why_no_theorem(spec, applied)}")
+    return by_theorem(applied)
+
+
+def by_theorem(applied: Application) -> Finding:
+    """What a theorem whose hypotheses hold says of an architecture.
+
+    The symmetries are counted a second time, by the formulas of their pieces, where there are
+    any: the two counts must agree.
+    """
+    spec, lower = applied.spec, applied.bound
+    if isinstance(spec, Transformer):
+        found = counted(spec)
+        if found.upper != lower.value:
+            raise AssertionError(
+                f"{spec}: theorem {applied.theorem.name} says {lower.value}, the symmetries leave "
+                f"{found.upper}; this is a bug in segre, please report it"
+            )
+        assert found.upper_evidence is not None
+        upper = Bound(lower.value, found.upper_evidence)
+        return Finding.from_bounds(spec, lower, upper, symmetries=found.symmetries)
+    assert isinstance(spec, Network)
+    upper = closed_form(spec) if spec.has_closed_form else lower
+    symmetries = tuple(
+        Symmetry(name, "all layers", count) for name, count in applied.symmetries.items()
+    )
+    return Finding.from_bounds(spec, lower, upper, symmetries=symmetries)
+
+
+def why_no_theorem(spec: Architecture, applied: Application | None) -> str:
+    """Why no theorem gives the dimension: a design that none covers, or hypotheses that fail."""
+    if applied is not None:
+        return applied.words
+    theorem, misfits = nearest(spec)
+    return (
+        f"no theorem covers this design; theorem {theorem.name} ({theorem.title}) comes nearest "
+        f"and does not cover {', '.join(misfits)}"
+    )

@@ -1,0 +1,36 @@
+"""Every theorem, and the one that speaks of an architecture."""
+
+from __future__ import annotations
+
+from segre.spec import Architecture, Network
+from segre.theorems.decoders import D_QWEN2, B, C, E
+from segre.theorems.stacks import A_PRIME, L1, A, L
+from segre.theorems.theorem import Application, Theorem
+from segre.theorems.with_layer_norms import D_GPT2, F_HIDDEN, F_MASKED
+
+_STACKS: tuple[Theorem, ...] = (A, A_PRIME, L1, L)
+_TRANSFORMERS: tuple[Theorem, ...] = (B, C, D_QWEN2, D_GPT2, E, F_MASKED, F_HIDDEN)
+THEOREMS = _STACKS + _TRANSFORMERS
+
+
+def apply(spec: Architecture) -> Application | None:
+    """What the theorem about such designs says; None if there is none. No two cover one design.
+
+    >>> found = apply(Network.parse("softmax/d=100,100/a=2/t=3"))
+    >>> found.theorem.name, found.dimension
+    ('A', 10396)
+    """
+    for theorem in _alike(spec):
+        if theorem.covers(spec):
+            return theorem.applied(spec)
+    return None
+
+
+def nearest(spec: Architecture) -> tuple[Theorem, tuple[str, ...]]:
+    """Of a design that no theorem covers: the nearest theorem, and what it does not cover."""
+    every = [(theorem, tuple(theorem.misfits(spec))) for theorem in _alike(spec)]
+    return min(every, key=lambda one: len(one[1]))
+
+
+def _alike(spec: Architecture) -> tuple[Theorem, ...]:
+    return _STACKS if isinstance(spec, Network) else _TRANSFORMERS

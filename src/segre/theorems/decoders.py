@@ -1,0 +1,241 @@
+"""Decoders with RMSNorm and rotary positions: theorems B, C, D (Qwen2) and E.
+
+With d the width, L layers, H query heads, kv key-value heads, a dimensions of queries and keys, v
+of values, f hidden units, V tokens and P parameters. Sequences of t' tokens are enough: the outputs
+at the first t' places are those of t' tokens, if every layer sees so many.
+"""
+
+from __future__ import annotations
+
+from segre.theorems.design import (
+    ANY,
+    GATED,
+    PLAIN,
+    ROPE,
+    Design,
+    full_rotation,
+    positive_eps,
+    shortest_window,
+)
+from segre.theorems.theorem import Hypothesis, Theorem
+from segre.transformer.spec import Transformer
+
+_DECODER = {
+    **ROPE,
+    "mlp": (*GATED, *PLAIN),
+    "norm": ("rms",),
+    "eps": ANY,
+    "causal": (True,),
+}
+_WORDS = {
+    **_DECODER,
+    "window": ANY,
+    "vocab": ANY,
+    "tied": ANY,
+    "final": (True,),
+    "embscale": ANY,
+    "output": ("softmax", "logits"),
+}
+
+
+def _sizes(spec: Transformer, name: str, tokens: int) -> list[Hypothesis]:
+    """What B, C, D and E ask of the sizes."""
+    d, a, v = spec.d, spec.head, spec.dv
+    return [
+        Hypothesis(f"{name}.d", "d >= 3", d, ">=", 3),
+        Hypothesis(f"{name}.a", "a <= d", d, ">=", a),
+        Hypothesis(f"{name}.v", "v <= d", d, ">=", v),
+        Hypothesis(f"{name}.t", "t' >= a + 1", tokens, ">=", a + 1),
+    ]
+
+
+def _layers(spec: Transformer) -> dict[str, int]:
+    """Symmetries of the layers."""
+    kv, a, v, layers = spec.kv, spec.head, spec.dv, spec.layers
+    return {
+        "queries and keys": layers * (a // 2 if spec.qknorm else kv * a),
+        "values and outputs": layers * kv * v * v,
+        "gains of the norms": layers * 2 * spec.d,
+        "gated units": layers * (spec.ff if spec.gated else 0),
+    }
+
+
+def _ends(spec: Transformer) -> dict[str, int]:
+    """Symmetries of the token tables with the last norm."""
+    d = spec.d
+    if spec.tied:
+        return {}
+    return {
+        "gain of the last norm": d,
+        "rotations of the stream": d * (d - 1) // 2,
+        "shifts of all logits": d if spec.output == "softmax" else 0,
+    }
+
+
+def _attention(spec: Transformer) -> int:
+    """Weights of the attention of one layer, its gain left out."""
+    d, a, v, H, kv = spec.d, spec.head, spec.dv, spec.heads, spec.kv
+    biases = H * a + kv * (a + v) if spec.query_bias else 0
+    gains = 2 * a if spec.qknorm else 0
+    return d * (H * a + kv * a + kv * v + H * v) + biases + gains
+
+
+def _generic_points(spec: Transformer) -> int:
+    """N of the page: points that determine what a norm of queries or keys adds."""
+    a = spec.head
+    return a * (a + 1) // 2 + a if spec.qknorm else 0
+
+
+def contexts(V: int, t: int, m: int, words: int, last: int) -> int:
+    """How many contexts with private letters there are: the better of the two forms of C2.
+
+    m letters follow each other; fewer than `words` of the words may be spoilt, and `last` of the
+    tokens cannot come last.
+    """
+    blocks = (t - 1) // m
+    first = (blocks - 1) * (V - words) * (V - m - last) if blocks > 1 and words < V else 0
+    apart = min((V - words) // 2, V - 1 - m)  # last tokens, in a set of their own
+    second = blocks * apart * (V - apart - words) if apart > 0 else 0
+    return max(first, second, 0)
+
+
+def _enough_contexts(spec: Transformer, name: str, tokens: int) -> Hypothesis:
+    m = max(spec.head + 1, -(-spec.d // spec.heads))
+    words = spec.d + 1 + _generic_points(spec)
+    found = contexts(spec.vocab, tokens, m, words, 1)
+    says = "contexts with letters of their own > P"
+    return Hypothesis(f"{name}.contexts", says, found, ">", spec.parameters)
+
+
+def _first_layer(spec: Transformer, name: str, extra: int) -> list[Hypothesis]:
+    """The first attention can be read off its outputs: n_1 < (V - d - 1)(V - 2d - 3)."""
+    d, V, a = spec.d, spec.vocab, spec.head
+    unknowns = _attention(spec) + extra
+    pairs = max(V - d - 1, 0) * max(V - 2 * d - 3, 0)
+    says = "(V - d - 1)(V - 2d - 3) > n_1, the unknowns of the first attention"
+    out = [Hypothesis(f"{name}.first", says, pairs, ">", unknowns)]
+    if spec.qknorm:
+        needed = d + _generic_points(spec)
+        common = V - 1 - a - (a * unknowns // (V - a) if a < V else V)
+        says = "common keys >= N = d + a(a+1)/2 + a"
+        out.append(Hypothesis(f"{name}.keys", says, common, ">=", needed))
+        spread = common - 1 - a
+        others = V - 1 - -(-unknowns // spread) if spread > 0 else 0
+        out.append(Hypothesis(f"{name}.queries", "common queries >= N", others, ">=", needed))
+    return out
+
+
+def _written(spec: Transformer, name: str) -> Hypothesis:
+    return Hypothesis(f"{name}.heads", "Hv >= d", spec.heads * spec.dv, ">=", spec.d)
+
+
+def _tokens(spec: Transformer, name: str) -> Hypothesis:
+    return Hypothesis(f"{name}.V", "V >= 2d + 2", spec.vocab, ">=", 2 * spec.d + 2)
+
+
+# --- B: continuous inputs -------------------------------------------------------------------------
+
+
+def _continuous(spec: Transformer) -> tuple[Hypothesis, ...]:
+    eps = [positive_eps(spec, "B")] if spec.qknorm else []
+    return (*_sizes(spec, "B", spec.t), *full_rotation(spec, "B"), *eps)
+
+
+B = Theorem(
+    "B",
+    "RMSNorm decoders on continuous inputs",
+    Design({**_DECODER, "qknorm": (False, True)}).misfits,
+    _continuous,
+    _layers,
+    ("Ax",),
+)
+
+
+# --- C: language models like Llama ----------------------------------------------------------------
+
+
+def _words(spec: Transformer, name: str) -> tuple[Hypothesis, ...]:
+    tokens = shortest_window(spec)
+    return (
+        *_sizes(spec, name, tokens),
+        _written(spec, name),
+        _tokens(spec, name),
+        *full_rotation(spec, name),
+        positive_eps(spec, name),
+        _enough_contexts(spec, name, tokens),
+        *_first_layer(spec, name, 2 * spec.d),
+    )
+
+
+C = Theorem(
+    "C",
+    "language models like Llama, Mistral and Qwen3",
+    Design({**_WORDS, "qknorm": (False, True)}).misfits,
+    lambda spec: _words(spec, "C"),
+    lambda spec: {**_layers(spec), **_ends(spec)},
+    ("Ax", "Lindemann"),
+)
+
+
+# --- D: with biases of queries, keys and values ---------------------------------------------------
+
+
+def _with_biases(spec: Transformer) -> dict[str, int]:
+    """Biases of values beyond the d constants that they can write are redundant too."""
+    spare = spec.layers * max(0, spec.kv * spec.dv - spec.d)
+    return {**_layers(spec), "biases of values": spare, **_ends(spec)}
+
+
+D_QWEN2 = Theorem(
+    "D1",
+    "language models like Qwen2",
+    Design({**_WORDS, "bias": ("qkv",)}).misfits,
+    lambda spec: _words(spec, "D1"),
+    _with_biases,
+    ("Ax", "Lindemann"),
+)
+
+
+# --- E: norms on both sides, and caps -------------------------------------------------------------
+
+
+def _capped(spec: Transformer) -> tuple[Hypothesis, ...]:
+    d, V, P = spec.d, spec.vocab, spec.parameters
+    tokens = shortest_window(spec)
+    o = min(d, spec.heads * spec.dv)
+    m = max(spec.head + 1, -(-o // spec.heads))
+    places = d + (d - o) * (d - o + 1) // 2  # N_u of the page
+    blocks = (tokens - 1) // m - 1
+    found = max(blocks, 0) * max(V - d - 1, 0) * max(V - m - places, 0)
+    return (
+        *_sizes(spec, "E", tokens),
+        Hypothesis("E.o", "o = min(d, Hv) >= 2", o, ">=", 2),
+        Hypothesis("E.squares", "o(o+1)/2 >= d", o * (o + 1) // 2, ">=", d),
+        Hypothesis("E.f", "f >= d", spec.ff, ">=", d),
+        _tokens(spec, "E"),
+        *full_rotation(spec, "E"),
+        positive_eps(spec, "E"),
+        Hypothesis("E.cap", "scores are capped", spec.cap.numerator, ">=", 1),
+        Hypothesis("E.logitcap", "logits are capped", spec.logitcap.numerator, ">=", 1),
+        Hypothesis("E.contexts", "contexts with letters of their own > P", found, ">", P),
+        *_first_layer(spec, "E", 3 * d),
+    )
+
+
+E = Theorem(
+    "E",
+    "language models like Gemma 2",
+    Design(
+        {
+            **_WORDS,
+            "mlp": GATED,
+            "place": ("sandwich",),
+            "tied": (True,),
+            "cap": ANY,
+            "logitcap": ANY,
+        }
+    ).misfits,
+    _capped,
+    _layers,
+    ("Ax", "Lindemann"),
+)

@@ -1,0 +1,142 @@
+"""What is a theorem about dimensions, and what does it say of one architecture?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from segre.finding import Bound, Evidence
+from segre.spec import Architecture
+
+PAGE = "docs/theorems.md"
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """An integer condition with its numbers filled in.
+
+    >>> condition = Hypothesis("C1", "V >= 2d + 2", 11, ">=", 18)
+    >>> condition.holds, condition.missing
+    (False, 7)
+    >>> str(condition)
+    'C1: V >= 2d + 2 (11 >= 18)'
+    """
+
+    name: str
+    says: str
+    left: int
+    relation: Literal[">=", ">"]
+    right: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is true."""
+        return self.missing <= 0
+
+    @property
+    def missing(self) -> int:
+        """By how much the left side would have to grow; at most 0 if the condition holds."""
+        return self.right - self.left + (self.relation == ">")
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.says} ({self.left:,} {self.relation} {self.right:,})"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "name": self.name,
+            "says": self.says,
+            "left": self.left,
+            "relation": self.relation,
+            "right": self.right,
+            "holds": self.holds,
+        }
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """A statement of docs/theorems.md: for which designs, under which conditions, and the count."""
+
+    name: str
+    title: str
+    misfits: Callable[[Any], Sequence[str]]  # choices of a spec that it does not cover
+    hypotheses: Callable[[Any], tuple[Hypothesis, ...]]
+    symmetries: Callable[[Any], dict[str, int]]  # all of them, counted by name
+    trusts: tuple[str, ...] = ()  # published theorems that the proof uses
+    section: str = ""  # of the page, where it is not that of the name
+
+    @property
+    def page(self) -> str:
+        """Where its proof is."""
+        return f"{PAGE}#theorem-{self.section or self.name.lower()}"
+
+    def covers(self, spec: Architecture) -> bool:
+        """Whether it is about such designs."""
+        return not self.misfits(spec)
+
+    def applied(self, spec: Architecture) -> Application:
+        """What it says of an architecture that it covers."""
+        counts = {name: count for name, count in self.symmetries(spec).items() if count}
+        return Application(self, spec, self.hypotheses(spec), counts)
+
+
+@dataclass(frozen=True)
+class Application:
+    """A theorem, an architecture, and its hypotheses with the numbers of this architecture."""
+
+    theorem: Theorem
+    spec: Architecture = field(repr=False)
+    hypotheses: tuple[Hypothesis, ...]
+    symmetries: dict[str, int]
+
+    @property
+    def redundant(self) -> int:
+        """Dimensions of weights with the same function, if the hypotheses hold."""
+        return sum(self.symmetries.values())
+
+    @property
+    def holds(self) -> bool:
+        """Whether all hypotheses hold: only then is anything said of the dimension."""
+        return all(one.holds for one in self.hypotheses)
+
+    @property
+    def failing(self) -> tuple[Hypothesis, ...]:
+        """The hypotheses that do not hold."""
+        return tuple(one for one in self.hypotheses if not one.holds)
+
+    @property
+    def dimension(self) -> int | None:
+        """Parameters minus symmetries; None unless the hypotheses hold."""
+        return self.spec.parameters - self.redundant if self.holds else None
+
+    @property
+    def bound(self) -> Bound:
+        """The dimension, as a bound from below and from above."""
+        if self.dimension is None:
+            raise ValueError(f"theorem {self.theorem.name} does not apply to {self.spec}")
+        return Bound(self.dimension, Evidence("theorem", self.words, self.document()))
+
+    @property
+    def words(self) -> str:
+        """In one sentence."""
+        theorem = self.theorem
+        if self.holds:
+            number = len(self.hypotheses)
+            conditions = f"{number} hypotheses hold" if number != 1 else "its hypothesis holds"
+            return f"theorem {theorem.name} ({theorem.title}): {conditions}; proof: {theorem.page}"
+        short = "; ".join(f"{one}, {one.missing:,} short" for one in self.failing)
+        return f"theorem {theorem.name} ({theorem.title}) does not apply: {short}"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "name": self.theorem.name,
+            "title": self.theorem.title,
+            "holds": self.holds,
+            "dimension": self.dimension,
+            "symmetries": self.symmetries,
+            "hypotheses": [one.document() for one in self.hypotheses],
+            "proof": self.theorem.page,
+            "trusts": list(self.theorem.trusts),
+        }

@@ -1,0 +1,445 @@
+"""Certificates by theorem: two derivations agree, and no document that is altered is accepted."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import segre
+from segre.errors import CertificateError, SpecError
+from segre.referee import Verdict, verify
+from segre.referee.by_theorem.check import trusted
+from segre.referee.by_theorem.designs import NAMES, uncovered
+from segre.referee.by_theorem.hypotheses import hypotheses
+from segre.referee.by_theorem.parameters import parameters
+from segre.referee.by_theorem.symmetries import symmetries
+from segre.referee.transformers.weights import Layout
+from segre.spec import Network
+from segre.theorems import apply
+from segre.transformer.spec import Transformer
+from support.architectures import random_stacks, random_transformers
+from support.theorem_documents import (
+    THEOREMS,
+    TRANSFORMERS,
+    Spec,
+    document_of,
+    random_designs,
+    sealed,
+)
+
+LLAMA = (
+    "transformer/d=8192/layers=80/heads=64/kv=8/ff=28672/mlp=swiglu/norm=rms/eps=1e-5/pos=rope/"
+    "base=500000/causal=true/vocab=128256/t=8192"
+)
+
+
+def covering(spec: Spec) -> list[str]:
+    return [name for name in NAMES if not uncovered(spec, name)]
+
+
+def refused(document: Any) -> Verdict:
+    verdict = verify(document)
+    assert not verdict.valid, document
+    assert verdict.kind == "theorem"
+    assert verdict.reason
+    assert "\n" not in verdict.reason
+    return verdict
+
+
+def agree(spec: Spec) -> bool:
+    """Hold all that is known of a design against the prover; whether its hypotheses hold."""
+    found, names = apply(spec), covering(spec)
+    assert names == ([] if found is None else [found.theorem.name]), str(spec)
+    if found is None:
+        return False
+    (name,) = names
+    own = hypotheses(spec, name)
+    assert [tuple(h) for h in own] == [
+        (h.name, h.left, h.relation, h.right) for h in found.hypotheses
+    ], str(spec)
+    assert parameters(spec) == spec.parameters, str(spec)
+    holds = all(h.holds for h in own)
+    if holds:
+        counted = symmetries(spec, name)
+        assert counted == [(k, n) for k, n in found.symmetries.items() if n], str(spec)
+        assert parameters(spec) - sum(n for _, n in counted) == found.dimension, str(spec)
+    return holds
+
+
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_random_designs_are_valid_if_and_only_if_the_hypotheses_hold(theorem: str) -> None:
+    count: Counter[bool] = Counter()
+    failed: set[str] = set()
+    every: set[str] = set()
+    for spec in random_designs(theorem, 0, 300):
+        assert covering(spec) == [theorem]
+        holds = agree(spec)
+        count[holds] += 1
+        listed = hypotheses(spec, theorem)
+        every |= {h.name for h in listed}
+        failed |= {h.name for h in listed if not h.holds}
+        if holds:
+            verdict = verify(document_of(spec))
+            assert verdict.valid, (verdict.reason, str(spec))
+            assert verdict.kind == "theorem"
+        else:
+            reason = refused(document_of(spec)).reason
+            assert "does not hold" in reason or "dimension: -" in reason
+    assert min(count.values()) > 20
+    assert failed == every  # each hypothesis is one that can fail
+
+
+NEAR: dict[str, list[Any]] = {
+    "place": ["pre", "post", "sandwich", "after"],
+    "norm": ["none", "rms", "layer"],
+    "mlp": ["none", "gelu-quick", "relu", "geglu-quick", "bilinear", "gelu", "geglu", "swiglu"],
+    "pos": ["none", "rope", "learned"],
+    "base": [[10000, 0], [10000, 500], 7],
+    "rescale": ["dynamic:2:64", "yarn:4:4096", ["", "linear:2"], "linear:3"],
+    "bias": ["none", "qkv", "attn", "mlp", "all"],
+    "causal": [True, False],
+    "window": [5, [5, 0]],
+    "gain": [False],
+    "residual": [False],
+    "parallel": [True],
+    "qknorm": [True, "all"],
+    "tied": [True, False],
+    "final": [True, False],
+    "attn": ["lightning"],
+    "sinks": [True],
+    "cap": [3, 0],
+    "logitcap": [3, 0],
+    "kvrank": [2],
+    "share": [True],
+    "offset": [2],
+    "types": [0, 1, 2, 3],
+    "embed": [3],
+    "embnorm": [True, False],
+    "firstnorm": [False],
+    "embscale": [True, False],
+    "transform": [True, False],
+    "outbias": [True, False],
+    "pooler": [True, False],
+    "labels": [2],
+    "output": ["hidden", "logits", "softmax"],
+}
+
+
+def near(spec: Spec, rng: random.Random) -> Spec | None:
+    """A design with one other choice, if there is one."""
+    key = rng.choice([*NEAR])
+    try:
+        return Transformer.from_mapping({**spec.document(), key: rng.choice(NEAR[key])})
+    except SpecError:
+        return None
+
+
+def test_what_is_not_covered_is_the_same_for_both() -> None:
+    rng, none = random.Random(1), 0
+    for theorem in TRANSFORMERS:
+        for spec in random_designs(theorem, 1, 200):
+            other = near(spec, rng)
+            if other is not None:
+                agree(other)
+                none += not covering(other)
+    for spec in [*random_transformers(1, 200), *random_stacks(1, 300)]:
+        agree(spec)
+        none += not covering(spec)
+    assert none > 300
+
+
+def test_presets() -> None:
+    """Of every covered preset there is a certificate; parameters are counted three times."""
+    covered: Counter[str] = Counter()
+    for entry in segre.catalog().presets:
+        spec = entry.spec
+        if not agree(spec):
+            continue
+        covered[covering(spec)[0]] += 1
+        assert Layout(spec).parameters == parameters(spec)
+        assert verify(document_of(spec)).valid
+    assert covered.keys() >= {"C", "D1", "D2", "E", "F1", "F2"}
+
+
+@pytest.mark.parametrize("theorem", TRANSFORMERS)
+def test_parameters_are_those_of_the_layout(theorem: str) -> None:
+    for spec in random_designs(theorem, 2, 60):
+        assert isinstance(spec, Transformer)
+        assert Layout(spec).parameters == parameters(spec) == spec.parameters
+
+
+def test_sizes_at_the_limits_of_specs() -> None:
+    most = 10**9
+    sizes = {"d": most, "layers": 10_000, "heads": most, "head": 2, "ff": most, "vocab": most}
+    keys = {"mlp": "swiglu", "norm": "rms", "pos": "rope", "causal": True, "t": most}
+    spec = Transformer.from_mapping({"kind": "transformer", **sizes, **keys, "eps": "1/3"})
+    assert not agree(spec)
+    refused(document_of(spec))
+
+
+@cache
+def valid(theorem: str) -> tuple[str, ...]:
+    """Some valid certificates, as text."""
+    out = []
+    for spec in random_designs(theorem, 3, 400):
+        if all(h.holds for h in hypotheses(spec, theorem)):
+            out.append(json.dumps(document_of(spec)))
+        if len(out) == 8:
+            break
+    return tuple(out)
+
+
+# What an alteration does to a whole number, a string, a list or an object.
+def numbers(n: int) -> list[Any]:
+    return [n + 1, n - 1, -n - 1, 2 * n + 1, 10**39, True, str(n), None, [n], float(n)]
+
+
+def strings(text: str) -> list[Any]:
+    swapped = {">": ">=", ">=": ">"}.get(text, text + " ")
+    return [swapped, text[:-1], text.upper() + "'", "", "softmax", None, 1, [text], {}]
+
+
+def lists(values: list[Any]) -> list[Any]:
+    out: list[Any] = [values[::-1]] if values[::-1] != values else []
+    out += [values[:-1], [*values, values[0]], [], None, {}, values * 50, [values]]
+    return [*out, [values[1], values[0], *values[2:]]] if len(values) > 1 else out
+
+
+def objects(value: dict[str, Any]) -> list[Any]:
+    dropped = [{k: v for k, v in value.items() if k != key} for key in value]
+    return [*dropped, {**value, "more": 0}, {**value, "": value}, None, [], "", 0]
+
+
+ALTER: dict[type, Callable[[Any], list[Any]]] = {
+    int: numbers,
+    str: strings,
+    list: lists,
+    dict: objects,
+}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    if isinstance(value, dict | list):
+        inner = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, child in inner:
+            yield from places(child, (*path, key))
+
+
+def put(document: dict[str, Any], path: tuple[Any, ...], value: Any) -> None:
+    at: Any = document
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+
+
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_every_alteration_of_one_value_is_noticed(theorem: str) -> None:
+    """Digest and checksum are made again, so that only the content is wrong."""
+    tried = 0
+    for text in valid(theorem)[:1]:
+        original = json.loads(text)
+        for path in places(original):
+            if not path or path[0] in ("format", "version", "digest", "checksum"):
+                continue
+            value: Any = original
+            for key in path:
+                value = value[key]
+            for other in ALTER.get(type(value), lambda _: [])(value):
+                document = copy.deepcopy(original)
+                put(document, path, other)
+                if json.dumps(document) == json.dumps(original):
+                    continue
+                try:
+                    resealed = sealed(document)
+                except (TypeError, ValueError):
+                    continue
+                if path[0] == "spec" and anew(resealed) == resealed:
+                    continue  # another design with the same numbers: no forgery
+                refused(resealed)
+                tried += 1
+    assert tried > 100
+
+
+def anew(document: dict[str, Any]) -> Any:
+    """The certificate that an altered spec has, if it is one."""
+    try:
+        kind = Transformer if document["spec"]["kind"] == "transformer" else Network
+        return document_of(kind.from_mapping(document["spec"]))
+    except (SpecError, KeyError, TypeError, AttributeError):
+        return None
+
+
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_alterations_that_fit_together_are_noticed(theorem: str) -> None:
+    """Another count with the claim that follows from it, another theorem, a false hypothesis."""
+    for text in valid(theorem)[:3]:
+        original = json.loads(text)
+        assert verify(original).valid
+        for i, one in enumerate(original["theorem"]["symmetries"]):
+            for step in (-1, 1, one["dimension"], -one["dimension"]):
+                document = copy.deepcopy(original)
+                document["theorem"]["symmetries"][i]["dimension"] += step
+                for bound in ("lower", "upper"):
+                    document["claim"][bound] -= step
+                reason = refused(sealed(document)).reason
+                assert f"symmetries[{i}].dimension" in reason or "claim.lower: -" in reason
+            document = copy.deepcopy(original)
+            del document["theorem"]["symmetries"][i]
+            for bound in ("lower", "upper"):
+                document["claim"][bound] += one["dimension"]
+            assert "theorem.symmetries" in refused(sealed(document)).reason
+        for i, one in enumerate(original["theorem"]["hypotheses"]):
+            for key in ("left", "right"):
+                document = copy.deepcopy(original)
+                document["theorem"]["hypotheses"][i][key] += 1
+                reason = refused(sealed(document)).reason
+                assert f"hypotheses[{i}].{key}: {one[key] + 1}, but it is {one[key]}" in reason
+            document = copy.deepcopy(original)
+            del document["theorem"]["hypotheses"][i]
+            assert "theorem.hypotheses" in refused(sealed(document)).reason
+        for name in (*NAMES, "G", "c", ""):
+            if name != theorem:
+                document = copy.deepcopy(original)
+                document["theorem"]["name"] = name
+                for one in document["theorem"]["hypotheses"]:
+                    one["name"] = one["name"].replace(theorem, name, 1)
+                assert "theorem.name" in refused(sealed(document)).reason
+        document = copy.deepcopy(original)
+        document["theorem"]["symmetries"].append({"name": "gated units", "dimension": 0})
+        assert "from 1" in refused(sealed(document)).reason
+
+
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_another_spec_under_the_same_numbers(theorem: str) -> None:
+    """Of two designs with different numbers neither may have the other's certificate."""
+    texts = valid(theorem)
+    for one in map(json.loads, texts):
+        for other in map(json.loads, texts):
+            document = {**one, "spec": other["spec"]}
+            if one["theorem"] != other["theorem"] or one["claim"] != other["claim"]:
+                refused(sealed(document))
+            if one["spec"] != other["spec"]:
+                assert "checksum" in refused(document).reason
+
+
+@pytest.mark.parametrize("theorem", TRANSFORMERS)
+def test_a_spec_next_to_it_under_the_same_numbers(theorem: str) -> None:
+    rng = random.Random(theorem)
+    tried = 0
+    for text in valid(theorem):
+        document = json.loads(text)
+        spec = Transformer.from_mapping(document["spec"])
+        for _ in range(30):
+            other = near(spec, rng)
+            if other is None or other == spec:
+                continue
+            forged = sealed({**document, "spec": other.document()})
+            if forged != document_of(other):
+                refused(forged)
+                tried += 1
+    assert tried > 50
+
+
+def test_a_checksum_is_checked_and_a_digest_too() -> None:
+    original = json.loads(valid("C")[0])
+    assert "checksum" in refused({**original, "checksum": "0" * 64}).reason
+    assert "checksum" in refused({**original, "digest": "0" * 64}).reason
+    body = {k: v for k, v in original.items() if k != "checksum"}
+    body["digest"] = "0" * 64
+    assert "digest" in refused({**body, "checksum": segre.referee.claims.sha256(body)}).reason
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("layers", 1), ("heads", 1.0), ("d", True), ("d", 10**60), ("d", -4), ("d", "4")),
+        *(("mlp", ["swiglu"]), ("mlp", {}), ("eps", "1e999999999"), ("eps", 1e-5), ("eps", "1/0")),
+        *(("window", []), ("window", [0]), ("rescale", 4), ("rescale", "llama3:" + "9" * 400)),
+        *(("version", True), ("version", 2), ("kind", None), ("kind", []), ("kind", "llama")),
+        *(("gain", True), ("d_model", 8), ("tied", 1), ("qknorm", 1), ("base", "x" * 10**5)),
+    ],
+)
+def test_hostile_specs(key: str, value: Any) -> None:
+    original = json.loads(valid("C")[0])
+    document = {**original, "spec": {**original["spec"], key: value}}
+    refused(sealed(document))
+
+
+@pytest.mark.parametrize("value", [None, [], "C", 3, True, {}, {"name": "C"}, "9" * 5000])
+@pytest.mark.parametrize("key", ["spec", "claim", "theorem", "digest"])
+def test_hostile_parts(key: str, value: Any) -> None:
+    original = json.loads(valid("C")[0])
+    body = {k: v for k, v in original.items() if k != "checksum"} | {key: value}
+    refused({**body, "checksum": segre.referee.claims.sha256(body)})
+
+
+def test_numbers_of_many_digits_from_a_file(tmp_path: Path) -> None:
+    original = json.loads(valid("C")[0])
+    number = str(original["claim"]["lower"])
+    text = json.dumps(original)
+    path = tmp_path / "proof.json"
+    path.write_text(text)
+    assert verify(path).valid
+    for other in ("9" * 10_000, "1e5", "NaN", f"{number}.0", "-0", '"x"', "true"):
+        path.write_text(text.replace(f'"lower": {number}', f'"lower": {other}'))
+        refused(path)
+    path.write_text(text.replace('"claim"', '"claim": {}, "claim"', 1))
+    assert "twice" in refused(path).reason
+
+
+@pytest.mark.parametrize("version", [0, 4, True, "3", 3.0, None])
+def test_other_versions_are_no_certificates(version: Any) -> None:
+    document = {**json.loads(valid("C")[0]), "version": version}
+    with pytest.raises(CertificateError, match="allowed: 1, 2, 3"):
+        verify(document)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_document_never_mixes_kinds(version: int) -> None:
+    document = sealed({**json.loads(valid("C")[0]), "version": version})
+    verdict = verify(document)
+    assert not verdict.valid
+    assert verdict.kind == "computation"
+    computed = segre.certify("lightning/d=2,2/a=1/t=2")
+    assert verify(computed).kind == "computation"
+    assert "key" in refused(sealed({**computed, "version": 3})).reason
+
+
+def test_what_it_says() -> None:
+    spec = Transformer.parse(LLAMA)
+    verdict = verify(document_of(spec))
+    assert verdict.valid
+    text = " ".join(verdict.checks)
+    assert "certificate by theorem: theorem C" in text
+    assert "All 10 hypotheses hold: C.d (8192 >= 3), " in text
+    assert "C.contexts (953757900156 > 70553706496)" in text
+    assert verdict.checks[-1].startswith("Trusted, and not checked: the proof of theorem C")
+    assert verdict.document()["kind"] == "theorem"
+    assert str(verdict).splitlines()[-1].endswith("parameters, proved by theorem")
+
+
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_what_is_trusted(theorem: str) -> None:
+    told = trusted(theorem)
+    assert ("Ax" in told) == (theorem not in ("L1", "L"))
+    assert ("Lindemann" in told) == (theorem in ("C", "D1", "E"))
+    (own,) = [one for one in segre.theorems.THEOREMS if one.name == theorem]
+    assert all(name in told for name in own.trusts)
+
+
+def test_a_fraction_of_any_power_is_not_raised() -> None:
+    document = document_of(segre.architecture("llama-3-8b"))
+    document["spec"]["eps"] = "1e-99999999"
+    body = {k: v for k, v in document.items() if k != "checksum"}
+    body["digest"] = segre.referee.claims.sha256(body["spec"])
+    sealed = {**body, "checksum": segre.referee.claims.sha256(body)}
+    assert "eps" in refused(sealed).reason
