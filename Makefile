@@ -56,6 +56,8 @@ bench: .venv/ready .venv/models
 	$(BIN)/python -m bench.checkpoints
 	$(BIN)/python -m bench.analysis
 	$(BIN)/python -m bench.referee
+	$(BIN)/python -m bench.theorems
+	$(BIN)/python -m bench.gaps
 	$(BIN)/python -m bench.faults
 
 clean:

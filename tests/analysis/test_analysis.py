@@ -96,10 +96,10 @@ def test_the_certificate_is_of_the_spec_itself(spec: str) -> None:
 
 
 def test_bounds_that_do_not_meet_are_not_proved() -> None:
-    found = segre.analyze("lightning/d=3,3/a=2/heads=3/t=2", only=["dimension", "proof"])
+    found = segre.analyze("lightning/d=2,4/a=2/heads=2/dv=2/t=2", only=["dimension", "proof"])
     assert found["dimension"].status == "bounded"
-    assert found["dimension"].lead.startswith("Between 45 and 48")
-    assert "45 <= dimension <= 48" in found["proof"].lead
+    assert found["dimension"].lead.startswith("Between 20 and 22")
+    assert "20 <= dimension <= 22" in found["proof"].lead
     assert found["proof"].status == "bounded"
 
 

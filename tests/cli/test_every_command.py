@@ -177,6 +177,7 @@ CASES = {
     "sweep list": "sweep list",
     "plot slice": "plot slice fiber -o fiber.svg",
     "reproduce normalized-dimension": "reproduce normalized-dimension --widest 3 -o figure.png",
+    "reproduce theorems": "reproduce theorems -o stores --limit 0 --workers 1",
     "reproduce path-sort": f"reproduce path-sort {TINY}",
     "reproduce path-hull": f"reproduce path-hull {TINY}",
     "reproduce path-memorize": f"reproduce path-memorize {TINY}",

@@ -109,7 +109,7 @@ def test_methods_say_what_they_are() -> None:
 def test_a_bound_is_not_a_value(method: Method) -> None:
     """Whatever is asked in whatever way: there is a value if and only if two bounds meet."""
     transformers = ["gpt2", "llama-3-8b", "llama/d=4/heads=2/ff=3/t=2", "gpt2/d=4/heads=2/ff=3/t=2"]
-    apart = "lightning/d=3,3/a=2/heads=3/t=2"
+    apart = "lightning/d=2,4/a=2/heads=2/dv=2/t=2"
     seen = set()
     for spec in [*random_stacks(5, 25), *transformers, apart]:
         try:

@@ -66,6 +66,9 @@ PROVED = {
     "transformer/d=5/heads=2/head=2/qknorm=true/pos=rope/mlp=silu/ff=2/vocab=7/t=3": 123,
     "transformer/d=3/head=2/qknorm=true/bias=qkv/pos=rope/mlp=gelu/ff=2/vocab=4/causal=true/"
     "t=3": 43,
+    "transformer/d=4/layers=2/heads=2/head=1/norm=rms/gain=false/eps=1e-5/residual=false/vocab=7/"
+    "t=2": 58,
+    "transformer/d=4/heads=2/head=2/norm=layer/eps=1e-5/residual=false/vocab=9/t=2": 71,
     # a norm of a table of words makes any table
     "transformer/d=4/heads=2/norm=rms/eps=1e-5/mlp=gelu/ff=3/vocab=9/embnorm=true/t=2": 134,
     "transformer/d=4/heads=2/norm=layer/eps=1e-5/mlp=gelu/ff=3/vocab=9/embnorm=true/t=2": 98,
@@ -197,3 +200,10 @@ def test_random_lightning_heads_are_counted_alike(seed: int) -> None:
         }
     )
     assert verify(certify(spec, seed=seed)).valid
+
+
+def test_open_bounds_say_which_features_may_be_why() -> None:
+    found = dimension("transformer/d=4/head=2/dv=1/ff=2/mlp=swiglu/residual=false/vocab=7/t=3")
+    assert found.status == "lower-bound"
+    assert "do not meet" in found.notes[0]
+    assert "sublayers without a skip" in found.notes[1]

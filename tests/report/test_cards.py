@@ -76,7 +76,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 ANSWERS: dict[str, Callable[[Path], Any]] = {
     "finding": lambda _: segre.dimension("softmax/d=4,4/a=2/t=3", symmetries=True),
-    "bounds": lambda _: segre.dimension("lightning/d=3,3/a=2/heads=3/t=2", symmetries=True),
+    "bounds": lambda _: segre.dimension("lightning/d=2,4/a=2/heads=2/dv=2/t=2", symmetries=True),
     "bound": lambda _: segre.dimension("softmax/d=4,4/a=2/t=3", method="closed-form"),
     "estimate": lambda _: segre.dimension("softmax/d=4,4/a=2/t=3", method="estimate"),
     "counted": lambda _: segre.dimension("llama-3-8b"),

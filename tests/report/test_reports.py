@@ -87,7 +87,7 @@ def test_the_demo_shows_everything(browser: Browser, tmp_path: Path) -> None:
     [
         ("gpt2", "what,dimension,redundancy,proof,paths,heads", 3),
         ("softmax/d=4,4,4/a=2/t=3", "", 4),
-        ("lightning/d=3,3/a=2/heads=3/t=2", "", 3),
+        ("lightning/d=2,4/a=2/heads=2/dv=2/t=2", "", 3),
         ("MINILM", "what,redundancy,heads,paths,weights", 12),
     ],
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from segre.checkpoint.model import Model
 from segre.checkpoint.opening import trained
-from segre.checkpoint.store import CONFIG
+from segre.checkpoint.shards import CONFIG
 from segre.errors import SpecError, UnsupportedError
 from segre.files import shown
 from segre.models import Source, architecture, called

@@ -115,14 +115,14 @@ def _fix_mean(
     gauge.measure(key, w[key])
     if spec.norm == "layer":
         unseen = _unseen(w[key].shape[1], kept)
-        gauge.reads[name] = gauge.component(w[key], unseen)
-        w[key] = w[key] - gauge.reads[name] * unseen.T
+        gauge.reads[key] = gauge.component(w[key], unseen)
+        w[key] = w[key] - gauge.reads[key] * unseen.T
 
 
 def _restore_mean(w: Tensors, gauge: NormGauge, name: str, kept: Array | None = None) -> None:
-    if name in gauge.reads:
-        key = f"W_{name}"
-        w[key] = w[key] + gauge.reads[name] * _unseen(w[key].shape[1], kept).T
+    key = f"W_{name}"
+    if key in gauge.reads:
+        w[key] = w[key] + gauge.reads[key] * _unseen(w[key].shape[1], kept).T
 
 
 def _unseen(width: int, gain: Array | None) -> Array:
@@ -166,7 +166,7 @@ def _fix_visible(spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream
     if spec.norm != "layer":
         return
     unseen, constant = _end(spec, w, stream)
-    seen = gauge.reads["pool"] = gauge.component(w["W_pool"], unseen)
+    seen = gauge.reads["W_pool"] = gauge.component(w["W_pool"], unseen)
     w["W_pool"] = w["W_pool"] - seen * unseen.T
     w["b_pool"] = w["b_pool"] + seen * constant
 
@@ -174,8 +174,8 @@ def _fix_visible(spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream
 def _restore_visible(spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream) -> None:
     if spec.norm == "layer":
         unseen, constant = _end(spec, w, stream)
-        w["W_pool"] = w["W_pool"] + gauge.reads["pool"] * unseen.T
-        w["b_pool"] = w["b_pool"] - gauge.reads["pool"] * constant
+        w["W_pool"] = w["W_pool"] + gauge.reads["W_pool"] * unseen.T
+        w["b_pool"] = w["b_pool"] - gauge.reads["W_pool"] * constant
 
 
 def _end(spec: Transformer, w: Tensors, stream: Stream) -> tuple[Array, Array | float]:

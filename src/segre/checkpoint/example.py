@@ -9,7 +9,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from segre.checkpoint.folder import new_directory
-from segre.checkpoint.store import CONFIG
+from segre.checkpoint.shards import CONFIG
 
 _D, _FF, _WORDS, _HEADS, _KV, _LAYERS = 8, 12, 11, 2, 1, 2
 _CONFIG = {

@@ -309,7 +309,7 @@ def _norms(spec: Transformer, gauge: NormGauge) -> Norms:
 def _unseen(spec: Transformer, gauge: NormGauge) -> Iterator[tuple[str, float]]:
     """Components that were taken off tensors, over the tensors; means are of d coordinates."""
     for name, read in gauge.reads.items():
-        yield f"W_{name}", _share(np.linalg.norm(read), gauge.sizes[f"W_{name}"])
+        yield name, _share(np.linalg.norm(read), gauge.sizes[name])
     for name, write in gauge.writes.items():
         if not name.startswith("b_"):
             yield name, _share(spec.d**0.5 * np.linalg.norm(write), gauge.sizes[name])

@@ -17,7 +17,8 @@ from segre.checkpoint.folder import carry_along, new_directory
 from segre.checkpoint.layout import Held, Tensors, layout, stacked
 from segre.checkpoint.opening import opened
 from segre.checkpoint.quantised import require_plain
-from segre.checkpoint.store import CONFIG, Entry, Store
+from segre.checkpoint.shards import CONFIG
+from segre.checkpoint.store import Entry, Store
 from segre.checkpoint.writer import TensorWriter, converted
 from segre.errors import CheckpointError
 from segre.fields.interface import Array

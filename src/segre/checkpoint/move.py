@@ -172,11 +172,11 @@ class Draw:
             if norm in out.gains:  # so that shift/gain does not cancel
                 out.shifts[norm] *= np.sign(out.gains[norm])
         for name, read in like.reads.items():
-            out.reads[name] = self.offsets(read.shape, w[f"W_{name}"])
+            out.reads[name] = self.offsets(read.shape, w[name])
         for name, write in like.writes.items():
             out.writes[name] = self.offsets(write.shape, w[name])
         for name, outside in like.outside.items():
-            out.outside[name] = self.offsets(outside.shape, w[f"W_{name}"])
+            out.outside[name] = self.offsets(outside.shape, w[name])
         for name, bias in like.biases.items():
             out.biases[name] = self.offsets(bias.shape, w[f"W_{name[-1]}"])
         for name, shift in like.tables.items():

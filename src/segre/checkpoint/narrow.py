@@ -69,8 +69,8 @@ def fix_embedding_map(spec: Transformer, w: Tensors, gauge: NormGauge, stream: S
     w["norm.gain"], w["norm.bias"] = np.ones_like(gain), np.zeros_like(beta)
     before = w["W_E"] * gain.T
     gauge.measure("W_E", before)
-    gauge.reads["E"] = gauge.mean(before, 1)
-    before = before - gauge.reads["E"]
+    gauge.reads["W_E"] = gauge.mean(before, 1)
+    before = before - gauge.reads["W_E"]
     if joint(spec):
         _fix_joint(spec, w, gauge, stream, before, shift)
         return
@@ -93,7 +93,7 @@ def restore_embedding_map(spec: Transformer, w: Tensors, gauge: NormGauge, strea
         stream.narrow = Narrow(before, after)
     gain = usable(gauge.gains["norm"])
     w["norm.gain"], w["norm.bias"] = gain.copy(), gauge.shifts["norm"]
-    w["W_E"] = (after + gauge.reads["E"]) / gain.T
+    w["W_E"] = (after + gauge.reads["W_E"]) / gain.T
     w["b_E"] = shift - w["W_E"] @ w["norm.bias"]
 
 

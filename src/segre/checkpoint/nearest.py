@@ -7,19 +7,22 @@ minimum of p s^2 - 2 q s + r / s^2 - 2 t / s, at a root of a quartic.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from segre.checkpoint.experts import shift_router
+from segre.checkpoint.flips import rows_of
 from segre.checkpoint.heads import unbalance
 from segre.checkpoint.latents import normed_readers, turn_planes
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.norms import READERS, WRITERS, others
 from segre.checkpoint.planes import keys, planes, queries
 from segre.checkpoint.reduce import GaugeChoice, Reduced
+from segre.checkpoint.sublayers import SUBLAYERS
 from segre.checkpoint.units import SHARED, UNITS, biased, scale_units, signed, unit_norms
 from segre.fields.interface import Array
+from segre.geometry.gauge.wiring import readers
 from segre.transformer.spec import Transformer
 
 
@@ -29,16 +32,14 @@ def nearest_choice(
     """The choices `like`, with scales that bring the reduced part `found` nearest to `target`."""
     w, folded = dict(found.tensors), dict(target)
     for norm, gain in like.norms.gains.items():
-        for name in _readers(spec, norm):
-            bias = f"b_{name[2:]}"
-            if name.startswith("W_") and bias in folded and norm in like.norms.shifts:
+        for name, bias in _readers(spec, found.part, norm).items():
+            if bias is not None and norm in like.norms.shifts:
                 folded[bias] = folded[bias] + folded[name] @ like.norms.shifts[norm]
             if name in folded:
                 folded[name] = folded[name] * gain.T
     for norm, signs in like.norms.signs.items():
-        writer = f"W_{WRITERS[norm.replace('post', 'norm')]}"
-        if writer in folded:
-            folded[writer] = folded[writer] * signs
+        writer = rows_of(spec, norm)[0]
+        folded[writer] = folded[writer] * signs
     heads, units, shared = like.heads, like.units, like.shared
     if heads is not None:
         own = spec.at(found.part)
@@ -57,32 +58,33 @@ def nearest_choice(
     if like.router is not None:
         shift_router(w, like.router)
     for name, read in like.norms.reads.items():
-        w[f"W_{name}"] = w[f"W_{name}"] + read * spec.d**-0.5
-    free = (*READERS, *normed_readers(spec), *(("norm",) if spec.norm == "rms" else ()))
+        w[name] = w[name] + read * spec.d**-0.5
+    free = (*SUBLAYERS, *normed_readers(spec), *(("norm",) if spec.norm == "rms" else ()))
     gains = {
-        norm: _gains(spec, norm, gain, w, target) if norm in free else gain
+        norm: _gains(_readers(spec, found.part, norm), gain, w, target) if norm in free else gain
         for norm, gain in like.norms.gains.items()
     }
-    flips = {norm: _signs(norm, w, target) for norm in like.norms.signs}
+    flips = {norm: _signs(spec, norm, w, target) for norm in like.norms.signs}
     norms = replace(like.norms, gains=gains, signs=flips)
     return GaugeChoice(norms, heads, units, shared, like.router, like.latents, like.signs)
 
 
-def _signs(norm: str, w: Tensors, target: Tensors) -> Array:
+def _signs(spec: Transformer, norm: str, w: Tensors, target: Tensors) -> Array:
     """Signs of a gain and of the rows that its norm is of: a gain near 0 has either."""
-    writer = f"W_{WRITERS[norm.replace('post', 'norm')]}"
+    writer = rows_of(spec, norm)[0]
     products = np.moveaxis(w[writer] * target[writer], -2, 0)
     inner = products.reshape(len(products), -1).sum(axis=1)[:, None]
     gain = f"{norm}.gain"
     return np.where(inner + w[gain] * target[gain] < 0, -1.0, 1.0)
 
 
-def _readers(spec: Transformer, norm: str) -> list[str]:
-    """The tensors that read what a norm norms."""
+def _readers(spec: Transformer, part: str, norm: str) -> dict[str, str | None]:
+    """The tensors that read what a norm norms, with their biases."""
     if norm in (latents := normed_readers(spec)):
-        return list(latents[norm])
-    plain = () if spec.latent and norm == "norm1" else READERS.get(norm, ())
-    return [*(f"W_{reader}" for reader in plain), *others(spec, norm)]
+        return dict.fromkeys(latents[norm])
+    if norm not in SUBLAYERS:
+        return {}
+    return {reader.weight: reader.bias for reader in readers(spec, (part, SUBLAYERS[norm]))}
 
 
 def nearest_scale(p: Array, q: Array, r: Array, t: Array, *, positive: bool = False) -> Array:
@@ -129,9 +131,9 @@ def _units(w: Tensors, target: Tensors, kind: str = UNITS) -> Array:
     return nearest_scale(reads**2, read, writes**2, written)
 
 
-def _gains(spec: Transformer, norm: str, like: Array, w: Tensors, target: Tensors) -> Array:
-    readers = [name for name in (_readers(spec, norm) or ["W_U"]) if name in w]
-    size = sum((w[name] ** 2).reshape(-1, len(like)).sum(axis=0) for name in readers)
-    inner = sum((w[name] * target[name]).reshape(-1, len(like)).sum(axis=0) for name in readers)
-    found = nearest_scale(np.ones(len(like)), like[:, 0], np.asarray(size), np.asarray(inner))
-    return found[:, None]
+def _gains(by: Iterable[str], like: Array, w: Tensors, target: Tensors) -> Array:
+    found = [name for name in (list(by) or ["W_U"]) if name in w]
+    size = sum((w[name] ** 2).reshape(-1, len(like)).sum(axis=0) for name in found)
+    inner = sum((w[name] * target[name]).reshape(-1, len(like)).sum(axis=0) for name in found)
+    scales = nearest_scale(np.ones(len(like)), like[:, 0], np.asarray(size), np.asarray(inner))
+    return scales[:, None]

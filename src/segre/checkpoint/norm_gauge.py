@@ -76,3 +76,16 @@ def away_from(gain: Array) -> Array:
         first[np.argmax(zero)] = 1.0
         return first
     return (1 / gain) / np.linalg.norm(1 / gain)
+
+
+def fix_shift(w: Tensors, gauge: NormGauge, norm: str) -> Array:
+    """Take off the bias of a norm, in place, for those who read it."""
+    shift = gauge.shifts[norm] = w[f"{norm}.bias"]
+    w[f"{norm}.bias"] = np.zeros_like(shift)
+    return shift
+
+
+def restore_shift(w: Tensors, gauge: NormGauge, norm: str) -> Array:
+    """Inverse of `fix_shift`, with a choice of one's own."""
+    w[f"{norm}.bias"] = gauge.shifts[norm]
+    return gauge.shifts[norm]

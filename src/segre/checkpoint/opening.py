@@ -16,7 +16,8 @@ import numpy as np
 
 from segre.checkpoint.layout import Held, layout, stacked
 from segre.checkpoint.reading import refusal
-from segre.checkpoint.store import Store, has_weights, is_directory, is_tensor_file
+from segre.checkpoint.shards import has_weights, is_directory, is_tensor_file
+from segre.checkpoint.store import Store
 from segre.errors import CheckpointError, SpecError
 from segre.fields.interface import Array
 from segre.models import hub

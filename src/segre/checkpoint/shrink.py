@@ -20,16 +20,16 @@ from segre.checkpoint.frame import weights
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.narrow import joint
 from segre.checkpoint.norm_gauge import away_from
-from segre.checkpoint.norms import free_mean
 from segre.checkpoint.planes import free_key_biases, met_keys, queries, set_still, still, turning
+from segre.checkpoint.sublayers import free_mean, sublayer_kinds, written
 from segre.checkpoint.tables import TABLES, shifted_positions
 from segre.fields.interface import Array
+from segre.geometry.gauge.wiring import norm_before, readers
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import CONSTANTS, parts
 
 WORST = 2.0**-17  # relative error that a gauge may cause: condition number times rounding error
 STILL = "still_K"  # the name of keys that do not turn, where a part of a head does
-HEADS, UNITS = ("W_Q", "W_K", "W_V"), ("W_gate", "W_up")  # what reads the stream in a layer
 Constants = dict[str, list[Any]]  # by name: the number, and the shape
 
 
@@ -113,7 +113,7 @@ class Expander:
                 else:
                     w[f"W_{pair}"] = _with_identity(w[f"W_{pair}"], pivots)[:, None]
         gain = None
-        if part != "embed" and (self.spec.place == "post" or _bare(self.spec, part, HEADS[0])):
+        if part != "embed" and (self.spec.place == "post" or _bare(self.spec, part, "attention")):
             every = parts(self.spec)
             before = every[every.index(part) - 1]
             if before != "embed" or not self.spec.embed:
@@ -197,9 +197,10 @@ def _rules(
     for name in tables:
         if name in w and not (name == "tokens" and spec.tied):
             yield name, _orthogonal(np.ones(wide), -2)
-    for name in ("W_O", "b_O", "W_down", "b_down"):
-        if name in w and free_mean(spec, name, last=part == str(spec.layers)):
-            yield name, _orthogonal(np.ones(spec.d), -2)
+    for kind in _sublayers(spec, part):
+        for name in written(spec, (part, kind)):
+            if free_mean(spec, name, last=part == str(spec.layers)):
+                yield name, _orthogonal(np.ones(spec.d), -2)
     if "W_E" in w:
         yield "W_E", _orthogonal(np.ones(wide), -1)
         if not joint(spec):
@@ -210,20 +211,32 @@ def _rules(
         yield "positions", _orthogonal(np.ones(spec.positions - spec.offset), -1)
     if "W_U" in w and (spec.transform or ("b_U" in w and not spec.pooler)):
         yield "W_U", _orthogonal(np.ones(wide if spec.transform else spec.d), -1)
-    for name in ("W_Q", "W_K", "W_V", "W_gate", "W_up", "W_pool", "W_T"):
+    for kind in _sublayers(spec, part):
+        own = w["post1.gain"] if kind == "mlp" and spec.place == "post" else gain
+        if spec.place != "post" and not _bare(spec, part, kind):
+            own = np.ones((spec.d, 1))
+        if own is not None:  # else the first layer, which reads embeddings without a norm
+            for reader in readers(spec, (part, kind)):
+                yield reader.weight, _orthogonal(away_from(own)[:, 0], -1)
+    for name in ("W_pool", "W_T"):
         if name in w:
-            own = w["post1.gain"] if name in UNITS and spec.place == "post" else gain
+            own = gain
             if name == "W_pool" and spec.place != "post" and spec.output == "hidden":
                 own = w["norm.gain"]  # hidden states are seen: the norm keeps its gain
-            elif spec.place != "post" and not _bare(spec, part, name):
+            elif spec.place != "post":
                 own = np.ones((spec.d, 1))
-            if own is not None:  # else the first layer, which reads embeddings without a norm
-                yield name, _orthogonal(away_from(own)[:, 0], -1)
+            assert own is not None
+            yield name, _orthogonal(away_from(own)[:, 0], -1)
 
 
-def _bare(spec: Transformer, part: str, name: str) -> bool:
-    """Whether a tensor reads what the norm of the embeddings puts out, and no norm of its own."""
-    return not spec.firstnorm and part == "1" and name in HEADS
+def _sublayers(spec: Transformer, part: str) -> list[str]:
+    """Attention and MLP of a part, if it is a layer."""
+    return [] if part in ("embed", "head") else sublayer_kinds(spec)
+
+
+def _bare(spec: Transformer, part: str, kind: str) -> bool:
+    """Whether a sublayer reads what the norm of the embeddings puts out, and no norm of its own."""
+    return kind in _sublayers(spec, part) and norm_before(spec, (part, kind)) is None
 
 
 def _last_gain(w: Tensors, gain: Array | None) -> Array | None:

@@ -28,8 +28,9 @@ from segre.checkpoint.model import (
     no_progress,
 )
 from segre.checkpoint.overflow import within_float64
+from segre.checkpoint.shards import CONFIG, INDEX
 from segre.checkpoint.shrink import STILL, Constants, Expander, Shrinker
-from segre.checkpoint.store import CONFIG, INDEX, Entry, Store
+from segre.checkpoint.store import Entry, Store
 from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
 from segre.files import shown

@@ -8,7 +8,6 @@ already: then it has no directory.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -27,16 +26,12 @@ from segre.checkpoint.dtypes import (
     is_float,
 )
 from segre.checkpoint.reading import Mapped, map_tensors, read_json, reading, refusal
+from segre.checkpoint.shards import CONFIG, INDEX, WEIGHTS, is_tensor_file, listing, weight_files
 from segre.errors import TooLargeError
 from segre.fields.interface import Array
 from segre.values import quote
 
-CONFIG = "config.json"
-WEIGHTS = "model.safetensors"
-INDEX = "model.safetensors.index.json"
-PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 LONGEST_CONFIG = 10_000_000
-LONGEST_INDEX = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +83,11 @@ class Store:
         directory, alone = Path(path), is_tensor_file(Path(path))
         if alone:
             files, index, directory = [directory.name], None, directory.parent
-            if CONFIG not in _listing(directory):
+            if CONFIG not in listing(directory):
                 raise refusal(path, f"there is no {CONFIG} beside it; put it there")
         else:
-            names = _listing(directory)
-            files, index = _weights(directory, names)
+            names = listing(directory)
+            files, index = weight_files(directory, names)
             if CONFIG not in names:
                 raise refusal(
                     directory, f"there is no {CONFIG} in it; give the directory of a model"
@@ -258,97 +253,3 @@ class Store:
                     f"tensor {quote(name)} is in {quote(file)}, but in {quote(said)} by the "
                     "index; fetch the model again",
                 )
-
-
-def is_directory(path: Path) -> bool:
-    """Whether it is one, as far as can be seen."""
-    try:
-        return str(path).isprintable() and path.is_dir()
-    except OSError:  # a name too long, a directory closed to us
-        return False
-
-
-def is_tensor_file(path: Path) -> bool:
-    """Whether it names a safetensors file, and no directory."""
-    return path.suffix == ".safetensors" and not is_directory(path)
-
-
-def has_weights(path: Path) -> bool:
-    """Whether it is a directory with files that would be weights, or one that cannot be read."""
-    if not is_directory(path):
-        return is_tensor_file(path)
-    weights = (".safetensors", ".safetensors.index.json", ".gguf", *PICKLES)
-    try:
-        return any(name.endswith(weights) for name in os.listdir(path))  # noqa: PTH208 (names)
-    except OSError:
-        return True  # let the store say why
-
-
-def is_shard_name(name: str) -> bool:
-    """Whether this names a safetensors file, and cannot lead to another directory."""
-    return name.endswith(".safetensors") and not set(name) & {"/", "\\", "\0"}
-
-
-def _listing(directory: Path) -> list[str]:
-    """The names of the files of a model directory."""
-    try:
-        return sorted(os.listdir(directory))  # noqa: PTH208 (names are wanted)
-    except NotADirectoryError:
-        if directory.suffix == ".gguf":
-            raise refusal(directory, _convert(directory)) from None
-        raise refusal(directory, "a file; give the directory that holds a model") from None
-    except OSError as error:
-        reason = error.strerror or error
-        raise refusal(directory, f"{reason}; give the directory of a model") from None
-    except ValueError:
-        raise refusal(directory, "not the name of a directory") from None
-
-
-def _weights(directory: Path, names: list[str]) -> tuple[list[str], dict[str, Any] | None]:
-    """The files that hold the weights, and the index of them if they are shards."""
-    if WEIGHTS in names:
-        return [WEIGHTS], None
-    if INDEX in names:
-        return _shards(directory, names)
-    seen = [name for name in names if not name.startswith(".")]
-    found = [name for name in seen if name.endswith(".safetensors")]
-    if len(found) == 1:
-        return found, None
-    if found:
-        problem = f"{len(found)} safetensors files and no {INDEX}; keep one of them, or fetch it"
-    elif ggufs := [name for name in seen if name.endswith(".gguf")]:
-        problem = _convert(directory / ggufs[0])
-    elif pickles := [name for name in seen if name.endswith(PICKLES)]:
-        problem = (
-            f"its weights are a pickle ({quote(pickles[0])}), which can run code and is never "
-            "read; save the model again as safetensors, as save_pretrained does"
-        )
-    elif CONFIG in names:
-        problem = f"there are no weights in it; allowed: {WEIGHTS}, or {INDEX} and its shards"
-    else:
-        problem = f"there is no {CONFIG} in it; give the directory of a model"
-    raise refusal(directory, problem)
-
-
-def _convert(file: Path) -> str:
-    return f"GGUF must be converted first: segre weights convert {str(file)!r} -o DIR"
-
-
-def _shards(directory: Path, names: list[str]) -> tuple[list[str], dict[str, Any]]:
-    path = directory / INDEX
-    index = read_json(path, LONGEST_INDEX, unique=True)
-    weight_map = index.get("weight_map")
-    if not isinstance(weight_map, dict) or not weight_map:
-        raise refusal(path, 'there is no "weight_map" in it, from tensors to files')
-    for name, file in weight_map.items():
-        if not isinstance(file, str) or not is_shard_name(file):
-            raise refusal(
-                path,
-                f"tensor {quote(name)} is said to be in {quote(str(file))}; allowed: names of "
-                ".safetensors files beside the index",
-            )
-    files = sorted(set(weight_map.values()))
-    for file in files:
-        if file not in names:
-            raise refusal(path, f"{quote(file)} is in the index, but not there; fetch it")
-    return files, index

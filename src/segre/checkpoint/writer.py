@@ -16,7 +16,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from segre.checkpoint.dtypes import DType, all_finite, dtype_name, is_float, rounded
-from segre.checkpoint.store import INDEX, WEIGHTS, Entry, Store, is_shard_name
+from segre.checkpoint.shards import INDEX, WEIGHTS, is_shard_name
+from segre.checkpoint.store import Entry, Store
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.values import quote

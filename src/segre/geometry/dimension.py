@@ -21,6 +21,7 @@ from segre.geometry.balls import BallMinor, ball_minor
 from segre.geometry.closed_form import ambient, closed_form
 from segre.geometry.contexts import few_contexts
 from segre.geometry.estimate import estimate
+from segre.geometry.gap import suspects
 from segre.geometry.independence import (
     Independence,
     only_in_balls,
@@ -136,6 +137,8 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
             f"the bounds do not meet: {proof.upper.value - proof.lower.value} dimensions of the "
             "kernel at a random point come from no symmetry known to segre"
         )
+        if features := suspects(proof.spec):
+            notes.append(f"gaps are known to remain with: {features}")
     return Finding.from_bounds(
         proof.spec,
         proof.lower,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import prod
+from math import ceil, log, prod
 
 import numpy as np
 
@@ -30,6 +30,7 @@ _POINTS = 3
 _LIVELY_POINTS = 48  # where units may die: regions have ranks of their own
 _WORK = 1e8  # multiplications, after which no other point is tried
 _LARGEST, _SURE = 2, 2  # minors to try to certify
+_SPARE = 3  # in the number of inputs that have all words: one of 20 draws misses one
 _DRAWS = 12  # of each token sequence: then nearly all have been drawn
 
 Rows = list[tuple[int, int]]
@@ -119,12 +120,34 @@ def _visibly_singular(point: RealPoint, rows: Rows, columns: list[int]) -> bool:
     return not (np.isfinite(minor).all() and minor.any(axis=0).all() and minor.any(axis=1).all())
 
 
+def _looked_at(spec: Architecture, most: int) -> int:
+    """How many entries of an output are looked at, so that inputs enough to have all words fit in.
+
+    Of `most` rows a large vocabulary fills too many with every input; words that no input has would
+    be missing from the rank.
+    """
+    outputs = prod(spec.output_shape)
+    if not spec.discrete:
+        return outputs
+    inputs = ceil(spec.vocab * (log(spec.vocab) + _SPARE) / spec.t)
+    return max(1, min(outputs, most // inputs))
+
+
+def _entries(number: int, count: int, outputs: int) -> list[int]:
+    """Which entries of the output of an input are looked at: all, or some at random."""
+    if count == outputs:
+        return list(range(outputs))
+    chosen = np.random.default_rng(number).choice(outputs, count, replace=False)
+    found: list[int] = np.sort(chosen).tolist()
+    return found
+
+
 def _pivots(point: RealPoint, at_most: int, true: bool, progress: Progress) -> Pivots:
     """Enough rows of the floating-point Jacobian, and a pivoted QR of them."""
     from scipy.linalg import qr
 
-    spec, outputs = point.spec, prod(point.spec.output_shape)
-    most = _MOST_ROWS * spec.parameters
+    spec, most = point.spec, _MOST_ROWS * point.spec.parameters
+    outputs = _looked_at(spec, most)
     enough = min(most, 3 * at_most + 8 * outputs)
     every = sequences(spec)
     drawn, places, J = 0, list[tuple[int, int]](), np.zeros((0, spec.parameters))
@@ -140,8 +163,10 @@ def _pivots(point: RealPoint, at_most: int, true: bool, progress: Progress) -> P
             with np.errstate(all="ignore"):  # dead units before a norm with eps = 0 give 0 / 0
                 own = jacobian(Real(), spec, point.weights, X[new])
             usable = np.isfinite(own).all(axis=(1, 2), keepdims=True)
-            J = np.concatenate([J, np.where(usable, own, 0).reshape(-1, spec.parameters)])
-            places += [(int(more[n]), o) for n in new for o in range(outputs)]
+            own = np.where(usable, own, 0)
+            entries = [_entries(int(more[n]), outputs, own.shape[1]) for n in new]
+            J = np.concatenate([J, *(rows[o] for rows, o in zip(own, entries, strict=True))])
+            places += [(int(more[n]), o) for n, e in zip(new, entries, strict=True) for o in e]
         all_seen = len(known) == every or drawn > _DRAWS * every
         progress("floating-point Jacobian", min(len(J), enough), enough)
         if len(J) < enough and not all_seen:

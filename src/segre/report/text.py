@@ -30,6 +30,7 @@ HOMES = {
     "segre.sweep.fit": "sweeps",
     "segre.sweep.builtin": "sweeps",
     "segre.reproduce.normalized_dimension": "normalized_dimension",
+    "segre.reproduce.theorems": "theorems",
     "segre.reproduce.path_effectiveness": "collapse_experiments",
     "segre.reproduce.circle": "collapse_experiments",
     "segre.reproduce.path_lengths": "collapse_experiments",

@@ -24,6 +24,7 @@ from segre.geometry.gauge.stack import stack_pieces
 from segre.geometry.gauge.stream import stream_pieces
 from segre.geometry.gauge.units import unit_pieces
 from segre.geometry.gauge.unreached import unreached_pieces
+from segre.geometry.gauge.unread import unread_pieces
 from segre.geometry.gauge.value_shift import value_shift_pieces
 from segre.geometry.gauge.vocabulary import vocabulary_pieces
 from segre.geometry.gauge.wiring import layer_parts
@@ -65,6 +66,7 @@ def _transformer_pieces(spec: Transformer) -> Iterator[Piece]:
         yield from quadratic_pieces(spec, part)
     yield from value_shift_pieces(spec)
     yield from inner_gain_pieces(spec)
+    yield from unread_pieces(spec)
     yield from word_pieces(spec)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -11,7 +12,7 @@ from segre.fields.interface import Array
 from segre.fields.rank import Echelon
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.unreached import normed_columns
-from segre.geometry.gauge.wiring import has, norm_at, norm_before, points, sublayers, where
+from segre.geometry.gauge.wiring import has, norm_at, norm_before, points, readers, sublayers, where
 from segre.transformer.spec import Transformer
 
 
@@ -26,6 +27,8 @@ def word_pieces(spec: Transformer) -> Iterator[Piece]:
     only = {producer for producer, consumer in points(spec) if consumer == first} == {("embed", "")}
     if not only or spec.embed or spec.embscale or spec.types or spec.norm_bias:
         return
+    if alone and not (spec.residual or spec.embnorm) and spec.eps and spec.normed_before:
+        yield _word_basis(spec)
     count = spec.vocab * (spec.t if spec.pos == "learned" else 1)
     biased = has(spec, first[0], "b_Q")
     if biased and (spec.embnorm or norm_before(spec, first) is not None):
@@ -55,6 +58,39 @@ def _word_scales(spec: Transformer) -> Piece:
     return Piece(
         "word-scale", name, "embedding", "norms and biases", "eps=0", count, build, hard=True
     )
+
+
+def _word_basis(spec: Transformer) -> Piece:
+    """Words that are read through a norm with eps alone: any table, in any basis.
+
+    n' = S n if x' = S x + x (x^T S x) / (d eps); readers undo it. For a LayerNorm S 1 = S^T 1 = 0.
+    """
+    first, d = sublayers(spec)[0], spec.d
+    site = norm_before(spec, first)
+    assert site is not None
+
+    def build(w: ModularWeights) -> Array:
+        F, x = w.field, w("embed", "tokens")
+        units = np.eye(d)
+        if spec.norm == "layer":
+            units = units[:-1] - units[-1]
+            x = F.sub(x, F.mul(F.sum(x, axis=-2), F.fraction(Fraction(1, d))))
+        every = [np.outer(a, b) for a in units for b in units]
+        canvas, share = w.canvas(len(every)), F.fraction(1 / (d * spec.eps))
+        gain = w(site.part, site.gain) if site.gain else np.ones((d, 1))
+        inverse = F.reciprocal(gain)
+        for row, S in enumerate(every):
+            moved = F.matmul(S, x)
+            size = F.mul(F.sum(F.mul(x, moved), axis=-2), share)
+            canvas("embed", "tokens")[row] = F.add(moved, F.mul(x, size))
+            turned = F.mul(F.mul(gain, S), inverse[:, 0])
+            for reader in readers(spec, first):
+                changed = F.matmul(w(reader.part, reader.weight), turned)
+                canvas(reader.part, reader.weight)[row] = -changed
+        return canvas.rows
+
+    name = "basis of words that are read through a norm alone"
+    return Piece("word-basis", name, "embedding", "residual", "exact", 0, build, hard=True)
 
 
 def _values(w: ModularWeights) -> Array:

@@ -21,7 +21,7 @@ from segre.referee.transformers.silent import signs, silent
 from segre.referee.transformers.tangents import Family, Point, Tangent
 from segre.referee.transformers.turns import turns
 from segre.referee.transformers.units import tables, units
-from segre.referee.transformers.unused import unused
+from segre.referee.transformers.unused import unread, unused
 from segre.referee.transformers.value_shift import value_shift
 from segre.referee.transformers.weights import parts
 from segre.referee.transformers.words import word_jacobian, words
@@ -41,7 +41,7 @@ def families(point: Point) -> Family:
 
 
 def degenerate(point: Point) -> Family:
-    """Those of families 31 to 40, and 42: of sizes at which weights have no effect of their own."""
+    """Those of families 31 to 40, 42 and 45: weights without an effect of their own."""
     for part in parts(point.spec):
         yield from silent(point, part)
     yield from signs(point)
@@ -50,13 +50,14 @@ def degenerate(point: Point) -> Family:
         yield from quadratic(point, part)
     yield from value_shift(point)
     yield from inner_gains(point)
+    yield from unread(point)
 
 
 def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[int]:
     """The ranks of families 1 to 30 without 28 and 29, of all of these, and of all there are.
 
     Earlier certificates have the first two. Every vector must be orthogonal to all rows of the
-    Jacobian: here to those of soft sequences, for families 41, 43 and 44 to those of sequences.
+    Jacobian: here to those of soft sequences, for families 41, 43, 44 and 46 to those of sequences.
     """
     span = Echelon()
     groups = (families(point), unused(point), degenerate(point))

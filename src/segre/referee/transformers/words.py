@@ -1,8 +1,9 @@
-"""What may each word do on its own? Families 41, 43 and 44 of section 9, at token sequences."""
+"""What may each word do on its own? Families 41, 43, 44 and 46 of section 9, at token sequences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from flint import nmod_mat
 
@@ -20,7 +21,7 @@ from segre.referee.transformers.weights import EMBED, Key, has_norm_bias
 
 
 def words(point: Point) -> Family:
-    """Families 41, 43 and 44."""
+    """Families 41, 43, 44 and 46."""
     spec, key = point.spec, (EMBED, "tokens", 0)
     if not spec.vocab:
         return
@@ -31,7 +32,14 @@ def words(point: Point) -> Family:
     Y = _values(point)
     if Y is None:
         return
+    before = spec.norm != "none" and spec.place in ("pre", "sandwich")
+    if alone and before and spec.eps and not spec.residual and not spec.embnorm:
+        for tangent in _word_basis(point):
+            yield "word-basis", tangent
     part = point.stream.consumers[0].part
+    norm = point.stream.norm_before(point.stream.consumers[0])
+    if point.has((part, "b_Q")) and (spec.embnorm or norm is not None):
+        return
     names = ("A_K", "A_Q") if spec.kvrank else ("W_Q", "W_K") if spec.qknorm is True else ()
     for name in names:
         for key in point.keys([(part, name)]) if spec.eps == 0 else []:
@@ -42,6 +50,29 @@ def words(point: Point) -> Family:
                 yield "word-forms", tangent
 
 
+def _word_basis(point: Point) -> Iterator[Tangent]:
+    """Family 46."""
+    spec, d, p = point.spec, point.spec.d, point.p
+    consumer = point.stream.consumers[0]
+    X, ones = point.matrices[EMBED, "tokens", 0], point.field.ones(d, d)
+    vectors = [point.field.unit(d, 1, i, 0) for i in range(d)]
+    if spec.norm == "layer":
+        X = X - ones * X * pow(d, -1, p)
+        vectors = [u - vectors[-1] for u in vectors[:-1]]
+    share = spec.eps.denominator * pow(d * spec.eps.numerator, -1, p)
+    G, inverse = point.gain(point.stream.norm_before(consumer), d)
+    keys = point.keys(reader.weight for reader in point.stream.readers(consumer))
+    for u, v in product(vectors, repeat=2):
+        S = u * v.transpose()
+        moved = S * X
+        size = X.transpose() * moved
+        factors = point.unit(
+            spec.vocab, *((i, i, int(size[i, i]) * share) for i in range(spec.vocab))
+        )
+        words = {(EMBED, "tokens", 0): moved + X * factors}
+        yield together(words, point.right(keys, -(G * S * inverse)))
+
+
 def _values(point: Point) -> nmod_mat | None:
     """The matrix Y of families 43 and 44; None if there are none of these."""
     spec, stream = point.spec, point.stream
@@ -50,8 +81,6 @@ def _values(point: Point) -> nmod_mat | None:
     if [actor.kind for actor in stream.producers_for(first)] != ["embedding"]:
         return None
     if spec.embed or spec.embscale or spec.types or has_norm_bias(spec):
-        return None
-    if point.has((first.part, "b_Q")) and (spec.embnorm or norm is not None):
         return None
     Y = point.matrices[EMBED, "tokens", 0]
     if spec.pos == "learned":
