@@ -11,6 +11,7 @@ from segre.errors import TooLargeError
 from segre.referee.limits import MOST_BYTES
 from segre.referee.meter import RESIDUES, Rates, balls, meter
 from segre.referee.transformers.content import BallMinor, Certificate, Contexts, outputs
+from segre.referee.transformers.contexts import MOST_SEQUENCES
 from segre.referee.transformers.stages import stages
 from segre.referee.transformers.weights import Layout, parts, routed
 from segre.transformer.spec import Transformer
@@ -159,7 +160,10 @@ def work(certificate: Certificate) -> float:
         total += len(minor.salts) * (there + drawn) + rates.matmul(lower, lower, lower)
         total += lower * (back + lower * rates.entry)
     if isinstance(certificate.upper, Contexts):
-        return total
+        letters = spec.vocab * max(1, spec.types)
+        sequences = min(MOST_SEQUENCES, int(letters ** min(spec.t, 13)))
+        return total + sequences * spec.layers * spec.t**2 * 20 * rates.step
+    total += _degenerate(spec, watched, there, back)
     vectors, rank = _vectors(spec), _rank(certificate)
     total += vectors * size * (watched + 2 * rank + spec.d + rotation) * rates.product
     total += vectors * (size * (2 * rates.entry + 6 * rates.copy) + rank * rates.entry)
@@ -170,6 +174,27 @@ def work(certificate: Certificate) -> float:
 def _rank(certificate: Certificate) -> int:
     """The rank of the symmetries, if they are asked for."""
     return 0 if isinstance(certificate.upper, Contexts) else certificate.upper.rank
+
+
+def _degenerate(spec: Transformer, watched: int, there: float, back: float) -> float:
+    """What families 38 and 40 to 46 take beside their vectors, at most and about."""
+    rates, total = RESIDUES, 0.0
+    if spec.vocab:
+        total += 2 * there + watched * back
+        count = spec.vocab * (spec.t if spec.pos == "learned" else 1)
+        width = max(spec.head if spec.qknorm else 0, spec.kvrank, spec.qrank)
+        if width and count < spec.d + 1 + count // width + 1:
+            unknowns = width * (spec.d + 1) + count
+            each = rates.matmul(width * count, width * count, unknowns)
+            total += 2 * spec.heads * (each + width * count * unknowns * rates.entry)
+    if spec.mlp == "bilinear":
+        for units, blocks in ((spec.ff, 1), (spec.eff, spec.experts), (spec.shared, 1)):
+            unknowns = units * (3 * spec.d + 2) + spec.d
+            each = rates.matmul(unknowns, unknowns, unknowns) + unknowns**2 * rates.entry
+            total += len(parts(spec)) * blocks * each
+    if spec.place in ("sandwich", "after"):
+        total += len(parts(spec)) * 2 * spec.d * 4 * spec.d * (spec.d + 4) * rates.entry
+    return total
 
 
 def check_bits(layout: Layout, minor: BallMinor, bits: int) -> None:
