@@ -22,6 +22,7 @@ from segre.checkpoint.nearest import nearest_choice
 from segre.checkpoint.pairs import Finder, aligned_pairs
 from segre.checkpoint.reduce import Restore
 from segre.checkpoint.same import require_same_architecture
+from segre.checkpoint.signs import StreamSigns
 from segre.checkpoint.sizes import apart, inner
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
@@ -102,11 +103,13 @@ class Alignment:
         """The parts of the second checkpoint, aligned."""
         finder = self._finder()
         restore: Restore | None = None
+        flips = StreamSigns(self.one.spec)
         for a, b in aligned_pairs(self.one, self.two, finder):
             a.tensors.clear()  # only its choices are needed from here on
             if restore is None:
                 restore = Restore(self.two.spec, finder.basis)
             target = self.one.part(b.part) if b.part != "embed" else {}
+            flips.apply(b.part, target, a.choice.signs)
             restore.part(b, nearest_choice(self.two.spec, b, a.choice, target))
             self._measure(b.part, b.tensors)
             yield b.part, b.tensors

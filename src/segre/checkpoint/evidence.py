@@ -16,7 +16,7 @@ import numpy as np
 from segre.checkpoint.alignment import StreamAlignment
 from segre.checkpoint.compare import Measure, measures
 from segre.checkpoint.limits import HALF, SHARED, Limits
-from segre.checkpoint.match import match_stream, rematched, unembedding_products
+from segre.checkpoint.match import match_sign, match_stream, rematched, unembedding_products
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.pairs import aligned_pairs
 from segre.checkpoint.reduce import Reduced, reduced
@@ -216,7 +216,9 @@ class _Again:
         """The next part, like `exact`; `known` has the basis and the orders that it has."""
         out = next(self.parts)
         w = out.tensors
-        if exact.part == "embed" and not self.in_place:
+        if exact.part == "embed" and self.in_place:
+            self.basis = match_sign(self.spec, exact.tensors, w)
+        elif exact.part == "embed":
             unembedded = self.unembedded
             if unembedded is not None and known is not None:
                 unembedded = known.basis.write(unembedded)

@@ -52,6 +52,14 @@ def match_stream(
     return best_stream(spec, _named_products(one, two, unembedded))
 
 
+def match_sign(spec: Transformer, one: Tensors, two: Tensors) -> StreamAlignment:
+    """Of files in the same basis: all is as it is, but for the common sign of the stream."""
+    out = StreamAlignment.identity(spec)
+    if stream_freedom(spec) == "order and sign" and not spec.embed and out.signs is not None:
+        out.signs *= -1.0 if float((one["tokens"] * two["tokens"]).sum()) < 0 else 1.0
+    return out
+
+
 def _match_embedded(spec: Transformer, one: Tensors, two: Tensors) -> StreamAlignment:
     """Embeddings of another width by the tables, and then the stream by what they fill of it."""
     tokens = one["tokens"] @ two["tokens"].T

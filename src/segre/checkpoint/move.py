@@ -33,7 +33,7 @@ SPREAD = 0.7  # factors lie between exp(-SPREAD) and exp(SPREAD)
 
 def moved_parts(model: Model, seed: int) -> Iterator[tuple[str, Tensors]]:
     """The parts of a checkpoint at a random point of its fiber."""
-    spec, draw = model.spec, Draw(np.random.default_rng(seed))
+    spec, draw = model.spec, Draw(seed)
     stream = draw.stream(spec)
     restore = Restore(spec, stream)
     for found in reduced(model):
@@ -48,8 +48,9 @@ def moved_parts(model: Model, seed: int) -> Iterator[tuple[str, Tensors]]:
 class Draw:
     """Random choices."""
 
-    def __init__(self, rng: np.random.Generator) -> None:
-        self.rng = rng
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.stream_signs = np.random.default_rng([seed, 1])  # for the signs that norms wear
 
     def factors(self, shape: int | tuple[int, ...]) -> Array:
         """Positive factors."""
@@ -140,6 +141,10 @@ class Draw:
     def choice(self, spec: Transformer, w: Tensors, like: GaugeChoice) -> GaugeChoice:
         """Choices of the kinds that `like` has; sizes in proportion to the weights."""
         out = GaugeChoice(self.norm_gauge(w, like.norms))
+        out.signs = {
+            norm: self.stream_signs.choice([-1.0, 1.0], sign.shape)
+            for norm, sign in like.signs.items()
+        }
         if like.heads is not None:
             out.heads = self.heads(spec, like.heads)
         if like.latents is not None:

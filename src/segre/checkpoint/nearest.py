@@ -66,7 +66,7 @@ def nearest_choice(
     }
     flips = {norm: _signs(spec, norm, w, target) for norm in like.norms.signs}
     norms = replace(like.norms, gains=gains, signs=flips)
-    return GaugeChoice(norms, heads, units, shared, like.router, like.latents)
+    return GaugeChoice(norms, heads, units, shared, like.router, like.latents, like.signs)
 
 
 def _signs(spec: Transformer, norm: str, w: Tensors, target: Tensors) -> Array:

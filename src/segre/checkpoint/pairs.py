@@ -10,6 +10,7 @@ from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import (
     match_layer,
     match_pooled,
+    match_sign,
     match_stream,
     match_transform,
     undetermined,
@@ -35,7 +36,7 @@ class Finder(Witness):
     ) -> StreamAlignment:
         """The basis of the stream."""
         if self.in_place:
-            self.basis = StreamAlignment.identity(spec)
+            self.basis = match_sign(spec, one, two)
         else:
             self.basis = match_stream(spec, one, two, unembedded)
             self.undetermined = undetermined(spec, one, two, unembedded)

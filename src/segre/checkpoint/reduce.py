@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from segre.checkpoint.alignment import StreamAlignment
 from segre.checkpoint.experts import RouterGauge, centre_router, shift_router
 from segre.checkpoint.heads import HeadGauge, balance, unbalance
@@ -19,6 +21,7 @@ from segre.checkpoint.narrow import joint
 from segre.checkpoint.norm_gauge import NormGauge, Stream
 from segre.checkpoint.norms import fix_gauge, restore_gauge
 from segre.checkpoint.served import require_normal_form
+from segre.checkpoint.signs import Signs, StreamSigns, chosen_signs
 from segre.checkpoint.tables import shiftable
 from segre.checkpoint.units import SHARED, balance_units, scale_units
 from segre.fields.interface import Array
@@ -35,6 +38,7 @@ class GaugeChoice:
     shared: Array | None = None  # units of shared experts
     router: RouterGauge | None = None
     latents: Array | None = None  # (planes,): factors of the rotary key of latent attention
+    signs: Signs = field(default_factory=dict)  # of norms
 
 
 @dataclass
@@ -55,21 +59,23 @@ def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
     """
     spec = model.spec
     require_normal_form(spec)
-    stream = Stream()
+    stream, flips, signs = Stream(), StreamSigns(spec), chosen_signs(model)
     for part in model.parts:
         w = model.part(part)
+        flips.apply(part, w, signs[part])
         if part == "embed":
             names = ["normT.gain"] if spec.transform else []
             stream.tables = shiftable(spec, model.part("head", names))
             if joint(spec):
                 norm = model.part("1", ["post2.gain", "post2.bias"])
-                stream.last = norm["post2.gain"], norm["post2.bias"]
+                flip = signs["1"].get("post1", np.ones((1, 1)))
+                stream.last = norm["post2.gain"] * flip, norm["post2.bias"]
         if needs_table(spec, part):
             w |= model.part("embed", ["tokens"])
         norms = fix_gauge(spec.at(part), part, w, stream, slack)
         if needs_table(spec, part):
             del w["tokens"]
-        choice = GaugeChoice(norms)
+        choice = GaugeChoice(norms, signs=signs[part])
         if part not in ("embed", "head"):
             choice.heads = balance(spec.at(part), w, slack)
             choice.latents = balance_planes(spec, w, slack)
@@ -88,7 +94,7 @@ class Restore:
     """Puts choices back, part by part, on weights in a turned basis; the inverse of `reduced`."""
 
     def __init__(self, spec: Transformer, turn: StreamAlignment) -> None:
-        self.spec, self.turn, self.stream = spec, turn, Stream()
+        self.spec, self.turn, self.stream, self.flips = spec, turn, Stream(), StreamSigns(spec)
         self.table: Array | None = None
 
     def part(self, found: Reduced, choice: GaugeChoice) -> None:
@@ -118,3 +124,4 @@ class Restore:
             self.table = w["tokens"]
         if needs_table(self.spec, part):
             del w["tokens"]
+        self.flips.apply(part, w, choice.signs)
