@@ -13,7 +13,7 @@ from segre.models import PRESETS
 from segre.report.analysis.page import page_of
 from segre.report.page.blocks import Table
 from segre.theorems import apply
-from support.architectures import random_stacks
+from support.architectures import NOT_COUNTED, random_stacks
 
 SIZES = ("dimension", "redundancy", "proof")
 TILES = ("dimensions of function", "redundant parameters", "certificate")
@@ -52,10 +52,6 @@ def test_one_number_has_one_label(spec: Any) -> None:
     assert all(len(statuses) == 1 for statuses in labels.values()), labels
     met = found["dimension"].data["dimension"] is not None
     assert {found[key].status for key in SIZES} == {"proved" if met else "bounded"}
-
-
-# Patches and positions that do not fill the stream: there are no formulas yet.
-NOT_COUNTED = ("vit-large-patch16-224",)
 
 
 @pytest.mark.parametrize("name", PRESETS)

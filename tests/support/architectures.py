@@ -11,6 +11,9 @@ from segre.spec import Network
 from segre.transformer.choices import PIECEWISE
 from segre.transformer.spec import Transformer
 
+# Presets whose patches and positions do not fill the stream: there are no formulas for them yet.
+NOT_COUNTED = ("vit-large-patch16-224",)
+
 
 def random_stacks(seed: int, count: int) -> Iterator[Network]:
     """One-head stacks: l <= 4, widths 1..6, a 1..4, t 1..4, both kinds."""
