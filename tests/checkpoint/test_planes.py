@@ -38,7 +38,7 @@ def test_balanced_turned_and_moved_heads_write_the_same(text: str) -> None:
     spec, rng = Transformer.parse(text), np.random.default_rng(1)
     for seed in range(5):
         w, X = layer(spec, rng), rng.standard_normal((3, 1, 1, spec.d, spec.t))
-        before, draw = written(spec, w, X), Draw(np.random.default_rng(seed))
+        before, draw = written(spec, w, X), Draw(seed)
         gauge = balance(spec, w)
         assert np.allclose(written(spec, w, X), before, rtol=1e-9, atol=1e-9)
         q, k = planes(spec, queries(w)), planes(spec, keys(w))
