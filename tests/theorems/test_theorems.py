@@ -25,7 +25,11 @@ from segre.transformer.choices import DEFAULTS, KEYS
 from segre.transformer.spec import Transformer
 from support.architectures import random_stacks, random_transformers
 
-PLANS = [name for name in builtin_names() if name.startswith("theorem-")]
+PLANS = [
+    name
+    for name in builtin_names()
+    if name.startswith("theorem-") and name != "theorem-outside"  # hypotheses fail there
+]
 # The dimensions that were derived independently of this code.
 PRESETS = {
     "gpt2": ("D2", 123_092_456),

@@ -98,7 +98,7 @@ def theorems(
     ] = None,
     out: Out = Out(),
 ) -> None:
-    """Every theorem of docs/theorems.md against the exact rank, on small architectures.
+    """Every theorem against the exact rank, on small architectures.
 
     3,500 stacks and 530 transformers within the hypotheses, and 60 outside: half an hour. The
     stores are kept, and the same command goes on where it was interrupted. Exit code 1 if there
