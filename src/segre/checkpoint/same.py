@@ -29,6 +29,7 @@ from segre.checkpoint.outputs import furthest, outputs, random_tokens
 from segre.checkpoint.pairs import Finder
 from segre.checkpoint.reduce import Reduced
 from segre.checkpoint.rounding import Differences, Rounded, differences, require_same_tensors
+from segre.checkpoint.signs import lost_signs
 from segre.checkpoint.strata import special_points, special_stream
 from segre.checkpoint.witness import Witness
 from segre.errors import CheckpointError
@@ -198,8 +199,7 @@ def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress
     blocks, special = _blocks(one, restated(two, one), found, finder, progress, seed)
     if finder.undetermined:
         special.append("its tables do not determine the basis of the stream")
-    if (equal := special_stream(one)) is not None:
-        special.append(equal)
+    special += [what for what in (special_stream(one), lost_signs(one), lost_signs(two)) if what]
     apart, near = _outputs(one, two, found, seed, progress)
     out = Comparison(
         "same function",

@@ -53,6 +53,18 @@ def chosen_signs(model: Model) -> dict[str, Signs]:
     return out
 
 
+def lost_signs(model: Model) -> str | None:
+    """What is special where rounding may have changed the sign of a gain that chooses a sign."""
+    spec = model.spec
+    if not (spec.gain and spec.norm == "rms" and _seen(spec)):
+        return None
+    part, norm = _last(spec)
+    gain = model.part(part, [f"{norm}.gain"])[f"{norm}.gain"]
+    if not unsure(gain, NEAR * model.roundoff()).any():
+        return None
+    return "a gain of the last norm is so small that rounding may have changed its sign"
+
+
 def _sign(gain: Array) -> Array:
     return np.array([[-1.0 if gain.sum() < 0 else 1.0]])
 
