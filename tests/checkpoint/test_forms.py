@@ -8,8 +8,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from segre.checkpoint.commands import apply, check, info, move, same
-from segre.checkpoint.common import one_by_one
 from segre.checkpoint.model import Model
+from segre.checkpoint.one_form import one_by_one
 from segre.errors import CheckpointError
 from support.terminal import run
 from support.zoo import save_tiny

@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from segre.checkpoint.common import in_one_form
 from segre.checkpoint.evidence import NEAR, Block, compared_blocks
 from segre.checkpoint.function import (
     differing_keys,
@@ -25,6 +24,7 @@ from segre.checkpoint.function import (
 )
 from segre.checkpoint.limits import HALF
 from segre.checkpoint.model import Model, Progress, bits, no_progress
+from segre.checkpoint.one_form import in_one_form
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
 from segre.checkpoint.pairs import Finder
 from segre.checkpoint.reduce import Reduced

@@ -100,7 +100,7 @@ def theorems(
 ) -> None:
     """Every theorem against the exact rank, on small architectures.
 
-    3,500 stacks and 530 transformers within the hypotheses, and 60 outside: half an hour. The
+    3,500 stacks and 530 transformers within the hypotheses, and 60 outside: tens of minutes. The
     stores are kept, and the same command goes on where it was interrupted. Exit code 1 if there
     is a mismatch within the hypotheses.
     """
