@@ -8,6 +8,7 @@ the method with the least. bench.linear measures how good that choice is.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from segre.sequence import rows as _rows
 from segre.sequence.factored import tokens_at_once
@@ -50,6 +51,7 @@ def cost(how: Mixing, sizes: Sizes, method: str) -> Cost:
     return _running(how, sizes) if how.causal else _factored(how, sizes)
 
 
+@lru_cache(maxsize=1024)
 def choose(how: Mixing, sizes: Sizes) -> str:
     """The method that is expected to be the quickest.
 
