@@ -21,6 +21,7 @@ ORDER = [
     {"models"},
     {"network"},
     {"weights"},
+    {"sequence"},
     {"geometry"},
     {"certificate"},
     {"checkpoint"},
