@@ -80,9 +80,11 @@ PROVED = {
     "transformer/d=3/heads=2/kv=1/head=2/norm=rms/place=post/eps=1e-5/bias=all/vocab=7/t=3": 68,
     "transformer/d=3/head=2/norm=layer/place=post/bias=all/vocab=7/tied=true/output=logits/t=2": 43,
     # tied tables that leave dimensions unread
-    "transformer/d=4/head=2/ff=4/mlp=gelu/bias=qkv/causal=true/vocab=3/tied=true/output=logits/t=3": 49,
+    "transformer/d=4/head=2/ff=4/mlp=gelu/bias=qkv/causal=true/vocab=3/tied=true/output=logits/"
+    "t=3": 49,
     # few words: their scales under lightning, constants of keys and values
-    "transformer/d=5/head=1/ff=2/mlp=gelu/norm=rms/eps=1e-5/causal=true/vocab=5/attn=lightning/t=3": 68,
+    "transformer/d=5/head=1/ff=2/mlp=gelu/norm=rms/eps=1e-5/causal=true/vocab=5/attn=lightning/"
+    "t=3": 68,
     "transformer/d=4/layers=2/heads=2/kv=1/pos=rope/vocab=3/output=logits/t=3": 78,
     "transformer/d=5/head=2/vocab=3/pos=learned/mlp=gelu/ff=2/t=2": 36,
     # a single token

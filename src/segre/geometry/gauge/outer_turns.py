@@ -178,7 +178,7 @@ def _piece(spec: Transformer) -> Piece:
 
     name = "turns of the stream that norms of what is written, or a tied table, follow"
     n = spec.d - (spec.norm == "layer")
-    # beside those of a stream without such norms: for generic sizes only where no gain is in the way
+    # beside stream-turns; at generic sizes only where no gain is in the way
     free = (spec.embnorm and not spec.gain) or (_once(spec) and spec.gain and not spec.tied)
     count = n * (n - 1) // 2 if free else 0
     return Piece("outer-turns", name, "residual stream", "residual", "exact", count, build)
