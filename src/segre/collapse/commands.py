@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from segre.attention import MECHANISMS
+from segre.attention import PLAIN
 from segre.collapse.curves import Curves, curves
 from segre.collapse.inputs import Inputs, random_tokens, read_text
 from segre.collapse.models import Loaded, family_of, load
@@ -210,7 +210,7 @@ def own_spec(model: Source) -> Network | Transformer | None:
     """The spec, if it is a stack, or one of the kind transformer without a vocabulary."""
     if isinstance(model, Network | Transformer):
         spec = model
-    elif family_of(model) in (*MECHANISMS, "transformer"):
+    elif family_of(model) in (*PLAIN, "transformer"):
         spec = architecture(model)
     else:
         return None
