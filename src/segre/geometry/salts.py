@@ -170,7 +170,9 @@ class _Run:
             active, open_ = active[again], ~found[again]
         self.exhausted |= len(active) > 0 and most == MOST_SALTS
         self.alive[active] = False
-        if self._mixed and self.alive.any():  # tokens saw each other: are all choices good at once?
+        if (
+            self._mixed or self.spec.salts_mix
+        ) and self.alive.any():  # tokens saw each other: are all choices good at once?
             left = np.flatnonzero(self.alive)
             missing, _ = self._try(source, left, self.salts[source, left])
             self.alive[left[missing.any(axis=1)]] = False

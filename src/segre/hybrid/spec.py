@@ -170,6 +170,11 @@ class Hybrid:
         return any(one.piecewise for one in self.mechanisms)
 
     @property
+    def salts_mix(self) -> bool:
+        """Whether what is drawn for one token in a layer is seen by others in the same layer."""
+        return any(one.feature != "none" or one.normalise == "both" for one in self.mechanisms)
+
+    @property
     def first_token_alone(self) -> bool:
         """Whether nothing is drawn for the first token, which sees only itself."""
         return all(one.causal and one.gate == "none" for one in self.mechanisms)

@@ -224,6 +224,11 @@ class Choices:
         return (self.causal or self.t == 1) and not self.parallel
 
     @property
+    def salts_mix(self) -> bool:
+        """Whether what is drawn for one token in a stage is seen by others in the same stage."""
+        return False
+
+    @property
     def roots_after_mixing(self) -> bool:
         """Whether attention ends with a norm."""
         return self.norm != "none" and self.place != "pre"

@@ -34,8 +34,8 @@ def mixing_pieces(spec: Hybrid, i: int, parallel: bool) -> Iterator[Piece]:
             build = partial(_mixed, i=i, places=places, parallel=parallel or alone)
             name = f"mixing of {len(places)} heads"
             yield Piece("mix-heads", name, where, "", "exact", None, build, i + 1, None)
-        if not parallel:
-            build = partial(_filled, i=i, places=places, alone=alone)
+        if layer.groups[places[0].group].mechanism.bias == "none":
+            build = partial(_filled, i=i, places=places, alone=parallel or alone)
             name = "weights of a tensor that has fewer entries"
             yield Piece("filled", name, where, "", "exact", None, build, i + 1, None)
 
@@ -45,7 +45,7 @@ def _alike(spec: Hybrid, i: int) -> list[list[HeadPlace]]:
     found: dict[Mechanism, list[HeadPlace]] = {}
     for place in heads_of(spec.layers[i]):
         one = spec.layers[i].groups[place.group].mechanism.on(spec.t)
-        plain = one.bilinear and one.gate == one.conv == one.bias == "none"
+        plain = one.bilinear and one.gate == one.conv == "none"
         if plain and one.decay != "learned":
             found.setdefault(one, []).append(place)
     return list(found.values())
@@ -61,20 +61,48 @@ def _mixed(w: ModularWeights, i: int, places: list[HeadPlace], parallel: bool) -
     image = HybridPassage(w).images[i]
     assert isinstance(w.spec, Hybrid)
     found: list[Tangents] = []
-    if image is not None:
-        a, arrives = w.spec.layers[i].a, image.shape[1]
-        K, Q, V = (_maps(w, i, places, name) for name in ("W_K", "W_Q", "W_V"))
+    if image is None:
+        return np.zeros((0, w.spec.parameters))
+    a, arrives = w.spec.layers[i].a, image.shape[1]
+    V = _maps(w, i, places, "W_V")
+    (K, keys), (Q, queries) = (_with_bias(w, i, places, image, letter) for letter in "KQ")
+    if keys.shape == queries.shape == image.shape:
         heads = BilinearHeads(w.field, K, Q, V, image)
         if arrives <= (2 * a if parallel else a):
             found = list(heads.of_full_rank(parallel))
         elif not parallel and len(places) - 1 > (arrives - a) ** 2:
             found = list(heads.of_small_rank())
+    elif not parallel and keys.shape[1] <= a:
+        found = list(BilinearHeads(w.field, K, Q, V, keys).of_full_rank(parallel=False))
+    elif not parallel and queries.shape[1] <= a:
+        other = BilinearHeads(w.field, Q, K, V, queries).of_full_rank(parallel=False)
+        found = [(dK, dQ, dV) for dQ, dK, dV in other]
     canvas = w.canvas(len(found))
     for n, changes in enumerate(found):
-        for name, change in zip(("W_K", "W_Q", "W_V"), changes, strict=True):
+        for letter, change in zip("KQV", changes, strict=True):
             for place, own in zip(places, change, strict=True):
-                canvas(str(i + 1), named(place.group, name))[n, place.head] = own
+                width = w.spec.layers[i].width_in
+                canvas(str(i + 1), named(place.group, f"W_{letter}"))[n, place.head] = own[
+                    :, :width
+                ]
+                if own.shape[1] > width:
+                    canvas(str(i + 1), named(place.group, f"b_{letter}"))[n, place.head] = own[
+                        :, width:
+                    ]
     return canvas.rows
+
+
+def _with_bias(
+    w: ModularWeights, i: int, places: list[HeadPlace], image: Array, letter: str
+) -> tuple[Array, Array]:
+    """Maps of tokens, and a basis of these; with a bias, tokens have one more entry, which is 1."""
+    assert isinstance(w.spec, Hybrid)
+    maps = _maps(w, i, places, f"W_{letter}")
+    if f"b_{letter}" not in w.spec.layers[i].shapes[places[0].group]:
+        return maps, image
+    basis = np.zeros((len(image) + 1, image.shape[1] + 1))
+    basis[:-1, :-1], basis[-1, -1] = image, 1
+    return np.concatenate([maps, _maps(w, i, places, f"b_{letter}")], axis=-1), basis
 
 
 def _filled(w: ModularWeights, i: int, places: list[HeadPlace], alone: bool) -> Array:

@@ -53,6 +53,8 @@ def score_families(head: Head) -> Iterator[Family]:
     one = head.mechanism
     if stuck(head):
         yield _free(head, "silent-scores", "scores without effect", ("K", "Q"))
+        if "decay" in head.tensors and constant_weights(head):
+            yield _silent_decay()
         return
     if head.a == 1 and one.weigh == "identity" and one.normalise != "none":
         letter = "K" if one.normalise == "both" else "Q"
@@ -62,7 +64,7 @@ def score_families(head: Head) -> Iterator[Family]:
     yield from _filters(head)
     yield from _skew(head)
     if "decay" in head.tensors and one.alone(head.tokens):
-        yield Family("silent-decay", "decay without effect", lambda own: any_change(own, ["decay"]))
+        yield _silent_decay()
 
 
 def constant_weights(head: Head) -> bool:
@@ -70,6 +72,10 @@ def constant_weights(head: Head) -> bool:
     one = head.mechanism
     uniform = head.a == 1 and one.weigh == "identity" and one.normalise == "both"
     return one.silent(head.tokens) or (uniform and not one.masked)
+
+
+def _silent_decay() -> Family:
+    return Family("silent-decay", "decay without effect", lambda own: any_change(own, ["decay"]))
 
 
 def stuck(head: Head) -> bool:
@@ -82,8 +88,6 @@ def stuck(head: Head) -> bool:
 def _free(head: Head, kind: str, name: str, letters: tuple[str, ...]) -> Family:
     """Any change of the tensors of keys, or of queries."""
     names = [n for letter in letters for n in (*head.side(letter), *head.filters(letter))]
-    if len(letters) == 2 and "decay" in head.tensors:
-        names.append("decay")
 
     return Family(kind, name, lambda own: any_change(own, names))
 
@@ -233,9 +237,14 @@ def against(own: Own, filters: tuple[str, ...], maps: tuple[str, ...]) -> Iterat
 
 
 def _skew(head: Head) -> Iterator[Family]:
-    """Where only K^T Q + Q^T K counts: dK = M Q and dQ = N K with M, N skew."""
+    """Where only K^T Q + Q^T K counts: dK = M Q and dQ = N K with M, N skew.
+
+    Of features exp(k) exp(q) of the same token only k + q counts.
+    """
     one = head.mechanism
     alone = one.alone(head.tokens) and one.normalise == "none"
+    if alone and one.feature == "exp" and one.unit == "none":
+        yield Family("key-query-sums", "keys against queries", lambda own: _sums(head, own))
     plain = one.unit == one.feature == one.conv == one.bias == "none"
     if not plain or head.a < 2 or not (alone or head.parallel):
         return
@@ -250,3 +259,10 @@ def _skew(head: Head) -> Iterator[Family]:
                     yield {name: change}
 
     yield Family("skew-scores", f"skew part of scores, O({head.a},{head.a})", changes)
+
+
+def _sums(head: Head, own: Own) -> Iterator[Change]:
+    for K, Q in zip(head.side("K"), head.side("Q"), strict=False):
+        for change in any_change(own, [K]):
+            if head.mechanism.bias in ("none", "both") or K.startswith("W"):
+                yield {K: change[K], Q: -change[K]}
