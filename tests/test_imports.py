@@ -22,6 +22,7 @@ ORDER = [
     {"models"},
     {"network"},
     {"weights"},
+    {"sequence"},
     {"geometry"},
     {"certificate"},
     {"checkpoint"},

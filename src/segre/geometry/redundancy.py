@@ -6,7 +6,7 @@ same pieces, as generators, are proved to be all on small architectures; here th
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 from segre.errors import SpecError, UnsupportedError
 from segre.finding import Bound, Evidence, Finding, Symmetry
@@ -41,6 +41,11 @@ def counted(spec: Architecture) -> Finding:
             f"spec {quote(str(spec))}: only transformers are counted by formulas; "
             "leave out --method count"
         )
+    return _counted(spec)
+
+
+@lru_cache(maxsize=256)
+def _counted(spec: Transformer) -> Finding:
     _require_generic(spec)
     found: dict[tuple[str, str], Symmetry] = {}
     for piece in pieces(spec):

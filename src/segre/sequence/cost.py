@@ -1,0 +1,171 @@
+"""What does a method cost: operations, memory, and what is kept from token to token?
+
+Operations are counted; a multiplication with an addition is two. `load` weighs them by how long
+NumPy takes for each kind, in units of one operation of a large matrix product, and `auto` takes
+the method with the least. bench.linear measures how good that choice is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from segre.sequence import rows as _rows
+from segre.sequence.factored import tokens_at_once
+from segre.sequence.mixing import Mixing
+from segre.sequence.running import default_block
+
+METHODS = ("dense", "linear", "band")
+_PASS, _EXP, _SUM, _CALL = 8, 44, 16, 80_000  # one number of an array; an exponential; a call
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of one mechanism: tokens, widths of queries and of values, heads, bytes of a number."""
+
+    n: int
+    a: int
+    dv: int
+    heads: int = 1
+    number: int = 4
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one method, for all heads."""
+
+    operations: int
+    bytes: int  # of what is held besides queries, keys, values and outputs
+    load: float  # operations, weighed by how long each kind takes
+
+
+def methods(how: Mixing) -> tuple[str, ...]:
+    """The methods that compute it; dense ones always do."""
+    return ("dense", *["linear"] * how.factors, *["band"] * how.banded)
+
+
+def cost(how: Mixing, sizes: Sizes, method: str) -> Cost:
+    """What one method costs."""
+    if method != "linear":
+        return _of_rows(how, sizes, reach=method == "band")
+    return _running(how, sizes) if how.causal else _factored(how, sizes)
+
+
+@lru_cache(maxsize=1024)
+def choose(how: Mixing, sizes: Sizes) -> str:
+    """The method that is expected to be the quickest.
+
+    >>> fast = Mixing("taylor", order=2)
+    >>> [choose(fast, Sizes(n, a=16, dv=16)) for n in (64, 4096)]
+    ['dense', 'linear']
+    """
+    return min(methods(how), key=lambda method: cost(how, sizes, method).load)
+
+
+def crossover(how: Mixing, sizes: Sizes, most: int = 1 << 30) -> int | None:
+    """From how many tokens on the best other method is expected to beat the dense one.
+
+    None if there is no other method, or if it never does.
+    """
+
+    def better(n: int) -> bool:
+        return choose(how, Sizes(n, sizes.a, sizes.dv, sizes.heads, sizes.number)) != "dense"
+
+    if not better(most):
+        return None
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if better(middle) else (middle, high)
+    return high
+
+
+def state_size(how: Mixing, sizes: Sizes) -> int | None:
+    """How many numbers a causal mechanism needs of the tokens so far; None if it is not causal.
+
+    Without features that is all keys and values, or those within reach.
+    """
+    if not how.causal:
+        return None
+    features = how.features(sizes.a)
+    if features is not None:
+        return sizes.heads * features * (sizes.dv + how.shared)
+    reach = [sizes.n, *[x for x in (how.window, how.local) if x is not None]]
+    return sizes.heads * min(reach) * (sizes.a + sizes.dv)
+
+
+def _pointwise(how: Mixing) -> tuple[int, int]:
+    """Operations on one score, and their load."""
+    count, load = 0, 0
+    if how.weigh == "exp":
+        count, load = 1, _EXP
+        if how.shared:
+            count, load = count + 2, load + 2 * _PASS
+    elif how.weigh == "taylor":
+        count, load = 3 * how.order, 3 * how.order * _PASS
+    if how.shared:
+        count, load = count + 1, load + _SUM
+    if how.decays != (1.0,):
+        count, load = count + 1, load + 2 * _PASS
+    if how.share == "queries-keys":
+        count, load = 2 * count, 2 * load
+    return count, load
+
+
+def _of_rows(how: Mixing, sizes: Sizes, reach: bool) -> Cost:
+    n, a, dv = sizes.n, sizes.a, sizes.dv
+    size = min(_rows.block_rows(how, n, reach), n)
+    width = n if not how.causal else (n + size) / 2
+    if reach and how.window is not None:
+        width = min(width, size + how.window * (1 if how.causal else 2))
+    if reach and how.local is not None:
+        width = min(width, size)
+    count, load = _pointwise(how)
+    products = 2 * (a + dv) + 2 * a * (how.share == "queries-keys")
+    masked = 2 * _PASS * (width if reach else size if how.causal else 0)
+    pairs = n * width
+    at_once = sizes.heads * n * n <= _rows.AT_ONCE
+    calls = 14 * (1 if at_once else sizes.heads) * -(-n // size)
+    return Cost(
+        round(sizes.heads * pairs * (products + count)),
+        round(size * (n if not reach else width) * sizes.number * (sizes.heads if at_once else 1)),
+        sizes.heads * (pairs * (products + load) + n * masked) + calls * _CALL,
+    )
+
+
+def _running(how: Mixing, sizes: Sizes) -> Cost:
+    n, a, dv = sizes.n, sizes.a, sizes.dv + how.shared
+    block = min(default_block(how, a, sizes.dv), n)
+    features = how.features(a)
+    assert features is not None
+    count, load = _pointwise(how)
+    made = 2 * features if how.weigh == "taylor" else 0
+    products = 4 * features * dv + 2 * block * (a + dv)
+    passes = 4 * features * dv / block + 2 * dv + made
+    if how.decays != (1.0,):
+        passes += features + dv
+    passes += 2 * dv * how.shared
+    blocks = -(-n // block)
+    calls = 25 + 5 * blocks + (2 * a * how.order * blocks if made else 0)
+    return Cost(
+        round(sizes.heads * n * (products + passes + count * block)),
+        round(sizes.heads * sizes.number * (block * (block + made) + 3 * features * dv)),
+        sizes.heads * n * (products + _PASS * (passes + 2 * made) + (load + _PASS) * block)
+        + calls * _CALL,
+    )
+
+
+def _factored(how: Mixing, sizes: Sizes) -> Cost:
+    n, a, dv = sizes.n, sizes.a, sizes.dv + how.shared
+    features = how.features(a)
+    assert features is not None
+    products = 4 * features * dv
+    made = 2 * features if how.weigh == "taylor" else 0
+    step = min(tokens_at_once(sizes.heads, features), n)
+    passes = made + 2 * dv * how.shared
+    calls = 8 + (2 * a * how.order * -(-n // step) if made else 0)
+    return Cost(
+        round(sizes.heads * n * (products + passes)),
+        round(sizes.heads * sizes.number * features * (dv + (step if made else 0))),
+        sizes.heads * n * (products + 2 * _PASS * passes) + calls * _CALL,
+    )

@@ -1,0 +1,293 @@
+"""Fast methods against attention by its definition: all pairs, a mask, one product."""
+
+from dataclasses import replace
+from math import comb, factorial
+
+import numpy as np
+import pytest
+
+from segre.errors import SegreError, TooLargeError
+from segre.sequence import Mixing, Sizes, choose, cost, crossover, feed, methods, mix, state_size
+from segre.sequence.running import start
+from segre.sequence.taylor import coefficients, monomials, polynomial
+
+LIGHTNING = Mixing("identity", share="none", causal=True)
+BLOCKS = (None, 1, 7, 64, 203)
+
+
+def by_definition(how: Mixing, q, k, v):
+    """The whole pattern at once."""
+    scores = q @ k.swapaxes(-1, -2)
+    i, j = np.arange(q.shape[-2])[:, None], np.arange(k.shape[-2])[None]
+    seen = np.ones((i.size, j.size), bool)
+    if how.causal:
+        seen &= j <= i
+    if how.window is not None:
+        seen &= abs(i - j) <= how.window
+    if how.local is not None:
+        seen &= i // how.local == j // how.local
+    if how.weigh == "exp":
+        weights = np.exp(scores)
+    elif how.weigh == "taylor":
+        weights = sum(scores**p / factorial(p) for p in range(how.order + 1))
+    else:
+        weights = scores
+    rates = np.array(how.decays)[:, None, None]
+    weights = weights * seen * np.where(i >= j, rates ** np.maximum(i - j, 0), 1.0)
+    if how.share == "queries-keys":
+        weights = weights / weights.sum(-2, keepdims=True)
+    if how.shared:
+        weights = weights / weights.sum(-1, keepdims=True)
+    if how.share == "keys-centred":
+        weights = weights - 1 / j.size
+    return weights @ v
+
+
+def drawn(seed=0, n=203, a=5, dv=4, heads=(3,), positive=False):
+    rng = np.random.default_rng(seed)
+    q, k, v = (0.7 * rng.standard_normal((*heads, n, width)) for width in (a, a, dv))
+    return (abs(q), abs(k), v) if positive else (q, k, v)
+
+
+def apart(found, expected):
+    return abs(found - expected).max() / abs(expected).max()
+
+
+@pytest.mark.parametrize("decay", [1.0, 0.9, 0.5, (1.0, 0.9, 0.5)], ids=str)
+@pytest.mark.parametrize("share", ["none", "keys"])
+def test_blocks_are_dense_masked_attention(share, decay):
+    how = replace(LIGHTNING, share=share, decay=decay)
+    q, k, v = drawn(positive=share == "keys")
+    right = by_definition(how, q, k, v)
+    for block in BLOCKS:
+        assert apart(mix(how, q, k, v, "linear", block=block), right) < 1e-12
+        assert apart(mix(how, q, k, v, "dense", block=block), right) < 1e-12
+
+
+@pytest.mark.parametrize("how", [LIGHTNING, replace(LIGHTNING, decay=0.9)], ids=["1", "0.9"])
+def test_a_hundred_thousand_tokens(how):
+    n = 100_000
+    rng = np.random.default_rng(0)
+    q, k, v = rng.standard_normal((3, n, 2))
+    out = mix(how, q, k, v, "linear")
+    state = np.zeros((2, 2))
+    for i in range(n):
+        state = how.decays[0] * state + np.outer(k[i], v[i])
+        if i % 9999 == 0 or i == n - 1:
+            assert np.allclose(q[i] @ state, out[i], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("block", [None, 64, 2000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_powers_that_underflow_are_zero(dtype, block):
+    how = replace(LIGHTNING, decay=0.5)
+    q, k, v = np.random.default_rng(0).standard_normal((3, 100_000, 2)).astype(dtype)
+    out = mix(how, q, k, v, "linear", block=block)
+    assert out.dtype == dtype
+    assert np.isfinite(out).all()
+    last = slice(-300, None)
+    near = by_definition(how, *(x[last][None].astype(float) for x in (q, k, v)))[0, -100:]
+    assert apart(out[-100:], near) < (1e-12 if dtype == np.float64 else 1e-5)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_chunks_one_by_one_are_one_call(seed):
+    rng = np.random.default_rng(seed)
+    taylor = int(rng.integers(4))
+    how = Mixing(
+        "taylor" if taylor else "identity",
+        order=taylor,
+        share=str(rng.choice(["none", "keys"])),
+        causal=True,
+        decay=tuple(rng.uniform(0.2, 1, 3)),
+    )
+    q, k, v = drawn(seed, n=150, positive=True)
+    cuts = sorted(rng.choice(150, 5, replace=False).tolist())
+    parts, state = [], None
+    for low, high in zip([0, *cuts], [*cuts, 150], strict=True):
+        if low < high:
+            here = (slice(None), slice(low, high))
+            out, state = feed(how, q[here], k[here], v[here], state, block=int(rng.integers(1, 70)))
+            parts.append(out)
+    assert apart(np.concatenate(parts, 1), by_definition(how, q, k, v)) < 1e-12
+    assert state.size == state_size(how, Sizes(150, 5, 4, 3))
+
+
+def test_one_token_at_a_time():
+    how = replace(LIGHTNING, decay=(0.9, 1.0, 0.3))
+    q, k, v = drawn(n=30)
+    state, found = None, []
+    for i in range(30):
+        out, state = feed(how, q[:, [i]], k[:, [i]], v[:, [i]], state)
+        found.append(out)
+    assert apart(np.concatenate(found, 1), mix(how, q, k, v, "dense")) < 1e-13
+
+
+@pytest.mark.parametrize("order", range(1, 9))
+@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
+def test_taylor_features_are_dense(order, causal):
+    for share in ("none", "keys"):
+        how = Mixing("taylor", order=order, share=share, causal=causal)
+        q, k, v = drawn(order, a=3, positive=True)
+        right = by_definition(how, q, k, v)
+        assert apart(mix(how, q, k, v, "linear"), right) < 1e-14
+        assert apart(mix(how, q, k, v, "dense"), right) < 1e-14
+
+
+@pytest.mark.parametrize("a", [1, 2, 5])
+@pytest.mark.parametrize("order", range(1, 9))
+def test_there_are_as_many_features_as_monomials(a, order):
+    rng = np.random.default_rng(order)
+    x, y = rng.standard_normal((2, 40, a))
+    Phi, Psi, scale = monomials(x, order), monomials(y, order), coefficients(a, order)
+    assert Phi.shape == (40, comb(a + order, order))
+    assert len(scale) == Mixing("taylor", order=order).features(a)
+    sizes = polynomial(abs(x) @ abs(y).T, order)
+    assert (abs(Phi * scale @ Psi.T - polynomial(x @ y.T, order)) < 1e-14 * sizes).all()
+
+
+BANDS = [
+    *(Mixing(window=w, causal=c) for w in (0, 1, 9, 70, 500) for c in (False, True)),
+    *(Mixing(local=w, causal=c) for w in (1, 10, 70, 500) for c in (False, True)),
+    Mixing("identity", share="none", window=6),
+    Mixing("identity", share="none", window=6, causal=True, decay=0.8),
+    Mixing("taylor", order=2, window=20, causal=True),
+    Mixing("taylor", order=4, local=33),
+    Mixing(share="queries-keys", window=5),
+    Mixing(share="queries-keys", local=8, causal=True),
+    Mixing(window=20, local=33),
+]
+WHOLE = [
+    Mixing(),
+    Mixing(causal=True),
+    Mixing(share="none"),
+    Mixing(share="queries-keys"),
+    Mixing(share="queries-keys", causal=True),
+    Mixing(share="keys-centred"),
+    Mixing("identity", share="none"),
+]
+
+
+@pytest.mark.parametrize("how", [*BANDS, *WHOLE], ids=str)
+def test_bands_and_row_blocks_are_dense_masked_attention(how):
+    q, k, v = drawn()
+    right = by_definition(how, q, k, v)
+    for method in ("auto", *methods(how)):
+        for block in (None, 1, 7, 64):
+            assert apart(mix(how, q, k, v, method, block=block), right) < 1e-13
+
+
+def test_large_scores_do_not_overflow():
+    q, k, v = drawn(positive=True)
+    for how in (Mixing(), Mixing(causal=True), Mixing(window=3), Mixing(share="queries-keys")):
+        assert np.isfinite(mix(how, 1e3 * q, 1e3 * k, v)).all()
+
+
+def test_a_window_as_wide_as_the_sequence_and_decay_one_change_nothing():
+    q, k, v = drawn()
+    assert np.array_equal(mix(Mixing(), q, k, v), mix(Mixing(window=203), q, k, v, "dense"))
+    whole = mix(LIGHTNING, q, k, v, "linear")
+    assert apart(mix(replace(LIGHTNING, decay=(1.0, 1.0, 1.0)), q, k, v, "linear"), whole) < 1e-15
+
+
+def test_fewer_keys_than_queries():
+    q, k, v = drawn()
+    k, v = k[:, :50], v[:, :50]
+    for how in (Mixing(), Mixing("taylor", order=2), Mixing(share="queries-keys")):
+        for method in methods(how):
+            assert apart(mix(how, q, k, v, method), by_definition(how, q, k, v)) < 1e-13
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_mixings(seed):
+    rng = np.random.default_rng(seed)
+    causal = bool(rng.integers(2))
+    heads = tuple(rng.integers(1, 4, rng.integers(3)).tolist())
+    how = Mixing(
+        weigh := str(rng.choice(["identity", "exp", "taylor"])),
+        order=int(rng.integers(1, 5)) if weigh == "taylor" else 0,
+        share=str(rng.choice(["none", "keys"])),
+        causal=causal,
+        decay=tuple(rng.uniform(0.3, 1, heads[-1] if heads else 1)) if causal else 1.0,
+        window=int(rng.integers(0, 40)) if rng.integers(2) else None,
+    )
+    n, a, dv = (int(x) for x in rng.integers(1, (90, 6, 6)))
+    q, k, v = drawn(seed, n, a, dv, heads, positive=True)
+    right = by_definition(
+        how, *(x.reshape(-1, heads[-1] if heads else 1, *x.shape[-2:]) for x in (q, k, v))
+    )
+    for method in methods(how):
+        found = mix(how, q, k, v, method)
+        assert apart(found.reshape(right.shape), right) < 1e-12
+
+
+def test_costs_are_those_of_the_method():
+    for how in (Mixing(), LIGHTNING, Mixing("taylor", order=2), Mixing(window=8), *BANDS):
+        small, large = (Sizes(n, 16, 16, 2) for n in (1 << 14, 1 << 15))
+        for method in methods(how):
+            grown = cost(how, large, method).operations / cost(how, small, method).operations
+            expected = 4 if method == "dense" else 2
+            assert expected * 0.98 < grown < expected * 1.02
+            assert cost(how, large, method).bytes < 1 << 26
+    assert choose(LIGHTNING, Sizes(1 << 15, 64, 64)) == "linear"
+    assert choose(Mixing(window=8), Sizes(1 << 15, 64, 64)) == "band"
+    assert crossover(Mixing(), Sizes(1, 64, 64)) is None
+    meets = [crossover(Mixing("taylor", order=2), Sizes(1, a, a)) for a in (16, 32, 64)]
+    assert meets == sorted(meets)
+
+
+def test_states_do_not_grow():
+    for how in (LIGHTNING, Mixing("taylor", order=2, causal=True), Mixing(window=5, causal=True)):
+        assert state_size(how, Sizes(100, 4, 4)) == state_size(how, Sizes(1000, 4, 4))
+    assert state_size(Mixing(causal=True), Sizes(100, 4, 3)) == 700
+    assert state_size(Mixing(), Sizes(100, 4, 4)) is None
+
+
+Q, K, V = drawn(n=6)
+NAN = np.where(np.arange(6)[:, None] == 2, np.nan, V)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: mix(Mixing(), Q, K, NAN), r"values: 12 of 72 numbers are NaN.*\(0, 2, 0\)"),
+        (lambda: mix(Mixing(), Q, np.inf * np.abs(K), V), "keys: 90 of 90 numbers"),
+        (lambda: mix(Mixing(), Q, K[:, :, :2], V), "shapes"),
+        (lambda: mix(Mixing(causal=True), Q, K[:, :2], V[:, :2]), "shapes"),
+        (lambda: mix(Mixing(), Q[0, 0], K[0], V[0]), "matrices"),
+        (lambda: mix(Mixing(), Q[:, :0], K, V), "shapes"),
+        (lambda: mix(Mixing(), Q + 1j, K, V), "complex128 is not allowed"),
+        (lambda: mix(Mixing(), [["x"]], K, V), "real numbers"),
+        (lambda: mix(LIGHTNING, Q, K, V, block=0), "block: 0"),
+        (lambda: mix(LIGHTNING, Q, K, V, block=1.5), "block: 1.5"),
+        (lambda: mix(LIGHTNING, Q, K, V, "band"), "no band form; allowed: auto, dense, linear"),
+        (lambda: mix(Mixing(), Q, K, V, "linear"), "softmax has no linear form"),
+        (lambda: mix(Mixing(), Q, K, V, "fast"), "allowed: auto, dense, linear, band"),
+        (lambda: mix(replace(LIGHTNING, decay=(0.5, 0.5)), Q, K, V), "2 decays for heads"),
+        (lambda: feed(Mixing(causal=True), Q, K, V), "softmax has no state"),
+        (lambda: feed(LIGHTNING, Q, K, V, start(LIGHTNING, (3,), 4, 4, Q.dtype)), "state has"),
+        (lambda: Mixing("identity", causal=True, decay=1.2), "0 < decay <= 1"),
+        (lambda: Mixing("identity", causal=True, decay=0.0), "0 < decay <= 1"),
+        (lambda: Mixing("identity", causal=True, decay=float("nan")), "0 < decay <= 1"),
+        (lambda: Mixing("identity", decay=0.5), "decay needs causal"),
+        (lambda: Mixing("taylor"), "order"),
+        (lambda: Mixing("taylor", order=9), "order"),
+        (lambda: Mixing(window=-1), "window"),
+        (lambda: Mixing(local=0), "local"),
+        (lambda: Mixing("cube"), "weigh"),
+        (lambda: Mixing(share="keys-centred", causal=True), "every query must see every key"),
+    ],
+)
+def test_bad_input_is_one_line(call, said):
+    with pytest.raises(SegreError, match=said) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_the_memory_limit():
+    with pytest.raises(
+        TooLargeError, match=r"softmax has no linear-time form; 6 tokens .* --memory"
+    ):
+        mix(Mixing(), Q, K, V, memory=100)
+    with pytest.raises(TooLargeError, match=r"^6 tokens"):
+        mix(LIGHTNING, Q, K, V, memory=100)
