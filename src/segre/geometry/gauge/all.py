@@ -11,8 +11,9 @@ from segre.fields.prime import Prime
 from segre.geometry.gauge import stack_mixing
 from segre.geometry.gauge.cut_off import cut_off_pieces
 from segre.geometry.gauge.free_words import free_word_pieces
-from segre.geometry.gauge.head_mixing import head_mixing_pieces
+from segre.geometry.gauge.full_heads import full_head_pieces
 from segre.geometry.gauge.heads import head_pieces
+from segre.geometry.gauge.hybrid import hybrid_pieces
 from segre.geometry.gauge.inner_gains import inner_gain_pieces
 from segre.geometry.gauge.lone_basis import lone_basis_pieces
 from segre.geometry.gauge.lone_token import lone_token_pieces
@@ -37,6 +38,7 @@ from segre.geometry.gauge.value_shift import value_shift_pieces
 from segre.geometry.gauge.vocabulary import vocabulary_pieces
 from segre.geometry.gauge.wiring import layer_parts
 from segre.geometry.gauge.words import word_pieces
+from segre.hybrid.spec import Hybrid
 from segre.spec import Architecture, Network
 from segre.transformer.spec import Transformer
 
@@ -51,6 +53,9 @@ def pieces(spec: Architecture) -> Iterator[Piece]:
 def _stack_pieces(spec: Network) -> Iterator[Piece]:
     yield from stack_pieces(spec)
     yield from stack_mixing.mixing_pieces(spec)
+
+
+pieces.register(Hybrid, hybrid_pieces)
 
 
 @pieces.register(Transformer)
@@ -85,7 +90,7 @@ def _transformer_pieces(spec: Transformer) -> Iterator[Piece]:
     yield from lone_basis_pieces(spec)
     for part in layer_parts(spec):
         yield from quadratic_expert_pieces(spec, part)
-        yield from head_mixing_pieces(spec, part)
+        yield from full_head_pieces(spec, part)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from segre.fields.interface import Array
+from segre.geometry.gauge.head_mixing import inverse
 from segre.geometry.gauge.piece import ModularWeights, Piece
-from segre.geometry.gauge.stack import inverse
 from segre.geometry.gauge.vocabulary import logits_may_shift
 from segre.geometry.gauge.wiring import End, has, norm_before, points, readers, sublayers, where
 from segre.geometry.gauge.words import word_columns

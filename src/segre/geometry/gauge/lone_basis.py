@@ -14,8 +14,8 @@ import numpy as np
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
+from segre.geometry.gauge.head_mixing import inverse
 from segre.geometry.gauge.piece import ModularWeights, Piece
-from segre.geometry.gauge.stack import inverse
 from segre.geometry.gauge.wiring import has, readers, writer_bias, writers
 from segre.geometry.reach import annihilator
 from segre.transformer.spec import Transformer
