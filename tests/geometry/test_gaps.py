@@ -99,7 +99,8 @@ PROVED = {
     "transformer/d=2/heads=2/head=3/attn=lightning/bias=all/t=2": 28,
     # more weights than cubic maps, and norms that are signs
     "transformer/d=2/heads=2/head=3/ff=2/mlp=silu/bias=qkv/attn=lightning/t=3": 34,
-    "transformer/d=2/heads=2/head=3/norm=layer/place=sandwich/eps=1e-5/bias=qkv/attn=lightning/t=2": 8,
+    "transformer/d=2/heads=2/head=3/norm=layer/place=sandwich/eps=1e-5/bias=qkv/attn=lightning/"
+    "t=2": 8,
     "transformer/d=3/head=2/dv=1/ff=2/mlp=silu/norm=rms/place=sandwich/t=2": 17,
     "transformer/d=2/norm=layer/place=sandwich/mlp=gelu/ff=2/vocab=5/t=2": 4,
     # real points in more regions, and bordered minors

@@ -13,9 +13,11 @@ from segre.referee.transformers.stream import Spot
 from segre.referee.transformers.tangents import Family, Point
 from segre.referee.transformers.weights import EMBED, Place, parts
 
-_ATTENTION = ("sinks", *(f"{x}_{y}" for x, y in product("WbAR", "QKVO"))) + tuple(
-    f"norm{n}.{x}" for n, x in product("1qk", ("gain", "bias"))
-)
+_ATTENTION = {
+    "sinks",
+    *(f"{x}_{y}" for x, y in product("WbAR", "QKVO")),
+    *(f"norm{n}.{x}" for n, x in product("1qk", ("gain", "bias"))),
+}
 
 
 def cut_off(point: Point) -> Family:
