@@ -250,7 +250,7 @@ def _unmet(spec: Transformer, end: End) -> Iterator[Piece]:
     turned = not spec.latent and (spec.qknorm or spec.at(end[0]).rotary_dim)
     if spec.head > read and not turned:
         yield _unmet_side(spec, end, "K", "queries that no key meets")
-    if spec.dv > read:
+    if spec.dv > read and spec.gate != "element":
         yield _unmet_side(spec, end, "V", "outputs that no value reaches")
 
 
