@@ -76,6 +76,9 @@ SPECS = [
     "/tied=true/pos=learned/causal=true/t=2",
     "transformer/d=3/norm=rms/mlp=silu/ff=2/vocab=4/embed=2/project=true/pos=learned/t=2",
     "transformer/d=3/norm=layer/bias=all/vocab=4/embed=2/project=true/output=hidden/pos=learned/t=2",
+    "transformer/d=4/layers=2/heads=4/kv=2/head=2/gate=element/bias=qkv/norm=rms/pos=rope/t=2",
+    "transformer/d=3/heads=2/head=2/gate=head/norm=layer/bias=all/mlp=silu/ff=2/vocab=4/t=2",
+    "transformer/d=3/heads=2/kv=1/head=2/gate=element/attn=lightning/causal=true/t=3",
 ]
 
 

@@ -137,3 +137,20 @@ def _random_design(rng: random.Random) -> dict[str, Any]:
         out |= {"parallel": True, "place": "pre", "share": False}
     out["sinks"] = rng.random() < 0.2
     return out
+
+
+def random_gates(seed: int, count: int) -> Iterator[Transformer]:
+    """Transformers with gates, of every design that families have."""
+    rng = random.Random(seed)
+    found = 0
+    while found < count:
+        design = _random_design(rng) | {"gate": rng.choice(["head", "element"])}
+        design["heads"], design["kv"] = rng.choice([(1, 1), (2, 1), (2, 2), (4, 2)])
+        if rng.random() < 0.25:
+            design["attn"] = "lightning"
+        try:
+            spec = Transformer.from_mapping(design)
+        except SpecError:
+            continue
+        found += 1
+        yield spec
