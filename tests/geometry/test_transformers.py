@@ -23,7 +23,12 @@ from segre.geometry.salts import Roots, find_salts
 from segre.models import PRESETS, architecture
 from segre.models.instances import PROVED, small_instance
 from segre.transformer.spec import Transformer
-from support.architectures import NOT_COUNTED, random_projections, random_transformers
+from support.architectures import (
+    NOT_COUNTED,
+    random_gates,
+    random_projections,
+    random_transformers,
+)
 
 ORACLE = Path(__file__).parents[1] / "oracle" / "dimensions.json"
 VECTORS = json.loads(ORACLE.read_text())["transformers"]
@@ -163,7 +168,7 @@ CONFIGURATIONS = [
     "transformer/d=4/heads=2/bias=all/gate=element/norm=layer/mlp=gelu/ff=3/eps=1e-5/t=3",
     "transformer/d=4/heads=2/bias=qkv/gate=head/mlp=swiglu/ff=3/vocab=11/tied=true/t=3",
     "transformer/d=4/heads=2/kv=1/attn=lightning/gate=element/mlp=gelu/ff=3/t=3",
-    "transformer/d=4/layers=2/heads=1/head=2/gate=head/norm=rms/place=sandwich/t=3",
+    "transformer/d=4/layers=2/heads=1/head=3/gate=head/norm=rms/place=sandwich/t=3",
     "transformer/d=4/heads=2/gate=element/norm=layer/place=post/bias=qkv/pos=learned/t=3",
     "transformer/d=4/heads=2/norm=layer/mlp=gelu/ff=5/bias=all/final=true/t=3",
     "bert/d=4/heads=2/ff=3/vocab=11/labels=3/t=3",

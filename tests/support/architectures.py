@@ -145,7 +145,8 @@ def random_gates(seed: int, count: int) -> Iterator[Transformer]:
     found = 0
     while found < count:
         design = _random_design(rng) | {"gate": rng.choice(["head", "element"])}
-        design["heads"], design["kv"] = rng.choice([(1, 1), (2, 1), (2, 2), (4, 2)])
+        if design.get("place", "pre") == "pre" and rng.random() < 0.3:
+            design |= {"heads": 1, "kv": 1}
         if rng.random() < 0.25:
             design["attn"] = "lightning"
         try:

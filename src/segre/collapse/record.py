@@ -115,6 +115,10 @@ def _require_patterns(loaded: Loaded) -> None:
         raise UnsupportedError(
             f"model {loaded.name!r}: {loaded.spec.attn} attention has no patterns that sum to one"
         )
+    if loaded.spec.gate != "none":
+        raise UnsupportedError(
+            f"model {loaded.name!r}: gate={loaded.spec.gate}: a gated head is no pattern times a matrix"
+        )
 
 
 def _by_query(P: Array) -> Array:
