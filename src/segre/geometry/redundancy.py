@@ -14,13 +14,13 @@ from segre.geometry.gauge.all import pieces
 from segre.geometry.gauge.narrow import filled_by_embeddings
 from segre.models import architecture
 from segre.models.instances import PROVED, small_instance
-from segre.spec import Network
+from segre.spec import Architecture
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
 from segre.values import quote
 
 
-def asked_for(spec: Network | Transformer, output: Output) -> Transformer:
+def asked_for(spec: Architecture, output: Output) -> Transformer:
     """The same model, asked about another output."""
     if not isinstance(spec, Transformer) or spec.output == "hidden":
         raise SpecError(
@@ -34,7 +34,7 @@ def asked_for(spec: Network | Transformer, output: Output) -> Transformer:
     return spec.with_output(output)
 
 
-def counted(spec: Network | Transformer) -> Finding:
+def counted(spec: Architecture) -> Finding:
     """An upper bound on the dimension from the formulas of all symmetries."""
     if not isinstance(spec, Transformer):
         raise UnsupportedError(
