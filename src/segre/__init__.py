@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from segre.models import architecture
     from segre.referee import Verdict, verify
     from segre.report.progress import progress_bar
+    from segre.sequence.attend import attend
+    from segre.sequence.cost import cost
     from segre.spec import Network
     from segre.transformer.spec import Transformer
     from segre.weights import Weights
@@ -48,6 +50,7 @@ _HOMES = {
     "Weights": "segre.weights",
     "analyze": "segre.analysis.run",
     "architecture": "segre.models",
+    "attend": "segre.sequence.attend",
     "canonical": "segre.geometry.fiber",
     "catalog": "segre.discovery",
     "certify": "segre.certificate",
@@ -55,6 +58,7 @@ _HOMES = {
     "closed_form": "segre.geometry.closed_form",
     "compare": "segre.geometry.compare",
     "connect": "segre.geometry.fiber",
+    "cost": "segre.sequence.cost",
     "dimension": "segre.geometry.dimension",
     "explain": "segre.geometry.explain",
     "progress_bar": "segre.report.progress",
@@ -76,6 +80,7 @@ __all__ = [
     "Weights",
     "analyze",
     "architecture",
+    "attend",
     "canonical",
     "catalog",
     "certify",
@@ -85,6 +90,7 @@ __all__ = [
     "collapse",
     "compare",
     "connect",
+    "cost",
     "dimension",
     "explain",
     "progress_bar",
