@@ -11,11 +11,12 @@ SOURCE = Path(__file__).parents[1] / "src" / "segre"
 ORDER = [
     {"errors"},
     {"files", "json_data", "libraries", "shown"},
-    {"values"},
+    {"slope", "values"},
     {"fields"},
     {"attention"},
     {"spec"},
     {"finding", "stage"},
+    {"hybrid"},
     {"transformer"},
     {"theorems"},
     {"models"},

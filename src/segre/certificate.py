@@ -28,7 +28,9 @@ from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import SymmetryRank
+from segre.hybrid.spec import Hybrid
 from segre.models import Source, architecture
+from segre.spec import Architecture
 from segre.theorems import Application, apply
 from segre.transformer.spec import Transformer
 from segre.values import quote
@@ -37,6 +39,7 @@ FORMAT = "segre-certificate"
 VERSION = 1
 SALTED_VERSION = 2
 THEOREM_VERSION = 3
+HYBRID_VERSION = 4
 By = Literal["auto", "exact", "theorem"]
 
 
@@ -82,7 +85,7 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
         )
     document = {
         "format": FORMAT,
-        "version": SALTED_VERSION if net.salted else VERSION,
+        "version": _version(net),
         "spec": net.document(),
         "digest": net.digest,
         "claim": {
@@ -99,6 +102,12 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
         "upper": _upper(proof),
     }
     return {**document, "checksum": checksum(document)}
+
+
+def _version(net: Architecture) -> int:
+    if isinstance(net, Hybrid):
+        return HYBRID_VERSION
+    return SALTED_VERSION if net.salted else VERSION
 
 
 def certificate_by_theorem(applied: Application) -> dict[str, Any]:

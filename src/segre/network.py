@@ -20,8 +20,12 @@ from typing import Generic
 import numpy as np
 
 from segre.attention import mechanism
+from segre.attention.pattern import pattern
 from segre.fields.dual import Dual, DualArray
 from segre.fields.interface import Array, ArrayField, E, Field
+from segre.hybrid.layers import stages as hybrid_stages
+from segre.hybrid.layers import tensors as hybrid_tensors
+from segre.hybrid.spec import Hybrid
 from segre.spec import Architecture, Layer, Network
 from segre.stage import Slot, Stage
 from segre.transformer.spec import Transformer
@@ -77,7 +81,7 @@ def apply_layer(field: Field[E], layer: Layer, weights: LayerWeights[E], X: E) -
     keys = field.matmul(weights.W_K, X)
     queries = field.matmul(weights.W_Q, X)
     scores = field.matmul(field.transpose(keys), queries)
-    mixed = field.matmul(X, mechanism(layer.attention.score).pattern(field, scores))
+    mixed = field.matmul(X, pattern(field, mechanism(layer.attention.score), scores))
     out = field.matmul(weights.W_V, mixed)
     if weights.W_O is not None:
         out = field.matmul(weights.W_O, out)
@@ -91,6 +95,7 @@ def stages(spec: Architecture) -> tuple[Stage, ...]:
 
 
 stages.register(Transformer, transformer_stages)
+stages.register(Hybrid, hybrid_stages)
 
 
 @stages.register(Network)
@@ -114,6 +119,7 @@ def tensors(spec: Architecture) -> dict[tuple[str, str], Slot]:
 
 
 tensors.register(Transformer, transformer_tensors)
+tensors.register(Hybrid, hybrid_tensors)
 
 
 @tensors.register(Network)

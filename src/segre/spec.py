@@ -21,7 +21,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from segre.attention import NAMES, mechanism
+from segre.attention import PLAIN as NAMES
+from segre.attention import mechanism
 from segre.attention.mechanism import Mechanism
 from segre.errors import SpecError
 from segre.files import is_standard_input
@@ -357,24 +358,12 @@ def _build(given: Mapping[str, Any]) -> Network:
     if given.get("version", VERSION) != VERSION:
         raise SpecError(f"version {quote(str(given['version']))} is not known; allowed: {VERSION}")
     score = choice("kind", given.get("kind"), NAMES)
-    widths = _widths(given)
+    widths = widths_of(given)
     depth = len(widths) - 1
-
-    def layerwise(key: str) -> list[Any]:
-        value = given.get(key, _DEFAULTS[key])
-        values = list(value) if isinstance(value, list | tuple) else [value] * depth
-        if len(values) == 1:
-            values *= depth
-        if len(values) != depth:
-            raise SpecError(
-                f"{key} has {len(values)} values for {depth} layer{'s' * (depth > 1)}; "
-                f"allowed: one value for all, or {depth}"
-            )
-        return values
 
     if "a" not in given:
         raise SpecError("a is missing; give the head rank, for example a=2")
-    columns = {key: layerwise(key) for key in _DEFAULTS}
+    columns = {key: layerwise(key, given.get(key, _DEFAULTS[key]), depth) for key in _DEFAULTS}
     layers = []
     for i in range(depth):
         value = {key: column[i] for key, column in columns.items()}
@@ -390,7 +379,21 @@ def _build(given: Mapping[str, Any]) -> Network:
     return Network(tuple(layers), whole("t", given["t"]))
 
 
-def _widths(given: Mapping[str, Any]) -> list[int]:
+def layerwise(key: str, value: Any, depth: int) -> list[Any]:
+    """One value for every layer, from one value or a list."""
+    values = list(value) if isinstance(value, list | tuple) else [value] * depth
+    if len(values) == 1:
+        values *= depth
+    if len(values) != depth:
+        raise SpecError(
+            f"{key} has {len(values)} values for {depth} layer{'s' * (depth > 1)}; "
+            f"allowed: one value for all, or {depth}"
+        )
+    return values
+
+
+def widths_of(given: Mapping[str, Any]) -> list[int]:
+    """The widths d0, ..., dl."""
     if "d" not in given:
         raise SpecError("d is missing; give the widths d0,...,dl, for example d=4,4,4")
     value = given["d"]

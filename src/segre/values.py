@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from segre.files import is_standard_input, read_given
 
 LARGEST = 10**9
 LONGEST_FILE = 1 << 20
+_NUMBER = re.compile(r"[0-9]{1,30}(\.[0-9]{0,30}|/[0-9]{1,30})?(e[+-]?[0-9]{1,2})?", re.ASCII)
+_DIVIDER = re.compile(r"(?<![0-9])/|/(?![0-9])", re.ASCII)  # not within a fraction
 LONGEST_NUMBER = 300  # digits; more are no size of anything, and no float
 
 
@@ -46,9 +50,31 @@ def choice(key: str, value: Any, allowed: tuple[Any, ...]) -> Any:
     return value
 
 
+def fraction(key: str, value: Any) -> Fraction:
+    """A number that is not negative, exactly: 0, 1e-5, 0.00001, 1/100000."""
+    try:
+        text = repr(value) if isinstance(value, float) else str(value)
+        # no large exponents: 1e999999999 is a number too, of a gigabyte
+        if isinstance(value, bool) or not _NUMBER.fullmatch(text):
+            raise ValueError
+        number = Fraction(text)
+        if not 0 <= number < 10**12 or number.denominator > 10**30:
+            raise ValueError
+    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
+        raise SpecError(
+            f"{key}: {quote(str(value))} is not allowed; allowed: numbers from 0, "
+            "for example 0 or 1e-5"
+        ) from None
+    return number
+
+
 def read_inline(text: str, keys: Iterable[str]) -> dict[str, Any]:
-    """The keys and values of kind/key=value/key=value/..."""
-    kind, *parts = text.split("/")
+    """The keys and values of kind/key=value/key=value/...; numbers may be fractions.
+
+    >>> read_inline("lightning/d=2,2/decay=9/10/t=3", [])["decay"]
+    '9/10'
+    """
+    kind, *parts = _DIVIDER.split(text)
     given: dict[str, Any] = {"kind": kind}
     for part in parts:
         key, equals, value = part.partition("=")

@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-from segre.attention.lightning import LIGHTNING
-from segre.attention.mechanism import Mechanism
-from segre.attention.softmax import SOFTMAX
+from segre.attention.mechanism import NAMED, Mechanism
 
-MECHANISMS: dict[str, Mechanism] = {one.name: one for one in (LIGHTNING, SOFTMAX)}
-NAMES = tuple(MECHANISMS)
+PLAIN = ("lightning", "softmax")  # the mechanisms of the papers, about which most is known
+NAMES = tuple(NAMED)
+
+__all__ = ["NAMED", "NAMES", "PLAIN", "Mechanism", "mechanism"]
 
 
 def mechanism(name: str) -> Mechanism:
     """The mechanism of a name that a spec was allowed to have."""
-    return MECHANISMS[name]
+    return NAMED[name]

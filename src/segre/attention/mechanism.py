@@ -1,39 +1,268 @@
-"""What is an attention mechanism? How scores become mixing weights, and what is known of them.
+"""What is an attention mechanism? How keys and queries become mixing weights, as data.
 
-The rest of the house asks for these traits and never compares names. Tests check every declared
-trait on random scores, and that a trait that is not declared does fail.
+A mechanism holds no code: it says what is done, step by step, and what is known of it follows from
+that. The rest of the house asks for these traits and never compares names. Tests check every
+trait on random scores, and that a trait that is not claimed does fail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import comb
+from typing import Literal
+
+from segre.errors import SpecError
+from segre.slope import Slope
+
+Feature = Literal["none", "square", "exp", "relu", "elu1", "silu"]
+Unit = Literal["none", "sphere", "layer"]
+Weigh = Literal["identity", "exp", "taylor"]
+Normalise = Literal["none", "keys", "both", "centred"]
+Conv = Literal["none", "full", "depthwise", "shared"]
+Gate = Literal["none", "head", "element"]
+Biases = Literal["none", "key", "query", "both"]
+Decay = Fraction | Slope | Literal["none", "learned"]
+
+HIGHEST_ORDER = 8
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A map from scores (row = key, column = query) to the matrix that mixes tokens.
+    """Keys and queries of one head become a matrix (row = key, column = query) that mixes tokens.
 
-    `pattern(field, scores, seen, used, sink)` works over any field; where there is a mask, `seen`
-    has it as zeros and ones of the field and `used` as an array. With `sink` there is one more key,
-    whose score is 0, and which is not mixed.
+    Queries and keys are brought to unit size (`unit`) and pass a feature map (`feature`), entry by
+    entry. Their products are the scores. Scores are weighed (`weigh`), multiplied by
+    decay^(query - key), restricted to the keys that a query sees (`causal`, `window`, `local`), and
+    normalised. Keys and values may first be compressed along the sequence (`conv`, `kernel`,
+    `stride`). After mixing there may be a gate, sigmoid(W_G x), for the head or for every element.
+
+    >>> Mechanism().name, Mechanism(weigh="identity", normalise="none").name
+    ('softmax', 'lightning')
+    >>> Mechanism(window=2, gate="element").text
+    'softmax:window=2:gate=element'
     """
 
-    name: str
-    pattern: Callable[..., Any]
-    bilinear: bool = False  # the pattern is the scores themselves: keys^T queries
-    exponentials: bool = False  # its values are independent exponentials, not rational functions
-    sums_to_one: bool = False  # in every column: a query shares out a whole
-    non_negative: bool = False
-    ignores_shifts: bool = False  # of a column: one number added to all scores of a query
-    closed_form: bool = False  # the dimension of one-head stacks is known by a formula
+    weigh: Weigh = "exp"
+    order: int = 0  # of the Taylor polynomial of exp
+    normalise: Normalise = "keys"  # over keys; first over queries and then over keys; less 1/t
+    feature: Feature = "none"
+    unit: Unit = "none"  # queries and keys over their lengths, or standardised as by a LayerNorm
+    bias: Biases = "none"
+    causal: bool = False
+    decay: Decay = "none"
+    window: int | None = None  # |query - key| <= window
+    local: int | None = None  # query and key are in the same block of so many tokens
+    conv: Conv = "none"
+    kernel: int = 1
+    stride: int = 1
+    gate: Gate = "none"
+
+    def __post_init__(self) -> None:
+        for key, wrong, allowed in (
+            (
+                "order",
+                (self.weigh == "taylor") != (1 <= self.order <= HIGHEST_ORDER),
+                f"1 to {HIGHEST_ORDER} for fast, none for others",
+            ),
+            ("causal", self.decay != "none" and not self.causal, "true, where there is a decay"),
+            (
+                "normalise",
+                self.normalise == "centred" and self.masked,
+                "none, keys, both with a mask (1/t is taken from the weights of all keys)",
+            ),
+            (
+                "conv",
+                self.conv != "none" and self.masked,
+                "none with causal, decay, window or local (a compressed key has no position)",
+            ),
+            (
+                "kernel",
+                self.conv == "none" and (self.kernel > 1 or self.stride > 1),
+                "1, and stride 1, without conv=full, depthwise or shared",
+            ),
+            ("window", self.window is not None and self.window < 0, "whole numbers from 0"),
+            ("local", self.local is not None and self.local < 1, "whole numbers from 1"),
+            (
+                "decay",
+                isinstance(self.decay, Fraction) and not 0 < self.decay <= 1,
+                "0 < decay <= 1, learned, or slopes",
+            ),
+        ):
+            if wrong:
+                value = getattr(self, key)
+                shown = "none" if value is None or value == 0 else str(value).lower()
+                raise SpecError(f"{key}: {shown} is not allowed; allowed: {allowed}")
+
+    @property
+    def name(self) -> str:
+        """The name of the mechanism whose variant this is."""
+        return base_of(self)[0]
+
+    @property
+    def text(self) -> str:
+        """How a spec writes it: the name, and what differs from what the name means."""
+        name, differs = base_of(self)
+        parts = []
+        for key in differs:
+            value = getattr(self, key)
+            if key == "causal":
+                parts += [key] if self.decay == "none" else []
+            else:
+                parts.append(f"{key}={'none' if value is None else value}")
+        return ":".join([name, *parts])
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is one of the two mechanisms of the papers, without any option."""
+        return self in (SOFTMAX, LIGHTNING)
+
+    # What the weights of a query look like.
+
+    @property
+    def bilinear(self) -> bool:
+        """Whether the weights are the scores themselves, keys^T queries, where they are seen."""
+        return self.weigh == "identity" and self.feature == self.unit == self.normalise == "none"
+
+    @property
+    def sums_to_one(self) -> bool:
+        """Whether a query shares out a whole among the keys."""
+        return self.normalise in ("keys", "both")
+
+    @property
+    def non_negative(self) -> bool:
+        """Whether no weight is ever negative."""
+        if self.normalise == "centred":
+            return False
+        if self.weigh == "identity":
+            return self.feature in ("square", "exp", "relu", "elu1")
+        bounded = self.unit == "sphere" and self.feature == "none"  # scores are at least -1
+        return self.weigh == "exp" or self.order % 2 == 0 or bounded
+
+    @property
+    def key_floor(self) -> bool:
+        """Whether the weights of every key, over all queries, sum to at least 1/t."""
+        return self.normalise == "both" and self.non_negative
+
+    @property
+    def ignores_shifts(self) -> bool:
+        """Whether one number added to all scores of a query changes nothing."""
+        return self.weigh == "exp" and self.normalise in ("keys", "centred")
+
+    @property
+    def ignores_key_shifts(self) -> bool:
+        """Whether one number added to all scores of a key changes nothing."""
+        return self.weigh == "exp" and self.normalise == "both"
+
+    @property
+    def homogeneous(self) -> bool:
+        """Whether a factor of queries is a factor of the weights before they are normalised."""
+        return self.weigh == "identity" and self.feature in ("none", "square", "relu")
 
     @property
     def scales(self) -> bool:
         """Whether a factor of the scores is a factor of the pattern, for the values to undo."""
-        return self.bilinear
+        return self.homogeneous and self.unit == "none" and self.normalise == "none"
+
+    @property
+    def closed_form(self) -> bool:
+        """Whether the dimension of one-head stacks is known by a formula."""
+        return self.plain
+
+    # What its numbers are.
+
+    @property
+    def exponentials(self) -> bool:
+        """Whether there are exponentials, and not only rational functions and roots."""
+        return self.weigh == "exp" or self.feature in ("exp", "elu1", "silu") or self.gate != "none"
+
+    @property
+    def roots(self) -> bool:
+        """Whether there are square roots."""
+        return self.unit != "none"
+
+    @property
+    def piecewise(self) -> bool:
+        """Whether different formulas hold in different regions."""
+        return self.feature in ("relu", "elu1")
+
+    # What a query sees.
+
+    @property
+    def masked(self) -> bool:
+        """Whether a query may not see all keys."""
+        return self.causal or self.window is not None or self.local is not None
+
+    def on(self, tokens: int) -> Mechanism:
+        """The same on so many tokens, without restrictions that do not restrict."""
+        if self.alone(tokens) and self.normalise != "centred":
+            return replace(self, window=0, local=None, causal=False, decay="none")
+        out = self
+        if out.window is not None and out.window >= tokens - 1:
+            out = replace(out, window=None)
+        if out.local is not None and out.local >= tokens:
+            out = replace(out, local=None)
+        return replace(out, decay="none") if out.decay == 1 else out
+
+    def alone(self, tokens: int) -> bool:
+        """Whether every query sees only the key of its own token."""
+        return self.conv == "none" and (tokens == 1 or self.window == 0 or self.local == 1)
+
+    def keys(self, tokens: int) -> int:
+        """How many keys there are."""
+        return (tokens - self.kernel) // self.stride + 1
 
     def silent(self, tokens: int) -> bool:
         """Whether the scores of so many tokens have no effect at all."""
-        return self.sums_to_one and tokens == 1
+        one = self.alone(tokens) or self.keys(tokens) == 1
+        return one and self.normalise in ("keys", "both", "centred")
+
+    def features(self, a: int) -> int | None:
+        """How many features of keys and queries have the weights as products; None if no number.
+
+        It is a bound on the rank of the weights of any number of tokens, if all are seen.
+        """
+        if self.weigh == "identity":
+            return a
+        if self.weigh == "exp" or self.feature != "none":
+            return None
+        p, m = self.order, a - (self.unit == "layer")
+        return comb(m + p, p) - (comb(m + p - 2, m) if self.unit != "none" and p > 1 else 0)
+
+
+LIGHTNING = Mechanism(weigh="identity", normalise="none")
+SOFTMAX = Mechanism()
+
+NAMED = {
+    "lightning": LIGHTNING,
+    "softmax": SOFTMAX,
+    "linear": Mechanism(weigh="identity", feature="elu1"),
+    "fast": Mechanism(weigh="taylor", order=2, unit="layer"),
+    "double": Mechanism(normalise="both"),
+    "gapless": Mechanism(normalise="centred"),
+}
+OPTIONS = (
+    "order",
+    "normalise",
+    "feature",
+    "unit",
+    "bias",
+    "causal",
+    "decay",
+    "window",
+    "local",
+    "conv",
+    "kernel",
+    "stride",
+    "gate",
+)
+
+
+def base_of(mechanism: Mechanism) -> tuple[str, list[str]]:
+    """The name that says most of a mechanism, and the options in which it differs."""
+
+    def differs(other: Mechanism) -> list[str]:
+        return [key for key in OPTIONS if getattr(mechanism, key) != getattr(other, key)]
+
+    able = [(name, differs(one)) for name, one in NAMED.items() if one.weigh == mechanism.weigh]
+    return min(able, key=lambda found: len(found[1]))

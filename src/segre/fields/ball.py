@@ -17,6 +17,7 @@ from segre.errors import UnluckyError
 from segre.fields.circle import Frequencies
 from segre.fields.interface import Array
 from segre.fields.operators import Operators, best_groups, largest_entries
+from segre.slope import Slope
 
 
 class Ball(Operators):
@@ -60,6 +61,11 @@ class Ball(Operators):
     def surd(self, n: int, over_pi: bool = False) -> Array:
         """A square root, enclosed."""
         return np.array([[(arb(n) / (arb.pi() if over_pi else 1)).sqrt()]], dtype=object)
+
+    def slope(self, rate: Slope) -> Array:
+        """A decay rate, enclosed."""
+        power = arb(2) ** _number(-rate.exponent)
+        return np.array([[(-_number(rate.factor) * power).exp()]], dtype=object)
 
     def exp(self, x: Array, used: Array | None = None) -> Array:  # noqa: ARG002
         """Entrywise exponential."""

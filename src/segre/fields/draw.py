@@ -38,6 +38,7 @@ class Stream(IntEnum):
     CONSTANTS = 9
     REGIONS = 10
     ROOTS = 11
+    SLOPES = 12
 
 
 def words(seed: int, stream: Stream, index: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -17,6 +17,7 @@ import numpy as np
 from segre.fields.circle import Frequencies
 from segre.fields.composite import Composite
 from segre.fields.interface import Array, ArrayField
+from segre.slope import Slope
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,10 @@ class Dual(Composite[DualArray]):
     def surd(self, n: int, over_pi: bool = False) -> DualArray:
         """A constant: no tangent."""
         return DualArray(self.base.surd(n, over_pi))
+
+    def slope(self, rate: Slope) -> DualArray:
+        """A constant: no tangent."""
+        return DualArray(self.base.slope(rate))
 
     def absorbed(
         self,

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy.typing as npt
 
 from segre.fields.circle import Frequencies
+from segre.slope import Slope
 
 Array = npt.NDArray[Any]
 E = TypeVar("E")
@@ -23,6 +24,10 @@ class Field(Protocol[E]):
 
     def constant(self, x: Array) -> E:
         """Integers as elements."""
+        ...
+
+    def fraction(self, value: Fraction) -> E:
+        """A rational number, as a 1 x 1 matrix."""
         ...
 
     def add(self, x: E, y: E) -> E:
@@ -84,14 +89,14 @@ class Field(Protocol[E]):
 
 
 class Analytic(Field[E], Protocol[E]):
-    """What transformers ask beyond arithmetic: constants, roots, activations, rotations."""
-
-    def fraction(self, value: Fraction) -> E:
-        """A rational number, as a 1 x 1 matrix."""
-        ...
+    """What transformers ask beyond arithmetic: roots, activations, rotations."""
 
     def surd(self, n: int, over_pi: bool = False) -> E:
         """The square root of n, or of n / pi, as a 1 x 1 matrix."""
+        ...
+
+    def slope(self, rate: Slope) -> E:
+        """A decay rate that is no fraction, as a 1 x 1 matrix."""
         ...
 
     def sigmoid(self, x: E) -> E:

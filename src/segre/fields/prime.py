@@ -18,10 +18,12 @@ from segre.fields.composite import Composite
 from segre.fields.draw import Stream, words
 from segre.fields.interface import Array
 from segre.fields.operators import largest_entries
+from segre.slope import Slope
 
 # The largest primes = 3 mod 4 below 2^23; the first is the default, the others for retries.
 PRIMES = (8388587, 8388571, 8388547, 8388539)
 _CHUNK = 1 << 15
+_FINEST = 2**16 * 10**5  # part of an exponent that decay rates are powers of
 _FEW = 32  # entries that are inverted one by one in less time than all together
 
 
@@ -142,6 +144,15 @@ class Prime(Composite[Array]):
         index = np.array([[2 * n + over_pi]], dtype=np.uint64)
         value = words(self.seed, Stream.CONSTANTS, index) % np.uint64(self.p)
         return self.reduce(value.astype(np.float64))
+
+    def slope(self, rate: Slope) -> Array:
+        """A power of a random residue: right for the powers of a transcendental number."""
+        root, power = rate.power(_FINEST)
+        if power.denominator != 1:
+            raise UnluckyError(f"{rate}: too fine for a proof mod p; try balls")
+        index = np.array([(root.denominator << 20) + root.numerator], dtype=np.uint64)
+        base = 1 + int(words(self.seed, Stream.SLOPES, index)[0]) % (self.p - 1)
+        return self.constant(np.array([[pow(base, power.numerator, self.p)]]))
 
     def drawn(self, stream: Stream, argument: Array) -> Array:
         """Random words, the same for the same arguments (residues 0..p-1)."""

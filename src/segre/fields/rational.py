@@ -36,6 +36,10 @@ class Rational(Operators):
         out[:] = [fraction(item) for item in x.reshape(-1).tolist()]
         return out.reshape(x.shape)
 
+    def fraction(self, value: Fraction) -> Array:
+        """A rational number."""
+        return self.constant(np.array([[value]], dtype=object))
+
     def exp(self, x: Array, used: Array | None = None) -> Array:  # noqa: ARG002
         """Refused: exponentials of rationals are not rational."""
         raise SegreError("a softmax has no rational values; evaluate it in float64 or in balls")

@@ -12,6 +12,7 @@ from segre.fields.circle import Frequencies
 from segre.fields.interface import Array
 from segre.fields.normal import single_cdf
 from segre.fields.operators import Operators, largest_entries
+from segre.slope import Slope
 
 
 class Real(Operators):
@@ -39,6 +40,10 @@ class Real(Operators):
     def surd(self, n: int, over_pi: bool = False) -> Array:
         """A square root, rounded."""
         return self.constant(np.array([[math.sqrt(n / math.pi if over_pi else n)]]))
+
+    def slope(self, rate: Slope) -> Array:
+        """A decay rate, rounded."""
+        return self.constant(np.array([[rate.value]]))
 
     def exp(self, x: Array, used: Array | None = None) -> Array:  # noqa: ARG002
         """Entrywise exponential."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from segre.attention import NAMES
+from segre.attention import PLAIN as NAMES
 from segre.errors import TooLargeError, UnluckyError
 from segre.geometry.memory import bytes_for_symmetries, require_memory
 from segre.geometry.point import Point

@@ -27,6 +27,7 @@ from segre.fields.rank import Echelon
 from segre.geometry.point import drawn_inputs
 from segre.geometry.reach import reached
 from segre.geometry.salts import Roots, Salts, find_salts
+from segre.hybrid.spec import Hybrid
 from segre.network import forward, named_tensors, stages, with_head_axes
 from segre.spec import Architecture, Network
 from segre.transformer.choices import PIECEWISE
@@ -50,6 +51,8 @@ class Independence:
 
 def only_in_balls(spec: Architecture) -> str | None:
     """Why a lower bound mod p would prove nothing for this architecture; None if it does."""
+    if isinstance(spec, Hybrid):
+        return "relu and elu+1 are piecewise" if spec.piecewise else None
     if not isinstance(spec, Transformer):
         return None
     if spec.discrete:

@@ -6,6 +6,7 @@ from functools import singledispatch
 from math import prod
 
 from segre.errors import TooLargeError
+from segre.hybrid.spec import Hybrid
 from segre.network import stages
 from segre.spec import Architecture, Layer, Network
 from segre.transformer.spec import Transformer
@@ -38,6 +39,19 @@ def _stack_bytes(spec: Network) -> int:
     )
     rows = spec.widths[-1] * t * spec.parameters
     return _ENTRY * (kept + passing + 2 * rows)
+
+
+@bytes_per_input.register(Hybrid)
+def _hybrid_bytes(spec: Hybrid) -> int:
+    t = spec.t
+    kept = passing = 0
+    for layer in spec.layers:
+        directions = layer.parameters + layer.width_in * t
+        kept += layer.width_out * t * directions
+        width = 8 * t + 8 * layer.a + 2 * layer.width_in + 4 * layer.width_out
+        most = max(group.heads for group in layer.groups)
+        passing = max(passing, most * t * width * directions)
+    return _ENTRY * (kept + passing + 2 * spec.widths[-1] * t * spec.parameters)
 
 
 @bytes_per_input.register(Transformer)

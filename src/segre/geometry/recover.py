@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from segre.attention import NAMES
-from segre.attention.softmax import SOFTMAX
+from segre.attention import PLAIN as NAMES
+from segre.attention.mechanism import SOFTMAX
 from segre.errors import SegreError
 from segre.fields.rational import Rational
 from segre.geometry.memory import DEFAULT_LIMIT
@@ -106,7 +106,7 @@ def recover(
         raise SegreError("exact answers exist for one lightning layer with one head only")
     if tolerance is None:
         tolerance = 0.0 if exact else _noise(source, net, size, seed)
-    if single and net.mechanism is SOFTMAX:
+    if single and net.mechanism == SOFTMAX:
         return softmax_layer(net, source, tolerance, oversample, seed)
     rng = np.random.default_rng(seed)
 

@@ -23,9 +23,9 @@ from segre.errors import UnluckyError
 from segre.fields.formal import Drawn, Formal
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
+from segre.hybrid.spec import Hybrid
 from segre.network import named_tensors, stages, with_head_axes
 from segre.spec import Architecture
-from segre.transformer.choices import PIECEWISE
 from segre.transformer.spec import Transformer
 
 MOST_SALTS = 1 << 13
@@ -122,7 +122,7 @@ class _Run:
         columns: Array,
         free_roots: bool,
     ) -> None:
-        assert isinstance(spec, Transformer)  # others have no roots
+        assert isinstance(spec, Transformer | Hybrid)  # others have no roots
         self.base, self.spec, self.weights = base, spec, weights
         self.free_roots = free_roots
         self.numbers, self.draw, self.roots = numbers, draw, roots
@@ -148,7 +148,7 @@ class _Run:
         open_ = np.ones((len(active), self.spec.t), dtype=bool)
         self._always = []
         tried, most = 0, MOST_SALTS
-        if source and not self.stages[source - 1].mixes and self.spec.mlp in PIECEWISE:
+        if source and not self.stages[source - 1].mixes and self.spec.piecewise_units:
             most = FEW_SALTS  # a region is all that is drawn, and there are few
         while len(active) and tried < most:
             tries = 1 if not tried else int(min(64, max(1, _AT_ONCE // len(active))))
@@ -170,7 +170,9 @@ class _Run:
             active, open_ = active[again], ~found[again]
         self.exhausted |= len(active) > 0 and most == MOST_SALTS
         self.alive[active] = False
-        if self._mixed and self.alive.any():  # tokens saw each other: are all choices good at once?
+        if (
+            self._mixed or self.spec.salts_mix
+        ) and self.alive.any():  # tokens saw each other: are all choices good at once?
             left = np.flatnonzero(self.alive)
             missing, _ = self._try(source, left, self.salts[source, left])
             self.alive[left[missing.any(axis=1)]] = False
@@ -225,8 +227,7 @@ class _Run:
         missing = np.zeros((len(chosen), self.spec.t), dtype=bool)
         hopeless = np.zeros(len(chosen), dtype=bool)
         first: dict[int, Radicand] = {}
-        alone = bool(source) and self.stages[source - 1].mixes and self._first_token_sees_one()
-        alone = alone and not self.spec.parallel  # an MLP draws for the first token, too
+        alone = bool(source) and self.stages[source - 1].mixes and self.spec.first_token_alone
         if source == 0:
             tokens = self._tokens_after(0, chosen, salts)
         else:
@@ -240,7 +241,7 @@ class _Run:
             tokens, formal = self._probe(k, tokens, chosen)
             sites = [(n, m) for n, (m, drew) in enumerate(formal.rootless) if not drew]
             mixes = self.stages[k].mixes and not formal.drew
-            last = mixes and self.spec.norm != "none" and self.spec.place != "pre"
+            last = mixes and self.spec.roots_after_mixing
             split = len(sites) - int(last)  # roots before and after this stage mixes tokens
             for some in (sites[:split], sites[split:]):
                 here = np.zeros_like(missing)
@@ -266,9 +267,6 @@ class _Run:
         """Divisions by zero are repaired like missing roots."""
         for zero in formal.divided:
             missing[:, : zero.shape[-1]] |= zero.any(axis=tuple(range(1, zero.ndim - 1)))
-
-    def _first_token_sees_one(self) -> bool:
-        return self.spec.causal or self.spec.t == 1
 
     def _note(
         self, stage: int, sites: list[tuple[int, Array]], missing: Array, first: dict[int, Radicand]

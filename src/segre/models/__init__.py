@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from segre.errors import SpecError
+from segre.hybrid.spec import KEYS as STACK_KEYS
+from segre.hybrid.spec import Hybrid
+from segre.hybrid.spec import read as read_stack
 from segre.models.live import live
 from segre.models.names import CONFIG, KINDS, LIST, STACKS, meaning, nearest, unknown
 from segre.models.registry import FAMILIES, PRESETS, from_config
@@ -37,7 +40,7 @@ __all__ = [
 Source: TypeAlias = Any  # what `architecture` takes: names, files, mappings, specs and live objects
 
 
-def architecture(source: Source, *, defaults: bool = False) -> Network | Transformer:
+def architecture(source: Source, *, defaults: bool = False) -> Network | Hybrid | Transformer:
     """The architecture that is meant.
 
     An inline spec (a kind or family, then key=value), the name of a preset, a .toml or .json
@@ -55,7 +58,7 @@ def architecture(source: Source, *, defaults: bool = False) -> Network | Transfo
     >>> architecture({"kind": "llama", "d": 8, "heads": 4, "kv": 2, "ff": 16}).norm
     'rms'
     """
-    if isinstance(source, Network | Transformer):
+    if isinstance(source, Network | Hybrid | Transformer):
         return source
     held = live(source)
     if held is not None:
@@ -81,13 +84,13 @@ def called(source: Source) -> str:
     return str(architecture(source)) if held is None else held.name
 
 
-def _inline(kind: str, text: str) -> Network | Transformer:
-    if kind in STACKS:
-        return Network.parse(text)
-    return _read(read_inline(text, KEYS), text)
+def _inline(kind: str, text: str) -> Network | Hybrid | Transformer:
+    return _read(read_inline(text, STACK_KEYS if kind in STACKS else KEYS), text)
 
 
-def _read(given: Mapping[str, Any], quoted: str, defaults: bool = False) -> Network | Transformer:
+def _read(
+    given: Mapping[str, Any], quoted: str, defaults: bool = False
+) -> Network | Hybrid | Transformer:
     """What keys and values say; `quoted` is how errors name them."""
     try:
         return _meant(given, quoted, defaults)
@@ -95,7 +98,7 @@ def _read(given: Mapping[str, Any], quoted: str, defaults: bool = False) -> Netw
         raise SpecError(f"spec {quote(quoted)}: values are nested too deeply") from None
 
 
-def _meant(given: Mapping[str, Any], quoted: str, defaults: bool) -> Network | Transformer:
+def _meant(given: Mapping[str, Any], quoted: str, defaults: bool) -> Network | Hybrid | Transformer:
     kind = given.get("kind")
     if kind is None and "model_type" in given:
         return from_config(given, quoted, defaults=defaults)
@@ -109,7 +112,7 @@ def _meant(given: Mapping[str, Any], quoted: str, defaults: bool) -> Network | T
             f"allowed: a kind, or model_type, as in {CONFIG}"
         )
     if kind in STACKS:
-        return Network.from_mapping(given, quoted)
+        return read_stack(given, quoted)
     try:
         given = short_names(given)
     except SpecError as error:

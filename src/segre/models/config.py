@@ -15,8 +15,7 @@ from typing import Any
 from segre.errors import SpecError
 from segre.models.family import Family, Values
 from segre.spec import DEEPEST
-from segre.transformer.reading import fraction
-from segre.values import LARGEST, choice, flag, quote, show, whole
+from segre.values import LARGEST, choice, flag, fraction, quote, show, whole
 
 # The only values of keys that specs can say, whatever the family (besides null).
 ONLY: dict[str, tuple[Any, ...]] = {

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from segre.attention import NAMES
 from segre.files import is_standard_input
+from segre.hybrid import spec as hybrid
 from segre.models import hub
 from segre.models.registry import FAMILIES, PRESETS
 from segre.values import quote
 
-STACKS = NAMES
+STACKS = hybrid.KINDS
 KINDS = (*STACKS, "transformer", *FAMILIES)
 CONFIG = "config.json"
 TENSORS = ".safetensors"

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from segre.errors import SpecError
-from segre.transformer.reading import fraction
 from segre.transformer.rescale import Rescale, decimal, rescaled
-from segre.values import choice, quote, whole
+from segre.values import choice, fraction, quote, whole
 
 TYPES = ("default", "linear", "dynamic", "llama3", "yarn", "longrope")
 # What the library reads in these places, by kind of rescaling or always.

@@ -214,6 +214,26 @@ class Choices:
         return self.mlp in PIECEWISE or self.experts > 0
 
     @property
+    def piecewise_units(self) -> bool:
+        """Whether different formulas hold where different units are on."""
+        return self.mlp in PIECEWISE
+
+    @property
+    def first_token_alone(self) -> bool:
+        """Whether attention draws nothing for the first token, which sees only itself."""
+        return (self.causal or self.t == 1) and not self.parallel
+
+    @property
+    def salts_mix(self) -> bool:
+        """Whether what is drawn for one token in a stage is seen by others in the same stage."""
+        return False
+
+    @property
+    def roots_after_mixing(self) -> bool:
+        """Whether attention ends with a norm."""
+        return self.norm != "none" and self.place != "pre"
+
+    @property
     def softmax_router(self) -> bool:
         """Whether a softmax shares tokens out among experts, instead of a sigmoid for each."""
         return self.experts > 0 and self.router in ("softmax", "softmax-raw")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from segre.attention.pattern import pattern
 from segre.fields.interface import Analytic, Array, E
 from segre.transformer.rotary import frequencies
 from segre.transformer.spec import Transformer
@@ -139,8 +140,8 @@ def attention(field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: in
         scores = field.add(scores, field.mul(w["sinks"], field.fraction(Fraction(-1))))
     used = _seen(spec, layer) if spec.causal or spec.sees(layer) < spec.t else None
     seen = None if used is None else field.constant(used)
-    pattern = spec.mechanism.pattern(field, scores, seen, used, sink=spec.sinks)
-    written = field.joined(w["W_O"], field.matmul(values, pattern), (spec.group, spec.kv))
+    mixed = field.matmul(values, pattern(field, spec.mechanism, scores, seen, used, spec.sinks))
+    written = field.joined(w["W_O"], mixed, (spec.group, spec.kv))
     return field.add(written, w["b_O"]) if "b_O" in w else written
 
 

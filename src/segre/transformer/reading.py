@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from fractions import Fraction
 from functools import partial
 from typing import Any, get_args
 
-from segre.attention import NAMES
+from segre.attention import PLAIN as NAMES
 from segre.errors import SpecError
 from segre.spec import DEEPEST
 from segre.transformer.by_layer import Bases, Rescales, Windows
@@ -29,28 +27,9 @@ from segre.transformer.choices import (
     Router,
 )
 from segre.transformer.rescale import rescale
-from segre.values import choice, flag, quote, whole
+from segre.values import choice, flag, fraction, quote, whole
 
 VERSION = 1
-_NUMBER = re.compile(r"[0-9]{1,30}(\.[0-9]{0,30}|/[0-9]{1,30})?(e[+-]?[0-9]{1,2})?", re.ASCII)
-
-
-def fraction(key: str, value: Any) -> Fraction:
-    """A number that is not negative, exactly: 0, 1e-5, 0.00001, 1/100000."""
-    try:
-        text = repr(value) if isinstance(value, float) else str(value)
-        # no large exponents: 1e999999999 is a number too, of a gigabyte
-        if isinstance(value, bool) or not _NUMBER.fullmatch(text):
-            raise ValueError
-        number = Fraction(text)
-        if not 0 <= number < 10**12 or number.denominator > 10**30:
-            raise ValueError
-    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
-        raise SpecError(
-            f"{key}: {quote(str(value))} is not allowed; allowed: numbers from 0, "
-            "for example 0 or 1e-5"
-        ) from None
-    return number
 
 
 def _bias(key: str, value: Any) -> Bias:

@@ -10,6 +10,7 @@ from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.geometry.gauge import stack_mixing
 from segre.geometry.gauge.heads import head_pieces
+from segre.geometry.gauge.hybrid import hybrid_pieces
 from segre.geometry.gauge.inner_gains import inner_gain_pieces
 from segre.geometry.gauge.means import mean_pieces
 from segre.geometry.gauge.mixing import mixing_pieces
@@ -29,6 +30,7 @@ from segre.geometry.gauge.value_shift import value_shift_pieces
 from segre.geometry.gauge.vocabulary import vocabulary_pieces
 from segre.geometry.gauge.wiring import layer_parts
 from segre.geometry.gauge.words import word_pieces
+from segre.hybrid.spec import Hybrid
 from segre.spec import Architecture, Network
 from segre.transformer.spec import Transformer
 
@@ -43,6 +45,9 @@ def pieces(spec: Architecture) -> Iterator[Piece]:
 def _stack_pieces(spec: Network) -> Iterator[Piece]:
     yield from stack_pieces(spec)
     yield from stack_mixing.mixing_pieces(spec)
+
+
+pieces.register(Hybrid, hybrid_pieces)
 
 
 @pieces.register(Transformer)

@@ -8,14 +8,13 @@ a point: what one layer leaves open depends on what the others read and write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from segre.errors import UnluckyError
-from segre.fields.exchange import exchange
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
+from segre.geometry.gauge.head_mixing import BilinearHeads, Tangents
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.reach import annihilator, parallel_tokens, reached, read, silent
 from segre.spec import Network
@@ -274,43 +273,30 @@ def _heads_mix(spec: Network, i: int, arrives: int, parallel: bool) -> bool:
     return spec.mechanism.bilinear and head.heads > 1 and head.dv is None and enough
 
 
-def _mix_heads(spec: Network, i: int, parallel: bool) -> Piece:
-    """Heads of full rank whose pattern is the scores: sum_h V_h (x) A_h is a matrix product.
+def bilinear_heads(w: ModularWeights, i: int) -> BilinearHeads:
+    """The heads of a layer whose pattern is the scores."""
+    K, Q, V = (w(str(i + 1), name) for name in ("W_K", "W_Q", "W_V"))
+    return BilinearHeads(w.field, K, Q, V, w.passage.images[i])
 
-    GL(heads) acts: V_h gains V_k while A_k loses A_h. On tokens B y, A_k = K_k^T Q_k has any rank
-    that y allows, so dQ_k = -R_k B^T A_h with (K_k B)^T R_k = 1. For parallel tokens only the
-    symmetric part counts: with C = (K; Q) and J exchanging the two, C^T J C is twice it, and
-    dC_k = -J R_k B^T (A_h + A_h^T) / 2 with (C_k B)^T R_k = 1.
-    """
-    head, part = spec.layers[i].attention, str(i + 1)
-    heads, a = head.heads, head.a
+
+def drawn_on(w: ModularWeights, i: int, tangents: Iterable[Tangents]) -> Array:
+    """Tangents of the keys, queries and values of a layer, as those of all weights."""
+    found = list(tangents)
+    canvas = w.canvas(len(found))
+    for n, changes in enumerate(found):
+        for name, change in zip(("W_K", "W_Q", "W_V"), changes, strict=True):
+            canvas(str(i + 1), name)[n] = change
+    return canvas.rows
+
+
+def _mix_heads(spec: Network, i: int, parallel: bool) -> Piece:
+    """Heads of full rank whose pattern is the scores: GL(heads) acts."""
 
     def build(w: ModularWeights) -> Array:
-        F, image = w.field, w.passage.images[i]
-        r = image.shape[1]
-        K, Q, V = (w(part, name) for name in ("W_K", "W_Q", "W_V"))
-        A = F.matmul(F.transpose(K), Q)
-        canvas = w.canvas(heads * (heads - 1))
-        dK, dQ, dV = (canvas(part, name) for name in ("W_K", "W_Q", "W_V"))
-        pairs = [(h, k) for h in range(heads) for k in range(heads) if h != k]
-        for n, (h, k) in enumerate(pairs):
-            dV[n, h] = V[k]
-            if parallel:
-                C = np.concatenate([K[k], Q[k]])
-                halved = F.constant(np.array((F.p - 1) // 2)) * F.add(A[h], A[h].T)
-                dC = np.zeros_like(C)
-                dC[:r] = _solve(F, F.matmul(C[:r], image), F.matmul(image.T, F.reduce(halved)))
-                dK[n, k], dQ[n, k] = dC[a:], dC[:a]
-            else:
-                dQ[n, k, :r] = -_solve(F, F.matmul(K[k, :r], image), F.matmul(image.T, A[h]))
-        return canvas.rows
+        return drawn_on(w, i, bilinear_heads(w, i).of_full_rank(parallel))
 
+    heads = spec.layers[i].attention.heads
     return _piece(spec, "mix-heads", f"mixing of heads GL({heads})", i, build)
-
-
-def _solve(field: Prime, square: Array, right: Array) -> Array:
-    """The solution Y of square^T Y = right."""
-    return field.matmul(inverse(field, square.T), right)
 
 
 def _outside(field: Prime, basis: Array) -> Array:
@@ -327,15 +313,4 @@ def _in_each_head(vectors: list[Array]) -> Array:
     for h, own in enumerate(vectors):
         out[start : start + len(own), h] = own
         start += len(own)
-    return out
-
-
-def inverse(field: Prime, matrix: Array) -> Array:
-    """The inverse of a square matrix; raises UnluckyError if it is singular."""
-    tableau = np.array(matrix)
-    rows, columns = exchange(field, tableau)
-    if len(rows) < len(matrix):
-        raise UnluckyError("a matrix that must be inverted is singular; try another seed")
-    out = np.empty_like(tableau)
-    out[np.ix_(columns, rows)] = tableau[np.ix_(rows, columns)]
     return out

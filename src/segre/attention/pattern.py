@@ -1,0 +1,143 @@
+"""From keys and queries to mixing weights, written once over any field."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import factorial
+
+import numpy as np
+
+from segre.attention.mechanism import Mechanism
+from segre.fields.interface import Analytic, Array, E, Field
+from segre.slope import Slope
+
+
+def seen(mechanism: Mechanism, t: int) -> Array | None:
+    """Ones where a query (column) sees a key (row), zeros elsewhere; None if all see all."""
+    if not mechanism.masked:
+        return None
+    key, query = np.arange(t)[:, None], np.arange(t)[None]
+    out = np.ones((t, t), dtype=bool)
+    if mechanism.causal:
+        out &= key <= query
+    if mechanism.window is not None:
+        out &= abs(query - key) <= mechanism.window
+    if mechanism.local is not None:
+        out &= query // mechanism.local == key // mechanism.local
+    return out.astype(np.int64)
+
+
+def mixing(
+    field: Analytic[E],
+    mechanism: Mechanism,
+    keys: E,
+    queries: E,
+    t: int,
+    rate: E | None = None,
+) -> E:
+    """The weights of keys and queries (of unit size, if they have to be) on t tokens.
+
+    `rate` is the decay, where it is learned.
+    """
+    keys, queries = (featured(field, mechanism, x) for x in (keys, queries))
+    scores = field.matmul(field.transpose(keys), queries)
+    used = seen(mechanism, t)
+    shown = None if used is None else field.constant(used)
+    if mechanism.decay != "none":
+        shown = decays(field, mechanism, t, rate)
+    out = pattern(field, mechanism, scores, shown, used)
+    if mechanism.normalise == "centred":
+        out = field.add(out, field.fraction(Fraction(-1, mechanism.keys(t))))
+    return out
+
+
+def pattern(
+    field: Field[E],
+    mechanism: Mechanism,
+    scores: E,
+    shown: E | None = None,
+    used: Array | None = None,
+    sink: bool = False,
+) -> E:
+    """Scores (row = key, column = query) as the matrix that mixes tokens, before it is centred.
+
+    Where there is a mask, `used` has it as zeros and ones, and `shown` as elements of the field,
+    times the decay if there is one. With `sink` a softmax has one more key, whose score is 0, and
+    which is not mixed.
+    """
+    if mechanism.ignores_shifts and mechanism.decay == "none":
+        return field.softmax(scores, shown, used, sink)
+    weights = _weighed(field, mechanism, scores, used)
+    if shown is not None:
+        weights = field.mul(weights, shown)
+    if mechanism.normalise == "both":
+        weights = field.mul(weights, field.reciprocal(field.sum(weights, axis=-1)))
+    if mechanism.normalise != "none":
+        weights = field.mul(weights, field.reciprocal(field.sum(weights, axis=-2)))
+    return weights
+
+
+def _weighed(field: Field[E], mechanism: Mechanism, scores: E, used: Array | None) -> E:
+    """Scores as weights, before they are restricted and normalised."""
+    if mechanism.weigh == "identity":
+        return scores
+    if mechanism.weigh == "taylor":
+        return taylor(field, mechanism.order, scores)
+    if mechanism.normalise != "none":
+        scores = field.anchor(scores, used, -1 if mechanism.normalise == "both" else -2)
+    return field.exp(scores, used)
+
+
+def taylor(field: Field[E], order: int, x: E) -> E:
+    """1 + x + x^2/2 + ... up to an order."""
+    out = field.fraction(Fraction(1, factorial(order)))
+    for power in reversed(range(order)):
+        out = field.add(field.mul(out, x), field.fraction(Fraction(1, factorial(power))))
+    return out
+
+
+def unit_size(field: Analytic[E], mechanism: Mechanism, x: E, a: int) -> E:
+    """Queries, or keys, of width a: over their lengths, or standardised, if they have to be."""
+    if mechanism.unit == "layer":
+        x = field.add(x, field.mul(field.sum(x, axis=-2), field.fraction(Fraction(-1, a))))
+    if mechanism.unit != "none":
+        square = field.sum(field.mul(x, x), axis=-2)
+        if mechanism.unit == "layer":
+            square = field.mul(square, field.fraction(Fraction(1, a)))
+        x = field.mul(x, field.reciprocal(field.sqrt(square)))
+    return x
+
+
+def featured(field: Analytic[E], mechanism: Mechanism, x: E) -> E:
+    """Queries, or keys, through the feature map."""
+    match mechanism.feature:
+        case "square":
+            return field.mul(x, x)
+        case "exp":
+            return field.exp(x)
+        case "relu":
+            return field.relu(x)
+        case "elu1":  # x + 1 where x is positive, exp(x) elsewhere
+            positive = field.relu(x)
+            rest = field.add(x, field.mul(positive, field.fraction(Fraction(-1))))
+            return field.add(positive, field.exp(rest))
+        case "silu":
+            return field.mul(x, field.sigmoid(x))
+    return x
+
+
+def decays(field: Analytic[E], mechanism: Mechanism, t: int, rate: E | None = None) -> E:
+    """The decay to the power (query - key), where a query sees a key, and zero elsewhere."""
+    used = seen(mechanism, t)
+    assert used is not None
+    if rate is None:
+        decay = mechanism.decay
+        rate = field.slope(decay) if isinstance(decay, Slope) else field.fraction(Fraction(decay))
+    ago = np.arange(t)[None] - np.arange(t)[:, None]
+    power = field.fraction(Fraction(1))
+    out = field.constant(used * (ago == 0))
+    for n in range(1, t):
+        power = field.mul(power, rate)
+        if (used * (ago == n)).any():
+            out = field.add(out, field.mul(power, field.constant(used * (ago == n))))
+    return out

@@ -1,0 +1,268 @@
+"""What can change in the keys and queries of one head while its mixing weights stay the same?
+
+Each function says so for one trait of a mechanism. A change is a tangent of the tensors of the
+head; docs/mechanisms.md has the formulas, and why each leaves the weights alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from segre.attention.mechanism import Mechanism
+from segre.fields.interface import Array
+
+Change = dict[str, Array]  # tangents of a head's tensors, by name
+Own = Callable[[str], Array]  # a tensor of the head
+
+
+@dataclass(frozen=True)
+class Family:
+    """Changes that belong together."""
+
+    kind: str
+    name: str
+    changes: Callable[[Own], Iterator[Change]]
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the changes depend on: the mechanism on so many tokens, sizes, names of tensors."""
+
+    mechanism: Mechanism
+    a: int
+    tokens: int
+    tensors: tuple[str, ...]
+    parallel: bool = False  # whether all tokens are multiples of one vector
+
+    def side(self, letter: str) -> tuple[str, ...]:
+        """The tensors that make keys (K) or queries (Q): maps, and the bias if there is one."""
+        return tuple(
+            n for n in self.tensors if n.partition("+")[0] in (f"W_{letter}", f"b_{letter}")
+        )
+
+    def filters(self, letter: str) -> tuple[str, ...]:
+        """The weights of a convolution of keys (K) or values (V) by numbers."""
+        return tuple(n for n in self.tensors if n.partition("+")[0] == f"c_{letter}")
+
+
+def score_families(head: Head) -> Iterator[Family]:
+    """All that is known to leave the mixing weights of a head alone."""
+    one = head.mechanism
+    if stuck(head):
+        yield _free(head, "silent-scores", "scores without effect", ("K", "Q"))
+        if "decay" in head.tensors and constant_weights(head):
+            yield _silent_decay()
+        return
+    if head.a == 1 and one.weigh == "identity" and one.normalise != "none":
+        letter = "K" if one.normalise == "both" else "Q"
+        yield _free(head, f"silent-{letter}", "a factor that normalising removes", (letter,))
+    yield from _bases(head)
+    yield from _shifts(head)
+    yield from _filters(head)
+    yield from _skew(head)
+    if "decay" in head.tensors and one.alone(head.tokens):
+        yield _silent_decay()
+
+
+def constant_weights(head: Head) -> bool:
+    """Whether the weights do not depend on keys and queries at all."""
+    one = head.mechanism
+    uniform = head.a == 1 and one.weigh == "identity" and one.normalise == "both"
+    return one.silent(head.tokens) or (uniform and not one.masked)
+
+
+def _silent_decay() -> Family:
+    return Family("silent-decay", "decay without effect", lambda own: any_change(own, ["decay"]))
+
+
+def stuck(head: Head) -> bool:
+    """Whether small changes of keys and queries do not change the weights."""
+    one = head.mechanism
+    two_values = head.a == {"layer": 2, "sphere": 1}.get(one.unit)
+    return constant_weights(head) or two_values
+
+
+def _free(head: Head, kind: str, name: str, letters: tuple[str, ...]) -> Family:
+    """Any change of the tensors of keys, or of queries."""
+    names = [n for letter in letters for n in (*head.side(letter), *head.filters(letter))]
+
+    return Family(kind, name, lambda own: any_change(own, names))
+
+
+def any_change(own: Own, names: Iterable[str]) -> Iterator[Change]:
+    """Any change of some tensors."""
+    for name in names:
+        for at in np.ndindex(own(name).shape):
+            change = np.zeros(own(name).shape)
+            change[at] = 1
+            yield {name: change}
+
+
+def _bases(head: Head) -> Iterator[Family]:
+    """Matrices that act on keys and queries: which ones depends on what is done to them."""
+    one, a = head.mechanism, head.a
+    if one.unit == "none" and one.feature == "none":
+        diagonal = one.conv == "depthwise"
+        pairs = [(j, k) for j in range(a) for k in range(a) if j == k or not diagonal]
+        name = f"query-key torus({a})" if diagonal else f"query-key basis GL({a})"
+        yield Family("query-key", name, lambda own: _opposite(head, own, pairs))
+    elif one.unit == "none" and one.feature in ("square", "relu"):
+        pairs = [(j, j) for j in range(a)]
+        yield Family("query-key", f"query-key torus({a})", lambda own: _opposite(head, own, pairs))
+    elif one.unit != "none":
+        yield Family("unit-scale", "lengths of queries and keys", lambda own: _lengths(head, own))
+        if one.feature == "none" and one.conv != "depthwise":
+            turning = a - (one.unit == "layer")
+            if turning > 1:
+                name = f"query-key rotations O({turning})"
+                yield Family("query-key", name, lambda own: _rotations(head, own))
+    if one.homogeneous and one.unit == "none" and one.normalise != "none":
+        yield Family("score-scale", "scale of scores", lambda own: iter([_scaled(head, own, "Q")]))
+
+
+def _opposite(head: Head, own: Own, pairs: list[tuple[int, int]]) -> Iterator[Change]:
+    """dQ = E Q, dK = -E^T K."""
+    for j, k in pairs:
+        change: Change = {}
+        for name in head.side("Q"):
+            change[name] = np.zeros_like(own(name))
+            change[name][j] = own(name)[k]
+        for name in head.side("K"):
+            change[name] = np.zeros_like(own(name))
+            change[name][k] = -own(name)[j]
+        yield change
+
+
+def _scaled(head: Head, own: Own, letter: str) -> Change:
+    return {name: own(name) for name in head.side(letter)}
+
+
+def _lengths(head: Head, own: Own) -> Iterator[Change]:
+    for letter in ("K", "Q"):
+        yield _scaled(head, own, letter)
+        if head.filters(letter):
+            yield {name: own(name) for name in head.filters(letter)}
+
+
+def _rotations(head: Head, own: Own) -> Iterator[Change]:
+    """dQ = S Q, dK = S K with S skew; if tokens are centred, S maps (1, ..., 1) to zero."""
+    basis = np.eye(head.a)
+    if head.mechanism.unit == "layer":
+        basis = basis[:-1] - basis[-1]
+    for i in range(len(basis)):
+        for j in range(i):
+            S = np.outer(basis[i], basis[j]) - np.outer(basis[j], basis[i])
+            yield {name: S @ own(name) for name in (*head.side("Q"), *head.side("K"))}
+
+
+def _shifts(head: Head) -> Iterator[Family]:
+    """What is added to all entries of keys or queries, or to all scores of a query or key."""
+    one = head.mechanism
+    if one.unit == "layer":
+        yield Family("mean", "means of queries and keys", lambda own: _rows(head, own, "KQ"))
+    elif one.unit == "none" and one.feature == "exp" and one.weigh == "identity":
+        letter = {"keys": "Q", "centred": "Q", "both": "K"}.get(one.normalise, "")
+        if letter:
+            name = "a row common to all features"
+            yield Family("mean", name, lambda own: _rows(head, own, letter))
+        if one.normalise != "none" and one.bias != "none":
+            yield Family("bias-factor", "factor of all features", lambda own: _factors(head, own))
+    if one.unit == "none" and one.feature == "exp" and one.bias == "both":
+        yield Family("bias-pairs", "bias of features", _bias_pairs)
+    if one.unit == one.feature == "none":
+        for silent, letter in ((one.ignores_shifts, "K"), (one.ignores_key_shifts, "Q")):
+            if silent and f"b_{letter}" in head.tensors:
+                yield _one_bias(letter)
+
+
+def _one_bias(letter: str) -> Family:
+    word = "key" if letter == "K" else "query"
+
+    def changes(own: Own) -> Iterator[Change]:
+        bias = own(f"b_{letter}")
+        for j in range(len(bias)):
+            yield {f"b_{letter}": np.eye(len(bias))[:, [j]]}
+
+    return Family("silent-bias", f"{word} bias", changes)
+
+
+def _rows(head: Head, own: Own, letters: str) -> Iterator[Change]:
+    """dW = 1 r^T for every r, and the same of the bias."""
+    for letter in letters:
+        for name in head.side(letter):
+            shape = own(name).shape
+            for column in range(shape[1]):
+                change = np.zeros(shape)
+                change[:, column] = 1
+                yield {name: change}
+
+
+def _factors(head: Head, own: Own) -> Iterator[Change]:
+    for name in ("b_K", "b_Q"):
+        if name in head.tensors:
+            yield {name: np.ones_like(own(name))}
+
+
+def _bias_pairs(own: Own) -> Iterator[Change]:
+    a = len(own("b_K"))
+    for j in range(a):
+        change = np.eye(a)[:, [j]]
+        yield {"b_K": change, "b_Q": -change}
+
+
+def _filters(head: Head) -> Iterator[Family]:
+    """Numbers of a convolution of keys against the map before it."""
+    if not head.filters("K"):
+        return
+
+    def changes(own: Own) -> Iterator[Change]:
+        yield from against(own, head.filters("K"), ("W_K",))
+
+    yield Family("filter", "scale of the key filter", changes)
+
+
+def against(own: Own, filters: tuple[str, ...], maps: tuple[str, ...]) -> Iterator[Change]:
+    """Filters grow, row by row, and the maps before them shrink; or all rows at once."""
+    rows = own(filters[0]).shape[0]
+    for j in range(rows):
+        at = slice(None) if rows == 1 else slice(j, j + 1)
+        change: Change = {}
+        for name, sign in (*((n, 1) for n in filters), *((n, -1) for n in maps)):
+            change[name] = np.zeros_like(own(name))
+            change[name][at] = sign * own(name)[at]
+        yield change
+
+
+def _skew(head: Head) -> Iterator[Family]:
+    """Where only K^T Q + Q^T K counts: dK = M Q and dQ = N K with M, N skew.
+
+    Of features exp(k) exp(q) of the same token only k + q counts.
+    """
+    one = head.mechanism
+    alone = one.alone(head.tokens) and one.normalise == "none"
+    if alone and one.feature == "exp" and one.unit == "none":
+        yield Family("key-query-sums", "keys against queries", lambda own: _sums(head, own))
+    plain = one.unit == one.feature == one.conv == one.bias == "none"
+    if not plain or head.a < 2 or not (alone or head.parallel):
+        return
+
+    def changes(own: Own) -> Iterator[Change]:
+        K, Q = own("W_K"), own("W_Q")
+        for j in range(head.a):
+            for k in range(j):
+                for name, other in (("W_K", Q), ("W_Q", K)):
+                    change = np.zeros_like(other)
+                    change[j], change[k] = other[k], -other[j]
+                    yield {name: change}
+
+    yield Family("skew-scores", f"skew part of scores, O({head.a},{head.a})", changes)
+
+
+def _sums(head: Head, own: Own) -> Iterator[Change]:
+    for K, Q in zip(head.side("K"), head.side("Q"), strict=False):
+        for change in any_change(own, [K]):
+            if head.mechanism.bias in ("none", "both") or K.startswith("W"):
+                yield {K: change[K], Q: -change[K]}

@@ -1,0 +1,327 @@
+"""Stacks of attention layers with a mechanism for every head, as data.
+
+A stack whose heads are all plain softmax or all plain lightning is a `Network`, about which more
+is known; `read` gives it as one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any, ClassVar
+
+from segre.attention import NAMES, PLAIN
+from segre.attention.mechanism import NAMED, OPTIONS, Mechanism
+from segre.attention.reading import heads_of, with_options
+from segre.errors import SpecError
+from segre.spec import VERSION, Network, layerwise, widths_of
+from segre.values import choice, optional, quote, read_inline, short_names, show, whole
+
+MIX = "mix"
+KINDS = (*NAMES, MIX)
+KEYS = ("version", "kind", "d", "layers", "a", "heads", "dv", *OPTIONS, "t")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Heads of one layer that have the same mechanism."""
+
+    mechanism: Mechanism
+    heads: int
+
+
+def tap(name: str, place: int) -> str:
+    """The name of a tensor at a place of a kernel: W_K, W_K+1, W_K+2, ..."""
+    return f"{name}+{place}" if place else name
+
+
+@dataclass(frozen=True)
+class HybridLayer:
+    """One layer from tokens of width `width_in` to tokens of width `width_out`.
+
+    Every head has rank a. With `dv`, the value map of a head is the product W_O W_V.
+    """
+
+    width_in: int
+    width_out: int
+    groups: tuple[Group, ...]
+    a: int
+    dv: int | None = None
+
+    @property
+    def heads(self) -> int:
+        """How many heads there are in all."""
+        return sum(group.heads for group in self.groups)
+
+    @property
+    def inner(self) -> int:
+        """The width that values have when they are mixed."""
+        return self.width_out if self.dv is None else self.dv
+
+    @cached_property
+    def shapes(self) -> tuple[dict[str, tuple[int, ...]], ...]:
+        """The weight tensors of each group, by name; a kernel has a map for every place in it."""
+        return tuple(dict(self._shapes(group)) for group in self.groups)
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return sum(prod(shape) for group in self.shapes for shape in group.values())
+
+    def _shapes(self, group: Group) -> Iterator[tuple[str, tuple[int, ...]]]:
+        one, h, d = group.mechanism, group.heads, self.width_in
+        wide = one.kernel if one.conv == "full" else 1
+        for name, rows in (("W_K", self.a), ("W_Q", self.a), ("W_V", self.inner)):
+            for place in range(1 if name == "W_Q" else wide):
+                yield tap(name, place), (h, rows, d)
+        for name, with_bias in (("b_K", ("key", "both")), ("b_Q", ("query", "both"))):
+            if one.bias in with_bias:
+                yield name, (h, self.a, 1)
+        if one.conv in ("depthwise", "shared"):
+            for name, rows in (("c_K", self.a), ("c_V", self.inner)):
+                for place in range(one.kernel):
+                    yield tap(name, place), (h, rows if one.conv == "depthwise" else 1, 1)
+        if one.decay == "learned":
+            yield "decay", (h, 1, 1)
+        if one.gate != "none":
+            yield "W_G", (h, self.inner if one.gate == "element" else 1, d)
+        if self.dv is not None:
+            yield "W_O", (h, self.width_out, self.dv)
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """A stack of layers on t tokens, with a mechanism for every head.
+
+    >>> net = Hybrid.parse("mix/d=3,3,3/a=2/heads=lightning,softmax/t=3")
+    >>> net.parameters, str(net)
+    (42, 'mix/d=3,3,3/a=2/heads=lightning,softmax/t=3')
+    >>> str(Hybrid.parse("softmax/d=4,4/a=2/window=1/gate=head/t=5"))
+    'mix/d=4,4/a=2/heads=softmax:window=1:gate=head/t=5'
+    """
+
+    layers: tuple[HybridLayer, ...]
+    t: int
+
+    vocab: ClassVar[int] = 0  # inputs are any matrices
+    types: ClassVar[int] = 0
+    discrete: ClassVar[bool] = False
+    residual: ClassVar[bool] = False
+    head_axes: ClassVar[int] = 1
+    salted: ClassVar[bool] = True
+    counted: ClassVar[bool] = False
+    has_closed_form: ClassVar[bool] = False
+    piecewise_units: ClassVar[bool] = False
+    roots_after_mixing: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for layer in self.layers:
+            for group in layer.groups:
+                _check(group.mechanism, layer.a, self.t)
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """All that occur, each once."""
+        every = (group.mechanism for layer in self.layers for group in layer.groups)
+        return tuple(dict.fromkeys(every))
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The first; most stacks have several."""
+        return self.mechanisms[0]
+
+    @property
+    def depth(self) -> int:
+        """Number of layers."""
+        return len(self.layers)
+
+    @property
+    def heads_by_layer(self) -> list[int]:
+        """How many heads each layer has."""
+        return [layer.heads for layer in self.layers]
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """(d0, ..., dl)."""
+        return (self.layers[0].width_in, *(layer.width_out for layer in self.layers))
+
+    @property
+    def width_in(self) -> int:
+        """Rows of an input."""
+        return self.layers[0].width_in
+
+    @property
+    def width(self) -> int:
+        """Rows of what the first layer reads: the input."""
+        return self.width_in
+
+    @property
+    def exponentials(self) -> bool:
+        """Whether it computes transcendental functions at all."""
+        return any(one.exponentials for one in self.mechanisms)
+
+    @property
+    def piecewise(self) -> bool:
+        """Whether it is given by different formulas in different regions."""
+        return any(one.piecewise for one in self.mechanisms)
+
+    @property
+    def salts_mix(self) -> bool:
+        """Whether what is drawn for one token in a layer is seen by others in the same layer."""
+        return any(one.feature != "none" or one.normalise == "both" for one in self.mechanisms)
+
+    @property
+    def first_token_alone(self) -> bool:
+        """Whether nothing is drawn for the first token, which sees only itself."""
+        return all(one.causal and one.gate == "none" for one in self.mechanisms)
+
+    @property
+    def output_shape(self) -> tuple[int, int]:
+        """Rows and columns of an output."""
+        return self.layers[-1].width_out, self.t
+
+    @cached_property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return sum(layer.parameters for layer in self.layers)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON document, in hexadecimal."""
+        text = json.dumps(self.document(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def document(self) -> dict[str, Any]:
+        """The canonical mapping, one value per layer. Inverse of `from_mapping`."""
+        dv = [layer.dv for layer in self.layers]
+        return {
+            "version": VERSION,
+            "kind": MIX,
+            "d": list(self.widths),
+            "a": [layer.a for layer in self.layers],
+            "heads": [_written(layer) for layer in self.layers],
+            **({"dv": dv} if any(dv) else {}),
+            "t": self.t,
+        }
+
+    def __str__(self) -> str:
+        """The shortest inline string that reads back as this stack."""
+        document = self.document()
+        parts = [MIX, "d=" + ",".join(map(str, self.widths))]
+        for key in ("a", "heads", "dv"):
+            values = document.get(key, [])
+            values = values[:1] if len(set(values)) == 1 else values
+            parts += [f"{key}=" + ",".join(show(value) for value in values)] * bool(values)
+        return "/".join([*parts, f"t={self.t}"])
+
+    @classmethod
+    def parse(cls, source: str | Mapping[str, Any] | Hybrid) -> Hybrid:
+        """Read a stack from an inline string or a mapping, whatever its mechanisms are."""
+        if isinstance(source, cls):
+            return source
+        given = source if isinstance(source, Mapping) else read_inline(str(source), KEYS[2:])
+        try:
+            return _build(short_names(given, d_head="a"))
+        except SpecError as error:
+            raise SpecError(f"spec {quote(str(source))}: {error}") from None
+
+
+def read(given: Mapping[str, Any], quoted: str) -> Network | Hybrid:
+    """A stack of given keys: a `Network` if every head is plain, and of the same kind."""
+    options = [key for key in OPTIONS if key in given]
+    if given.get("kind") in PLAIN and not options and not _mechanisms(given.get("heads")):
+        return Network.from_mapping(given, quoted)
+    try:
+        found = _build(short_names(given, d_head="a"))
+    except SpecError as error:
+        raise SpecError(f"spec {quote(quoted)}: {error}") from None
+    return plain(found) or found
+
+
+def plain(spec: Hybrid) -> Network | None:
+    """The same as a `Network`, if it is one."""
+    if len(spec.mechanisms) > 1 or not spec.mechanism.plain:
+        return None
+    return Network.from_mapping(
+        {
+            "kind": spec.mechanism.name,
+            "d": list(spec.widths),
+            "a": [layer.a for layer in spec.layers],
+            "heads": spec.heads_by_layer,
+            "dv": [layer.dv for layer in spec.layers],
+            "t": spec.t,
+        }
+    )
+
+
+def _mechanisms(heads: Any) -> bool:
+    """Whether `heads` names mechanisms."""
+    every = heads if isinstance(heads, list | tuple) else [heads]
+    return any(isinstance(one, str) for one in every)
+
+
+def _build(given: Mapping[str, Any]) -> Hybrid:
+    for key in given:
+        if key not in KEYS:
+            raise SpecError(
+                f"unknown key {quote(str(key))}; allowed: {', '.join(KEYS)}; for residuals, "
+                "norms, MLPs and positions begin with transformer/"
+            )
+    if given.get("version", VERSION) != VERSION:
+        raise SpecError(f"version {quote(str(given['version']))} is not known; allowed: {VERSION}")
+    kind = choice("kind", given.get("kind"), KINDS)
+    for key, example in (("a", "a=2"), ("t", "t=3")):
+        if key not in given:
+            raise SpecError(f"{key} is missing; for example {example}")
+    widths = widths_of(given)
+    depth, t = len(widths) - 1, whole("t", given["t"])
+    options = {key: layerwise(key, given[key], depth) for key in OPTIONS if key in given}
+    heads = layerwise("heads", given.get("heads", 1), depth)
+    if kind == MIX and not _mechanisms(heads):
+        raise SpecError("heads: mechanisms are missing; for example heads=softmax*2+lightning")
+    a = layerwise("a", given["a"], depth)
+    dv = layerwise("dv", given.get("dv"), depth)
+    layers = []
+    for i in range(depth):
+        own = {key: values[i] for key, values in options.items()}
+        if own and isinstance(heads[i], str):
+            raise SpecError(
+                f"{', '.join(own)}: not beside heads that name mechanisms; write "
+                f"softmax:{next(iter(own))}=... for the heads that have it"
+            )
+        base = with_options(NAMED.get(kind, NAMED["softmax"]), own)
+        groups = regrouped(heads_of("heads", heads[i], base))
+        layers.append(
+            HybridLayer(widths[i], widths[i + 1], groups, whole("a", a[i]), optional("dv", dv[i]))
+        )
+    return Hybrid(tuple(layers), t)
+
+
+def regrouped(heads: Iterable[Mechanism]) -> tuple[Group, ...]:
+    """Heads that have the same mechanism, together."""
+    counts: dict[Mechanism, int] = {}
+    for head in heads:
+        counts[head] = counts.get(head, 0) + 1
+    return tuple(Group(one, count) for one, count in counts.items())
+
+
+def _written(layer: HybridLayer) -> str:
+    return "+".join(
+        group.mechanism.text + (f"*{group.heads}" if group.heads > 1 else "")
+        for group in layer.groups
+    )
+
+
+def _check(mechanism: Mechanism, a: int, t: int) -> None:
+    for key, wrong, allowed in (
+        ("kernel", mechanism.kernel > t, f"1 to {t}, the number of tokens"),
+        ("stride", mechanism.stride > t, f"1 to {t}, the number of tokens"),
+        ("unit", mechanism.unit == "layer" and a == 1, "none, sphere where a=1"),
+    ):
+        if wrong:
+            value = getattr(mechanism, key)
+            raise SpecError(f"{mechanism.text}: {key}={value} is not allowed; allowed: {allowed}")
