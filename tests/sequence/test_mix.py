@@ -1,5 +1,6 @@
 """Fast methods against attention by its definition: all pairs, a mask, one product."""
 
+import tracemalloc
 from dataclasses import replace
 from fractions import Fraction
 from math import comb, factorial
@@ -336,3 +337,19 @@ def test_the_memory_limit():
         mix(SOFTMAX, Q, K, V, memory=100)
     with pytest.raises(TooLargeError, match=r"^6 tokens"):
         mix(LIGHTNING, Q, K, V, memory=100)
+
+
+@pytest.mark.parametrize(
+    "how", [LIGHTNING, SOFTMAX, Mechanism(window=9), TAYLOR], ids=lambda how: how.text
+)
+def test_memory_is_linear_in_the_number_of_tokens(how):
+    """What is held at a time, with the output: never a pattern of n x n."""
+    held = []
+    for n in (4096, 8192):
+        q, k, v = drawn(n=n, heads=())
+        tracemalloc.start()
+        mix(how, q, k, v)
+        held.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert held[1] < 2.2 * held[0]
+    assert held[1] < 8192**2
