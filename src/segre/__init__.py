@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from segre.geometry.recover import recover
     from segre.geometry.same import same_function
     from segre.geometry.strata import classify
+    from segre.hybrid.spec import Hybrid
     from segre.models import architecture
     from segre.referee import Verdict, verify
     from segre.report.progress import progress_bar
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Analysis": "segre.analysis.run",
     "Finding": "segre.finding",
+    "Hybrid": "segre.hybrid.spec",
     "Network": "segre.spec",
     "SegreError": "segre.errors",
     "Transformer": "segre.transformer.spec",
@@ -73,6 +75,7 @@ _NAMESPACES = ("checkpoints", "collapse", "sweeps")
 __all__ = [
     "Analysis",
     "Finding",
+    "Hybrid",
     "Network",
     "SegreError",
     "Transformer",

@@ -243,4 +243,5 @@ def test_heads_of_a_layer() -> None:
 def test_bad_mechanisms_are_refused_in_one_line(text: str, said: str) -> None:
     with pytest.raises(SpecError) as error:
         one_of(text)
-    assert said in str(error.value) and "\n" not in str(error.value)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)

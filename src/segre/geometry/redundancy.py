@@ -98,6 +98,11 @@ def _require_generic(spec: Transformer) -> None:
             f"spec {quote(str(spec))}: the formulas need patches and positions that fill the "
             f"stream; {spec.patch} entries of a patch and {spec.t} positions do not fill d={spec.d}"
         )
+    if spec.project and spec.embed + spec.t < spec.d + (spec.place == "post"):
+        raise UnsupportedError(
+            f"spec {quote(str(spec))}: the formulas need embeddings and positions that fill the "
+            f"stream; embed={spec.embed} and {spec.t} positions do not fill d={spec.d}"
+        )
     if spec.cls and spec.read == "first" and spec.layers == 1:
         raise UnsupportedError(
             f"spec {quote(str(spec))}: the formulas need two layers where labels are read from a "

@@ -5,6 +5,7 @@ a tuple; d0, d1, ..., a1, a2, ... are its entries. Of stacks with a mechanism fo
 `heads` are the mechanisms, as text. Of a transformer: its keys, and l. Results are
 dimension, lower, upper, closed_form, parameters, redundancy and status; and, of the theorem that
 covers the design, its count (theorem) and whether its hypotheses hold (hypotheses, 1 or 0).
+Constraints may also ask whether there is a closed form (formula, 1 or 0).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
+from segre.geometry.closed_form import predicted
 from segre.hybrid.spec import Hybrid
 from segre.spec import Architecture, Network
 from segre.theorems import apply
@@ -22,7 +24,7 @@ RESULTS = (
     *("dimension", "lower", "upper", "closed_form", "parameters", "redundancy", "status"),
     *("theorem", "hypotheses"),
 )
-AT_ONCE = ("parameters", "hypotheses")  # known before anything is computed
+AT_ONCE = ("parameters", "hypotheses", "formula")  # known before anything is computed
 NUMBERED = ("d", "a", "heads", "dv")  # from 0 for widths, from 1 for the others
 _STACK = ("kind", "l", "layers", "d", "a", "heads", "dv", "t")
 
@@ -62,6 +64,7 @@ def known_at_once(spec: Architecture) -> dict[str, int]:
     return {
         "parameters": spec.parameters,
         "hypotheses": int(applied is not None and applied.holds),
+        "formula": int(predicted(spec) is not None),
     }
 
 

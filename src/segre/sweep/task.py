@@ -55,7 +55,7 @@ def timed_out(limit: float) -> Result:
 
 
 def _compute(spec: Architecture, task: Task) -> Result:
-    from segre.geometry.closed_form import closed_form
+    from segre.geometry.closed_form import predicted
     from segre.geometry.dimension import prove
 
     compute, seed = task["compute"], task["seed"]
@@ -63,8 +63,8 @@ def _compute(spec: Architecture, task: Task) -> Result:
     upper: Bound | None = None
     evidence: dict[str, dict[str, Any]] = {}
     formula = None
-    if "closed-form" in compute and spec.has_closed_form:
-        formula = closed_form(spec).value
+    if "closed-form" in compute:
+        formula = predicted(spec)
     if "exact" in compute:
         proof = prove(spec, seed, formula=False, memory=task["memory"])
         lower = proof.lower

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from segre.referee.transformers.stream import HEAD_ACTOR, Actor, Spot
 from segre.referee.transformers.tangents import Family, Point, Tangent, together
 from segre.referee.transformers.units import bound_table
-from segre.referee.transformers.weights import EMBED, HEAD, Place
+from segre.referee.transformers.weights import EMBED, HEAD, Place, table_reads
 
 
 def means(point: Point) -> Family:
@@ -124,7 +124,7 @@ def _post_scale(point: Point, spot: Spot) -> Iterator[Tangent]:
     spec, stream = point.spec, point.stream
     if not spot.free or spot.consumers == (HEAD_ACTOR,):
         return
-    if spot.reads("head") and spec.tied and not spec.transform:
+    if spot.reads("head") and table_reads(spec):
         return
     parts = scaled_producers(point, spot)
     if parts is None:

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from segre.referee.transformers.heads import gains
 from segre.referee.transformers.stream import HEAD_ACTOR, OUTPUT, Actor, Norm, Reader
 from segre.referee.transformers.tangents import Family, Point, Tangent, together
-from segre.referee.transformers.weights import EMBED, HEAD, Key, Place
+from segre.referee.transformers.weights import (
+    EMBED,
+    HEAD,
+    Key,
+    Place,
+    shows_stream,
+    table_reads,
+)
 
 Reading = tuple[Norm, list[Reader]]
 
@@ -36,9 +43,9 @@ def _read_norms(point: Point) -> Iterator[Reading]:
             yield norm, stream.readers(sublayer)
     if spec.embnorm and spec.embed:
         yield Norm(EMBED, "norm", spec.embed), [stream.reader((EMBED, "W_E"))]
-    if spec.output == "hidden":
+    if shows_stream(spec):
         return
-    if spec.final and (spec.transform or not spec.tied):
+    if spec.final and not table_reads(spec):
         yield Norm(HEAD, "norm", spec.d), stream.readers(HEAD_ACTOR)
     if spec.transform and not spec.tied:
         yield Norm(HEAD, "normT", spec.embed or spec.d), [stream.reader((HEAD, "W_U"))]
@@ -48,7 +55,7 @@ def _last_post_norm(point: Point) -> Iterator[Reading]:
     """With place post, the norm that only the head reads."""
     spec, stream = point.spec, point.stream
     last = stream.producers[-1]
-    if spec.place != "post" or spec.output == "hidden" or (spec.tied and not spec.transform):
+    if spec.place != "post" or shows_stream(spec) or table_reads(spec):
         return
     norm = stream.norm_after(last)
     if norm is not None and stream.producers.count(last) == 1:
@@ -112,7 +119,7 @@ def _sole_post_norms(point: Point) -> Iterator[Reading]:
         producers = stream.producers_for(consumer)
         if consumer == OUTPUT or len(producers) > 1:
             continue
-        if consumer == HEAD_ACTOR and spec.tied and not spec.transform:
+        if consumer == HEAD_ACTOR and table_reads(spec):
             continue
         norm = stream.last_norm(producers[0])
         if norm is not None:
