@@ -117,7 +117,7 @@ def _require_patterns(loaded: Loaded) -> None:
         )
     if loaded.spec.gate != "none":
         raise UnsupportedError(
-            f"model {loaded.name!r}: gate={loaded.spec.gate}: a gated head is no pattern times a matrix"
+            f"model {loaded.name!r}: gate: gated heads are no patterns times matrices"
         )
 
 
