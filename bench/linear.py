@@ -12,6 +12,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from statistics import median
 from time import process_time
@@ -20,22 +21,23 @@ from typing import Any
 import numpy as np
 
 from bench.harness import Report, arguments, blas_threads
-from segre.sequence import Mixing, Sizes, crossover, methods, mix
+from segre.attention.mechanism import LIGHTNING, Mechanism
+from segre.sequence import Sizes, crossover, methods, mix
 
 WIDTH = 64
-PLAIN = Mixing("identity", share="none", causal=True)
-DECAYING = replace(PLAIN, decay=0.95)
-SHARED = replace(PLAIN, share="keys")
+PLAIN = replace(LIGHTNING, causal=True)
+DECAYING = replace(PLAIN, decay=Fraction(19, 20))
+SHARED = replace(PLAIN, normalise="keys", feature="exp")
 CHOICES = {
     "lightning": (PLAIN, WIDTH),
     "lightning, all keys": (replace(PLAIN, causal=False), WIDTH),
-    "FAST p=1 a=64": (Mixing("taylor", order=1), 64),
-    "FAST p=2 a=16": (Mixing("taylor", order=2), 16),
-    "FAST p=2 a=32": (Mixing("taylor", order=2), 32),
-    "FAST p=2 a=64": (Mixing("taylor", order=2), 64),
-    "FAST p=2 a=32 causal": (Mixing("taylor", order=2, causal=True), 32),
-    "window 64": (Mixing(window=64), WIDTH),
-    "window 64 causal": (Mixing(window=64, causal=True), WIDTH),
+    "FAST p=1 a=64": (Mechanism(weigh="taylor", order=1), 64),
+    "FAST p=2 a=16": (Mechanism(weigh="taylor", order=2), 16),
+    "FAST p=2 a=32": (Mechanism(weigh="taylor", order=2), 32),
+    "FAST p=2 a=64": (Mechanism(weigh="taylor", order=2), 64),
+    "FAST p=2 a=32 causal": (Mechanism(weigh="taylor", order=2, causal=True), 32),
+    "window 64": (Mechanism(window=64), WIDTH),
+    "window 64 causal": (Mechanism(window=64, causal=True), WIDTH),
 }
 PEERS = {
     "peer": ("peer", ""),
@@ -88,11 +90,6 @@ def heads(n: int, width: int = WIDTH) -> tuple[Any, Any, Any]:
     return q, k, v
 
 
-def exp_features(q: Any, k: Any, v: Any) -> Any:
-    """Linear attention with exponentials as features, rows divided by their sums."""
-    return mix(SHARED, np.exp(q), np.exp(k), v)
-
-
 def minimax(torch: Any, n: int, block: int) -> Callable[[], Any]:
     """A call of MiniMax's layer that does little more than its loop over blocks."""
     from transformers import MiniMaxConfig
@@ -131,7 +128,7 @@ def against_peers(torch: Any, lengths: list[int], repeats: int) -> list[dict[str
         calls: dict[str, Callable[[], Any]] = {
             "lightning": partial(mix, PLAIN, q, k, v),
             "decaying": partial(mix, DECAYING, q, k, v),
-            "exp features": partial(exp_features, q, k, v),
+            "exp features": partial(mix, SHARED, q, k, v),
             "torch SDPA": partial(softmax, Q, K, V, is_causal=True),
         }
         counterparts = {"torch SDPA": "lightning"}

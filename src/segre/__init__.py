@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from segre.models import architecture
     from segre.referee import Verdict, verify
     from segre.report.progress import progress_bar
+    from segre.sequence.attend import attend
+    from segre.sequence.cost import cost
     from segre.spec import Network
     from segre.transformer.spec import Transformer
     from segre.weights import Weights
@@ -50,6 +52,7 @@ _HOMES = {
     "Weights": "segre.weights",
     "analyze": "segre.analysis.run",
     "architecture": "segre.models",
+    "attend": "segre.sequence.attend",
     "canonical": "segre.geometry.fiber",
     "catalog": "segre.discovery",
     "certify": "segre.certificate",
@@ -57,6 +60,7 @@ _HOMES = {
     "closed_form": "segre.geometry.closed_form",
     "compare": "segre.geometry.compare",
     "connect": "segre.geometry.fiber",
+    "cost": "segre.sequence.cost",
     "dimension": "segre.geometry.dimension",
     "explain": "segre.geometry.explain",
     "progress_bar": "segre.report.progress",
@@ -79,6 +83,7 @@ __all__ = [
     "Weights",
     "analyze",
     "architecture",
+    "attend",
     "canonical",
     "catalog",
     "certify",
@@ -88,6 +93,7 @@ __all__ = [
     "collapse",
     "compare",
     "connect",
+    "cost",
     "dimension",
     "explain",
     "progress_bar",
