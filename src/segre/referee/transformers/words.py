@@ -77,11 +77,17 @@ def _values(point: Point) -> nmod_mat | None:
     """The matrix Y of families 43 and 44; None if there are none of these."""
     spec, stream = point.spec, point.stream
     first = stream.consumers[0]
-    norm = stream.norm_before(first)
     if [actor.kind for actor in stream.producers_for(first)] != ["embedding"]:
         return None
     if spec.embed or spec.embscale or spec.types or has_norm_bias(spec):
         return None
+    return word_columns(point)
+
+
+def word_columns(point: Point) -> nmod_mat:
+    """What the first attention reads of every word, in every position; up to scale."""
+    spec, stream = point.spec, point.stream
+    norm = stream.norm_before(stream.consumers[0])
     Y = point.matrices[EMBED, "tokens", 0]
     if spec.pos == "learned":
         table, rows = point.matrices[EMBED, "positions", 0], range(spec.d)
