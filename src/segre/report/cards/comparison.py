@@ -14,7 +14,7 @@ from segre.report.page.blocks import Cell, Items, Table
 def table_of_comparison(found: Comparison) -> Table:
     """One row for each design."""
     columns = [
-        *("design", "parameters", "dimension", "lower", "upper", "status", "redundant"),
+        *("model", "parameters", "dimension", "lower", "upper", "status", "redundant"),
         *GROUPS,
         "exponent",
         *GUARANTEES.values(),
@@ -36,7 +36,7 @@ def table_of_comparison(found: Comparison) -> Table:
                 *costs,
             )
         )
-    words = {"design", "status", "exponent", *GUARANTEES.values()}
+    words = {"model", "status", "exponent", *GUARANTEES.values()}
     return Table(
         "designs",
         "Designs side by side",
