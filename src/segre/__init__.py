@@ -17,13 +17,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from segre import checkpoints, collapse, sweeps
+    from segre.analysis.comparison import compare
     from segre.analysis.run import Analysis, analyze
     from segre.certificate import certify, write_certificate
     from segre.discovery import catalog
     from segre.errors import SegreError
     from segre.finding import Finding
     from segre.geometry.closed_form import closed_form
-    from segre.geometry.compare import compare
     from segre.geometry.dimension import dimension
     from segre.geometry.explain import explain
     from segre.geometry.fiber import canonical, connect, sample
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from segre.models import architecture
     from segre.referee import Verdict, verify
     from segre.report.progress import progress_bar
+    from segre.sequence.attend import attend
+    from segre.sequence.cost import cost
     from segre.spec import Network
     from segre.transformer.spec import Transformer
     from segre.weights import Weights
@@ -50,13 +52,15 @@ _HOMES = {
     "Weights": "segre.weights",
     "analyze": "segre.analysis.run",
     "architecture": "segre.models",
+    "attend": "segre.sequence.attend",
     "canonical": "segre.geometry.fiber",
     "catalog": "segre.discovery",
     "certify": "segre.certificate",
     "classify": "segre.geometry.strata",
     "closed_form": "segre.geometry.closed_form",
-    "compare": "segre.geometry.compare",
+    "compare": "segre.analysis.comparison",
     "connect": "segre.geometry.fiber",
+    "cost": "segre.sequence.cost",
     "dimension": "segre.geometry.dimension",
     "explain": "segre.geometry.explain",
     "progress_bar": "segre.report.progress",
@@ -79,6 +83,7 @@ __all__ = [
     "Weights",
     "analyze",
     "architecture",
+    "attend",
     "canonical",
     "catalog",
     "certify",
@@ -88,6 +93,7 @@ __all__ = [
     "collapse",
     "compare",
     "connect",
+    "cost",
     "dimension",
     "explain",
     "progress_bar",

@@ -6,7 +6,8 @@ import torch
 from transformers import MiniMaxConfig
 from transformers.models.minimax.modeling_minimax import MiniMaxLightningAttention
 
-from segre.sequence import Mixing, feed
+from segre.attention.mechanism import Mechanism
+from segre.sequence import feed
 
 
 class Open(torch.nn.Module):
@@ -45,7 +46,7 @@ def test_the_librarys_lightning_loop(block):
         right, state = layer(torch.tensor(x), (None, None), None)
     q, k, v = np.split(x.reshape(2, n, heads, 3 * width).swapaxes(1, 2), 3, axis=-1)
     decays = np.exp(-layer.slope_rate.numpy().reshape(-1))
-    how = Mixing("identity", share="none", causal=True, decay=tuple(decays.tolist()))
-    found, sums = feed(how, q, k, v)
+    how = Mechanism(weigh="identity", normalise="none", causal=True, decay="learned")
+    found, sums = feed(how, q, k, v, decay=decays)
     assert apart(found.swapaxes(1, 2).reshape(2, n, -1), right.numpy()) < 1e-12
     assert apart(sums.sums, state.numpy()) < 1e-12

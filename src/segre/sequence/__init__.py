@@ -1,19 +1,18 @@
 """Attention on long sequences, in floating point: how is it computed, and what does it cost?"""
 
-from segre.sequence.cost import Cost, Sizes, choose, cost, crossover, methods, state_size
+from segre.sequence.choice import Cost, Sizes, choose, crossover, method_cost, state_size
+from segre.sequence.forms import methods
 from segre.sequence.mix import feed, mix
-from segre.sequence.mixing import Mixing
 from segre.sequence.running import State
 
 __all__ = [
     "Cost",
-    "Mixing",
     "Sizes",
     "State",
     "choose",
-    "cost",
     "crossover",
     "feed",
+    "method_cost",
     "methods",
     "mix",
     "state_size",

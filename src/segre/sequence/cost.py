@@ -1,171 +1,214 @@
-"""What does a method cost: operations, memory, and what is kept from token to token?
+"""What does a network cost on t tokens: operations, memory, and what it keeps for later tokens?
 
-Operations are counted; a multiplication with an addition is two. `load` weighs them by how long
-NumPy takes for each kind, in units of one operation of a large matrix product, and `auto` takes
-the method with the least. bench.linear measures how good that choice is.
+Counted, not measured: a multiplication with an addition is two operations. Numbers are in single
+precision unless said otherwise.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import singledispatch
+from math import prod
+from typing import Any
 
-from segre.sequence import rows as _rows
-from segre.sequence.factored import tokens_at_once
-from segre.sequence.mixing import Mixing
-from segre.sequence.running import default_block
+from segre.attention.mechanism import Mechanism
+from segre.errors import SpecError
+from segre.finding import Status, Unbounded
+from segre.hybrid.spec import Hybrid
+from segre.models import Source, architecture
+from segre.sequence.choice import Sizes, choose, crossover, method_cost, state_size
+from segre.sequence.forms import factors
+from segre.sequence.stack import levels
+from segre.shown import Tabular
+from segre.spec import Architecture, Network
+from segre.transformer.spec import Transformer
+from segre.transformer.tensors import part_shapes, routed
+from segre.values import LARGEST, whole
 
-METHODS = ("dense", "linear", "band")
-_PASS, _EXP, _SUM, _CALL = 8, 44, 16, 80_000  # one number of an array; an exponential; a call
+SINGLE = 4  # bytes
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """Of one mechanism: tokens, widths of queries and of values, heads, bytes of a number."""
+class Alike:
+    """Heads with one mechanism in layers that cost the same."""
 
-    n: int
+    mechanism: Mechanism
+    heads: int
     a: int
     dv: int
-    heads: int = 1
-    number: int = 4
+    width: int  # of the tokens
+    maps: int  # weights that a token meets in such a layer, beside mixing
+    kept: int  # numbers of a token that later queries need, without features
+    layers: int = 1
 
 
 @dataclass(frozen=True)
-class Cost:
-    """Of one method, for all heads."""
+class CostLine:
+    """What heads alike cost on so many tokens, over all their layers."""
 
-    operations: int
-    bytes: int  # of what is held besides queries, keys, values and outputs
-    load: float  # operations, weighed by how long each kind takes
-
-
-def methods(how: Mixing) -> tuple[str, ...]:
-    """The methods that compute it; dense ones always do."""
-    return ("dense", *["linear"] * how.factors, *["band"] * how.banded)
-
-
-def cost(how: Mixing, sizes: Sizes, method: str) -> Cost:
-    """What one method costs."""
-    if method != "linear":
-        return _of_rows(how, sizes, reach=method == "band")
-    return _running(how, sizes) if how.causal else _factored(how, sizes)
+    tokens: int
+    layers: int
+    heads: int
+    mechanism: str
+    method: str
+    operations: int  # of mixing
+    dense: int  # the same by the dense method
+    maps: int  # operations of all linear maps: projections, MLPs
+    bytes: int  # of one layer
+    state: int | None  # numbers kept for later tokens; None if queries see later keys
+    crossover: int | None  # from how many tokens on there is a better method than the dense one
 
 
-@lru_cache(maxsize=1024)
-def choose(how: Mixing, sizes: Sizes) -> str:
-    """The method that is expected to be the quickest.
+@dataclass(frozen=True)
+class Costs(Tabular, Unbounded):
+    """The cost of a network on several numbers of tokens."""
 
-    >>> fast = Mixing("taylor", order=2)
-    >>> [choose(fast, Sizes(n, a=16, dv=16)) for n in (64, 4096)]
-    ['dense', 'linear']
+    spec: Architecture
+    lines: tuple[CostLine, ...]
+    rest: int  # operations for each token that belong to no layer
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The numbers of tokens."""
+        return tuple(dict.fromkeys(line.tokens for line in self.lines))
+
+    @property
+    def value(self) -> tuple[int, ...]:
+        """All operations, on each number of tokens."""
+        return tuple(self.total(tokens) for tokens in self.tokens)
+
+    @property
+    def status(self) -> Status:
+        """They are counted."""
+        return "exact"
+
+    @property
+    def how(self) -> str:
+        """How the operations are known."""
+        return "operations counted, by the method that is expected to be quickest in every layer"
+
+    def total(self, tokens: int) -> int:
+        """All operations on so many tokens."""
+        own = [line for line in self.lines if line.tokens == tokens]
+        return self.rest * tokens + sum(line.operations + line.maps for line in own)
+
+    def state(self, tokens: int) -> int | None:
+        """All numbers kept for later tokens; None if some queries see later keys."""
+        own = [line.state for line in self.lines if line.tokens == tokens]
+        known = [one for one in own if one is not None]
+        return sum(known) if len(known) == len(own) else None
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "spec": str(self.spec),
+            "costs": [
+                {
+                    "tokens": tokens,
+                    "operations": self.total(tokens),
+                    "state": self.state(tokens),
+                    "parts": [asdict(line) for line in self.lines if line.tokens == tokens],
+                }
+                for tokens in self.tokens
+            ],
+        }
+
+
+def cost(spec: Source, t: int | Sequence[int] | None = None, *, number: int = SINGLE) -> Costs:
+    """What a network costs on t tokens, or on each of several numbers of them.
+
+    `number` is how many bytes a number has.
+
+    >>> found = cost("lightning/d=64,64/a=64/t=3", [4096, 8192])
+    >>> [(line.tokens, line.method) for line in found.lines]
+    [(4096, 'linear'), (8192, 'linear')]
     """
-    return min(methods(how), key=lambda method: cost(how, sizes, method).load)
+    net = architecture(spec)
+    given = [net.t] if t is None else list(t) if isinstance(t, list | tuple) else [t]
+    if not given:
+        raise SpecError("t: no number of tokens; for example 4096")
+    counts = [whole("t", n, LARGEST) for n in given]
+    alike, rest = alike_heads(net)
+    lines = [_line(one, n, number) for n in counts for one in _merged(alike)]
+    return Costs(net, tuple(lines), rest)
 
 
-def crossover(how: Mixing, sizes: Sizes, most: int = 1 << 30) -> int | None:
-    """From how many tokens on the best other method is expected to beat the dense one.
-
-    None if there is no other method, or if it never does.
-    """
-
-    def better(n: int) -> bool:
-        return choose(how, Sizes(n, sizes.a, sizes.dv, sizes.heads, sizes.number)) != "dense"
-
-    if not better(most):
-        return None
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if better(middle) else (middle, high)
-    return high
-
-
-def state_size(how: Mixing, sizes: Sizes) -> int | None:
-    """How many numbers a causal mechanism needs of the tokens so far; None if it is not causal.
-
-    Without features that is all keys and values, or those within reach.
-    """
-    if not how.causal:
-        return None
-    features = how.features(sizes.a)
-    if features is not None:
-        return sizes.heads * features * (sizes.dv + how.shared)
-    reach = [sizes.n, *[x for x in (how.window, how.local) if x is not None]]
-    return sizes.heads * min(reach) * (sizes.a + sizes.dv)
-
-
-def _pointwise(how: Mixing) -> tuple[int, int]:
-    """Operations on one score, and their load."""
-    count, load = 0, 0
-    if how.weigh == "exp":
-        count, load = 1, _EXP
-        if how.shared:
-            count, load = count + 2, load + 2 * _PASS
-    elif how.weigh == "taylor":
-        count, load = 3 * how.order, 3 * how.order * _PASS
-    if how.shared:
-        count, load = count + 1, load + _SUM
-    if how.decays != (1.0,):
-        count, load = count + 1, load + 2 * _PASS
-    if how.share == "queries-keys":
-        count, load = 2 * count, 2 * load
-    return count, load
-
-
-def _of_rows(how: Mixing, sizes: Sizes, reach: bool) -> Cost:
-    n, a, dv = sizes.n, sizes.a, sizes.dv
-    size = min(_rows.block_rows(how, n, reach), n)
-    width = n if not how.causal else (n + size) / 2
-    if reach and how.window is not None:
-        width = min(width, size + how.window * (1 if how.causal else 2))
-    if reach and how.local is not None:
-        width = min(width, size)
-    count, load = _pointwise(how)
-    products = 2 * (a + dv) + 2 * a * (how.share == "queries-keys")
-    masked = 2 * _PASS * (width if reach else size if how.causal else 0)
-    pairs = n * width
-    at_once = sizes.heads * n * n <= _rows.AT_ONCE
-    calls = 14 * (1 if at_once else sizes.heads) * -(-n // size)
-    return Cost(
-        round(sizes.heads * pairs * (products + count)),
-        round(size * (n if not reach else width) * sizes.number * (sizes.heads if at_once else 1)),
-        sizes.heads * (pairs * (products + load) + n * masked) + calls * _CALL,
+def _line(one: Alike, n: int, number: int) -> CostLine:
+    how, sizes = one.mechanism, Sizes(n, one.a, one.dv, one.heads, number)
+    method = choose(how, sizes)
+    chosen = method_cost(how, sizes, method)
+    state = state_size(how, sizes)
+    if state is not None and not factors(how):
+        state = state // (one.heads * (one.a + one.dv)) * one.kept
+    arrays = n * (2 * one.width + 2 * one.heads * (one.a + one.dv))
+    return CostLine(
+        tokens=n,
+        layers=one.layers,
+        heads=one.heads,
+        mechanism=how.text,
+        method=method,
+        operations=one.layers * chosen.operations,
+        dense=one.layers * method_cost(how, sizes, "dense").operations,
+        maps=2 * one.layers * one.maps * n,
+        bytes=arrays * number + chosen.bytes,
+        state=None if state is None else one.layers * state,
+        crossover=crossover(how, sizes),
     )
 
 
-def _running(how: Mixing, sizes: Sizes) -> Cost:
-    n, a, dv = sizes.n, sizes.a, sizes.dv + how.shared
-    block = min(default_block(how, a, sizes.dv), n)
-    features = how.features(a)
-    assert features is not None
-    count, load = _pointwise(how)
-    made = 2 * features if how.weigh == "taylor" else 0
-    products = 4 * features * dv + 2 * block * (a + dv)
-    passes = 4 * features * dv / block + 2 * dv + made
-    if how.decays != (1.0,):
-        passes += features + dv
-    passes += 2 * dv * how.shared
-    blocks = -(-n // block)
-    calls = 25 + 5 * blocks + (2 * a * how.order * blocks if made else 0)
-    return Cost(
-        round(sizes.heads * n * (products + passes + count * block)),
-        round(sizes.heads * sizes.number * (block * (block + made) + 3 * features * dv)),
-        sizes.heads * n * (products + _PASS * (passes + 2 * made) + (load + _PASS) * block)
-        + calls * _CALL,
-    )
+def _merged(alike: Sequence[Alike]) -> Iterator[Alike]:
+    """Heads that are alike but for the layer they are in, once."""
+    counts: dict[Alike, int] = {}
+    for one in alike:
+        counts[one] = counts.get(one, 0) + 1
+    for one, count in counts.items():
+        yield replace(one, layers=count)
 
 
-def _factored(how: Mixing, sizes: Sizes) -> Cost:
-    n, a, dv = sizes.n, sizes.a, sizes.dv + how.shared
-    features = how.features(a)
-    assert features is not None
-    products = 4 * features * dv
-    made = 2 * features if how.weigh == "taylor" else 0
-    step = min(tokens_at_once(sizes.heads, features), n)
-    passes = made + 2 * dv * how.shared
-    calls = 8 + (2 * a * how.order * -(-n // step) if made else 0)
-    return Cost(
-        round(sizes.heads * n * (products + passes)),
-        round(sizes.heads * sizes.number * features * (dv + (step if made else 0))),
-        sizes.heads * n * (products + 2 * _PASS * passes) + calls * _CALL,
-    )
+@singledispatch
+def alike_heads(spec: Any) -> tuple[list[Alike], int]:
+    """The heads of every layer, and the operations for each token that belong to no layer."""
+    raise TypeError(f"the cost of {type(spec).__name__} is not known")
+
+
+@alike_heads.register(Network)
+@alike_heads.register(Hybrid)
+def _of_stack(spec: Network | Hybrid) -> tuple[list[Alike], int]:
+    out = []
+    for level in levels(spec):
+        for group in level.groups:
+            maps = sum(prod(shape) for shape in group.shapes.values())
+            kept = group.count * (group.a + group.dv)
+            width = max(level.width_in, level.width_out)
+            sizes = (group.count, group.a, group.dv, width, maps, kept)
+            out.append(Alike(group.mechanism, *sizes))
+    return out, 0
+
+
+@alike_heads.register(Transformer)
+def _of_transformer(spec: Transformer) -> tuple[list[Alike], int]:
+    a = spec.head + (spec.rotary_dim if spec.latent else 0)
+    kept = spec.kvrank + spec.rotary_dim if spec.latent else spec.kv * (a + spec.dv)
+    out = []
+    for layer in range(1, spec.layers + 1):
+        window = spec.window[(layer - 1) % len(spec.window)] if spec.window else 0
+        how = replace(spec.mechanism, causal=spec.causal, window=window - 1 if window else None)
+        maps = _met(spec, 1 if spec.share else layer)
+        out.append(Alike(how, spec.heads, a, spec.dv, spec.d, maps, kept))
+    head = part_shapes(spec, "head")
+    rest = sum(prod(shape) for shape in head.values() if min(shape) > 1)
+    if spec.discrete and spec.tied and spec.output != "hidden" and not spec.labels:
+        rest += (spec.embed or spec.d) * spec.vocab
+    return out, 2 * rest
+
+
+def _met(spec: Transformer, layer: int) -> int:
+    """How many weights of a layer's matrices a token meets: of experts, those that it uses."""
+    total = 0
+    for name, shape in part_shapes(spec, str(layer)).items():
+        size = prod(shape)
+        if routed(spec, layer) and name in ("W_gate", "W_up", "W_down"):
+            size = size // spec.experts * spec.active
+        total += size if shape[-1] > 1 else 0
+    return total

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
+from segre.attention.mechanism import Mechanism
 from segre.fields.interface import Array
-from segre.sequence.mixing import Mixing
+from segre.sequence.forms import shared
 from segre.sequence.taylor import coefficients, monomials
 
 AT_ONCE = 1 << 20  # features at a time
 
 
-def factored(how: Mixing, q: Array, k: Array, v: Array) -> Array:
+def factored(how: Mechanism, q: Array, k: Array, v: Array) -> Array:
     """phi(Q) (phi(K)^T V), each row divided by phi(Q) (phi(K)^T 1) if it is shared.
 
     Features are made for some tokens at a time.
     """
-    if how.shared:
+    if shared(how):
         v = np.concatenate([v, np.ones((*v.shape[:-1], 1), v.dtype)], -1)
     plain = how.weigh == "identity"
     out = q @ (k.swapaxes(-1, -2) @ v) if plain else _taylor(how.order, q, k, v)
-    return np.asarray(out[..., :-1] / out[..., -1:] if how.shared else out)
+    return np.asarray(out[..., :-1] / out[..., -1:] if shared(how) else out)
 
 
 def _taylor(order: int, q: Array, k: Array, v: Array) -> Array:

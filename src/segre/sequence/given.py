@@ -6,18 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from segre.attention.mechanism import Mechanism
 from segre.errors import SegreError
 from segre.fields.interface import Array
-from segre.sequence.mixing import Mixing
 
 
 def floats(name: str, value: Any) -> Array:
     """An array of finite floats: float32 and float64 as they are, other numbers as float64."""
-    array = np.asarray(value)
-    if array.dtype.kind not in "iuf":
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise SegreError(f"{name}: not a rectangular array of numbers") from None
+    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
         raise SegreError(f"{name}: {array.dtype} is not allowed; allowed: arrays of real numbers")
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     finite(name, array)
     return array
 
@@ -36,7 +41,7 @@ def finite(name: str, array: Array) -> None:
         )
 
 
-def heads_of(how: Mixing, q: Any, k: Any, v: Any) -> tuple[Array, Array, Array]:
+def heads_of(how: Mechanism, q: Any, k: Any, v: Any) -> tuple[Array, Array, Array]:
     """Queries, keys and values (..., tokens, width) of one dtype, whose shapes fit."""
     q, k, v = floats("queries", q), floats("keys", k), floats("values", v)
     shapes = f"queries, keys and values have shapes {q.shape}, {k.shape}, {v.shape}"
@@ -44,24 +49,21 @@ def heads_of(how: Mixing, q: Any, k: Any, v: Any) -> tuple[Array, Array, Array]:
         raise SegreError(f"{shapes}; allowed: matrices (tokens, width), or batches of them")
     fits = q.shape[:-2] == k.shape[:-2] == v.shape[:-2]
     fits = fits and q.shape[-1] == k.shape[-1] and k.shape[-2] == v.shape[-2]
-    if how.restricted:  # a query and a key have distances
+    if how.masked:  # a query and a key have a distance
         fits = fits and q.shape[-2] == k.shape[-2]
-    if not fits or 0 in (*q.shape, *v.shape):
+    if not fits or 0 in (*q.shape, *k.shape, *v.shape):
         raise SegreError(
             f"{shapes}; allowed: (..., tokens, a) twice and (..., tokens, dv), with the same "
             "tokens and heads"
-        )
-    if len(how.decays) > 1 and q.shape[-3:-2] != (len(how.decays),):
-        raise SegreError(
-            f"{len(how.decays)} decays for heads of shape {q.shape[:-2]}; allowed: one for all, or "
-            "as many as heads"
         )
     dtype = np.result_type(q, k, v)
     return q.astype(dtype, copy=False), k.astype(dtype, copy=False), v.astype(dtype, copy=False)
 
 
-def whole_block(block: Any) -> int:
-    """A block size."""
+def whole_block(block: Any) -> int | None:
+    """A block size, or none."""
+    if block is None:
+        return None
     if isinstance(block, bool) or not isinstance(block, int | np.integer) or block < 1:
         raise SegreError(f"block: {block!r} is not allowed; allowed: whole numbers from 1 on")
     return int(block)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from segre.attention.mechanism import Mechanism
 from segre.errors import SegreError
 from segre.fields.interface import Array
-from segre.sequence.mixing import Mixing
+from segre.sequence.forms import feature_count, shared
 from segre.sequence.taylor import coefficients, monomials, polynomial
 
 AT_ONCE = 1 << 16  # numbers of a group of blocks: small enough for the cache
@@ -34,24 +35,30 @@ class State:
         return self.sums.size
 
 
-def default_block(how: Mixing, a: int, dv: int) -> int:
+def default_block(how: Mechanism, a: int, dv: int) -> int:
     """A block that is quick: larger where features are many."""
     if how.weigh == "taylor":
         return 128
     return 32 if a * dv <= 1 << 14 else 64
 
 
-def start(how: Mixing, heads: tuple[int, ...], a: int, dv: int, dtype: np.dtype) -> State:
+def start(how: Mechanism, heads: tuple[int, ...], a: int, dv: int, dtype: np.dtype) -> State:
     """The state before the first token."""
-    features = how.features(a)
-    assert features is not None
-    return State(np.zeros((*heads, features, dv + how.shared), dtype))
+    return State(np.zeros((*heads, feature_count(how, a), dv + shared(how)), dtype))
 
 
 def advance(
-    how: Mixing, q: Array, k: Array, v: Array, state: State | None = None, block: int | None = None
+    how: Mechanism,
+    rates: Array | None,
+    q: Array,
+    k: Array,
+    v: Array,
+    state: State | None = None,
+    block: int | None = None,
 ) -> tuple[Array, State]:
     """The next tokens of all heads: (..., n, dv), and the state after them.
+
+    `rates` are the decays of the heads, if there are any.
 
     Chunks that are fed one by one, each with the state after the one before, give what one call
     gives.
@@ -65,11 +72,11 @@ def advance(
             f"state has shape {state.sums.shape}; these heads need {fresh.sums.shape}; start anew, "
             "or give the state of the same mechanism and sizes"
         )
-    if how.shared:
+    if shared(how):
         v = np.concatenate([v, np.ones((*v.shape[:-1], 1), v.dtype)], -1)
     size = min(block or default_block(how, a, dv), n)
     out = np.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
-    pace = _Pace.of(how, q, size)
+    pace = _Pace.of(rates, q, size)
     sums = state.sums.astype(q.dtype)
     many = int(np.prod(q.shape[:-2])) * size * (size + 2 * (sums.shape[-2] > a) * sums.shape[-2])
     span = size * max(1, AT_ONCE // many)
@@ -78,9 +85,9 @@ def advance(
         here = slice(first, min(first + span, even))
         sums = _group(how, pace, q, k, v, out, here, sums)
     if even < n:
-        pace = _Pace.of(how, q, n - even)
+        pace = _Pace.of(rates, q, n - even)
         sums = _group(how, pace, q, k, v, out, slice(even, n), sums)
-    if how.shared:
+    if shared(how):
         out = out[..., :-1] / out[..., -1:]
     return out, State(sums)
 
@@ -96,11 +103,10 @@ class _Pace:
     whole: Array | None  # decay^size
 
     @classmethod
-    def of(cls, how: Mixing, q: Array, size: int) -> _Pace:
+    def of(cls, rates: Array | None, q: Array, size: int) -> _Pace:
         dtype = q.dtype
-        if how.decays == (1.0,):
+        if rates is None:
             return cls(size, np.tri(size, dtype=dtype), None, None, None)
-        rates = np.array(how.decays)
         powers = power_table(rates, size + 1, dtype)
         gaps = np.subtract.outer(np.arange(size), np.arange(size))
         inside = np.where(gaps >= 0, powers[:, np.maximum(gaps, 0)], 0)[:, None]
@@ -114,14 +120,14 @@ class _Pace:
 
 def power_table(rates: Array, count: int, dtype: np.dtype) -> Array:
     """rate^0, ..., rate^(count-1) of each rate; what is below the smallest normal float is 0."""
-    with np.errstate(under="ignore"):
+    with np.errstate(under="ignore", over="ignore"):
         powers = np.power(rates[:, None], np.arange(count))
-    powers[powers < np.finfo(dtype).tiny] = 0
-    return powers.astype(dtype)
+        powers[abs(powers) < np.finfo(dtype).tiny] = 0
+        return powers.astype(dtype)
 
 
 def _group(
-    how: Mixing, pace: _Pace, q: Array, k: Array, v: Array, out: Array, here: slice, sums: Array
+    how: Mechanism, pace: _Pace, q: Array, k: Array, v: Array, out: Array, here: slice, sums: Array
 ) -> Array:
     """Write the rows `here` of the output, blocks side by side; the state after them."""
     Q, K, V, to = (_blocks(x, here, pace.size) for x in (q, k, v, out))

@@ -83,7 +83,7 @@ def _signs(spec: Transformer) -> Iterator[Piece]:
     """A norm of multiples of one vector is a sign: what comes before that vector is free."""
     if spec.eps or spec.norm == "none" or spec.tied or (spec.share and spec.layers > 1):
         return
-    pooled = spec.t == 1 and spec.sums_to_one
+    pooled = spec.t == 1 and spec.sums_to_one and spec.gate == "none"
     order = sublayers(spec)
     for end in reversed((*order, ("head", ""))):
         producer = sole_producer(spec, end)
@@ -132,6 +132,6 @@ def sign_norm_pieces(spec: Transformer) -> Iterator[Piece]:
 
 _ATTENTION = (
     {"sinks"}
-    | {f"{x}_{y}" for x in ("W", "b", "A", "R") for y in ("Q", "K", "V", "O")}
+    | {f"{x}_{y}" for x in ("W", "b", "A", "R") for y in ("Q", "K", "V", "G", "O")}
     | {f"norm{n}.{x}" for n in ("1", "q", "k") for x in ("gain", "bias")}
 )
