@@ -19,7 +19,7 @@ def cubic(point: Point, part: int) -> Family:
     """Family 59, of one layer."""
     spec, p, d = point.spec, point.p, point.spec.d
     turns = turning(spec.at(part)) and spec.t > 1
-    if spec.attn != "lightning" or spec.qknorm or spec.kvrank or turns:
+    if spec.attn != "lightning" or spec.qknorm or spec.kvrank or turns or spec.gate != "none":
         return
     span, biased = span_of(point, Actor("attention", part)), point.has((part, "b_Q"))
     B = with_constant(point, span) if biased else span.whole
