@@ -116,7 +116,9 @@ def read_dimension(spec: Transformer, end: End, pooled: bool = False) -> int:
     elif kind == "mlp":
         size = sum(prod(shapes[n]) // spec.d for n in ("W_down", "S_down", "c_down") if n in shapes)
         size += has(spec, part, "b_down") * (site is not None)
-    elif spec.embed or spec.embscale or spec.types or spec.patch:
+    elif spec.patch or (spec.project and site is not None):
+        size = (spec.patch or spec.embed) + spec.t
+    elif spec.embed or spec.embscale or spec.types:
         return spec.d - centred
     else:
         size = spec.vocab + (spec.t - 1) * (spec.pos == "learned")
@@ -186,6 +188,8 @@ def _written(w: ModularWeights, producer: End, pooled: bool = False) -> Span:
         every = [w(part, n) for n in ("W_down", "S_down", "c_down") if has(spec, part, n)]
         blocks = np.concatenate([np.moveaxis(m, -2, 0).reshape(spec.d, -1) for m in every], axis=1)
         return Span(blocks, w(part, "b_down") if has(spec, part, "b_down") else none)
+    if spec.patch or spec.project:
+        return Span(_placed(w), none)
     words = w("embed", "tokens")
     columns = F.sub(words[:, 1:], words[:, :1])
     first = words[:, :1]
@@ -198,6 +202,19 @@ def _written(w: ModularWeights, producer: End, pooled: bool = False) -> Span:
     site = norm_at(spec, "embed", "norm", spec.d)
     normed = _normed(w, site, np.concatenate([columns, first], axis=1))
     return Span(normed, none if site.bias is None else w("embed", site.bias))
+
+
+def _placed(w: ModularWeights) -> Array:
+    """Columns that span the tokens that are mapped to the stream and get positions there."""
+    F, spec = w.field, w.transformer
+    used = w("embed", "positions")[:, spec.offset : spec.offset + spec.t]
+    if spec.project:
+        return np.concatenate([w("embed", "W_E"), used], axis=1)
+    patches = F.add(used, w("embed", "b_P"))
+    if spec.cls:
+        first = F.add(used[:, :1], w("embed", "cls"))
+        patches = np.concatenate([first, patches[:, 1:]], axis=1)
+    return np.concatenate([w("embed", "W_P"), patches], axis=1)
 
 
 def _unread_forms(spec: Transformer, end: End, pooled: bool = False) -> Piece:
@@ -213,7 +230,12 @@ def _unread_forms(spec: Transformer, end: End, pooled: bool = False) -> Piece:
         return w.field.reduce(np.concatenate(rows))
 
     name = f"what the {end[1] or 'head'} reads where nothing lies"
-    return Piece("unreached", name, where(spec, end[0]), "residual", "exact", 0, build)
+    count = 0  # of sizes for which there are formulas
+    if spec.patch or spec.project:
+        shapes = [part_shapes(spec, r.part)[r.weight] for r in readers(spec, end)]
+        free = spec.d - (spec.norm == "layer") - read_dimension(spec, end)
+        count = free * sum(prod(shape[:-1]) for shape in shapes)
+    return Piece("unreached", name, where(spec, end[0]), "residual", "exact", count, build)
 
 
 def _added(w: ModularWeights, part: str, name: str, forms: Array) -> list[Array]:

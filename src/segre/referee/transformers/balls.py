@@ -140,8 +140,9 @@ def real_input(spec: Transformer, seed: int, number: int) -> arb_mat:
     """Input `number` of the real point; one-hot columns if there is a vocabulary."""
     u, t = Stream.of(seed, INPUTS), spec.t
     if not spec.vocab:
-        first = number * spec.d * t
-        return arb_mat(spec.d, t, [_dyadic(u(first + i)) for i in range(spec.d * t)])
+        rows = spec.patch or spec.d
+        first = number * rows * t
+        return arb_mat(rows, t, [_dyadic(u(first + i)) for i in range(rows * t)])
     result = arb_mat(spec.vocab + spec.types, t)
     for c in range(t):
         result[u(number * t + c) % spec.vocab, c] = 1

@@ -87,8 +87,6 @@ def _spec(value: Any) -> Transformer:
         spec = Transformer.from_mapping(value)
     except SpecError as error:
         raise RejectionError(str(error)) from None
-    if spec.patch:
-        raise RejectionError("spec: patch: models of patches have no certificates")
     if canonical(value) != canonical(spec.document()):
         raise RejectionError("spec: not in canonical form (defaults left out)")
     return spec
@@ -128,8 +126,8 @@ class _Reader:
         rows, columns = outputs(self.spec)
         if kind == "ball-minor":
             keys(value, ("kind", "rows", "columns", "bits", "seed"), "lower")
-            t, d = self.spec.t, self.spec.d
-            inputs = (WORD - (1 << 41)) // t if self.spec.vocab else WORD // (d * t)
+            t, rows_in = self.spec.t, self.spec.patch or self.spec.d
+            inputs = (WORD - (1 << 41)) // t if self.spec.vocab else WORD // (rows_in * t)
             places = read_places(value, self.claim, inputs, rows * columns)
             bits = whole(value["bits"], "lower.bits", FEWEST_BITS, MOST_BITS)
             seed = whole(value["seed"], "lower.seed", 0, WORD - 1)

@@ -102,6 +102,8 @@ def written(point: Point, producer: Actor) -> Span | None:
         names = ("W_down", "S_down", "c_down")
         blocks = [matrices[key] for key in point.keys((part, name) for name in names)]
         return Span(beside(blocks), matrices.get((part, "b_down", 0)))
+    if producer.kind == "embedding" and (spec.patch or spec.project):
+        return _placed(point)
     if producer.kind != "embedding" or spec.embed or spec.embscale or spec.types:
         return None
     span = written_by_words(point)
@@ -121,6 +123,21 @@ def written_by_words(point: Point) -> Span:
         differences += [x - places[0] for x in places[1:]]
         first = first + places[0]
     return Span(beside(differences) if differences else point.zero(spec.d, 0), first)
+
+
+def _placed(point: Point) -> Span | None:
+    """Of tokens that are mapped to the stream and get their positions there, before a norm."""
+    spec, matrices = point.spec, point.matrices
+    if spec.place == "post":
+        return None  # family 29
+    places = _columns(matrices[EMBED, "positions", 0], spec.offset, spec.t)
+    if spec.project:
+        return Span(beside([matrices[EMBED, "W_E", 0], *places]), None)
+    constants = [matrices[EMBED, "b_P", 0]] * spec.t
+    if spec.cls:
+        constants[0] = matrices[EMBED, "cls", 0]
+    sums = [place + constant for place, constant in zip(places, constants, strict=True)]
+    return Span(beside([matrices[EMBED, "W_P", 0], *sums]), None)
 
 
 def _columns(table: nmod_mat, first: int, count: int) -> list[nmod_mat]:

@@ -24,7 +24,7 @@ def inputs_at(point: Point, number: int, salts: Sequence[Salts]) -> nmod_mat:
     spec = point.spec
     if spec.vocab:
         return point.field.soft_input(number, spec.vocab, spec.types, salts[0])
-    return point.field.input(number, spec.d, salts[0])
+    return point.field.input(number, spec.patch or spec.d, salts[0])
 
 
 def jacobian_mod_p(
