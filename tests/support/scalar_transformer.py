@@ -374,6 +374,10 @@ class Scalar:
                     E = [self.F.exp(z, self.stage, q) for z in Z]
                     Z = [e / sum(E, total) for e in E]
                 mixed = [dot(Z, [V[k][j] for k in keys]) for j in range(s.dv)]
+                if s.gate != "none":
+                    gate = [self.sigma(z, q) for z in self.linear(X[q], part, "W_G", h)]
+                    gate = gate if s.gate == "element" else gate * s.dv
+                    mixed = [a * b for a, b in zip(gate, mixed, strict=True)]
                 y = [dot(row, mixed) for row in self.W(part, "W_O", h) or []]
                 known = out[q]
                 out[q] = y if known is None else add(known, y)

@@ -78,6 +78,7 @@ def require(spec: Choices) -> None:
             ("bias", spec.bias != "none"),
             ("cap", spec.cap),
             ("attn", not spec.mechanism.sums_to_one),
+            ("gate", spec.gate != "none"),
         ):
             if wrong:
                 raise SpecError(f"{key} does not go with latent attention (kvrank)")

@@ -104,6 +104,8 @@ def argument_count(spec: Transformer) -> int:
     for layer in range(1, spec.layers + 1):
         if spec.attn == "softmax":
             total += spec.heads * (_pairs(spec, layer) + (t * t if spec.cap else 0))
+        if spec.gate != "none":
+            total += spec.heads * t * (spec.dv if spec.gate == "element" else 1)
         if spec.mlp in SIGMOID + TANH + NORMAL:
             total += spec.ff * t
     return total
@@ -132,4 +134,5 @@ def _one_way(spec: Transformer) -> bool:
 
 def needs_independence(spec: Transformer) -> bool:
     """Whether a minor mod p needs the independence of arguments, section 7."""
-    return spec.attn != "lightning" or spec.mlp not in ("none", "bilinear")
+    exponentials = spec.attn != "lightning" or spec.gate != "none"
+    return exponentials or spec.mlp not in ("none", "bilinear")

@@ -169,6 +169,11 @@ def _attention(spec: Transformer, layer: int) -> Iterator[Shape]:
         if spec.qknorm and spec.gain:
             yield "normq.gain", heads if spec.qknorm == "all" else 1, k, 1
             yield "normk.gain", kv if spec.qknorm == "all" else 1, k, 1
+    if spec.gate != "none":
+        rows = v if spec.gate == "element" else 1
+        yield "W_G", heads, rows, d
+        if spec.bias in ("qkv", "attn", "all"):
+            yield "b_G", heads, rows, 1
     if spec.sinks:
         yield "sinks", heads, 1, 1
     yield "W_O", heads, d, v
