@@ -92,9 +92,13 @@ def sign_norms(point: Point) -> Family:
     if spec.eps or spec.place not in ("sandwich", "after"):
         return
     two = spec.norm == "layer" and spec.d == 2
+    pooled = spec.t == 1 and spec.attn == "softmax" and not spec.sinks and spec.gate == "none"
     for sublayer in stream.sublayers:
         written = stream.written(sublayer)
         width = sum(point.matrices[key].ncols() for key in point.keys(written))
+        if pooled and sublayer.kind == "attention":
+            span = pooled_span(point, sublayer.part)
+            width = width if span is None else span.whole.ncols()
         if not two and width > 1:
             continue
         for place in point.layout.by_place:

@@ -15,7 +15,7 @@ from segre.referee.transformers.cubic import cubic
 from segre.referee.transformers.cut_off import cut_off, sign_norms
 from segre.referee.transformers.few_words import few_words
 from segre.referee.transformers.heads import Heads
-from segre.referee.transformers.inner_gains import inner_gains
+from segre.referee.transformers.inner_gains import inner_gains, seen_inner_gains
 from segre.referee.transformers.lone import lone
 from segre.referee.transformers.means import means
 from segre.referee.transformers.mixed import head_mixing, shared_maps
@@ -60,7 +60,7 @@ def degenerate(point: Point) -> Family:
 
 
 def special(point: Point) -> Family:
-    """Those of families 47, 48 and 51 to 59: of designs and sizes of their own."""
+    """Those of families 47, 48 and 51 to 60: of designs and sizes of their own."""
     yield from outer_turns(point)
     yield from tied_forms(point)
     yield from lone(point)
@@ -70,6 +70,7 @@ def special(point: Point) -> Family:
         yield from cubic(point, part)
     yield from cut_off(point)
     yield from sign_norms(point)
+    yield from seen_inner_gains(point)
 
 
 def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[int]:
