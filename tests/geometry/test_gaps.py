@@ -189,6 +189,21 @@ def test_a_wider_architecture_must_be_the_one_that_is_meant() -> None:
         assert not verify({**changed, "checksum": checksum(changed)}).valid, change
 
 
+OPEN = (
+    "transformer/d=2/ff=4/mlp=gelu/norm=layer/pos=rope/causal=true/t=2",
+    "transformer/d=3/head=2/norm=rms/place=sandwich/pos=rope/qknorm=true/vocab=3/tied=true/t=3",
+    "lightning/d=4,1,1/a=3,1/heads=2,1/t=1",
+    "lightning/d=2,3,4/a=1,2/heads=1,2/dv=2,none/t=3",
+)
+
+
+@pytest.mark.parametrize("text", OPEN)
+def test_bounds_that_do_not_meet_say_why(text: str) -> None:
+    found = dimension(text)
+    if found.status != "proved":
+        assert any("gaps are known to remain with: " in note for note in found.notes)
+
+
 MANY_HEADS = {
     "lightning/d=3,3/a=2/heads=3/t=3": 45,
     "lightning/d=4,4/a=3/heads=4/t=2": 112,
