@@ -62,6 +62,8 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "share", "layers that share their weights, but for those of ALBERT"
     if spec.gate != "none":
         yield "gate", "heads with gates"
+    if spec.labels and spec.transform:
+        yield "transform", "labels after a dense layer"
     if spec.project:
         yield "project", "outputs that are mapped back to the width of the embeddings"
     if spec.embed and not known:
