@@ -92,6 +92,7 @@ def _signs(spec: Transformer) -> Iterator[Piece]:
         if read_dimension(spec, end, pooled=pooled and producer[1] == "attention") > 1:
             continue
         kept = {*writers(spec, producer), writer_bias(spec, producer)}
+        kept |= {"W_V"} if spec.latent else set()  # the vector may be W_O W_V
         before = order[: order.index(producer) + 1]
         yield from _before(spec, before, kept)
         return
@@ -116,7 +117,7 @@ def sign_norm_pieces(spec: Transformer) -> Iterator[Piece]:
     if spec.eps or spec.place not in ("sandwich", "after"):
         return
     two = spec.norm == "layer" and spec.d == 2
-    pooled = spec.t == 1 and spec.sums_to_one and spec.gate == "none"
+    pooled = spec.t == 1 and spec.sums_to_one and spec.gate == "none" and not spec.latent
     for end in own_sublayers(spec):
         shapes = part_shapes(spec, end[0])
         bias = writer_bias(spec, end)
