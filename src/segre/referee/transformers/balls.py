@@ -14,7 +14,7 @@ from segre.referee.meter import balls as rates_of_balls
 from segre.referee.residues import INPUTS, WEIGHTS, Stream
 from segre.referee.transformers.angles import angle
 from segre.referee.transformers.numbers import Numbers, Radicand, Salts, Scalar
-from segre.referee.transformers.weights import Layout
+from segre.referee.transformers.tensors import Tensors
 from segre.transformer.spec import Transformer
 
 _TYPES = 1 << 41
@@ -124,7 +124,7 @@ def _positive(a: arb) -> arb:
     return a
 
 
-def real_weights(layout: Layout, seed: int) -> list[arb]:
+def real_weights(layout: Tensors, seed: int) -> list[arb]:
     """The weights of the real point: gains around 1, all others around 0."""
     u = Stream.of(seed, WEIGHTS)
     result = []
@@ -140,14 +140,19 @@ def real_input(spec: Transformer, seed: int, number: int) -> arb_mat:
     """Input `number` of the real point; one-hot columns if there is a vocabulary."""
     u, t = Stream.of(seed, INPUTS), spec.t
     if not spec.vocab:
-        first = number * spec.d * t
-        return arb_mat(spec.d, t, [_dyadic(u(first + i)) for i in range(spec.d * t)])
+        return real_matrix(seed, number, spec.d, t)
     result = arb_mat(spec.vocab + spec.types, t)
     for c in range(t):
         result[u(number * t + c) % spec.vocab, c] = 1
         if spec.types:
             result[spec.vocab + u(number * t + c + _TYPES) % spec.types, c] = 1
     return result
+
+
+def real_matrix(seed: int, number: int, rows: int, t: int) -> arb_mat:
+    """Input `number` of the real point, of any entries."""
+    u, size = Stream.of(seed, INPUTS), rows * t
+    return arb_mat(rows, t, [_dyadic(u(number * size + i)) for i in range(size)])
 
 
 def _dyadic(u: int) -> arb:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from flint import nmod_mat
 
 from segre.referee.linear import annihilator, beside, identity, select
+from segre.referee.transformers.point import Family, Tangent
 from segre.referee.transformers.stream import Actor, Norm
-from segre.referee.transformers.tangents import Family, Point, Tangent
+from segre.referee.transformers.tangents import Point
 from segre.referee.transformers.weights import EMBED, turning
 
 

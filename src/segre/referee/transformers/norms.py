@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from segre.referee.transformers.heads import gains
+from segre.referee.transformers.point import Family, Tangent, together
 from segre.referee.transformers.stream import HEAD_ACTOR, OUTPUT, Actor, Norm, Reader
-from segre.referee.transformers.tangents import Family, Point, Tangent, together
-from segre.referee.transformers.weights import EMBED, HEAD, Key, Place
+from segre.referee.transformers.tangents import Point
+from segre.referee.transformers.tensors import Key, Place
+from segre.referee.transformers.weights import EMBED, HEAD
 
 Reading = tuple[Norm, list[Reader]]
 

@@ -7,9 +7,10 @@ from flint import nmod_mat
 from segre.referee.linear import beside, select
 from segre.referee.meter import RESIDUES, charge
 from segre.referee.transformers.narrow import span_of
+from segre.referee.transformers.point import Family, Tangent
 from segre.referee.transformers.stream import Actor
-from segre.referee.transformers.tangents import Family, Point, Tangent
-from segre.referee.transformers.weights import Key
+from segre.referee.transformers.tangents import Point
+from segre.referee.transformers.tensors import Key
 
 Form = list[int]
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise, product
 
-from segre.referee.transformers.weights import EMBED, HEAD, Layout, Place
+from segre.referee.transformers.tensors import Place
+from segre.referee.transformers.weights import EMBED, HEAD, Layout
 
 
 @dataclass(frozen=True, slots=True)

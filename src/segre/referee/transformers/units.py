@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from segre.referee.transformers.tangents import Family, Point, Tangent, together
-from segre.referee.transformers.weights import EMBED, HEAD, Key, Place
+from segre.referee.transformers.point import Family, Tangent, together
+from segre.referee.transformers.tangents import Point
+from segre.referee.transformers.tensors import Key, Place
+from segre.referee.transformers.weights import EMBED, HEAD
 
 _DEGREE = {
     "relu": 1,

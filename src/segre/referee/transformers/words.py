@@ -14,10 +14,12 @@ from segre.referee.transformers.content import outputs
 from segre.referee.transformers.jacobian import jacobian
 from segre.referee.transformers.modular import FreeRoots
 from segre.referee.transformers.narrow import normed
+from segre.referee.transformers.point import Family, Tangent, together
 from segre.referee.transformers.stages import sources
 from segre.referee.transformers.stream import Norm
-from segre.referee.transformers.tangents import Family, Point, Tangent, together
-from segre.referee.transformers.weights import EMBED, Key, has_norm_bias
+from segre.referee.transformers.tangents import Point
+from segre.referee.transformers.tensors import Key
+from segre.referee.transformers.weights import EMBED, has_norm_bias
 
 
 def words(point: Point) -> Family:
