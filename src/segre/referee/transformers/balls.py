@@ -106,6 +106,10 @@ class Balls(Numbers):
         turned = position * angle(spec, plane)
         return turned.cos(), turned.sin()
 
+    def slope(self, exponent: Fraction, factor: Fraction) -> arb:
+        """The decay rate."""
+        return (-self._number(factor) * arb(2) ** -self._number(exponent)).exp()
+
     def _each(self, A: arb_mat, function: Callable[[arb], arb]) -> arb_mat:
         self.handle(A, functions=1)
         return arb_mat(A.nrows(), A.ncols(), [function(a) for a in A.entries()])
