@@ -61,7 +61,7 @@ def _slots(width: int, r: int, joint: bool) -> Iterator[list[Place]]:
     """The places (o, p, q, s) that are added up in each entry."""
     if joint:
         for o, three in product(range(width), combinations_with_replacement(range(r), 3)):
-            yield [(o, *order) for order in permutations(three)]
+            yield [(o, p, q, s) for p, q, s in permutations(three)]
         return
     for o, (p, q), s in product(range(width), combinations_with_replacement(range(r), 2), range(r)):
         yield [(o, p, q, s), (o, q, p, s)]
