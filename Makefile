@@ -53,6 +53,7 @@ bench: .venv/ready .venv/models
 	$(BIN)/python -m bench.paths
 	$(BIN)/python -m bench.forward
 	$(BIN)/python -m bench.collapse
+	$(BIN)/python -m bench.linear
 	$(BIN)/python -m bench.checkpoints
 	$(BIN)/python -m bench.analysis
 	$(BIN)/python -m bench.referee

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import shutil
 import tomllib
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError
@@ -16,6 +17,7 @@ import segre
 from blocks import ROOT, Block, agree, blocks, outside, pages, prepare, printed
 from segre.geometry.recover import NotRecovered
 from segre.sweep.plan import Plan
+from support.demo import DEMO, demo
 
 PAGES = pages()
 KINDS = ("console", "python", "toml", "json", "sh", "text")
@@ -30,7 +32,9 @@ def found_in(page: Path) -> list[Block]:
 
 @pytest.mark.slow
 @each_page
-def test_console_blocks(page: Path, tmp_path: Path) -> None:
+def test_console_blocks(
+    page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     work = tmp_path / "work"
     work.mkdir()
     try:
@@ -41,7 +45,11 @@ def test_console_blocks(page: Path, tmp_path: Path) -> None:
         if block.file:
             (work / block.file).write_text(block.text)
         for command, shown in block.steps if block.kind == "console" else ():
-            output = printed(command, work)
+            if command == DEMO:
+                report, output = demo(tmp_path_factory)
+                shutil.copy(report, work)
+            else:
+                output = printed(command, work)
             assert agree(block.mark, output, shown), f"line {block.line}: {command}\n{output}"
 
 

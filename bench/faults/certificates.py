@@ -32,6 +32,12 @@ TRANSFORMERS = (
     "transformer/d=2/mlp=relu/ff=2/t=2",
     "transformer/d=3/head=1/norm=rms/vocab=4/tied=true/t=2",
 )
+HYBRIDS = (
+    "mix/d=2,1/a=2/heads=softmax:unit=sphere:gate=head/t=2",
+    "mix/d=2,1/a=1/heads=linear:normalise=none/t=2",
+    "mix/d=2,2,1/a=1/heads=lightning:decay=1/2*2,double/t=2",
+    "mix/d=2,2/a=1/heads=fast:unit=none:bias=key+gapless/dv=1/t=2",
+)
 Path = tuple[Any, ...]
 Document = dict[str, Any]
 
@@ -163,10 +169,11 @@ class Truth:
 
 
 def tally(quick: bool) -> list[Tally]:
-    """Alter and forge certificates of stacks and of transformers."""
+    """Alter and forge certificates of stacks, of transformers and of hybrid stacks."""
     truth = Truth()
     found = []
-    for kind, specs in (("stacks", STACKS), ("transformers", TRANSFORMERS)):
+    kinds = (("stacks", STACKS), ("transformers", TRANSFORMERS), ("hybrid stacks", HYBRIDS))
+    for kind, specs in kinds:
         plain = changed = wrong = true = forgeries = passed = false = 0
         for spec in specs[:1] if quick else specs:
             document = certify(spec)

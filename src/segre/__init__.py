@@ -30,9 +30,12 @@ if TYPE_CHECKING:
     from segre.geometry.recover import recover
     from segre.geometry.same import same_function
     from segre.geometry.strata import classify
+    from segre.hybrid.spec import Hybrid
     from segre.models import architecture
     from segre.referee import Verdict, verify
     from segre.report.progress import progress_bar
+    from segre.sequence.attend import attend
+    from segre.sequence.cost import cost
     from segre.spec import Network
     from segre.transformer.spec import Transformer
     from segre.weights import Weights
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Analysis": "segre.analysis.run",
     "Finding": "segre.finding",
+    "Hybrid": "segre.hybrid.spec",
     "Network": "segre.spec",
     "SegreError": "segre.errors",
     "Transformer": "segre.transformer.spec",
@@ -48,6 +52,7 @@ _HOMES = {
     "Weights": "segre.weights",
     "analyze": "segre.analysis.run",
     "architecture": "segre.models",
+    "attend": "segre.sequence.attend",
     "canonical": "segre.geometry.fiber",
     "catalog": "segre.discovery",
     "certify": "segre.certificate",
@@ -55,6 +60,7 @@ _HOMES = {
     "closed_form": "segre.geometry.closed_form",
     "compare": "segre.geometry.compare",
     "connect": "segre.geometry.fiber",
+    "cost": "segre.sequence.cost",
     "dimension": "segre.geometry.dimension",
     "explain": "segre.geometry.explain",
     "progress_bar": "segre.report.progress",
@@ -69,6 +75,7 @@ _NAMESPACES = ("checkpoints", "collapse", "sweeps")
 __all__ = [
     "Analysis",
     "Finding",
+    "Hybrid",
     "Network",
     "SegreError",
     "Transformer",
@@ -76,6 +83,7 @@ __all__ = [
     "Weights",
     "analyze",
     "architecture",
+    "attend",
     "canonical",
     "catalog",
     "certify",
@@ -85,6 +93,7 @@ __all__ = [
     "collapse",
     "compare",
     "connect",
+    "cost",
     "dimension",
     "explain",
     "progress_bar",

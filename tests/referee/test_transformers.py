@@ -64,6 +64,9 @@ BALLS = [
     "transformer/d=3/norm=rms/vocab=5/labels=2/read=last/causal=true/pos=rope/head=2/t=3",
     "transformer/d=3/norm=layer/place=post/bias=all/mlp=relu/ff=2/vocab=5/embnorm=true/tied=true"
     "/transform=true/outbias=true/pooler=true/relation=2/t=2",
+    "transformer/d=3/norm=layer/place=post/bias=all/mlp=relu/ff=2/vocab=5/embed=2/project=true"
+    "/tied=true/pos=learned/causal=true/t=2",
+    "transformer/d=4/norm=layer/mlp=silu/ff=2/vocab=4/embed=2/project=true/pos=learned/t=2",
 ]
 SMALL = "transformer/d=2/norm=rms/mlp=silu/ff=1/t=2"
 SMALL_BALLS = "transformer/d=2/mlp=relu/ff=1/t=2"

@@ -1,8 +1,6 @@
 """Reports of real targets, made by the real command and opened in a real browser."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +13,7 @@ from segre.report.analysis.page import page_of, write_report
 from segre.report.page.blocks import Figure, Table
 from support.browser import Opened, opened
 from support.checkpoints import minilm
-
-ROOT = Path(__file__).parents[2]
-SEGRE = Path(sys.executable).parent / "segre"
+from support.demo import demo
 
 
 def sound(seen: Opened, figures: int) -> None:
@@ -44,19 +40,14 @@ def saved(seen: Opened, button: str) -> Any:
 
 
 @pytest.mark.slow
-def test_the_demo_shows_everything(browser: Browser, tmp_path: Path) -> None:
+def test_the_demo_shows_everything(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """The command of `make demo`; every part has an answer, and all of it can be used."""
-    report = tmp_path / "report.html"
-    done = subprocess.run(
-        [SEGRE, "analyze", ROOT / "examples" / "tiny-llama", "-o", report],
-        capture_output=True,
-        text=True,
-        env={"NO_COLOR": "1", "COLUMNS": "100", "PATH": "/usr/bin:/bin"},
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "619 dimensions of function from 726 parameters" in done.stdout
-    assert f"report: {report}" in done.stdout
-    assert "not run" not in done.stdout
+    report, said = demo(tmp_path_factory)
+    assert "619 dimensions of function from 726 parameters" in said
+    assert "report: report.html" in said
+    assert "not run" not in said
     with opened(browser, report) as seen:
         sound(seen, figures=13)
         document = saved(seen, "[data-everything]")

@@ -64,6 +64,27 @@ def random_transformers(seed: int, count: int) -> Iterator[Transformer]:
         yield spec
 
 
+def random_projections(seed: int, count: int) -> Iterator[Transformer]:
+    """Narrow embeddings whose outputs are mapped back, of many designs."""
+    rng = random.Random(seed)
+    found = 0
+    while found < count:
+        design = _random_design(rng)
+        design |= {"project": True, "pos": "learned", "vocab": 23, "embed": design["d"] - 1}
+        design |= {"place": rng.choice(["pre", "post"]), "norm": rng.choice(["rms", "layer"])}
+        design |= {"outbias": False, "share": False, "final": design["place"] == "pre"}
+        design["output"] = rng.choice(["softmax", "logits", "hidden"])
+        design["tied"] = design["output"] != "hidden" and rng.random() < 0.5
+        for key in ("rescale", "layout", "base"):
+            design.pop(key, None)
+        try:
+            spec = Transformer.from_mapping(design)
+        except SpecError:
+            continue
+        found += 1
+        yield spec
+
+
 def _random_design(rng: random.Random) -> dict[str, Any]:
     pick = rng.choice
     heads = pick([2, 4])

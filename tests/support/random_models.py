@@ -79,6 +79,9 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         out["do_layer_norm_before"] = rng.random() < 0.6
         out["_remove_final_layer_norm"] = rng.random() < 0.2
         out["activation_function"] = rng.choice(list(UNITS))
+        last = not out["do_layer_norm_before"] or not out["_remove_final_layer_norm"]
+        if last and "SequenceClassification" not in out["architectures"][0]:
+            out["word_embed_proj_dim"] = rng.choice([heads * dim, max(1, heads * dim - 1), 2])
     elif model_type == "distilbert":
         out |= {"hidden_dim": out.pop("intermediate_size"), "activation": rng.choice(list(UNITS))}
     elif model_type in ENCODERS:

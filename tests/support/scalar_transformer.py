@@ -471,13 +471,15 @@ class Scalar:
                 if s.vocab:
                     y = [dot(row, x[: s.vocab]) for row in tables["tokens"] or []]
                     y = [a * self.F.width(s.d) for a in y] if s.embscale else y
+                if s.project:
+                    y = self.linear(y, EMBED, "W_E")
                 if tables["positions"] is not None:
                     y = add(y, [row[c] for row in tables["positions"]])
                 if tables["types"] is not None:
                     y = add(y, [dot(row, x[s.vocab :]) for row in tables["types"]])
                 if s.embnorm:
                     y = self.norm(y, EMBED, "norm", s.norm)
-                out.append(self.linear(y, EMBED, "W_E") if s.embed else y)
+                out.append(self.linear(y, EMBED, "W_E") if s.embed and not s.project else y)
             X = out
             self.stage += 1
         for layer in range(1, s.layers + 1):
@@ -494,6 +496,8 @@ class Scalar:
         s = self.s
         if s.final:
             X = [self.norm(x, HEAD, "norm", s.norm) for x in X]
+        if s.project:
+            X = [self.linear(x, HEAD, "W_D") for x in X]
         pooled = []
         if s.pooler:
             pooled = [[self.tanh(z, 0) for z in self.linear(X[0], HEAD, "W_pool")]]

@@ -7,6 +7,7 @@ from functools import singledispatch
 
 from segre.analysis.part import Answer, percent
 from segre.analysis.workbench import Workbench
+from segre.hybrid.spec import Hybrid
 from segre.network import tensors
 from segre.spec import Architecture, Network
 from segre.transformer.spec import Transformer
@@ -86,6 +87,13 @@ def _stack_described(spec: Network) -> str:
     return f"A stack of {layers} of {spec.score} attention{of_heads} on {spec.t} tokens"
 
 
+@_described.register(Hybrid)
+def _hybrid_described(spec: Hybrid) -> str:
+    kinds = ", ".join(one.text for one in spec.mechanisms)
+    layers = _counted(spec.depth, "layer")
+    return f"A stack of {layers} of attention on {spec.t} tokens; heads: {kinds}"
+
+
 @_described.register(Transformer)
 def _transformer_described(spec: Transformer) -> str:
     kind = "A transformer" if not spec.discrete else "A language model"
@@ -118,6 +126,16 @@ def _of_stack(spec: Network) -> Iterator[Row]:
     heads = [layer.attention for layer in spec.layers]
     yield "heads", _listed([head.heads for head in heads]), "of a layer"
     yield "head rank a", _listed([head.a for head in heads]), "of queries and keys"
+    yield "tokens", spec.t, ""
+
+
+@choices.register(Hybrid)
+def _of_hybrid(spec: Hybrid) -> Iterator[Row]:
+    yield "layers", spec.depth, "no skips, norms or MLPs"
+    yield "widths", " to ".join(str(width) for width in spec.widths), ""
+    for number, written in enumerate(spec.document()["heads"], 1):
+        yield f"heads of layer {number}", spec.layers[number - 1].heads, written
+    yield "head rank a", _listed([layer.a for layer in spec.layers]), "of queries and keys"
     yield "tokens", spec.t, ""
 
 

@@ -8,12 +8,14 @@ from typing import Any
 from segre.analysis.part import Answer
 from segre.analysis.workbench import Workbench
 from segre.collapse.curves import curves
+from segre.collapse.mechanisms import mechanism_advice, mechanism_study
 from segre.collapse.models import Loaded, family_of, load
 from segre.collapse.study import study, study_advice
 from segre.collapse.variants import ALL, FULL
 from segre.collapse.verdict import advice
 from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
 from segre.finding import Status
+from segre.hybrid.spec import Hybrid
 from segre.models import FAMILIES
 from segre.spec import Network
 from segre.transformer.spec import Transformer
@@ -25,6 +27,8 @@ WORDS = 1_000  # vocabulary of what has none
 def how_depth_acts(bench: Workbench) -> Answer:
     """Relative residuals by layer: of a stack past the smallest float, of a model by variant."""
     spec = bench.target.spec
+    if isinstance(spec, Hybrid):
+        return _of_mechanisms(bench)
     if isinstance(spec, Network) or (not spec.embedded and spec.norm == "none"):
         return _of_stack(bench)
     return _of_model(bench)
@@ -41,6 +45,21 @@ def _of_stack(bench: Workbench) -> Answer:
         f"tokens (seed {bench.seed}); mean and residual are carried apart, so that numbers go on "
         "below the smallest float.",
         command=f"segre collapse {bench.target.spec}{options}",
+        data={"kind": "stack", **found.document()},
+        notes=tuple(rest),
+    )
+
+
+def _of_mechanisms(bench: Workbench) -> Answer:
+    found = mechanism_study(bench.target.spec, bench.seed, bench.inputs)
+    options = bench.options(inputs=bench.inputs, seed=bench.seed)
+    first, *rest = mechanism_advice(found)
+    return Answer(
+        status="measured",
+        lead=first,
+        how=f"Random normal weights of variance 1/width and {bench.inputs} inputs of random "
+        f"tokens (seed {bench.seed}), in certified arithmetic with {found.bits} bits.",
+        command=f"segre collapse {shlex.quote(str(bench.target.spec))}{options}",
         data={"kind": "stack", **found.document()},
         notes=tuple(rest),
     )

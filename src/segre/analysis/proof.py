@@ -18,7 +18,7 @@ from segre.finding import Status
 from segre.geometry.dimension import without_computing
 from segre.models.instances import small_instance
 from segre.referee import Verdict, verify
-from segre.spec import Architecture, Network
+from segre.spec import Architecture
 from segre.transformer.spec import Transformer
 
 
@@ -120,9 +120,7 @@ def _meeting(met: int, instances: Sized) -> str:
     return f"Bounds meet for {met} of {count} small networks of the same design"
 
 
-def _instance(
-    spec: Network | Transformer, claim: dict[str, Any], verdict: Verdict
-) -> dict[str, Any]:
+def _instance(spec: Architecture, claim: dict[str, Any], verdict: Verdict) -> dict[str, Any]:
     layers = spec.depth
     width = spec.width
     return {

@@ -10,7 +10,6 @@ from segre.finding import Finding, Symmetry
 from segre.geometry.explain import Explanation, explain
 from segre.geometry.symmetry_table import symmetry_table
 from segre.spec import Network
-from segre.transformer.spec import Transformer
 
 
 def what_is_redundant(bench: Workbench) -> Answer:
@@ -18,7 +17,6 @@ def what_is_redundant(bench: Workbench) -> Answer:
     spec = bench.target.spec
     if isinstance(spec, Network):
         return _of_stack(bench)
-    assert isinstance(spec, Transformer)
     found = dimension_of(bench)
     symmetries, unexplained = found.symmetries, ""
     try:

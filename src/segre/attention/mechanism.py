@@ -136,7 +136,8 @@ class Mechanism:
             return False
         if self.weigh == "identity":
             return self.feature in ("square", "exp", "relu", "elu1")
-        return self.weigh == "exp" or self.order % 2 == 0
+        bounded = self.unit == "sphere" and self.feature == "none"  # scores are at least -1
+        return self.weigh == "exp" or self.order % 2 == 0 or bounded
 
     @property
     def key_floor(self) -> bool:

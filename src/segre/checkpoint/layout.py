@@ -211,4 +211,5 @@ def _part(spec: Transformer, part: str, names: Names) -> Iterator[Held]:
             continue
         inside = tuple(name for name in how.names if name in shapes)
         if inside:
-            yield Held(file, replace(how, names=inside), tuple(shapes[name] for name in inside))
+            held = how if inside == how.names else replace(how, names=inside)
+            yield Held(file, held, tuple(shapes[name] for name in inside))

@@ -60,6 +60,8 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
     known = spec.norm == "layer" and spec.place == "post" and spec.embnorm and spec.bias == "all"
     if spec.share and not (spec.embed and known):
         yield "share", "layers that share their weights, but for those of ALBERT"
+    if spec.project:
+        yield "project", "outputs that are mapped back to the width of the embeddings"
     if spec.embed and not known:
         yield "embed", "embeddings of another width without a norm, or norms after the skips"
     narrow = max(spec.head, spec.dv) < spec.embed <= spec.d

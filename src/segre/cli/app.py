@@ -16,6 +16,7 @@ from segre.cli import (
     fibers,
     installation,
     pictures,
+    sequences,
     sweeps,
 )
 from segre.cli.front import Front, verbatim
@@ -72,7 +73,7 @@ def options(
     show_full_paths(full_paths)
 
 
-for room in (analysis, dimensions, fibers, collapse, catalog, installation):
+for room in (analysis, dimensions, fibers, sequences, collapse, catalog, installation):
     for command, epilog in room.COMMANDS:
         app.command(epilog=verbatim(epilog))(with_output(command))
 for name, help_text, group in (*checkpoints.GROUPS, *sweeps.GROUPS, *pictures.GROUPS):

@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 
 ORDER = (
     *("analyze", "dim", "explain", "symmetries", "certify", "verify"),
-    *("weights", "same", "move", "point", "recover"),
+    *("weights", "same", "move", "point", "recover", "run", "cost"),
     *("collapse", "paths", "sweep", "plot", "reproduce", "models", "doctor"),
 )
 

@@ -63,3 +63,20 @@ def memory_bytes(text: str) -> int:
             f"--memory {text!r} is not allowed; allowed: a number with K, M, G or T, such as 8G"
         )
     return int(match[1]) * _UNITS[match[2].upper()]
+
+
+def token_counts(text: str) -> list[int]:
+    """Numbers of tokens such as 4096 or 4k,32k; k is 1024.
+
+    >>> token_counts("100,4k,1M")
+    [100, 4096, 1048576]
+    """
+    out = []
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d{1,9})([KM]?)", part.strip(), re.IGNORECASE | re.ASCII)
+        if match is None:
+            raise SegreError(
+                f"--t {text!r} is not allowed; allowed: whole numbers, with k or M, such as 4k,32k"
+            )
+        out.append(int(match[1]) * _UNITS[match[2].upper()])
+    return out

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from segre.attention import PLAIN
 from segre.collapse.curves import Curves, curves
 from segre.collapse.inputs import Inputs, random_tokens, read_text
+from segre.collapse.mechanisms import MechanismStudy, mechanism_advice, mechanism_study
 from segre.collapse.models import Loaded, family_of, load
 from segre.collapse.paths import HeadSums, PathSums, head_sums, path_sums, path_term, sample_paths
 from segre.collapse.record import record
@@ -22,13 +22,16 @@ from segre.collapse.stack import Pass
 from segre.collapse.study import Study, random_pass, study, study_advice
 from segre.collapse.variants import ALL, FULL, PAPER, Variant, variant
 from segre.collapse.verdict import THRESHOLD, advice
+from segre.errors import UnsupportedError
 from segre.finding import Status, Unbounded
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
-from segre.models import Source, architecture, called
+from segre.hybrid.spec import Hybrid
+from segre.models import STACKS, Source, architecture, called
 from segre.shown import Tabular
 from segre.spec import Network
 from segre.transformer.spec import Transformer
+from segre.values import quote
 
 __all__ = ["Depth", "PathShares", "Paths", "count_paths", "decompose", "measure"]
 
@@ -39,7 +42,7 @@ _TOKENS = 32
 class Depth(Unbounded, Tabular):
     """How unlike tokens are after every layer, and what that says."""
 
-    found: Curves | Study
+    found: Curves | Study | MechanismStudy
     advice: list[str]
 
     @property
@@ -47,6 +50,8 @@ class Depth(Unbounded, Tabular):
         """log10 of the relative residual after the last layer, as it is; None if not measured."""
         if isinstance(self.found, Study):
             return float(np.nanmedian(self.found.own.relative[..., -1]))
+        if isinstance(self.found, MechanismStudy):
+            return float(np.median(self.found.relative[:, -1]))
         return float(self.found[FULL].log10[-1]) if FULL in self.found else None
 
     @property
@@ -57,7 +62,7 @@ class Depth(Unbounded, Tabular):
     @property
     def how(self) -> str:
         """On what they were measured."""
-        if isinstance(self.found, Study):
+        if isinstance(self.found, Study | MechanismStudy):
             return f"random weights and {self.found.inputs} random inputs, seed {self.found.seed}"
         return f"{self.found.inputs['count']} inputs of {self.found.inputs['length']} tokens"
 
@@ -150,9 +155,13 @@ def measure(
     ('measured', True, 'Collapses without skips')
     """
     spec = own_spec(model)
+    limit = log10(threshold) if threshold > 0 else -3.0
+    if isinstance(spec, Hybrid):
+        many = mechanism_study(spec, seed, inputs)
+        return Depth(many, mechanism_advice(many, limit))
     if spec is not None:
         alone = study(spec, seed, inputs, certify=certify)
-        return Depth(alone, study_advice(alone, log10(threshold) if threshold > 0 else -3.0))
+        return Depth(alone, study_advice(alone, limit))
     chosen = _variants(variants)
     loaded = load(model, seed, memory=memory)
     tokens = _tokens(loaded, inputs, length, text, seed)
@@ -183,6 +192,10 @@ def decompose(
     ((1, 4, 4), True)
     """
     spec = own_spec(model)
+    if isinstance(spec, Hybrid):
+        raise UnsupportedError(
+            f"spec {quote(str(spec))}: paths need plain softmax in every head; ask segre collapse"
+        )
     if spec is not None:
         name, done = random_pass(spec, seed, skip=skip)
     else:
@@ -206,14 +219,13 @@ def count_paths(model: Source) -> PathShares:
     return PathShares(name, shares_of(model))
 
 
-def own_spec(model: Source) -> Network | Transformer | None:
+def own_spec(model: Source) -> Network | Hybrid | Transformer | None:
     """The spec, if it is a stack, or one of the kind transformer without a vocabulary."""
-    if isinstance(model, Network | Transformer):
-        spec = model
-    elif family_of(model) in (*PLAIN, "transformer"):
-        spec = architecture(model)
-    else:
-        return None
+    if not isinstance(model, Network | Hybrid | Transformer):
+        if family_of(model) not in (*STACKS, "transformer"):
+            return None
+        model = architecture(model)
+    spec: Network | Hybrid | Transformer = model
     return None if isinstance(spec, Transformer) and spec.embedded else spec
 
 

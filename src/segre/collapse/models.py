@@ -123,7 +123,7 @@ def _random(given: Source, seed: int) -> Loaded:
     else:
         name = called(given)
     spec = architecture(given)
-    if isinstance(spec, Network):
+    if not isinstance(spec, Transformer):
         raise UnsupportedError(f"spec {quote(name)}: a stack of attention layers takes no tokens")
     if not spec.embedded:
         raise SpecError(f"spec {quote(name)}: give a vocabulary, for example vocab=1000")

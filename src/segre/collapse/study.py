@@ -14,10 +14,13 @@ from segre.collapse.bounds import Bounds, bounds
 from segre.collapse.certified import certified_residuals
 from segre.collapse.floor import Descent, descent
 from segre.collapse.stack import FloatNetwork, Pass
+from segre.errors import UnsupportedError
 from segre.fields.interface import Array
+from segre.hybrid.spec import Hybrid
 from segre.models import Source, architecture
 from segre.spec import Network
 from segre.transformer.spec import Transformer
+from segre.values import quote
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def study(
     certify: bool = False,
 ) -> Study:
     """Random normal weights of variance 1/width, and standard normal tokens."""
-    spec = architecture(given)
+    spec = _plain(given)
     stack = FloatNetwork.from_network(spec, _weights(spec, seed))
     width = spec.width
     X = np.random.default_rng([seed, 1]).standard_normal((inputs, spec.t, width))
@@ -79,12 +82,19 @@ def random_pass(
     given: str | Network | Transformer, seed: int = 0, *, skip: bool | None = None
 ) -> tuple[str, Pass]:
     """A forward pass of the same random stack, and what to call it; skips as it has them or not."""
-    spec = architecture(given)
+    spec = _plain(given)
     own = FloatNetwork.from_network(spec, _weights(spec, seed))
     stack = own if skip is None else replace(own, skip=skip and _square(spec))
     width = spec.width
     X = np.random.default_rng([seed, 1]).standard_normal((spec.t, width))
     return f"{spec} ({'with' if stack.skip else 'without'} skips)", stack.forward(X)
+
+
+def _plain(given: Source) -> Network | Transformer:
+    spec = architecture(given)
+    if isinstance(spec, Hybrid):
+        raise UnsupportedError(f"spec {quote(str(spec))}: this needs plain softmax in every head")
+    return spec
 
 
 def _square(spec: Network | Transformer) -> bool:

@@ -12,8 +12,10 @@ from math import comb
 
 from segre.errors import UnsupportedError
 from segre.finding import Bound, Evidence
+from segre.hybrid.fiber import fiber
+from segre.hybrid.spec import Hybrid
 from segre.models import Source, architecture
-from segre.spec import Network
+from segre.spec import Architecture, Network
 
 
 def closed_form(spec: Source) -> Bound:
@@ -23,6 +25,11 @@ def closed_form(spec: Source) -> Bound:
     172
     """
     net = architecture(spec)
+    if isinstance(net, Hybrid):
+        raise UnsupportedError(
+            f"spec {str(net)!r}: the formula for stacks with a mechanism for every head is a "
+            "prediction and no bound; leave out --method, or use --method exact"
+        )
     if not isinstance(net, Network):
         raise UnsupportedError(
             f"spec {str(net)!r}: no closed form is known for transformers; leave out "
@@ -44,6 +51,18 @@ def closed_form(spec: Source) -> Bound:
         f"{value} dimensions of invariants of the weights"
     )
     return Bound(value, Evidence("closed-form", statement))
+
+
+def predicted(spec: Architecture) -> int | None:
+    """The value of the formula, where there is one; that of a hybrid stack is no bound.
+
+    >>> predicted(architecture("softmax/d=4,4/a=2/dv=3/gate=element/t=3"))
+    45
+    """
+    if isinstance(spec, Hybrid):
+        free = fiber(spec)
+        return None if free is None else spec.parameters - free
+    return closed_form(spec).value if spec.has_closed_form else None
 
 
 def _count(spec: Network) -> int:

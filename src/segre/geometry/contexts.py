@@ -72,6 +72,8 @@ def _tables(spec: Transformer, count: int) -> int:
     last = spec.final or spec.place == "post" or spec.transform  # a norm: the sphere, if eps = 0
     width = (spec.embed or spec.d) if spec.transform else spec.d
     rank = width - (last and spec.norm == "layer")
+    if spec.project:
+        return _projected_tables(spec, count)
     sphere = last and not spec.eps
     shifted = last and spec.norm_bias
     if spec.output == "hidden":
@@ -87,6 +89,15 @@ def _tables(spec: Transformer, count: int) -> int:
         turns = (rank * (rank - 1) - free * (free - 1)) // 2
         best = min(best, count * (rank - 1) + rows * (rank + biased) - turns)
     return best
+
+
+def _projected_tables(spec: Transformer, count: int) -> int:
+    """The same of outputs that pass a narrow map."""
+    if spec.output == "hidden":
+        return count * spec.embed
+    whole = spec.vocab - (spec.output == "softmax")
+    rows = spec.vocab if spec.logitcap else whole
+    return min(count * whole, _bounded_rank(rows, count, spec.embed, False))
 
 
 def _bounded_rank(rows: int, columns: int, rank: int, biased: bool) -> int:

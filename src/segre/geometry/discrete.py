@@ -9,6 +9,7 @@ from typing import Any
 
 from segre.geometry.gauge.units import SCALES
 from segre.geometry.gauge.wiring import layer_parts, stream_places
+from segre.hybrid.spec import Hybrid
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import routed
 
@@ -34,6 +35,26 @@ def discrete_symmetries(spec: Transformer) -> tuple[Discrete, ...]:
     [('S_2 wr S_2', 'query heads within their group, and groups'), ('S_7', 'hidden units')]
     """
     return tuple(found for found in _all(spec) if found.times)
+
+
+def discrete_of_hybrid(spec: Hybrid) -> tuple[Discrete, ...]:
+    """Permutations of the heads that have the same mechanism, and of features.
+
+    >>> net = Hybrid.parse("mix/d=4,4/a=2/heads=linear*3+softmax/t=3")
+    >>> [(found.group, found.what) for found in discrete_of_hybrid(net)]
+    [('S_3', 'heads of the same mechanism'), ('S_2', 'features of a head')]
+    """
+    found: Counter[tuple[str, str]] = Counter()
+    for layer in spec.layers:
+        for group in layer.groups:
+            if group.heads > 1:
+                found[f"S_{group.heads}", "heads of the same mechanism"] += 1
+            one = group.mechanism
+            if one.feature != "none" and layer.a > 1:
+                found[f"S_{layer.a}", "features of a head"] += group.heads
+            if one.gate == "element" and layer.dv is not None and layer.dv > 1:
+                found[f"S_{layer.dv}", "gated entries of a head"] += group.heads
+    return tuple(Discrete(group, what, times) for (group, what), times in found.items())
 
 
 def _all(spec: Transformer) -> Iterator[Discrete]:

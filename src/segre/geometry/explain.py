@@ -10,20 +10,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from segre.errors import SpecError
+from segre.errors import SpecError, TooLargeError, UnluckyError
 from segre.finding import GROUPS, Finding, Status
 from segre.geometry.at_any_size import at_any_size
 from segre.geometry.choice import Choice
-from segre.geometry.discrete import Discrete, discrete_symmetries
-from segre.geometry.memory import DEFAULT_LIMIT
+from segre.geometry.dimension import dimension
+from segre.geometry.discrete import Discrete, discrete_of_hybrid, discrete_symmetries
+from segre.geometry.hybrid_choices import hybrid_choices
+from segre.geometry.memory import DEFAULT_LIMIT, bytes_for_symmetries, require_memory
+from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
+from segre.geometry.rank import symmetry_rank
 from segre.geometry.redundancy import asked_for, counted
 from segre.geometry.symmetry_table import SymmetryTable, symmetry_table
+from segre.hybrid.spec import Hybrid, plain
 from segre.models import Source, architecture, called
 from segre.shown import Tabular
 from segre.spec import Network
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
+
+_MIXTURE = (
+    "a head with a gate for every element is a hierarchical mixture of experts: for query x it "
+    "writes sum_j sigma(g_j . x) (sum_k P_k v_j . x_k) o_j, where the experts j are the columns "
+    "o_j of W_O, each with a gate g_j of its own, and the keys k are shared out by attention"
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +45,7 @@ class Explanation(Tabular):
     finding: Finding
     discrete: tuple[Discrete, ...]
     choices: tuple[Choice, ...]
+    counted: str = "counted by formulas"
 
     @property
     def value(self) -> int | None:
@@ -94,6 +106,8 @@ def explain(
         net = asked_for(net, output)
     if isinstance(net, Network):
         return symmetry_table(net, seed, memory=memory, progress=progress)
+    if isinstance(net, Hybrid):
+        return _of_hybrid(called(spec), net, seed, memory, progress)
     found = at_any_size(net)
     here = _pieces(found)
     choices = []
@@ -103,6 +117,27 @@ def explain(
         choices.append(Choice(name, instead, other, change))
     name = called(spec)
     return Explanation(name, found, discrete_symmetries(net), tuple(choices))
+
+
+def _of_hybrid(name: str, net: Hybrid, seed: int, memory: int, progress: Progress) -> Explanation:
+    """Symmetries are counted at a random point, with every choice and without it."""
+    found = dimension(net, "exact", seed, memory=memory, progress=progress)
+    here, choices = _pieces(found), []
+    for choice, instead, other in hybrid_choices(net):
+        try:
+            require_memory(other, bytes_for_symmetries(other), memory)
+            counted_there = symmetry_rank(Point.draw(other, seed))
+        except (TooLargeError, UnluckyError):
+            continue
+        there = dict.fromkeys(GROUPS, 0)
+        for symmetry in counted_there.symmetries:
+            there[symmetry.group] += symmetry.dimension
+        change = {group: there[group] - here[group] for group in GROUPS}
+        choices.append(Choice(choice, instead, plain(other) or other, change))
+    if any(one.gate == "element" for one in net.mechanisms):
+        found = replace(found, notes=(*found.notes, _MIXTURE))
+    discrete = discrete_of_hybrid(net)
+    return Explanation(name, found, discrete, tuple(choices), "counted at a random point")
 
 
 def _pieces(found: Finding) -> dict[str, int]:

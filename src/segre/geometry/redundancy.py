@@ -6,7 +6,7 @@ same pieces, as generators, are proved to be all on small architectures; here th
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 from segre.errors import SpecError, UnsupportedError
 from segre.finding import Bound, Evidence, Finding, Symmetry
@@ -14,13 +14,13 @@ from segre.geometry.gauge.all import pieces
 from segre.geometry.gauge.narrow import filled_by_embeddings
 from segre.models import architecture
 from segre.models.instances import PROVED, small_instance
-from segre.spec import Network
+from segre.spec import Architecture
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
 from segre.values import quote
 
 
-def asked_for(spec: Network | Transformer, output: Output) -> Transformer:
+def asked_for(spec: Architecture, output: Output) -> Transformer:
     """The same model, asked about another output."""
     if not isinstance(spec, Transformer) or spec.output == "hidden":
         raise SpecError(
@@ -34,13 +34,18 @@ def asked_for(spec: Network | Transformer, output: Output) -> Transformer:
     return spec.with_output(output)
 
 
-def counted(spec: Network | Transformer) -> Finding:
+def counted(spec: Architecture) -> Finding:
     """An upper bound on the dimension from the formulas of all symmetries."""
     if not isinstance(spec, Transformer):
         raise UnsupportedError(
             f"spec {quote(str(spec))}: only transformers are counted by formulas; "
             "leave out --method count"
         )
+    return _counted(spec)
+
+
+@lru_cache(maxsize=256)
+def _counted(spec: Transformer) -> Finding:
     _require_generic(spec)
     found: dict[tuple[str, str], Symmetry] = {}
     for piece in pieces(spec):
@@ -92,6 +97,11 @@ def _require_generic(spec: Transformer) -> None:
         raise UnsupportedError(
             f"spec {quote(str(spec))}: the formulas need patches and positions that fill the "
             f"stream; {spec.patch} entries of a patch and {spec.t} positions do not fill d={spec.d}"
+        )
+    if spec.project and spec.embed + spec.t < spec.d + (spec.place == "post"):
+        raise UnsupportedError(
+            f"spec {quote(str(spec))}: the formulas need embeddings and positions that fill the "
+            f"stream; embed={spec.embed} and {spec.t} positions do not fill d={spec.d}"
         )
     if spec.cls and spec.read == "first" and spec.layers == 1:
         raise UnsupportedError(

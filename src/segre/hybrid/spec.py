@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -294,14 +294,15 @@ def _build(given: Mapping[str, Any]) -> Hybrid:
                 f"softmax:{next(iter(own))}=... for the heads that have it"
             )
         base = with_options(NAMED.get(kind, NAMED["softmax"]), own)
-        groups = _grouped(heads_of("heads", heads[i], base))
+        groups = regrouped(heads_of("heads", heads[i], base))
         layers.append(
             HybridLayer(widths[i], widths[i + 1], groups, whole("a", a[i]), optional("dv", dv[i]))
         )
     return Hybrid(tuple(layers), t)
 
 
-def _grouped(heads: tuple[Mechanism, ...]) -> tuple[Group, ...]:
+def regrouped(heads: Iterable[Mechanism]) -> tuple[Group, ...]:
+    """Heads that have the same mechanism, together."""
     counts: dict[Mechanism, int] = {}
     for head in heads:
         counts[head] = counts.get(head, 0) + 1

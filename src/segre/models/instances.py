@@ -105,6 +105,8 @@ PROVED = {
     "gpt-neox/d=5/heads=2/head=4/dv=2/ff=3/eps=1e-5/rotary=2/vocab=17": 261,
     "gpt-neox/d=5/heads=2/head=4/dv=2/ff=3/mlp=gelu-tanh/eps=1e-5/rotary=2/vocab=17": 261,
     "opt/d=4/heads=2/ff=3/eps=1e-5/vocab=11/offset=1": 117,
+    "opt/d=5/layers=2/heads=2/head=2/ff=3/place=post/eps=1e-5/vocab=11/offset=1/embed=4/"
+    "project=true": 264,
     "gpt-oss/d=4/heads=2/kv=1/eff=2/eps=1e-5/rescale=yarn:4:4096/window=2/experts=3/limit=0.5/"
     "vocab=11": 240,
     "gpt-oss/d=4/heads=2/kv=1/eff=2/eps=1e-5/experts=3/limit=0.5/vocab=11/labels=2": 204,

@@ -30,13 +30,12 @@ DECODER = "model.decoder"
 def _read(config: Config) -> Values:
     d = config.count("hidden_size")
     length = config.count("max_position_embeddings")
-    if (
-        config.get("word_embed_proj_dim")[1] is not None
-        and config.count("word_embed_proj_dim") != d
-    ):
+    narrow = d
+    if config.get("word_embed_proj_dim")[1] is not None:
+        narrow = config.count("word_embed_proj_dim")
+    if narrow > d:
         raise SpecError(
-            "word_embed_proj_dim: tokens of another width, without their positions (project_in and "
-            f"project_out), cannot be said in a spec; allowed: {d}, the width of the stream"
+            f"word_embed_proj_dim: {narrow}, wider than the stream; allowed: at most {d}"
         )
     biased, gain = config.flag("enable_bias"), config.flag("layer_norm_elementwise_affine")
     if gain and not biased:
@@ -55,6 +54,7 @@ def _read(config: Config) -> Values:
         "bias": "all" if biased else "none",
         "place": "pre" if before else "post",
         "final": before and not config.flag("_remove_final_layer_norm"),
+        **({"embed": narrow, "project": True} if narrow < d else {}),
         "positions": length + OFFSET,
         "t": length,
     }
@@ -63,6 +63,7 @@ def _read(config: Config) -> Values:
 def _write(spec: Transformer) -> Values:
     return {
         "hidden_size": spec.d,
+        "word_embed_proj_dim": spec.embed or spec.d,
         "num_hidden_layers": spec.layers,
         "num_attention_heads": spec.heads,
         "ffn_dim": spec.ff or 1,
@@ -80,9 +81,14 @@ def _tensors(_spec: Transformer, part: str, _config: Config) -> Names:
         return {
             **table(f"{DECODER}.embed_tokens", "tokens"),
             **table(f"{DECODER}.embed_positions", "positions"),
+            f"{DECODER}.project_in.weight": Stored(("W_E",)),
         }
     if part == "head":
-        return {**norm(f"{DECODER}.final_layer_norm", "norm"), "lm_head.weight": Stored(("W_U",))}
+        return {
+            **norm(f"{DECODER}.final_layer_norm", "norm"),
+            f"{DECODER}.project_out.weight": Stored(("W_D",)),
+            "lm_head.weight": Stored(("W_U",)),
+        }
     at = f"{DECODER}.layers.{int(part) - 1}"
     place = "post" if _spec.place == "post" else "norm"
     return {
@@ -102,19 +108,19 @@ def _rest(given: Mapping[str, Any]) -> Values:
     return {**fourfold(given), **({} if learned else {"offset": 0})}
 
 
-def _preset(layers: int, width: int, heads: int) -> Values:
+def _preset(layers: int, width: int, heads: int, words: int = 0) -> Values:
     return {
         "model_type": "opt",
         "architectures": ["OPTForCausalLM"],
         "activation_function": "relu",
-        "do_layer_norm_before": True,
+        "do_layer_norm_before": not words,
         "ffn_dim": 4 * width,
         "hidden_size": width,
         "max_position_embeddings": 2048,
         "num_attention_heads": heads,
         "num_hidden_layers": layers,
         "vocab_size": 50272,
-        "word_embed_proj_dim": width,
+        "word_embed_proj_dim": words or width,
     }
 
 
@@ -150,6 +156,7 @@ FAMILY = Family(
     rest=_rest,
     presets={
         "opt-125m": _preset(12, 768, 12),
+        "opt-350m": _preset(24, 1024, 16, 512),
         "opt-1.3b": _preset(24, 2048, 32),
         "opt-2.7b": _preset(32, 2560, 32),
         "opt-6.7b": _preset(32, 4096, 32),

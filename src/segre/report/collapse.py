@@ -9,6 +9,7 @@ from rich.table import Table
 
 from segre.collapse.commands import Depth, Paths, PathShares
 from segre.collapse.curves import Curve, Curves
+from segre.collapse.mechanisms import MechanismStudy
 from segre.collapse.residual import norm, relative_residual
 from segre.collapse.sinks import DOMINANT
 from segre.collapse.study import Study
@@ -24,6 +25,8 @@ def print_depth(depth: Depth) -> None:
     """The numbers by layer, then what they say."""
     if isinstance(depth.found, Study):
         _print_study(depth.found)
+    elif isinstance(depth.found, MechanismStudy):
+        _print_mechanisms(depth.found)
     else:
         _print_curves(depth.found)
     console = plain_console()
@@ -175,6 +178,37 @@ def _print_study(found: Study) -> None:
     console.print(
         "exponent: each logarithm over the one before; order: each step over the one before "
         "(3 if every layer cubes the residual); step, theorem: the bounds"
+    )
+
+
+def _print_mechanisms(found: MechanismStudy) -> None:
+    """Residuals of a random stack as decimal logarithms, and the exponent of every layer."""
+    console = plain_console()
+    console.print(
+        f"{found.spec}: random weights (seed {found.seed}), {found.inputs} inputs, in certified "
+        f"arithmetic with {found.bits} bits",
+        soft_wrap=True,
+    )
+    console.print("decimal logarithms of residuals, medians over inputs:")
+    table = _table("layer", "residual", "relative", "exponent", "near alike", "expected")
+    for layer in shown_layers(found.layers):
+        cells = [f"{np.median(found.residual[:, layer]):.2f}"]
+        cells.append(f"{np.median(found.relative[:, layer]):.2f}")
+        if layer:
+            step = found.steps[layer - 1]
+            expected = "zero" if step.expected is None else str(step.expected)
+            order = found.orders[layer - 1]
+            cells += [
+                f"{order:.2f}" if np.isfinite(order) else "-",
+                f"{step.relative:.2f}",
+                expected,
+            ]
+        table.add_row(str(layer), *cells)
+    console.print(table)
+    console.print(
+        "exponent: each logarithm of the relative residual over the one before; near alike: if "
+        "tokens differ by eps, the relative residual after the layer goes like eps to this power, "
+        "measured; expected: the same, from the traits of the mechanisms"
     )
 
 

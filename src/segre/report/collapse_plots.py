@@ -8,6 +8,7 @@ import numpy as np
 
 from segre.collapse.commands import Depth, Paths
 from segre.collapse.curves import Curves
+from segre.collapse.mechanisms import MechanismStudy
 from segre.collapse.study import Study
 from segre.report.drawing import picture
 
@@ -19,6 +20,8 @@ def plot_depth(depth: Depth, path: Path) -> None:
     """Residuals by layer: of a random stack, or of a model and its variants."""
     if isinstance(depth.found, Study):
         _plot_study(depth.found, path)
+    elif isinstance(depth.found, MechanismStudy):
+        _plot_mechanisms(depth.found, path)
     else:
         _plot_curves(depth.found, path)
 
@@ -93,6 +96,28 @@ def _plot_study(found: Study, path: Path) -> None:
         right.set_ylim(0, 4)
         right.set_xlabel("layer")
         right.set_ylabel("order: step of the logarithm over the step before")
+        right.grid(alpha=0.25)
+        figure.suptitle(found.spec, fontsize=10)
+
+
+def _plot_mechanisms(found: MechanismStudy, path: Path) -> None:
+    """Logarithms of relative residuals by layer, and the exponent of every layer."""
+    with picture(path, 9, 4) as figure:
+        left, right = figure.subplots(1, 2)
+        layers = np.arange(found.layers + 1)
+        left.plot(layers, np.median(found.relative, axis=0), "o-", color=_COLOURS[0])
+        left.set_yscale("symlog", linthresh=1)
+        left.set_xlabel("layer")
+        left.set_ylabel("log10 of the relative residual")
+        left.grid(alpha=0.25)
+        measured = [step.relative for step in found.steps]
+        expected = [np.nan if step.expected is None else step.expected for step in found.steps]
+        right.plot(layers[1:], expected, "_", ms=18, mew=2, color="0.6", label="from the traits")
+        right.plot(layers[1:], measured, "o", color=_COLOURS[1], label="measured")
+        right.set_ylim(-0.3, 3.5)
+        right.set_xlabel("layer")
+        right.set_ylabel("exponent of tokens that are nearly alike")
+        right.legend(fontsize=8, frameon=False)
         right.grid(alpha=0.25)
         figure.suptitle(found.spec, fontsize=10)
 

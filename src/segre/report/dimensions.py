@@ -88,7 +88,9 @@ def gathered(found: Finding) -> list[Symmetry]:
     out = []
     for (group, name), alike in named.items():
         places = list(dict.fromkeys(one.where for one in alike))
-        kind = "layers" if all(place.startswith("layer ") for place in places) else "places"
+        kind = "places"
+        if all(place.startswith("layer ") for place in places):
+            kind = "heads" if any(", head " in place for place in places) else "layers"
         where = places[0] if len(places) == 1 else f"{len(places)} {kind}"
         out.append(Symmetry(name, where, sum(one.dimension for one in alike), group))
     return out

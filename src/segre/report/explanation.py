@@ -33,7 +33,7 @@ def print_explanation(found: Explanation) -> None:
     _paragraph(
         console,
         f"{finding.parameters:,} parameters, of which {total:,} ({share}) do not change the "
-        "function. They are counted by formulas; by piece:",
+        f"function. They are {found.counted}; by piece:",
     )
     for group in GROUPS:
         for symmetry in finding.symmetries:

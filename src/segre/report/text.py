@@ -24,6 +24,7 @@ HOMES = {
     "segre.checkpoint.commands": "weights",
     "segre.checkpoint.same": "weights",
     "segre.checkpoint.shrunk": "weights",
+    "segre.sequence.cost": "sequences",
     "segre.collapse.commands": "collapse",
     "segre.sweep.status": "sweeps",
     "segre.sweep.run": "sweeps",

@@ -14,10 +14,9 @@ from typing import Any
 
 from segre.errors import SpecError, SweepError
 from segre.models import architecture
-from segre.spec import Network
+from segre.spec import Architecture
 from segre.sweep.names import fields_of, known_at_once, with_entries
 from segre.sweep.plan import SPECS, Plan, places
-from segre.transformer.spec import Transformer
 
 _LAYERS_IN_ALL = 5_000_000  # of all architectures together: minutes
 _MISSES = 20_000  # draws in a row that bring nothing new
@@ -29,7 +28,7 @@ _STACK, _TRANSFORMER = 10, 100  # what building one costs, beside its layers
 class Drawn:
     """An architecture and its fields by name."""
 
-    spec: Network | Transformer
+    spec: Architecture
     fields: dict[str, Any]
 
 
@@ -68,7 +67,7 @@ def architectures(plan: Plan) -> Iterator[Drawn]:
         raise SweepError(f"sweep: no architecture of the family can be built: {why}")
 
 
-def _meets(plan: Plan, known: dict[str, Any], spec: Network | Transformer) -> bool:
+def _meets(plan: Plan, known: dict[str, Any], spec: Architecture) -> bool:
     if not plan.where:
         return True
     names = {**with_entries(known), **known_at_once(spec)}

@@ -13,16 +13,15 @@ from typing import Any
 from segre.errors import SegreError
 from segre.finding import Bound
 from segre.models import architecture
-from segre.spec import Network
+from segre.spec import Architecture
 from segre.theorems import apply
-from segre.transformer.spec import Transformer
 
 Task = dict[str, Any]  # digest, document, compute, seed, memory
 Result = dict[str, Any]
 UNFINISHED = ("too-large", "failed", "died", "timed-out")  # statuses without any bounds
 
 
-def bytes_needed(spec: Network | Transformer, compute: list[str] | tuple[str, ...]) -> int:
+def bytes_needed(spec: Architecture, compute: list[str] | tuple[str, ...]) -> int:
     """Memory that a task takes at most, known before it starts."""
     from segre.geometry.memory import bytes_for_rank, bytes_for_symmetries
 
@@ -55,8 +54,8 @@ def timed_out(limit: float) -> Result:
     return {**found, "evidence": {**found["evidence"], "limit": limit}, "seconds": limit}
 
 
-def _compute(spec: Network | Transformer, task: Task) -> Result:
-    from segre.geometry.closed_form import closed_form
+def _compute(spec: Architecture, task: Task) -> Result:
+    from segre.geometry.closed_form import predicted
     from segre.geometry.dimension import prove
 
     compute, seed = task["compute"], task["seed"]
@@ -64,8 +63,8 @@ def _compute(spec: Network | Transformer, task: Task) -> Result:
     upper: Bound | None = None
     evidence: dict[str, dict[str, Any]] = {}
     formula = None
-    if "closed-form" in compute and spec.has_closed_form:
-        formula = closed_form(spec).value
+    if "closed-form" in compute:
+        formula = predicted(spec)
     if "exact" in compute:
         proof = prove(spec, seed, formula=False, memory=task["memory"])
         lower = proof.lower
@@ -92,7 +91,7 @@ def _compute(spec: Network | Transformer, task: Task) -> Result:
     }
 
 
-def _symmetry_bound(spec: Network | Transformer, seed: int) -> Bound:
+def _symmetry_bound(spec: Architecture, seed: int) -> Bound:
     """The upper bound that symmetries alone give."""
     from segre.fields.threads import threads_for
     from segre.geometry.point import Point

@@ -95,6 +95,7 @@ class Choices:
     offset: int = 0  # rows of that table before that of the first token
     types: int = 0  # token types
     embed: int = 0  # width of the embeddings, with a linear map to d; 0 is d, without
+    project: bool = False  # such embeddings get positions after the map; outputs are mapped back
     embnorm: bool = False  # a norm after the embeddings
     firstnorm: bool = True  # where norms come before: one before the first attention too
     embscale: bool = False  # embeddings are multiplied by the square root of d
@@ -314,6 +315,16 @@ class Choices:
         return self.vocab > 0
 
     @property
+    def table_reads(self) -> bool:
+        """Whether a tied table reads the stream itself, and not what a linear map makes of it."""
+        return self.tied and not self.transform and not self.project
+
+    @property
+    def shows_stream(self) -> bool:
+        """Whether the output is the stream, as it is or after its last norm."""
+        return self.output == "hidden" and not self.project
+
+    @property
     def width_in(self) -> int:
         """Rows of an input: d, a patch, or the vocabulary and the types (one-hot in each)."""
         return self.vocab + self.types if self.discrete else self.patch or self.d
@@ -328,7 +339,8 @@ class Choices:
         """Rows and columns of an output; a pooled token, or its labels, are one more column."""
         if self.labels:
             return self.labels, self.t if self.read == "all" else 1
-        return (self.d if self.output == "hidden" else self.vocab), self.t + self.pooler
+        hidden = self.embed if self.project else self.d
+        return (hidden if self.output == "hidden" else self.vocab), self.t + self.pooler
 
 
 KEYS = tuple(item.name for item in fields(Choices))

@@ -201,7 +201,7 @@ def outputs(
     """Hidden states (and the pooled token, as one more column) or logits: (inputs, rows, t)."""
     spec = at_length(weights.spec, tokens.length)
     ((x,),) = run(weights, [tokens], field, see=lambda depth, *_: progress(depth))
-    if spec.final or spec.output != "hidden" or spec.pooler:
+    if spec.final or not spec.shows_stream or spec.pooler:
         w = weights.part("head", None, field.dtype)
         if spec.tied:
             w |= weights.part("embed", ["tokens"], field.dtype)

@@ -63,8 +63,10 @@ def require(spec: Choices) -> None:
     if spec.output == "hidden" and (spec.tied or spec.transform or spec.outbias or spec.logitcap):
         raise SpecError("tied, transform, outbias and logitcap need output=logits or softmax")
     _require_labels(spec)
-    if spec.tied and spec.embed and not spec.transform:
-        raise SpecError("tied embeddings of another width need transform=true")
+    if spec.project:
+        _require_projection(spec)
+    elif spec.tied and spec.embed and not spec.transform:
+        raise SpecError("tied embeddings of another width need transform=true or project=true")
     if spec.transform and (spec.mlp in ("none", "bilinear") or spec.norm == "none"):
         raise SpecError("transform needs a norm and an MLP whose activation it shares")
     if spec.embscale and spec.tied and not (spec.gain and (spec.final or spec.transform)):
@@ -234,6 +236,22 @@ def _require_first_norm(spec: Choices) -> None:
     ):
         if wrong:
             raise SpecError(f"{key}={show(getattr(spec, key))} does not go with firstnorm=false")
+
+
+def _require_projection(spec: Choices) -> None:
+    """Narrow embeddings get learned positions in the stream; outputs pass the way back."""
+    if not 0 < spec.embed < spec.d:
+        raise SpecError("project needs embed, less than d, for example embed=4")
+    if spec.pos != "learned" or not (spec.final or spec.place == "post"):
+        raise SpecError("project needs pos=learned, and a last norm: final=true or place=post")
+    for key, wrong in (
+        (f"place={spec.place}", spec.place not in ("pre", "post")),
+        *((key, getattr(spec, key)) for key in ("types", "embnorm", "embscale", "transform")),
+        *((key, getattr(spec, key)) for key in ("outbias", "pooler", "labels", "share")),
+        ("residual=false", not spec.residual),
+    ):
+        if wrong:
+            raise SpecError(f"{key} does not go with project")
 
 
 def _require_parallel(spec: Choices) -> None:

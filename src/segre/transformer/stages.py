@@ -56,7 +56,7 @@ def stages(spec: Transformer) -> tuple[Stage, ...]:
         if spec.mlp != "none":
             mine = of(part, of_mlp)
             out.append(Stage(f"mlp {i}", mine, partial(apply, number=2), mixes=False, axes=AXES))
-    if spec.final or spec.output != "hidden" or spec.pooler:
+    if spec.final or not spec.shows_stream or spec.pooler:
         last = of("head")
         if spec.tied:
             last["tokens"] = every["embed", "tokens"]
@@ -93,6 +93,8 @@ def embedded(
 ) -> E:
     """What goes into the layers: columns of the tables of tokens and types, positions, norm."""
     out = field.mul(words, field.surd(spec.d)) if spec.embscale else words
+    if spec.project:
+        out = linear(field, w, "E", out)
     if "positions" in w:
         used = np.eye(spec.positions, spec.t, -spec.offset, dtype=np.int64)
         out = field.add(out, field.matmul(w["positions"], field.constant(used)))
@@ -100,7 +102,7 @@ def embedded(
         out = field.add(out, types)
     if spec.embnorm:
         out = normalise(field, spec, w, "norm", out, spec.embed or spec.d)
-    return linear(field, w, "E", out) if spec.embed else out
+    return linear(field, w, "E", out) if spec.embed and not spec.project else out
 
 
 def sublayer(
@@ -154,6 +156,8 @@ def head(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:
     """Final norm, pooled token, transform, unembedding, cap and softmax: those that there are."""
     if spec.final:
         x = normalise(field, spec, w, "norm", x, spec.d)
+    if spec.project:
+        x = linear(field, w, "D", x)
     pooled = None
     if spec.pooler:
         pooled = tanh(field, linear(field, w, "pool", _column(field, x, spec, 0)))

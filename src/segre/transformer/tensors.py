@@ -107,14 +107,14 @@ def _embed_shapes(spec: Transformer) -> Shapes:
     e = spec.embed or spec.d
     out: Shapes = {"tokens": (e, spec.vocab)}
     if spec.pos == "learned":
-        out["positions"] = (e, spec.positions)
+        out["positions"] = (spec.d if spec.project else e, spec.positions)
     if spec.types:
         out["types"] = (e, spec.types)
     if spec.embnorm:
         out |= _norm(spec, "norm", e)
     if spec.embed:
         out["W_E"] = (spec.d, e)
-        if spec.bias == "all":
+        if spec.bias == "all" and not spec.project:
             out["b_E"] = (spec.d, 1)
     return out
 
@@ -207,9 +207,11 @@ def _head_shapes(spec: Transformer) -> Shapes:
     out: Shapes = _norm(spec, "norm", spec.d) if spec.final else {}
     if spec.pooler:
         out |= {"W_pool": (spec.d, spec.d), "b_pool": (spec.d, 1)}
+    if spec.project:
+        out["W_D"] = (spec.embed, spec.d)
     if spec.output == "hidden":
         return out
-    e = spec.d
+    e = spec.embed if spec.project else spec.d
     if spec.transform:
         e = spec.embed or spec.d
         out["W_T"] = (e, spec.d)

@@ -53,6 +53,14 @@ def npz_arrays(data: bytes, most: int, strings: tuple[str, ...] = ()) -> dict[st
     }
 
 
+def npy_array(name: str, content: bytes) -> Array:
+    """The array of an .npy file, of numbers as they are there."""
+    array = _array(name, content)
+    if array.dtype.kind not in "fiu" or array.dtype.itemsize > _WIDEST:
+        raise WeightsError(f"{quote(name)} holds {array.dtype}; allowed: real numbers of 64 bits")
+    return array
+
+
 def _check_members(members: list[zipfile.ZipInfo], most: int) -> None:
     names = [member.filename for member in members]
     if sum(member.file_size for member in members) > most:
@@ -72,10 +80,7 @@ def _check_members(members: list[zipfile.ZipInfo], most: int) -> None:
 
 
 def _numbers(name: str, content: bytes) -> Array:
-    array = _array(name, content)
-    if array.dtype.kind not in "fiu" or array.dtype.itemsize > _WIDEST:
-        raise WeightsError(f"{quote(name)} holds {array.dtype}; allowed: real numbers of 64 bits")
-    numbers = array.astype(np.float64)
+    numbers = npy_array(name, content).astype(np.float64)
     if not np.isfinite(numbers).all():
         raise WeightsError(f"{quote(name)} has a NaN or an infinity")
     return numbers

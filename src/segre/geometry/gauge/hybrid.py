@@ -23,7 +23,7 @@ from segre.geometry.gauge.hybrid_scores import (
     any_change,
     score_families,
 )
-from segre.geometry.gauge.piece import ModularWeights, Piece
+from segre.geometry.gauge.piece import Group, ModularWeights, Piece
 from segre.geometry.hybrid_passage import (
     Blind,
     HeadPlace,
@@ -69,11 +69,28 @@ def _everything(w: ModularWeights) -> Array:
     return np.eye(w.spec.parameters)
 
 
+GROUP_OF: dict[str, Group] = {
+    "between": "residual",
+    "unread": "residual",
+    "unreached": "residual",
+    "value-output": "VO",
+    "scale": "VO",
+    "pooled-heads": "VO",
+    "zero-head": "VO",
+    "zero": "VO",
+    "value-filter": "VO",
+    "mean": "shifts",
+    "silent-bias": "shifts",
+    "bias-pairs": "shifts",
+    "bias-factor": "shifts",
+}
+
+
 def _piece(
     kind: str, name: str, where: str, build: Build, i: int | None = None, head: int | None = None
 ) -> Piece:
     number = None if i is None else i + 1
-    return Piece(kind, name, where, "", "exact", None, build, number, head)
+    return Piece(kind, name, where, GROUP_OF.get(kind, "QK"), "exact", None, build, number, head)
 
 
 def _head_pieces(spec: Hybrid, i: int, place: HeadPlace, parallel: bool) -> Iterator[Piece]:
@@ -134,7 +151,7 @@ def _value_families(
         yield Family("value-output", name, partial(_inner, values=values, pairs=pairs))
     if head.filters("V"):
         yield Family(
-            "filter",
+            "value-filter",
             "scale of the value filter",
             lambda own: against(own, head.filters("V"), ("W_V",)),
         )

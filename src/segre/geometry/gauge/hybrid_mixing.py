@@ -33,11 +33,11 @@ def mixing_pieces(spec: Hybrid, i: int, parallel: bool) -> Iterator[Piece]:
         if len(places) > 1 and layer.dv is None:
             build = partial(_mixed, i=i, places=places, parallel=parallel or alone)
             name = f"mixing of {len(places)} heads"
-            yield Piece("mix-heads", name, where, "", "exact", None, build, i + 1, None)
+            yield Piece("mix-heads", name, where, "VO", "exact", None, build, i + 1, None)
         if layer.groups[places[0].group].mechanism.bias == "none":
             build = partial(_filled, i=i, places=places, alone=parallel or alone)
             name = "weights of a tensor that has fewer entries"
-            yield Piece("filled", name, where, "", "exact", None, build, i + 1, None)
+            yield Piece("filled", name, where, "VO", "exact", None, build, i + 1, None)
 
 
 def _alike(spec: Hybrid, i: int) -> list[list[HeadPlace]]:

@@ -86,7 +86,7 @@ def _pooling(spec: Transformer) -> list[Reader]:
 
 def _head_reads(spec: Transformer) -> bool:
     """Whether an untied linear map reads the stream at the end."""
-    return spec.output != "hidden" and (spec.transform or not spec.tied)
+    return not spec.shows_stream and not spec.table_reads
 
 
 def _centred_reader(spec: Transformer, site: Norm, reader: Reader) -> Piece:
@@ -278,7 +278,7 @@ def _centred(spec: Transformer, tensor: tuple[str, str]) -> Piece:
     shape = part_shapes(spec, tensor[0])[tensor[1]]
     count = prod(shape) // shape[-2]
     # constants along 1 may have been moved between the tables already
-    free = spec.discrete and table_free(spec)
+    free = spec.discrete and table_free(spec) and not spec.project
     moved = {
         "positions": spec.unused_positions + free + (spec.patch > 0) + spec.cls,
         "types": int(free or has(spec, "embed", "positions")),

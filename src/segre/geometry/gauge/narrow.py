@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+import numpy as np
+
 from segre.fields.interface import Array
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.wiring import (
@@ -26,7 +28,8 @@ EMBED = ("embed", "")
 def filled_by_embeddings(spec: Transformer) -> int:
     """How many dimensions of the stream embeddings of another width fill, up to a constant."""
     centred = spec.embnorm and spec.norm == "layer"
-    return min(spec.d, spec.embed - centred) if spec.embed else spec.d
+    placed = spec.t - 1 if spec.project else 0  # positions are added in the stream
+    return min(spec.d, spec.embed + placed - centred) if spec.embed else spec.d
 
 
 def narrow_pieces(spec: Transformer) -> Iterator[Piece]:
@@ -35,7 +38,7 @@ def narrow_pieces(spec: Transformer) -> Iterator[Piece]:
     if not spec.embed or spec.normed_before or sublayers(spec).count(first) > 1:
         return
     free = spec.d - filled_by_embeddings(spec)
-    constant = any(has(spec, "embed", name) for name in ("b_E", "norm.bias"))
+    constant = spec.project or any(has(spec, "embed", name) for name in ("b_E", "norm.bias"))
     if free and all(reader.bias or not constant for reader in readers(spec, first)):
         yield _unreached(spec, readers(spec, first), free)
 
@@ -76,11 +79,20 @@ def _image(w: ModularWeights, site: Norm | None, centred: bool) -> Array:
     What a LayerNorm writes is orthogonal to 1 before its gain.
     """
     image = w("embed", "W_E")
+    if w.transformer.project:
+        used = _used(w)
+        return np.concatenate([image, w.field.sub(used[:, 1:], used[:, :1])], axis=1)
     if site is None:
         return image
     if site.gain is not None:
         image = w.field.mul(image, w("embed", site.gain)[:, 0])
     return w.field.sub(image[:, 1:], image[:, :1]) if centred else image
+
+
+def _used(w: ModularWeights) -> Array:
+    """The positions that tokens have."""
+    spec = w.transformer
+    return w("embed", "positions")[:, spec.offset : spec.offset + spec.t]
 
 
 def _constants(w: ModularWeights, site: Norm | None, forms: Array) -> Array:
@@ -90,6 +102,8 @@ def _constants(w: ModularWeights, site: Norm | None, forms: Array) -> Array:
     if site is not None and site.bias is not None:
         written = F.matmul(w("embed", "W_E"), w("embed", site.bias))
         total = F.add(total, F.matmul(forms, written))
+    if spec.project:
+        total = F.add(total, F.matmul(forms, _used(w)[:, :1]))
     if has(spec, "embed", "b_E"):
         total = F.add(total, F.matmul(forms, w("embed", "b_E")))
     return total[:, 0]

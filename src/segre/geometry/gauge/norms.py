@@ -48,8 +48,8 @@ def read_norms(spec: Transformer) -> Iterator[tuple[Norm, list[Reader]]]:
     if spec.embnorm and spec.embed:
         bias = "b_E" if has(spec, "embed", "b_E") else None
         yield norm_at(spec, "embed", "norm", spec.embed), [Reader("embed", "W_E", bias)]
-    if spec.output != "hidden":
-        if spec.final and (spec.transform or not spec.tied):
+    if not spec.shows_stream:
+        if spec.final and not spec.table_reads:
             yield norm_at(spec, "head", "norm", spec.d), readers(spec, ("head", ""))
         if spec.transform and not spec.tied:
             yield norm_at(spec, "head", "normT", spec.embed or spec.d), [_unembedding(spec)]
@@ -62,13 +62,13 @@ def _unembedding(spec: Transformer) -> Reader:
 
 def _post_norms(spec: Transformer) -> Iterator[tuple[Norm, list[Reader]]]:
     """Norms after a skip are carried on by the next one; but for the last, before the head."""
-    if spec.norm == "none" or spec.place != "post" or spec.output == "hidden":
+    if spec.norm == "none" or spec.place != "post" or spec.shows_stream:
         return
     for place in places(spec, carried=False):
         if (
             place.consumers == (("head", ""),)
             and len(place.producers) == 1
-            and not (spec.tied and not spec.transform)
+            and not spec.table_reads
         ):
             site = norm_after(spec, place.producers[0])
             assert site is not None

@@ -86,7 +86,7 @@ def _post_scale(
 ) -> Iterator[Piece]:
     """The stream before a skip and its norm: what is written, read and carried changes scale."""
     head = ("head", "")
-    if head in consumers and spec.tied and not spec.transform:
+    if head in consumers and spec.table_reads:
         return
     written: list[tuple[str, str]] = []
     for end in producers:

@@ -9,6 +9,7 @@ import numpy as np
 from segre.fields.interface import Array
 from segre.geometry.gauge.absorb import absorb_shift, unit_shift
 from segre.geometry.gauge.piece import Holds, ModularWeights, Piece
+from segre.geometry.gauge.projection import projection_pieces
 from segre.geometry.gauge.turns import below_diagonal, turn_columns, turn_rows
 from segre.geometry.gauge.vocabulary import logits_may_shift
 from segre.geometry.gauge.wiring import (
@@ -37,7 +38,9 @@ def stream_pieces(spec: Transformer) -> Iterator[Piece]:
         if place.free:
             yield from _basis(spec, place)
             yield from _scale(spec, place)
-    if spec.embed and not spec.tied:
+    if spec.project:
+        yield from projection_pieces(spec)
+    elif spec.embed and not spec.tied:
         yield from _embedding_basis(spec)
     written = spec.output_bias or spec.mlp_bias
     if written and (spec.norm == "none" or spec.place == "post"):
@@ -51,7 +54,7 @@ def stream_pieces(spec: Transformer) -> Iterator[Piece]:
 def _table(spec: Transformer, place: Place) -> tuple[bool, bool]:
     """Whether the table of tokens writes to this stream, and whether, tied, it reads it."""
     writes = ("embed", "") in place.producers and not spec.embed
-    reads = ("head", "") in place.consumers and spec.tied and not spec.transform
+    reads = ("head", "") in place.consumers and spec.table_reads
     return writes, reads
 
 
@@ -73,7 +76,7 @@ def _normed(spec: Transformer, place: Place) -> bool:
 
 
 def _basis(spec: Transformer, place: Place) -> Iterator[Piece]:
-    if spec.output == "hidden" and ("head", "") in place.consumers:
+    if spec.shows_stream and ("head", "") in place.consumers:
         return  # the stream is seen, after its last norm
     outer = [norm_after(spec, end) for end in place.producers]
     if any(site is not None and (site.gain or site.part == "embed") for site in outer):
@@ -267,10 +270,10 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
     """A constant added to the stream: its readers' biases take it back, the next writer too."""
     d, head = spec.d, ("head", "")
     last = norm_after(spec, sublayers(spec)[-1])
-    table = spec.tied and not spec.transform
+    table = spec.table_reads
     unread = not spec.outbias if table else any(r.bias is None for r in readers(spec, head))
     unbiased = head in place.consumers and unread
-    if unbiased and (spec.tied or last is None or last.bias is None or spec.norm != "layer"):
+    if unbiased and (table or last is None or last.bias is None or spec.norm != "layer"):
         return
     for end in place.consumers:
         if end != head and any(reader.bias is None for reader in readers(spec, end)):
@@ -291,7 +294,7 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
         for source in sources:
             canvas(*source)[range(d), range(d)] = unit_shift(w, source)
         for end in place.consumers:
-            if end == head and spec.tied and not spec.transform:
+            if end == head and spec.table_reads:
                 canvas("head", "b_U")[:, :, 0] = -w("embed", "tokens")
                 continue
             for reader in readers(spec, end):
@@ -320,7 +323,7 @@ def _last_shift(spec: Transformer) -> Iterator[Piece]:
     def build(w: ModularWeights) -> Array:
         canvas = w.canvas(d)
         canvas(*source)[range(d), range(d)] = 1
-        if spec.tied and not spec.transform:
+        if spec.table_reads:
             canvas("head", "b_U")[:, :, 0] = -w("embed", "tokens")
         else:
             for reader in readers(spec, head):

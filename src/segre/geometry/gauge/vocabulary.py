@@ -84,7 +84,7 @@ def _logit_pieces(spec: Transformer) -> Iterator[Piece]:
 
 def _unused_positions(spec: Transformer) -> Piece:
     """Positions before the first token, or after the last, change nothing."""
-    rows = spec.embed or spec.d
+    rows = part_shapes(spec, "embed")["positions"][0]
     used = range(spec.offset, spec.offset + spec.t)
     unused = [column for column in range(spec.positions) if column not in used]
     count = rows * len(unused)
@@ -119,7 +119,10 @@ def _between_tables(spec: Transformer, first: str, second: str, holds: Holds) ->
         canvas = w.canvas(e)
         scale = w.field.surd(spec.d)[0, 0] if spec.embscale and first == "tokens" else 1
         canvas("embed", first)[range(e), range(e)] = 1
-        canvas("embed", second)[range(e), range(e)] = -scale
+        if spec.project:
+            canvas("embed", second)[...] = -w("embed", "W_E").T[:, :, None]
+        else:
+            canvas("embed", second)[range(e), range(e)] = -scale
         return canvas.rows
 
     name = f"a constant from all {second} to all {first}"
@@ -128,7 +131,7 @@ def _between_tables(spec: Transformer, first: str, second: str, holds: Holds) ->
 
 def _unseen_shift(spec: Transformer, table: str) -> Iterator[Piece]:
     """Before a tied table, a LayerNorm's output has one coordinate that is constant."""
-    if not (spec.transform or spec.final):
+    if not (spec.transform or spec.final) or spec.project:
         return
     name, width = ("normT", spec.embed or spec.d) if spec.transform else ("norm", spec.d)
     site = norm_at(spec, "head", name, width)

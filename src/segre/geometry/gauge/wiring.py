@@ -86,6 +86,8 @@ def readers(spec: Transformer, end: End) -> list[Reader]:
             names = [*queries, "A_K", "R_K"]
     elif kind == "mlp":
         names = ["W_R", "W_gate", "W_up", "S_gate", "S_up"]
+    elif spec.project:
+        names = ["W_D"]
     elif spec.output == "hidden":
         names = []
     else:
@@ -125,7 +127,9 @@ def writers(spec: Transformer, end: End) -> list[str]:
     part, kind = end
     names = {"attention": ["W_O"], "mlp": ["W_down", "S_down", "c_down"]}.get(kind)
     if names is None:
-        names = ["W_E"] if spec.embed else ["tokens", "W_P", "b_P", "cls", "positions", "types"]
+        names = ["tokens", "W_P", "b_P", "cls", "positions", "types"]
+        if spec.embed:
+            names = ["W_E", "positions"] if spec.project else ["W_E"]
     return [name for name in names if has(spec, part, name)]
 
 
@@ -178,7 +182,7 @@ def stream_readers(spec: Transformer) -> frozenset[str]:
 def ends(spec: Transformer) -> tuple[End, End]:
     """Where the stream begins and where it ends."""
     begin = ("embed", "") if spec.embedded else ("input", "")
-    seen = ("head", "") if spec.final or spec.output != "hidden" else ("output", "")
+    seen = ("head", "") if spec.final or not spec.shows_stream else ("output", "")
     return begin, seen
 
 
@@ -245,7 +249,7 @@ def shift_source(spec: Transformer, end: End) -> tuple[str, str] | None:
     if end[0] == "input":
         return ("embed", "positions") if has(spec, "embed", "positions") else None
     if end[0] == "embed":
-        if spec.embed:
+        if spec.embed and not spec.project:
             return ("embed", "b_E") if has(spec, "embed", "b_E") else None
         if spec.embnorm:
             return ("embed", "norm.bias") if has(spec, "embed", "norm.bias") else None

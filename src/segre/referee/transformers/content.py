@@ -99,4 +99,5 @@ def outputs(spec: Transformer) -> tuple[int, int]:
     """Rows and columns of the output."""
     if spec.labels:
         return spec.labels, spec.t if spec.read == "all" else 1
-    return (spec.d if spec.output == "hidden" else spec.vocab), spec.t + spec.pooler
+    hidden = spec.embed if spec.project else spec.d
+    return (hidden if spec.output == "hidden" else spec.vocab), spec.t + spec.pooler

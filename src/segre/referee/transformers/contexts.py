@@ -61,6 +61,8 @@ def _seen(spec: Transformer, layer: int, now: list[Context], c: int) -> Context:
 
 def _bound(spec: Transformer, N: int) -> int:
     """min of the three numbers of section 10."""
+    if spec.project:
+        return _projected(spec, N)
     normed = spec.final or spec.place == "post" or spec.transform
     m = spec.embed if spec.transform and spec.embed else spec.d
     r = m - 1 if normed and spec.norm == "layer" else m
@@ -79,3 +81,13 @@ def _bound(spec: Transformer, N: int) -> int:
         s = max(0, r - rows - N)
         numbers.append(N * (r - 1) + rows * (r + b) - r * (r - 1) // 2 + s * (s - 1) // 2)
     return min(numbers)
+
+
+def _projected(spec: Transformer, N: int) -> int:
+    """The same, where the output passes through e dimensions."""
+    if spec.output == "hidden":
+        return N * spec.embed
+    columns = spec.vocab - 1 if spec.output == "softmax" else spec.vocab
+    rows = spec.vocab if spec.logitcap else columns
+    k = min(spec.embed, rows, N)
+    return min(N * columns, k * (rows + N - k))

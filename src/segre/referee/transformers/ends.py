@@ -17,6 +17,8 @@ def embedding(run: Run, inputs: Matrix) -> int:
             x = tape.scaled(x, run.numbers.root_of_width(spec.d))
     else:
         x = tape.constant(inputs)
+    if spec.project:
+        x = run.linear(x, EMBED, "E")
     if (positions := run.weight(EMBED, "positions")) is not None:
         charge(spec.positions * spec.t * run.numbers.rates.entry)
         used = run.numbers.matrix(
@@ -29,7 +31,7 @@ def embedding(run: Run, inputs: Matrix) -> int:
         x = tape.sum(x, tape.product(types, _rows(run, inputs, spec.vocab, spec.types)))
     if spec.embnorm:
         x = run.norm(x, EMBED, "norm")
-    return run.linear(x, EMBED, "E") if spec.embed else x
+    return run.linear(x, EMBED, "E") if spec.embed and not spec.project else x
 
 
 def _rows(run: Run, inputs: Matrix, first: int, count: int) -> int:
@@ -44,6 +46,8 @@ def head(run: Run, x: int) -> int:
     spec, tape = run.spec, run.tape
     if spec.final:
         x = run.norm(x, HEAD, "norm")
+    if spec.project:
+        x = run.linear(x, HEAD, "D")
     pooled = None
     if spec.pooler:
         pooled = run.tanh(run.linear(_column(run, x, 0), HEAD, "pool"))

@@ -9,7 +9,7 @@ from segre.referee.transformers.stream import HEAD_ACTOR, Actor, Spot
 from segre.referee.transformers.tangents import Point
 from segre.referee.transformers.tensors import Place
 from segre.referee.transformers.units import bound_table
-from segre.referee.transformers.weights import EMBED, HEAD
+from segre.referee.transformers.weights import EMBED, HEAD, table_reads
 
 
 def means(point: Point) -> Family:
@@ -126,7 +126,7 @@ def _post_scale(point: Point, spot: Spot) -> Iterator[Tangent]:
     spec, stream = point.spec, point.stream
     if not spot.free or spot.consumers == (HEAD_ACTOR,):
         return
-    if spot.reads("head") and spec.tied and not spec.transform:
+    if spot.reads("head") and table_reads(spec):
         return
     parts = scaled_producers(point, spot)
     if parts is None:

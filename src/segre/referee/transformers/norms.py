@@ -9,7 +9,7 @@ from segre.referee.transformers.point import Family, Tangent, together
 from segre.referee.transformers.stream import HEAD_ACTOR, OUTPUT, Actor, Norm, Reader
 from segre.referee.transformers.tangents import Point
 from segre.referee.transformers.tensors import Key, Place
-from segre.referee.transformers.weights import EMBED, HEAD
+from segre.referee.transformers.weights import EMBED, HEAD, shows_stream, table_reads
 
 Reading = tuple[Norm, list[Reader]]
 
@@ -38,9 +38,9 @@ def _read_norms(point: Point) -> Iterator[Reading]:
             yield norm, stream.readers(sublayer)
     if spec.embnorm and spec.embed:
         yield Norm(EMBED, "norm", spec.embed), [stream.reader((EMBED, "W_E"))]
-    if spec.output == "hidden":
+    if shows_stream(spec):
         return
-    if spec.final and (spec.transform or not spec.tied):
+    if spec.final and not table_reads(spec):
         yield Norm(HEAD, "norm", spec.d), stream.readers(HEAD_ACTOR)
     if spec.transform and not spec.tied:
         yield Norm(HEAD, "normT", spec.embed or spec.d), [stream.reader((HEAD, "W_U"))]
@@ -50,7 +50,7 @@ def _last_post_norm(point: Point) -> Iterator[Reading]:
     """With place post, the norm that only the head reads."""
     spec, stream = point.spec, point.stream
     last = stream.producers[-1]
-    if spec.place != "post" or spec.output == "hidden" or (spec.tied and not spec.transform):
+    if spec.place != "post" or shows_stream(spec) or table_reads(spec):
         return
     norm = stream.norm_after(last)
     if norm is not None and stream.producers.count(last) == 1:
@@ -114,7 +114,7 @@ def _sole_post_norms(point: Point) -> Iterator[Reading]:
         producers = stream.producers_for(consumer)
         if consumer == OUTPUT or len(producers) > 1:
             continue
-        if consumer == HEAD_ACTOR and spec.tied and not spec.transform:
+        if consumer == HEAD_ACTOR and table_reads(spec):
             continue
         norm = stream.last_norm(producers[0])
         if norm is not None:

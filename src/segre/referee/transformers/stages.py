@@ -43,7 +43,7 @@ def stages(spec: Transformer) -> list[Stage]:
         result.append(Stage("attention", part, layer))
         if spec.mlp != "none":
             result.append(Stage("mlp", part, layer))
-    if spec.final or spec.output != "hidden" or spec.pooler:
+    if spec.final or spec.output != "hidden" or spec.pooler or spec.project:
         result.append(Stage("head", HEAD))
     return result
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 from segre.referee.transformers.tensors import Place
-from segre.referee.transformers.weights import EMBED, HEAD, Layout
+from segre.referee.transformers.weights import EMBED, HEAD, Layout, shows_stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Stream:
         self.sequence = tuple(sequence)
         self.sublayers = tuple(dict.fromkeys(sequence))
         first = EMBEDDING if spec.vocab else INPUT
-        last = HEAD_ACTOR if spec.final or spec.output != "hidden" else OUTPUT
+        last = HEAD_ACTOR if spec.final or not shows_stream(spec) else OUTPUT
         size = 2 if spec.parallel else 1
         steps = [tuple(sequence[i : i + size]) for i in range(0, len(sequence), size)]
         # Every pair of a producer and a consumer of the same point.
@@ -144,11 +144,16 @@ class Stream:
         """The tensors whose rows are dimensions of the stream."""
         names = {
             "input": (),
-            "embedding": ("W_E",) if self.spec.embed else ("tokens", "positions", "types"),
+            "embedding": self._embedding_names(),
             "attention": ("W_O",),
             "mlp": ("W_down", "S_down", "c_down"),
         }
         return self._existing((producer.part, name) for name in names[producer.kind])
+
+    def _embedding_names(self) -> tuple[str, ...]:
+        if self.spec.project:
+            return ("W_E", "positions")
+        return ("W_E",) if self.spec.embed else ("tokens", "positions", "types")
 
     def bias(self, producer: Actor) -> Place | None:
         """The bias that a producer adds to the stream."""
@@ -171,10 +176,12 @@ class Stream:
         elif consumer.kind == "mlp":
             names = ("W_R", "W_gate", "W_up", "S_gate", "S_up")
         elif consumer.kind == "head":
-            names = () if spec.output == "hidden" else self._head_names()
+            names = () if shows_stream(spec) else self._head_names()
         return [self.reader(place) for place in self._existing((consumer.part, n) for n in names)]
 
     def _head_names(self) -> tuple[str, ...]:
+        if self.spec.project:
+            return ("W_D",)
         if self.spec.transform:
             return ("W_T", "W_pool")
         return ("W_pool",) if self.spec.pooler else ("W_U",)
@@ -237,7 +244,7 @@ class Stream:
         norm = self.last_norm(producer)
         if norm is not None:
             return norm.bias if norm.bias in self.layout.by_place else None
-        if producer.kind == "embedding" and not self.spec.embed:
+        if producer.kind == "embedding" and (self.spec.project or not self.spec.embed):
             tables = ((EMBED, name) for name in ("positions", "types", "tokens"))
             return self._existing(tables)[0]
         return self.bias(producer)

@@ -10,7 +10,7 @@ from segre.referee.transformers.point import Family, Tangent, together
 from segre.referee.transformers.stream import HEAD_ACTOR, Spot
 from segre.referee.transformers.tangents import Point
 from segre.referee.transformers.units import bound_table
-from segre.referee.transformers.weights import EMBED, parts
+from segre.referee.transformers.weights import EMBED, HEAD, parts, shows_stream, table_reads
 
 
 def turns(point: Point) -> Family:
@@ -46,7 +46,7 @@ def _normed(point: Point, spot: Spot) -> bool:
 
 def _stream_turns(point: Point, spot: Spot) -> Family:
     spec, stream = point.spec, point.stream
-    if spot.reads("head") and spec.output == "hidden":
+    if spot.reads("head") and shows_stream(spec):
         return
     norms = [stream.norm_after(producer) for producer in spot.producers]
     if any(norm is not None and point.has(norm.gain) for norm in norms):
@@ -54,7 +54,7 @@ def _stream_turns(point: Point, spot: Spot) -> Family:
     if spot.writes("embedding") and spec.embnorm:
         return
     table_writes = spot.writes("embedding") and not spec.embed
-    tied_here = spec.tied and not spec.transform and spot.reads("head")
+    tied_here = table_reads(spec) and spot.reads("head")
     if spec.tied and table_writes != tied_here:
         return
     if tied_here and spec.final and spec.gain:
@@ -102,6 +102,9 @@ def _stream_scale(point: Point, spot: Spot) -> Iterator[Tangent]:
 
 def _embedding(point: Point) -> Iterator[Tangent]:
     spec, stream = point.spec, point.stream
+    if spec.project:
+        yield from _projection(point)
+        return
     if not spec.embed or spec.tied:
         return
     norm = stream.norm_after(stream.producers[0])
@@ -118,6 +121,18 @@ def _embedding(point: Point) -> Iterator[Tangent]:
         yield together(*parts)
 
 
+def _projection(point: Point) -> Iterator[Tangent]:
+    """Other coordinates of the embeddings, and of what the unembedding reads."""
+    spec = point.spec
+    tokens, W_E = (EMBED, "tokens", 0), (EMBED, "W_E", 0)
+    W_D, W_U = (HEAD, "W_D", 0), (HEAD, "W_U", 0)
+    for S in point.square(spec.embed):
+        tangent = together(point.left([tokens], S), point.right([W_E], -S))
+        yield together(tangent, point.left([W_D], -S.transpose())) if spec.tied else tangent
+        if W_U in point.matrices:
+            yield together(point.left([W_D], S), point.right([W_U], -S))
+
+
 def _stream_shift(point: Point, spot: Spot) -> Iterator[Tangent]:
     spec, stream = point.spec, point.stream
     written = spec.bias in ("attn", "mlp", "all")
@@ -126,11 +141,11 @@ def _stream_shift(point: Point, spot: Spot) -> Iterator[Tangent]:
     if spot.reads("output"):
         return
     last = stream.norm_after(stream.producers[-1])
-    table = spec.tied and not spec.transform
+    table = table_reads(spec)
     absorbs = spec.outbias if table else all(r.bias for r in stream.readers(HEAD_ACTOR))
     if spot.reads("head") and not absorbs:
         constant = last is not None and point.has(last.bias)
-        if spec.tied or spec.norm != "layer" or spec.place != "post" or not constant:
+        if table or spec.norm != "layer" or spec.place != "post" or not constant:
             return
     # In parallel layers one of two writers is enough, and one of two takes the shift back.
     takers = spot.consumers[:1] if spec.parallel else spot.consumers
@@ -148,7 +163,7 @@ def _stream_shift(point: Point, spot: Spot) -> Iterator[Tangent]:
             of_head = consumer == HEAD_ACTOR
             norm = last if of_head else None
             parts += [point.absorbed(reader, i, norm) for reader in stream.readers(consumer)]
-            if of_head and spec.tied and not spec.transform:
+            if of_head and table:
                 parts.append(tied_shift(point, i))
             bias = None if of_head else stream.bias(consumer)
             if bias is not None and spec.residual and consumer in takers:
@@ -172,7 +187,7 @@ def _head_shift(point: Point) -> Iterator[Tangent]:
         last = stream.sequence[-2]
         source = stream.shift_source(last)
     absorbs = all(reader.bias is not None for reader in stream.readers(HEAD_ACTOR))
-    tied = spec.tied and not spec.transform
+    tied = table_reads(spec)
     if source is None or not absorbs or stream.occurrences(last) > 1:
         return
     if tied and not spec.outbias:

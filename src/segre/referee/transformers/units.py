@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from flint import nmod_mat
+
 from segre.referee.transformers.point import Family, Tangent, together
 from segre.referee.transformers.tangents import Point
 from segre.referee.transformers.tensors import Key, Place
@@ -80,9 +82,19 @@ def _table_shift(point: Point) -> Iterator[Tangent]:
         if others and (not spec.tied or shiftable(point)):
             table = others[0]
             minus = {table: point.filled(table, row=i)[table] * -scale}
+            if spec.project:
+                minus = {table: -_projected(point, i, table)}
             yield together(point.filled(tokens, row=i), minus)
-    if others and spec.tied and not shiftable(point):
+    if others and spec.tied and not spec.project and not shiftable(point):
         yield from _unread_shift(point, others[0], scale)
+
+
+def _projected(point: Point, row: int, table: Key) -> nmod_mat:
+    """What a shift of all tokens adds to the stream, in every column of a table."""
+    W_E = point.matrices[EMBED, "W_E", 0]
+    unit = point.field.unit(W_E.ncols(), 1, row, 0)
+    columns: nmod_mat = W_E * unit * point.field.ones(1, point.matrices[table].ncols())
+    return columns
 
 
 def _unread_shift(point: Point, table: Key, scale: int) -> Iterator[Tangent]:

@@ -93,6 +93,8 @@ def _filled(point: Point) -> tuple[nmod_mat, nmod_mat | None]:
     table = point.matrices[W_E]
     bias, norm_bias = (EMBED, "b_E", 0), (EMBED, "norm.bias", 0)
     constant = point.matrices.get(bias)
+    if spec.project:
+        return _placed(point, table)
     if not spec.embnorm:
         return table, constant
     norm = point.stream.norm_after(point.stream.producers[0])
@@ -105,3 +107,20 @@ def _filled(point: Point) -> tuple[nmod_mat, nmod_mat | None]:
     rows, columns = scaled.nrows(), scaled.ncols() - 1
     entries = [scaled[i, j + 1] - scaled[i, 0] for i in range(rows) for j in range(columns)]
     return nmod_mat(rows, columns, entries, point.p), constant
+
+
+def _placed(point: Point, table: nmod_mat) -> tuple[nmod_mat, nmod_mat]:
+    """The same, where positions are added in the stream: the first of them is the constant."""
+    spec, positions = point.spec, point.matrices[EMBED, "positions", 0]
+    rows, first = table.nrows(), spec.offset
+    entries = [
+        entry
+        for i in range(rows)
+        for entry in (
+            *(table[i, j] for j in range(table.ncols())),
+            *(positions[i, first + c] - positions[i, first] for c in range(1, spec.t)),
+        )
+    ]
+    columns = table.ncols() + spec.t - 1
+    start = nmod_mat(rows, 1, [positions[i, first] for i in range(rows)], point.p)
+    return nmod_mat(rows, columns, entries, point.p), start

@@ -46,6 +46,16 @@ def _shapes(spec: Transformer) -> Iterator[tuple[int, Shape]]:
     yield from ((HEAD, shape) for shape in _head(spec))
 
 
+def table_reads(spec: Transformer) -> bool:
+    """Whether a tied table reads the stream itself."""
+    return spec.tied and not (spec.transform or spec.project)
+
+
+def shows_stream(spec: Transformer) -> bool:
+    """Whether the output is the stream at its end."""
+    return spec.output == "hidden" and not spec.project
+
+
 def _norm(spec: Transformer, name: str, width: int) -> Iterator[Shape]:
     if spec.gain:
         yield f"{name}.gain", 1, width, 1
@@ -61,14 +71,14 @@ def _embed(spec: Transformer) -> Iterator[Shape]:
         return
     yield "tokens", 1, e, spec.vocab
     if spec.pos == "learned":
-        yield "positions", 1, e, spec.positions
+        yield "positions", 1, d if spec.project else e, spec.positions
     if spec.types:
         yield "types", 1, e, spec.types
     if spec.embnorm:
         yield from _norm(spec, "norm", e)
     if spec.embed:
         yield "W_E", 1, d, e
-        if spec.bias == "all":
+        if spec.bias == "all" and not spec.project:
             yield "b_E", 1, d, 1
 
 
@@ -148,6 +158,8 @@ def _head(spec: Transformer) -> Iterator[Shape]:
     if spec.pooler:
         yield "W_pool", 1, d, d
         yield "b_pool", 1, d, 1
+    if spec.project:
+        yield "W_D", 1, e, d
     if spec.output == "hidden":
         return
     if spec.transform:
@@ -156,7 +168,7 @@ def _head(spec: Transformer) -> Iterator[Shape]:
             yield "b_T", 1, e, 1
         yield from _norm(spec, "normT", e)
     if not spec.tied:
-        yield "W_U", 1, spec.labels or V, e if spec.transform else d
+        yield "W_U", 1, spec.labels or V, e if spec.transform or spec.project else d
     if spec.outbias:
         yield "b_U", 1, spec.labels or V, 1
     if spec.relation:

@@ -22,6 +22,7 @@ HOMES = {
     "segre.finding": "dimensions",
     "segre.geometry.explain": "dimensions",
     "segre.geometry.symmetry_table": "dimensions",
+    "segre.sequence.cost": "sequences",
     "segre.collapse.commands": "collapse",
     "segre.referee.verdict": "proofs",
     "segre.analysis.run": "analysis",

@@ -10,6 +10,7 @@ import numpy as np
 
 from segre.collapse.commands import Depth, Paths, PathShares
 from segre.collapse.curves import Curves
+from segre.collapse.mechanisms import MechanismStudy
 from segre.collapse.study import Study
 from segre.report.cards import carded, tabled
 from segre.report.cards.card import Card
@@ -20,7 +21,8 @@ from segre.report.page.blocks import Cell, Facts, Items, Table, Tile
 @carded.register
 def card_of_depth(depth: Depth) -> Card:
     """What the curves say, and their numbers by layer."""
-    name = depth.found.spec if isinstance(depth.found, Study) else str(depth.found.model["model"])
+    found = depth.found
+    name = str(found.model["model"]) if isinstance(found, Curves) else found.spec
     last = "not measured" if depth.value is None else power(depth.value)
     return Card(
         title=name,
@@ -39,12 +41,15 @@ def table_of_depth(depth: Depth) -> Table:
     return Table("depth", title, ("layer", *columns), rows, (True,) * (len(columns) + 1))
 
 
-def _curves(found: Curves | Study) -> Iterator[tuple[str, list[Cell]]]:
+def _curves(found: Curves | Study | MechanismStudy) -> Iterator[tuple[str, list[Cell]]]:
     if isinstance(found, Study):
         yield "with skips" if found.skip else "without skips", _medians(found.own.relative)
         if found.other is not None:
             name = "without skips" if found.skip else "with skips"
             yield name, _medians(found.other.relative)
+        return
+    if isinstance(found, MechanismStudy):
+        yield "as it is", _medians(found.relative)
         return
     for curve in found.curves:
         yield str(curve.variant), [_finite(value) for value in curve.log10]

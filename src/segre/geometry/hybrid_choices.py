@@ -1,0 +1,103 @@
+"""Which design choices does a stack with a mechanism for every head make, and instead of what?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from segre.attention.mechanism import LIGHTNING, NAMED, SOFTMAX, Mechanism
+from segre.errors import SpecError
+from segre.hybrid.spec import Hybrid, regrouped
+from segre.slope import Slope
+
+Edit = Callable[[Mechanism], Mechanism]
+
+_WORDS = {
+    "double": ("weights normalised over queries and keys", "over keys alone"),
+    "gapless": ("1/t subtracted from the weights", "the weights themselves"),
+}
+
+
+def hybrid_choices(spec: Hybrid) -> Iterator[tuple[str, str, Hybrid]]:
+    """Each choice by itself, what stands instead of it, and the stack with that."""
+    for name, instead, edit in _edits(spec):
+        try:
+            other = edited(spec, edit)
+        except SpecError:
+            continue
+        if other != spec:
+            yield name, instead, other
+    if any(layer.dv is not None for layer in spec.layers):
+        layers = tuple(replace(layer, dv=None) for layer in spec.layers)
+        yield "values through a narrow space", "one value matrix", replace(spec, layers=layers)
+
+
+def edited(spec: Hybrid, edit: Edit) -> Hybrid:
+    """The same stack with other mechanisms."""
+    layers = []
+    for layer in spec.layers:
+        heads = [edit(group.mechanism) for group in layer.groups for _ in range(group.heads)]
+        layers.append(replace(layer, groups=regrouped(heads)))
+    return replace(spec, layers=tuple(layers))
+
+
+def _edits(spec: Hybrid) -> Iterator[tuple[str, str, Edit]]:
+    every = spec.mechanisms
+    gates = {one.gate for one in every} - {"none"}
+    for gate in sorted(gates):
+        other = "head" if gate == "element" else "element"
+        yield f"a gate for every {gate}", "no gate", _without(gate=gate)
+        yield f"a gate for every {gate}", f"one for every {other}", _instead("gate", gate, other)
+    if any(one.decay != "none" for one in every):
+        yield "decay", "none (causal)", lambda one: replace(one, decay="none")
+    decays = {one.decay for one in every if isinstance(one.decay, Slope) or one.decay != "none"}
+    if len(decays - {"learned"}) > 1:
+        first = next(one.decay for one in every if one.decay not in ("none", "learned"))
+        yield (
+            "a decay of its own for every head",
+            "the same decay for all",
+            lambda one: one if one.decay in ("none", "learned") else replace(one, decay=first),
+        )
+    if any(one.window is not None for one in every):
+        yield "a window", "no window", lambda one: replace(one, window=None)
+    if any(one.local is not None for one in every):
+        yield "local blocks", "none", lambda one: replace(one, local=None)
+    if any(one.causal and one.decay == "none" for one in every):
+        yield "a causal mask", "every token sees all", _uncausal
+    if any(one.conv != "none" for one in every):
+        yield (
+            "compressed keys and values",
+            "a key for every token",
+            lambda one: replace(one, conv="none", kernel=1, stride=1),
+        )
+    if any(one.unit != "none" for one in every):
+        yield "keys and queries of unit size", "as they are", lambda one: replace(one, unit="none")
+    if any(one.feature != "none" for one in every):
+        yield "a feature map", "none", lambda one: replace(one, feature="none")
+    if any(one.bias != "none" for one in every):
+        yield "biases of keys and queries", "none", lambda one: replace(one, bias="none")
+    for name, (words, instead) in _WORDS.items():
+        if any(one.normalise == NAMED[name].normalise for one in every):
+            kind = NAMED[name].normalise
+            yield words, instead, _instead("normalise", kind, "keys")
+    if any(one.normalise == "keys" and one.weigh == "identity" for one in every):
+        yield "normalised weights", "not normalised", _instead("normalise", "keys", "none")
+    for one in (SOFTMAX, LIGHTNING):
+        yield "these mechanisms", f"{one.name} in all heads", _always(one)
+
+
+def _without(**keys: str) -> Edit:
+    ((key, value),) = keys.items()
+    return lambda one: replace(one, **{key: "none"}) if getattr(one, key) == value else one  # type: ignore[arg-type]
+
+
+def _instead(key: str, value: str, other: str) -> Edit:
+    return lambda one: replace(one, **{key: other}) if getattr(one, key) == value else one  # type: ignore[arg-type]
+
+
+def _uncausal(one: Mechanism) -> Mechanism:
+    return one if one.decay != "none" else replace(one, causal=False)
+
+
+def _always(one: Mechanism) -> Edit:
+    return lambda _: one

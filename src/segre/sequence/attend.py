@@ -1,0 +1,133 @@
+"""The outputs of a stack of attention layers on long sequences: tokens in rows, in floats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from segre.errors import SegreError
+from segre.fields.interface import Array
+from segre.fields.real import Real
+from segre.models import Source
+from segre.sequence.forms import METHODS
+from segre.sequence.given import floats
+from segre.sequence.mix import DEFAULT_LIMIT, mix, require_memory
+from segre.sequence.stack import Heads, Level, levels, stack_of
+from segre.sequence.tensors import Given, as_dtype, tensors_of
+
+
+def attend(
+    spec: Source,
+    weights: Given,
+    X: Any,
+    method: str = "auto",
+    *,
+    block: int | None = None,
+    memory: int = DEFAULT_LIMIT,
+) -> Array:
+    """The output (..., n, d') of a stack on tokens X (..., n, d), as many as you like.
+
+    `weights` are a `Weights`, a vector, a mapping of names to arrays, or a file. Layers whose
+    mechanism has features take time and memory linear in n, as do windows; `method` is auto, dense,
+    linear or band. X in float32 is computed in float32.
+
+    >>> import segre
+    >>> spec = "lightning/d=2,2/a=1/t=2"
+    >>> attend(spec, segre.Weights.random(spec), np.ones((10_000, 2))).shape
+    (10000, 2)
+    """
+    net = stack_of(spec)
+    if method not in ("auto", *METHODS):
+        raise SegreError(f"method {method!r}; allowed: auto, {', '.join(METHODS)}")
+    tokens = floats("X", X)
+    if tokens.ndim < 2 or tokens.shape[-1] != net.width_in or not tokens.size:
+        raise SegreError(
+            f"X has shape {tokens.shape}; allowed: (tokens, {net.width_in}), tokens in rows"
+        )
+    tensors = as_dtype(tensors_of(net, weights), tokens.dtype)
+    batch, n = tokens.shape[:-2], tokens.shape[-2]
+    tokens = tokens.reshape(-1, *tokens.shape[-2:])
+    with np.errstate(all="ignore"):  # what leaves the range of floats is said at the end
+        for level in levels(net):
+            _require(level, tokens, memory)
+            tokens = np.stack(
+                [_layer(level, tensors, one, method, block, memory) for one in tokens]
+            )
+    if not np.isfinite(tokens).all():
+        raise SegreError(
+            f"the output on {n:,} tokens leaves the range of {tokens.dtype}, or a sum of weights "
+            "is zero; give smaller weights or tokens, or float64"
+        )
+    return tokens.reshape(*batch, *tokens.shape[-2:])
+
+
+def _layer(
+    level: Level,
+    tensors: Mapping[str, Array],
+    X: Array,
+    method: str,
+    block: int | None,
+    memory: int,
+) -> Array:
+    """One layer on tokens (n, d)."""
+    total = np.zeros((len(X), level.width_out), X.dtype)
+    for group in level.groups:
+        w = {name: tensors[full] for name, full in group.names.items()}
+        one = group.mechanism
+        queries = _mapped(w["W_Q"], X) + _bias(w, "b_Q")
+        keys = _compressed(group, w, "K", X) + _bias(w, "b_K")
+        values = _compressed(group, w, "V", X)
+        for what, array in (("queries", queries), ("keys", keys), ("values", values)):
+            if not np.isfinite(array).all():
+                raise SegreError(f"{what} of {one.text} leave the range of {X.dtype}")
+        decay = w.get("decay")
+        out = mix(one, queries, keys, values, method, decay=decay, block=block, memory=memory)
+        if one.gate != "none":
+            out *= Real(X.dtype).sigmoid(_mapped(w["W_G"], X))
+        if "W_O" in w:
+            beside = out.swapaxes(0, 1).reshape(len(X), -1)
+            total += beside @ w["W_O"].transpose(0, 2, 1).reshape(-1, level.width_out)
+        else:
+            total += out.sum(axis=0)
+    return total
+
+
+def _mapped(maps: Array, X: Array) -> Array:
+    """Tokens (n, d) through the maps (heads, rows, d): (heads, n, rows), one product."""
+    heads, rows, d = maps.shape
+    return (X @ maps.reshape(-1, d).T).reshape(len(X), heads, rows).swapaxes(0, 1)
+
+
+def _bias(w: Mapping[str, Array], name: str) -> Array | float:
+    return w[name].swapaxes(-1, -2) if name in w else 0.0
+
+
+def _compressed(group: Heads, w: Mapping[str, Array], name: str, X: Array) -> Array:
+    """Keys, or values, after the convolution along the sequence, if there is one."""
+    one = group.mechanism
+    if one.conv == "none":
+        return _mapped(w[f"W_{name}"], X)
+    if len(X) < one.kernel:
+        raise SegreError(f"{one.text}: {len(X)} tokens for a kernel of {one.kernel}")
+    last = one.stride * (one.keys(len(X)) - 1) + 1
+    total: Array | None = None
+    for place in range(one.kernel):
+        part, at = X[place : place + last : one.stride], f"+{place}" if place else ""
+        if one.conv == "full":
+            part = _mapped(w[f"W_{name}{at}"], part)
+        else:
+            part = _mapped(w[f"W_{name}"], part) * w[f"c_{name}{at}"].swapaxes(-1, -2)
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def _require(level: Level, tokens: Array, memory: int) -> None:
+    """The arrays of a layer must fit into memory before any of them is made."""
+    n = tokens.shape[-2]
+    for group in level.groups:
+        wide = group.count * (3 * group.a + 3 * group.dv) + 2 * level.width_out
+        needed = tokens.nbytes + tokens.itemsize * n * wide
+        require_memory(group.mechanism, n, needed, memory)

@@ -1,0 +1,164 @@
+"""Which method is the quickest? Operations and memory of each, and what is kept for later tokens.
+
+Operations are counted; a multiplication with an addition is two. `load` weighs them by how long
+NumPy takes for each kind, in units of one operation of a large matrix product, and `auto` takes
+the method with the least. bench.linear measures how good that choice is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from segre.attention.mechanism import Mechanism
+from segre.sequence import rows as _rows
+from segre.sequence.factored import tokens_at_once
+from segre.sequence.forms import factors, feature_count, methods, shared
+from segre.sequence.running import default_block
+
+_PASS, _EXP, _SUM, _CALL = 8, 44, 16, 80_000  # one number of an array; an exponential; a call
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of one mechanism: tokens, widths of queries and of values, heads, bytes of a number."""
+
+    n: int
+    a: int
+    dv: int
+    heads: int = 1
+    number: int = 4
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one method, for all heads."""
+
+    operations: int
+    bytes: int  # of what is held besides queries, keys, values and outputs
+    load: float  # operations, weighed by how long each kind takes
+
+
+def method_cost(how: Mechanism, sizes: Sizes, method: str) -> Cost:
+    """What one method costs."""
+    if method != "linear":
+        return _of_rows(how, sizes, reach=method == "band")
+    return _running(how, sizes) if how.causal else _factored(how, sizes)
+
+
+@lru_cache(maxsize=1024)
+def choose(how: Mechanism, sizes: Sizes) -> str:
+    """The method that is expected to be the quickest.
+
+    >>> fast = Mechanism(weigh="taylor", order=2)
+    >>> [choose(fast, Sizes(n, a=16, dv=16)) for n in (64, 4096)]
+    ['dense', 'linear']
+    """
+    return min(methods(how), key=lambda method: method_cost(how, sizes, method).load)
+
+
+def crossover(how: Mechanism, sizes: Sizes, most: int = 1 << 30) -> int | None:
+    """From how many tokens on the best other method is expected to beat the dense one.
+
+    None if there is no other method, or if it never does.
+    """
+
+    def better(n: int) -> bool:
+        return choose(how, Sizes(n, sizes.a, sizes.dv, sizes.heads, sizes.number)) != "dense"
+
+    if not better(most):
+        return None
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if better(middle) else (middle, high)
+    return high
+
+
+def state_size(how: Mechanism, sizes: Sizes) -> int | None:
+    """How many numbers a causal mechanism needs of the tokens so far; None if it is not causal.
+
+    Without features that is all keys and values, or those within reach.
+    """
+    if not how.causal:
+        return None
+    if factors(how):
+        return sizes.heads * feature_count(how, sizes.a) * (sizes.dv + shared(how))
+    reach = [sizes.n, *[x for x in (how.window, how.local) if x is not None]]
+    return sizes.heads * min(reach) * (sizes.a + sizes.dv)
+
+
+def _pointwise(how: Mechanism) -> tuple[int, int]:
+    """Operations on one score, and their load."""
+    count, load = 0, 0
+    if how.weigh == "exp":
+        count, load = 1, _EXP
+        if shared(how):
+            count, load = count + 2, load + 2 * _PASS
+    elif how.weigh == "taylor":
+        count, load = 3 * how.order, 3 * how.order * _PASS
+    if shared(how):
+        count, load = count + 1, load + _SUM
+    if how.decay != "none":
+        count, load = count + 1, load + 2 * _PASS
+    if how.normalise == "both":
+        count, load = 2 * count, 2 * load
+    return count, load
+
+
+def _of_rows(how: Mechanism, sizes: Sizes, reach: bool) -> Cost:
+    n, a, dv = sizes.n, sizes.a, sizes.dv
+    size = min(_rows.block_rows(how, n, reach), n)
+    width = how.keys(n) if not how.causal else (n + size) / 2
+    if reach and how.window is not None:
+        width = min(width, size + how.window * (1 if how.causal else 2))
+    if reach and how.local is not None:
+        width = min(width, size)
+    count, load = _pointwise(how)
+    products = 2 * (a + dv) + 2 * a * (how.normalise == "both")
+    masked = 2 * _PASS * (width if reach else size if how.causal else 0)
+    pairs = n * width
+    at_once = sizes.heads * n * n <= _rows.AT_ONCE
+    calls = 14 * (1 if at_once else sizes.heads) * -(-n // size)
+    return Cost(
+        round(sizes.heads * pairs * (products + count)),
+        round(size * (n if not reach else width) * sizes.number * (sizes.heads if at_once else 1)),
+        sizes.heads * (pairs * (products + load) + n * masked) + calls * _CALL,
+    )
+
+
+def _running(how: Mechanism, sizes: Sizes) -> Cost:
+    n, a, dv = sizes.n, sizes.a, sizes.dv + shared(how)
+    block = min(default_block(how, a, sizes.dv), n)
+    features = feature_count(how, a)
+    count, load = _pointwise(how)
+    made = 2 * features if how.weigh == "taylor" else 0
+    products = 4 * features * dv + 2 * block * (a + dv)
+    passes = 4 * features * dv / block + 2 * dv + made
+    if how.decay != "none":
+        passes += features + dv
+    passes += 2 * dv * shared(how)
+    blocks = -(-n // block)
+    calls = 25 + 5 * blocks + (2 * a * how.order * blocks if made else 0)
+    return Cost(
+        round(sizes.heads * n * (products + passes + count * block)),
+        round(sizes.heads * sizes.number * (block * (block + made) + 3 * features * dv)),
+        sizes.heads * n * (products + _PASS * (passes + 2 * made) + (load + _PASS) * block)
+        + calls * _CALL,
+    )
+
+
+def _factored(how: Mechanism, sizes: Sizes) -> Cost:
+    n, a, dv = sizes.n, sizes.a, sizes.dv + shared(how)
+    features = feature_count(how, a)
+    share = (n + how.keys(n)) / (2 * n)  # queries and keys, halves of a token each
+    products = 4 * features * dv * share
+    made = 2 * features * share if how.weigh == "taylor" else 0
+    step = min(tokens_at_once(sizes.heads, features), n)
+    passes = made + 2 * dv * shared(how)
+    calls = 8 + (2 * a * how.order * -(-n // step) if made else 0)
+    return Cost(
+        round(sizes.heads * n * (products + passes)),
+        round(sizes.heads * sizes.number * features * (dv + (step if made else 0))),
+        sizes.heads * n * (products + 2 * _PASS * passes) + calls * _CALL,
+    )

@@ -1,0 +1,105 @@
+"""Arrays in files: .npy, .npz, .json and .safetensors are read, never pickles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segre.errors import SegreError, WeightsError
+from segre.fields.interface import Array
+from segre.files import read_given, whole_file
+from segre.values import quote
+from segre.weights import number_array, read_arrays
+from segre.weights.npz import npy_array
+
+LARGEST = 1 << 36
+ARRAYS = (".npy", ".safetensors")
+TENSORS = (".npz", ".json", ".safetensors")
+
+
+def require_array_file(path: Path) -> None:
+    """Refuse names of files that no array is written to."""
+    if path.suffix not in ARRAYS:
+        raise SegreError(f"{str(path)!r}: allowed: {' and '.join(ARRAYS)} files")
+
+
+def read_array(path: Path) -> Array:
+    """The one array of a file."""
+    require_array_file(path)
+    try:
+        if path.suffix == ".npy":
+            return npy_array(path.name, _bytes(path))
+        found = _safetensors(path)
+        if len(found) != 1:
+            raise WeightsError(f"{len(found)} arrays in it; allowed: one")
+        return next(iter(found.values()))
+    except WeightsError as error:
+        raise SegreError(f"input {str(path)!r}: {error}") from None
+
+
+def write_array(path: Path, array: Array) -> None:
+    """Write an array, whole or not at all."""
+    require_array_file(path)
+    with whole_file(path) as temporary:
+        if path.suffix == ".npy":
+            np.save(temporary, array, allow_pickle=False)
+        else:
+            from safetensors.numpy import save_file
+
+            save_file({"Y": np.ascontiguousarray(array)}, temporary)
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Any], Any]:
+    """Tensors by name, and the spec that the file states, if it does."""
+    try:
+        if path.suffix not in TENSORS:
+            raise WeightsError(f"allowed: {', '.join(TENSORS)} files")
+        if path.suffix == ".safetensors":
+            return dict(_safetensors(path)), None
+        given = read_arrays(path, strings=("spec",))
+        spec = given.pop("spec", None)
+        return (_layers(given) if path.suffix == ".json" else given), spec
+    except SegreError as error:
+        raise WeightsError(f"weights {str(path)!r}: {error}") from None
+
+
+def _layers(given: dict[str, Any]) -> dict[str, Any]:
+    """The tensors of a JSON document {"spec": ..., "layers": [{"W_K": ...}, ...]}."""
+    layers = given.get("layers")
+    if set(given) != {"layers"} or not isinstance(layers, list):
+        raise WeightsError('allowed keys: "spec" and "layers" (a list of tables)')
+    out = {}
+    for number, own in enumerate(layers, 1):
+        if not isinstance(own, Mapping):
+            raise WeightsError(f"layer {number}: allowed: a table of tensors")
+        for name, value in own.items():
+            array = number_array(value, f"layer {number}, {name}")
+            if array.dtype == object:  # exact numbers, rounded
+                flat = [int(x.p) / int(x.q) for x in array.reshape(-1).tolist()]
+                array = np.array(flat, dtype=np.float64).reshape(array.shape)
+            out[f"layer{number}.{name}"] = array
+    return out
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        size = path.stat().st_size if path.is_file() else 0
+        return read_given(path, min(size, LARGEST))
+    except OSError as error:
+        raise WeightsError(error.strerror or str(error)) from None
+
+
+def _safetensors(path: Path) -> dict[str, Array]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        return dict(load(_bytes(path)))
+    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
+        said = quote(" ".join(str(error).split()))
+        raise WeightsError(
+            f"not a safetensors file, or of a type that is not known ({said})"
+        ) from None
