@@ -62,6 +62,14 @@ def stack(chance: random.Random) -> str:
     return f"mix/{sizes}/heads={','.join(heads)}{inner}/t={t}"
 
 
+def writes_zeros(net: Hybrid) -> bool:
+    """Whether a layer before the last writes only zeros, which no other layer can divide."""
+    return any(
+        all(g.mechanism.normalise == "centred" and g.mechanism.keys(net.t) == 1 for g in one.groups)
+        for one in net.layers[:-1]
+    )
+
+
 def random_hybrids(seed: int, count: int, most: int) -> Iterator[Hybrid]:
     """So many stacks of at most so many parameters, none of them plain."""
     chance = random.Random(seed)
@@ -70,6 +78,6 @@ def random_hybrids(seed: int, count: int, most: int) -> Iterator[Hybrid]:
             net = Hybrid.parse(stack(chance))
         except SpecError:
             continue
-        if net.parameters <= most and plain(net) is None:
+        if net.parameters <= most and plain(net) is None and not writes_zeros(net):
             count -= 1
             yield net
