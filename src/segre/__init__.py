@@ -17,13 +17,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from segre import checkpoints, collapse, sweeps
+    from segre.analysis.comparison import compare
     from segre.analysis.run import Analysis, analyze
     from segre.certificate import certify, write_certificate
     from segre.discovery import catalog
     from segre.errors import SegreError
     from segre.finding import Finding
     from segre.geometry.closed_form import closed_form
-    from segre.geometry.compare import compare
     from segre.geometry.dimension import dimension
     from segre.geometry.explain import explain
     from segre.geometry.fiber import canonical, connect, sample
@@ -58,7 +58,7 @@ _HOMES = {
     "certify": "segre.certificate",
     "classify": "segre.geometry.strata",
     "closed_form": "segre.geometry.closed_form",
-    "compare": "segre.geometry.compare",
+    "compare": "segre.analysis.comparison",
     "connect": "segre.geometry.fiber",
     "cost": "segre.sequence.cost",
     "dimension": "segre.geometry.dimension",

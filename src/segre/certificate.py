@@ -32,7 +32,6 @@ from segre.hybrid.spec import Hybrid
 from segre.models import Source, architecture
 from segre.spec import Architecture
 from segre.theorems import Application, apply
-from segre.transformer.spec import Transformer
 from segre.values import quote
 
 FORMAT = "segre-certificate"
@@ -70,8 +69,6 @@ def certify(
         raise UnsupportedError(f"spec {quote(str(net))}: {why_no_theorem(net, applied)}")
     if applied is not None and applied.holds and (method == "theorem" or too_large(net)):
         return certificate_by_theorem(applied)
-    if isinstance(net, Transformer) and net.patch:
-        raise UnsupportedError("patch: certificates of models of patches are not implemented")
     return certificate_of(prove(net, seed, memory=memory, progress=progress))
 
 

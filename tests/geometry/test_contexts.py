@@ -65,8 +65,8 @@ def test_the_referee_counts_the_same() -> None:
 @pytest.mark.parametrize(
     ("text", "dimension"),
     [
-        ("transformer/d=4/heads=2/vocab=3/t=1", 6),  # 3 contexts of 2 numbers
-        ("transformer/d=2/vocab=3/output=logits/t=1", 8),  # 3 x 3 matrices of rank 2
+        ("transformer/d=4/heads=2/mlp=gelu/ff=3/vocab=3/t=1", 6),  # 3 contexts of 2 numbers
+        ("transformer/d=2/mlp=gelu/ff=3/vocab=3/output=logits/t=1", 8),  # 3 x 3 matrices of rank 2
         ("transformer/d=4/heads=2/pos=learned/mlp=gelu/ff=3/vocab=3/t=2", 36),  # 18 contexts
         ("transformer/d=4/heads=2/pos=rope/norm=rms/mlp=gelu/ff=3/vocab=3/t=2", 30),
         (

@@ -14,9 +14,10 @@ from segre.geometry.point import Point
 from segre.geometry.rank import SymmetryRank, symmetry_rank
 from segre.referee.linear import Echelon
 from segre.referee.meter import Meter, metered
+from segre.referee.transformers.few_words import few_words
 from segre.referee.transformers.modular import FreeRoots
 from segre.referee.transformers.rank import chunks
-from segre.referee.transformers.symmetries import degenerate, families
+from segre.referee.transformers.symmetries import degenerate, families, special
 from segre.referee.transformers.tangents import Point as RefereePoint
 from segre.referee.transformers.unused import unused
 from segre.referee.transformers.weights import Layout
@@ -73,6 +74,32 @@ PROVED = {
     # a norm of a table of words makes any table
     "transformer/d=4/heads=2/norm=rms/eps=1e-5/mlp=gelu/ff=3/vocab=9/embnorm=true/t=2": 134,
     "transformer/d=4/heads=2/norm=layer/eps=1e-5/mlp=gelu/ff=3/vocab=9/embnorm=true/t=2": 98,
+    # turns that outer norms or tied tables follow
+    "transformer/d=3/head=2/norm=layer/eps=1e-5/vocab=7/tied=true/t=2": 30,
+    "transformer/d=3/head=2/norm=layer/eps=1e-5/vocab=7/tied=true/embnorm=true/t=2": 33,
+    "transformer/d=4/head=2/norm=layer/gain=false/vocab=9/embnorm=true/mlp=gelu/ff=3/t=2": 73,
+    "transformer/d=3/heads=2/kv=1/head=2/norm=rms/place=post/eps=1e-5/bias=all/vocab=7/t=3": 68,
+    "transformer/d=3/head=2/norm=layer/place=post/bias=all/vocab=7/tied=true/output=logits/t=2": 43,
+    # tied tables that leave dimensions unread
+    "transformer/d=4/head=2/ff=4/mlp=gelu/bias=qkv/causal=true/vocab=3/tied=true/output=logits/"
+    "t=3": 49,
+    # few words: their scales under lightning, constants of keys and values
+    "transformer/d=5/head=1/ff=2/mlp=gelu/norm=rms/eps=1e-5/causal=true/vocab=5/attn=lightning/"
+    "t=3": 68,
+    "transformer/d=4/layers=2/heads=2/kv=1/pos=rope/vocab=3/output=logits/t=3": 78,
+    "transformer/d=5/head=2/vocab=3/pos=learned/mlp=gelu/ff=2/t=2": 36,
+    # a single token
+    "transformer/d=4/heads=2/kv=1/ff=3/mlp=silu/norm=layer/gain=false/residual=false/t=1": 22,
+    "transformer/d=4/heads=2/ff=3/mlp=silu/norm=layer/eps=1e-5/attn=lightning/bias=qkv/t=1": 63,
+    "transformer/d=4/layers=2/dv=1/ff=3/mlp=gelu/bias=qkv/t=1": 64,
+    "transformer/d=3/layers=2/heads=2/head=2/ff=3/mlp=gelu/bias=all/t=1/vocab=11/tied=true": 54,
+    "transformer/d=3/layers=2/head=2/norm=rms/eps=1e-5/vocab=5/embnorm=true/output=logits/t=1": 21,
+    # bilinear experts beside shared units, and lightning heads of full rank
+    "transformer/d=3/heads=2/head=2/mlp=bilinear/experts=3/active=2/shared=2/eff=2/t=3": 95,
+    "transformer/d=3/heads=2/head=2/norm=layer/eps=1e-5/attn=lightning/t=3": 16,
+    "transformer/d=2/heads=2/head=3/attn=lightning/bias=all/t=2": 28,
+    # no skips
+    "transformer/d=3/layers=2/head=2/dv=1/norm=rms/pos=learned/bias=qkv/residual=false/t=2": 6,
     # fewer words than dimensions
     "transformer/d=5/heads=2/head=2/mlp=gelu/ff=3/bias=qkv/vocab=3/t=3": 36,
 }
@@ -100,7 +127,7 @@ def test_the_referee_counts_the_same_symmetries() -> None:
             field = FreeRoots(point.field.p, point.field.seed)
             other = RefereePoint(Layout(spec), field)
             span = Echelon()
-            for family in (families, unused, degenerate, words):
+            for family in (families, unused, degenerate, words, special, few_words):
                 for _, rows in chunks(family(other), other.layout, other.p):
                     counted_there = span.add(rows)
                     assert counted_there >= 0

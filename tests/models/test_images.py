@@ -11,7 +11,7 @@ import pytest
 import torch
 import transformers
 
-from segre.certificate import certify
+from segre.certificate import certify, checksum
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import outputs
 from segre.collapse import decompose, measure
@@ -22,6 +22,7 @@ from segre.models import architecture, from_config
 from segre.models.activations import UNITS
 from segre.models.registry import MODEL_TYPES, to_config
 from segre.network import forward, jacobian
+from segre.referee import verify
 from segre.transformer.forward import Tokens
 from segre.transformer.spec import Transformer
 from support.checkpoints import furthest, rewritten, stored
@@ -160,8 +161,6 @@ def test_files_are_read_and_written(model_type: str, tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_refused_by_the_choice() -> None:
-    with pytest.raises(UnsupportedError, match=r"^patch: certificates"):
-        certify("vit/d=4/heads=2/ff=3/patch=5/labels=2/layers=2/t=3")
     for text in ("vit/d=8/vocab=3", "vit/d=8/causal=true", "transformer/d=8/cls=true"):
         with pytest.raises(SpecError):
             architecture(text)
@@ -170,6 +169,36 @@ def test_what_is_not_there_is_refused_by_the_choice() -> None:
     )
     with pytest.raises(UnsupportedError, match="do not fill"):
         counted(narrow)
+
+
+@pytest.mark.parametrize(
+    ("text", "dimension"),
+    [
+        ("vit/d=4/heads=2/ff=3/eps=1e-5/patch=5/output=hidden/pooler=true/t=3", 111),
+        ("dinov2/d=4/heads=2/ff=3/patch=5/t=3", 94),
+    ],
+)
+def test_certificates_are_checked_and_forged_ones_are_refused(text: str, dimension: int) -> None:
+    document = certify(text)
+    found = verify(document)
+    assert found.valid
+    claim = document["claim"]
+    assert claim["lower"] == claim["upper"] == dimension
+    for key in ("patch", "t", "ff"):
+        other = {**document["spec"], key: document["spec"][key] + 1}
+        assert not verify(forged(document, spec=other)).valid
+    assert not verify(forged(document, claim={**claim, "lower": dimension - 1})).valid
+    assert not verify(forged(document, upper={**document["upper"], "rank": 1})).valid
+    wrong = {**document["lower"], "seed": document["lower"]["seed"] + 1, "bits": 64}
+    wrong["columns"] = [*wrong["columns"][1:], wrong["columns"][-1]]
+    assert not verify(forged(document, lower=wrong)).valid
+
+
+def forged(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Another document, with a checksum that is right."""
+    body = {**document, **changes}
+    del body["checksum"]
+    return {**body, "checksum": checksum(body)}
 
 
 def test_random_patches_go_through_collapse_and_paths() -> None:

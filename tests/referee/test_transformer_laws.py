@@ -11,6 +11,7 @@ import pytest
 from bench.random_specs import random_transformer
 from flint import arb, arb_mat, ctx, nmod_mat
 
+from segre.models import architecture
 from segre.referee.rejection import RejectionError
 from segre.referee.residues import Stream
 from segre.referee.transformers.angles import factors, rational
@@ -76,7 +77,16 @@ SPECS = [
     "/tied=true/pos=learned/causal=true/t=2",
     "transformer/d=3/norm=rms/mlp=silu/ff=2/vocab=4/embed=2/project=true/pos=learned/t=2",
     "transformer/d=3/norm=layer/bias=all/vocab=4/embed=2/project=true/output=hidden/pos=learned/t=2",
+    "vit/d=3/heads=1/layers=2/mlp=silu/ff=2/eps=1e-5/patch=2/labels=2/output=logits/t=3",
+    "vit/d=3/heads=1/ff=2/patch=4/cls=false/output=hidden/t=2",
+    "dinov2/d=3/heads=1/ff=2/eps=1e-5/patch=2/masked=true/t=2",
 ]
+
+
+def transformer(text: str) -> Transformer:
+    spec = architecture(text)
+    assert isinstance(spec, Transformer)
+    return spec
 
 
 def silently(*_: object) -> None:
@@ -90,7 +100,7 @@ def columns(matrix: Any) -> list[list[Any]]:
 @pytest.mark.parametrize("text", SPECS)
 def test_real_outputs(text: str) -> None:
     """Balls agree with floats, computed one number at a time."""
-    spec = Transformer.parse(text)
+    spec = transformer(text)
     layout = Layout(spec)
     with ctx.workprec(128):
         balls = Balls()
@@ -107,7 +117,7 @@ def test_real_outputs(text: str) -> None:
 @pytest.mark.parametrize("text", SPECS)
 def test_real_derivatives(text: str) -> None:
     """Reverse mode agrees with central differences in 256 bits."""
-    spec = Transformer.parse(text)
+    spec = transformer(text)
     layout = Layout(spec)
     with ctx.workprec(256):
         balls, weights = Balls(), real_weights(layout, 1)
@@ -136,7 +146,7 @@ def test_real_derivatives(text: str) -> None:
 @pytest.mark.parametrize("text", SPECS)
 def test_residues_and_their_derivatives(text: str) -> None:
     """The network mod p agrees with dual numbers, computed one at a time."""
-    spec = Transformer.parse(text)
+    spec = transformer(text)
     layout = Layout(spec)
     assert layout.parameters == spec.parameters
     point = Point(layout, Modular(P, 9))

@@ -67,6 +67,9 @@ BALLS = [
     "transformer/d=3/norm=layer/place=post/bias=all/mlp=relu/ff=2/vocab=5/embed=2/project=true"
     "/tied=true/pos=learned/causal=true/t=2",
     "transformer/d=4/norm=layer/mlp=silu/ff=2/vocab=4/embed=2/project=true/pos=learned/t=2",
+    "vit/d=3/heads=1/layers=2/ff=2/patch=2/labels=2/t=3",
+    "dinov2/d=3/heads=1/ff=2/patch=2/masked=true/t=2",
+    "vit/d=5/heads=1/head=2/ff=2/patch=1/output=hidden/t=2",
 ]
 SMALL = "transformer/d=2/norm=rms/mlp=silu/ff=1/t=2"
 SMALL_BALLS = "transformer/d=2/mlp=relu/ff=1/t=2"

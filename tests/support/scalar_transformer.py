@@ -441,6 +441,8 @@ class Scalar:
         if normed and s.place in ("pre", "sandwich"):
             Y = [self.norm(x, part, f"norm{number}", s.norm) for x in X]
         Y = getattr(self, name)(Y, part)
+        if (scale := self.W(part, f"scale{number}")) is not None:
+            Y = [[a * b[0] for a, b in zip(y, scale, strict=True)] for y in Y]
         if normed and s.place in ("sandwich", "after"):
             Y = [self.norm(y, part, f"post{number}", s.norm) for y in Y]
         if s.residual:
@@ -471,6 +473,9 @@ class Scalar:
                 if s.vocab:
                     y = [dot(row, x[: s.vocab]) for row in tables["tokens"] or []]
                     y = [a * self.F.width(s.d) for a in y] if s.embscale else y
+                if s.patch:
+                    first = self.W(EMBED, "cls") if c == 0 else None
+                    y = [b[0] for b in first] if first else self.linear(x, EMBED, "W_P")
                 if s.project:
                     y = self.linear(y, EMBED, "W_E")
                 if tables["positions"] is not None:

@@ -12,6 +12,7 @@ from segre.cli import (
     catalog,
     checkpoints,
     collapse,
+    comparison,
     dimensions,
     fibers,
     installation,
@@ -31,6 +32,7 @@ app = typer.Typer(
 What is this model?             segre analyze llama-3-8b -o report.html
 How many dimensions has it?     segre dim softmax/d=10,10,10/a=2,2/t=3
 Which symmetries, and why?      segre explain gpt2
+What does a choice buy?         segre compare softmax/d=8,8/a=4/t=3 double/d=8,8/a=4/t=3
 Can you prove it?               segre certify softmax/d=4,4,4/a=2/t=3 -o cert.json
 Is the proof right?             segre verify cert.json
 Are two checkpoints the same?   segre weights same model other-model
@@ -73,7 +75,7 @@ def options(
     show_full_paths(full_paths)
 
 
-for room in (analysis, dimensions, fibers, sequences, collapse, catalog, installation):
+for room in (analysis, dimensions, comparison, fibers, sequences, collapse, catalog, installation):
     for command, epilog in room.COMMANDS:
         app.command(epilog=verbatim(epilog))(with_output(command))
 for name, help_text, group in (*checkpoints.GROUPS, *sweeps.GROUPS, *pictures.GROUPS):

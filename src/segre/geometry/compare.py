@@ -28,7 +28,7 @@ def compare(
         net = net if output is None else asked_for(net, output)
         if not isinstance(net, Transformer):
             raise UnsupportedError(
-                f"spec {quote(str(net))}: only transformers are compared; ask for stacks one by one"
+                f"spec {quote(str(net))}: not a transformer; segre compare takes any designs"
             )
         found.append(at_any_size(net))
     return Findings(tuple(map(called, specs)), tuple(found))

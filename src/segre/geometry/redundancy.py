@@ -93,16 +93,13 @@ def _require_generic(spec: Transformer) -> None:
     reads = min(spec.d, spec.kvrank or spec.d, spec.qrank or spec.d)
     if spec.embed and not (spec.share and spec.layers > 1):
         reads = min(reads, filled_by_embeddings(spec))
-    if spec.patch and spec.patch + spec.t < spec.d - (spec.norm == "layer"):
-        raise UnsupportedError(
-            f"spec {quote(str(spec))}: the formulas need patches and positions that fill the "
-            f"stream; {spec.patch} entries of a patch and {spec.t} positions do not fill d={spec.d}"
-        )
-    if spec.project and spec.embed + spec.t < spec.d + (spec.place == "post"):
-        raise UnsupportedError(
-            f"spec {quote(str(spec))}: the formulas need embeddings and positions that fill the "
-            f"stream; embed={spec.embed} and {spec.t} positions do not fill d={spec.d}"
-        )
+    if spec.patch or (spec.project and spec.normed_before):
+        filled = (spec.patch or spec.embed) + spec.t
+        if filled < spec.d - (spec.norm == "layer"):
+            raise UnsupportedError(
+                f"spec {quote(str(spec))}: the formulas need tokens and positions that fill the "
+                f"stream; their {filled} dimensions do not fill d={spec.d}"
+            )
     if spec.cls and spec.read == "first" and spec.layers == 1:
         raise UnsupportedError(
             f"spec {quote(str(spec))}: the formulas need two layers where labels are read from a "

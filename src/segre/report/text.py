@@ -37,6 +37,7 @@ HOMES = {
     "segre.reproduce.path_lengths": "collapse_experiments",
     "segre.reproduce.rank_collapse": "collapse_experiments",
     "segre.analysis.run": "analysis.text",
+    "segre.analysis.comparison": "comparison",
     "segre.discovery": "catalog",
     "segre.analysis.part": "analysis.text",
     "segre.doctor": "doctor",

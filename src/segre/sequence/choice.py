@@ -39,6 +39,7 @@ class Cost:
     load: float  # operations, weighed by how long each kind takes
 
 
+@lru_cache(maxsize=1024)
 def method_cost(how: Mechanism, sizes: Sizes, method: str) -> Cost:
     """What one method costs."""
     if method != "linear":

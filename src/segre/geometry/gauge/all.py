@@ -9,22 +9,30 @@ from functools import singledispatch
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.geometry.gauge import stack_mixing
+from segre.geometry.gauge.cut_off import cut_off_pieces
+from segre.geometry.gauge.free_words import free_word_pieces
+from segre.geometry.gauge.full_heads import full_head_pieces
 from segre.geometry.gauge.heads import head_pieces
 from segre.geometry.gauge.hybrid import hybrid_pieces
 from segre.geometry.gauge.inner_gains import inner_gain_pieces
+from segre.geometry.gauge.lone_basis import lone_basis_pieces
+from segre.geometry.gauge.lone_token import lone_token_pieces
 from segre.geometry.gauge.means import mean_pieces
 from segre.geometry.gauge.mixing import mixing_pieces
 from segre.geometry.gauge.narrow import narrow_pieces
 from segre.geometry.gauge.norms import norm_pieces
+from segre.geometry.gauge.outer_turns import outer_turn_pieces
 from segre.geometry.gauge.parallel import parallel_pieces
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.quadratic import quadratic_pieces
+from segre.geometry.gauge.quadratic_experts import quadratic_expert_pieces
 from segre.geometry.gauge.scales import scale_pieces
 from segre.geometry.gauge.silent import sign_pieces, silent_pieces
 from segre.geometry.gauge.stack import stack_pieces
 from segre.geometry.gauge.stream import stream_pieces
+from segre.geometry.gauge.tied_forms import tied_form_pieces
 from segre.geometry.gauge.units import unit_pieces
-from segre.geometry.gauge.unreached import unreached_pieces
+from segre.geometry.gauge.unreached import pooled_pieces, unreached_pieces
 from segre.geometry.gauge.unread import unread_pieces
 from segre.geometry.gauge.value_shift import value_shift_pieces
 from segre.geometry.gauge.vocabulary import vocabulary_pieces
@@ -73,6 +81,16 @@ def _transformer_pieces(spec: Transformer) -> Iterator[Piece]:
     yield from inner_gain_pieces(spec)
     yield from unread_pieces(spec)
     yield from word_pieces(spec)
+    yield from outer_turn_pieces(spec)
+    yield from tied_form_pieces(spec)
+    yield from free_word_pieces(spec)
+    yield from pooled_pieces(spec)
+    yield from cut_off_pieces(spec)
+    yield from lone_token_pieces(spec)
+    yield from lone_basis_pieces(spec)
+    for part in layer_parts(spec):
+        yield from quadratic_expert_pieces(spec, part)
+        yield from full_head_pieces(spec, part)
 
 
 @dataclass(frozen=True)

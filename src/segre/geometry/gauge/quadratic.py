@@ -41,12 +41,12 @@ def _piece(spec: Transformer, part: str, letter: str, block: Block, units: int) 
 
     def build(w: ModularWeights) -> Array:
         F = w.field
-        onto = _values(read_span(w, end), biased)
+        onto = values_on(read_span(w, end), biased)
         gate, up = (
             F.matmul(np.concatenate([w(part, n)[block] for n in own], axis=1), onto)
             for own in names
         )
-        table = _derivatives(F, onto, gate, up, w(part, f"{letter}_down")[block])
+        table = derivatives(F, onto, gate, up, w(part, f"{letter}_down")[block])
         if biased:  # the bias of what is written is the coefficient of 1, the last pair
             constants = np.zeros((d, d, table.shape[1] // d))
             constants[range(d), range(d), -1] = 1
@@ -76,7 +76,7 @@ def _piece(spec: Transformer, part: str, letter: str, block: Block, units: int) 
     yield Piece("quadratic", name, where(spec, part), "MLP", "exact", 0, build)
 
 
-def _values(span: Span, biased: bool) -> Array:
+def values_on(span: Span, biased: bool) -> Array:
     """The map from a row [W, b] to its values on the span: on its columns, and its constant."""
     if not biased:
         return span.whole
@@ -88,7 +88,7 @@ def _values(span: Span, biased: bool) -> Array:
     return out
 
 
-def _derivatives(F: Prime, onto: Array, gate: Array, up: Array, down: Array) -> Array:
+def derivatives(F: Prime, onto: Array, gate: Array, up: Array, down: Array) -> Array:
     """Of all coefficients (output, pair), by the entries of gate, up and down, row by row."""
     (d, units), pairs = down.shape, np.triu_indices(gate.shape[1])
     rows = []

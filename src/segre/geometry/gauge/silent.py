@@ -21,16 +21,16 @@ def silent_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
     if spec.t == 1 and spec.sums_to_one:
         names = [*_SCORES, *([] if spec.latent else ["normk.gain"])]
         kept = [name for name in names if has(spec, part, name)]
-        yield _free(spec, part, kept, "silent-scores", "scores of a single token")
+        yield free_entries(spec, part, kept, "silent-scores", "scores of a single token")
         yield _pooled(spec, part)
     elif spec.qknorm is True and spec.head == 1 and not spec.eps:
         names = [name for name in ("W_Q", "b_Q", "W_K", "b_K") if has(spec, part, name)]
         title = "queries and keys of one number, whose norm is a sign"
-        yield _free(spec, part, names, "signs", title)
+        yield free_entries(spec, part, names, "signs", title)
     if lone_expert(spec, part):
         names = [name for name in ("W_R", "c_R") if has(spec, part, name)]
         title = "the router, where a token uses one expert"
-        yield _free(spec, part, names, "router", title, _router_count(spec))
+        yield free_entries(spec, part, names, "router", title, _router_count(spec))
 
 
 def sign_pieces(spec: Transformer) -> Iterator[Piece]:
@@ -45,7 +45,7 @@ def sign_pieces(spec: Transformer) -> Iterator[Piece]:
         names = [name for name in part_shapes(spec, part) if name not in kept]
         if names:
             title = "what comes before a norm of two numbers, which is a sign"
-            yield _free(spec, part, names, "signs", title)
+            yield free_entries(spec, part, names, "signs", title)
 
 
 def lone_expert(spec: Transformer, part: str) -> bool:
@@ -63,7 +63,7 @@ def _router_count(spec: Transformer) -> int:
     return count
 
 
-def _free(
+def free_entries(
     spec: Transformer, part: str, names: list[str], kind: str, title: str, count: int = 0
 ) -> Piece:
     """All entries of tensors."""

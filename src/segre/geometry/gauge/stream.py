@@ -137,7 +137,7 @@ def centred_skew(d: int) -> list[Array]:
     return out
 
 
-def _conjugated(w: ModularWeights, site: Norm | None, S: Array) -> Array:
+def conjugated(w: ModularWeights, site: Norm | None, S: Array) -> Array:
     """G S G^-1 for the gain G of a norm."""
     if site is None or site.gain is None:
         return S
@@ -150,13 +150,13 @@ def _skew_columns(
     w: ModularWeights, view: Array, value: Array, site: Norm | None, skew: list[Array]
 ) -> None:
     for row, S in enumerate(skew):
-        view[row] = -w.field.matmul(value, _conjugated(w, site, S))
+        view[row] = -w.field.matmul(value, conjugated(w, site, S))
 
 
 def _skew_bias(w: ModularWeights, view: Array, site: Norm, skew: list[Array]) -> None:
     assert site.bias is not None
     for row, S in enumerate(skew):
-        view[row] = w.field.matmul(_conjugated(w, site, S), w(site.part, site.bias))
+        view[row] = w.field.matmul(conjugated(w, site, S), w(site.part, site.bias))
 
 
 def _general(spec: Transformer, place: Place) -> Piece:
@@ -249,7 +249,7 @@ def _embedding_basis(spec: Transformer) -> Iterator[Piece]:
         for row, S in enumerate(skew):
             for tensor in tables:
                 canvas(*tensor)[row] = F.matmul(S, w(*tensor))
-            turned = _conjugated(w, site, S)
+            turned = conjugated(w, site, S)
             canvas("embed", "W_E")[row] = -F.matmul(w("embed", "W_E"), turned)
             if site.bias is not None:
                 canvas("embed", site.bias)[row] = F.matmul(turned, w("embed", site.bias))

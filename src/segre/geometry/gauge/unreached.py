@@ -60,7 +60,29 @@ def unreached_pieces(spec: Transformer) -> Iterator[Piece]:
             yield from _unmet(spec, end)
 
 
-def _producer(spec: Transformer, end: End) -> End | None:
+def pooled_pieces(spec: Transformer) -> Iterator[Piece]:
+    """What is read of attention to a single token, whose heads are one linear map."""
+    if spec.t > 1 or not spec.sums_to_one or spec.residual or pooled_width(spec) >= _fills(spec):
+        return
+    for end in (*own_sublayers(spec), ("head", "")):
+        producer = sole_producer(spec, end)
+        attended = producer is not None and producer[1] == "attention" and readers(spec, end)
+        if attended and _narrow(spec, end, pooled=True):
+            yield _unread_forms(spec, end, pooled=True)
+
+
+def _fills(spec: Transformer) -> int:
+    """How many dimensions the heads of attention fill, each on its own."""
+    return spec.heads * min(spec.dv, spec.kvrank or spec.dv)
+
+
+def pooled_width(spec: Transformer) -> int:
+    """How many dimensions they fill together, if all mixing weights are 1."""
+    inner = spec.kv * spec.dv
+    return min(inner, spec.kvrank) if spec.latent else inner
+
+
+def sole_producer(spec: Transformer, end: End) -> End | None:
     """The one producer that writes what a consumer reads; None if there are several."""
     found = {producer for producer, consumer in points(spec) if consumer == end}
     if len(found) != 1 or (spec.residual and ("embed", "") not in found):
@@ -77,11 +99,11 @@ def _post_norm(spec: Transformer, end: End) -> Norm | None:
     return norm_after(spec, producer) if producer[1] else None
 
 
-def read_dimension(spec: Transformer, end: End) -> int:
+def read_dimension(spec: Transformer, end: End, pooled: bool = False) -> int:
     """Of the space that a consumer reads, if columns are generic; without the constant."""
     if _post_norm(spec, end) is not None:
         return spec.d - 1
-    producer = _producer(spec, end)
+    producer = sole_producer(spec, end)
     site = norm_before(spec, end)
     centred = site is not None and spec.norm == "layer"
     if producer is None or producer[0] == "input":
@@ -89,12 +111,14 @@ def read_dimension(spec: Transformer, end: End) -> int:
     part, kind = producer
     shapes = part_shapes(spec, part)
     if kind == "attention":
-        each = min(spec.dv, spec.kvrank or spec.dv)
-        size = spec.heads * each + has(spec, part, "b_O") * (site is not None)
+        size = pooled_width(spec) if pooled else _fills(spec)
+        size += has(spec, part, "b_O") * (site is not None)
     elif kind == "mlp":
         size = sum(prod(shapes[n]) // spec.d for n in ("W_down", "S_down", "c_down") if n in shapes)
         size += has(spec, part, "b_down") * (site is not None)
-    elif spec.embed or spec.embscale or spec.types or spec.patch:
+    elif spec.patch or (spec.project and site is not None):
+        size = (spec.patch or spec.embed) + spec.t
+    elif spec.embed or spec.embscale or spec.types:
         return spec.d - centred
     else:
         size = spec.vocab + (spec.t - 1) * (spec.pos == "learned")
@@ -105,28 +129,28 @@ def read_dimension(spec: Transformer, end: End) -> int:
     return min(size, spec.d - centred)
 
 
-def read_span(w: ModularWeights, end: End) -> Span:
+def read_span(w: ModularWeights, end: End, pooled: bool = False) -> Span:
     """What a consumer reads, after the norm before it."""
     spec = w.transformer
-    producer, site = _producer(spec, end), norm_before(spec, end)
+    producer, site = sole_producer(spec, end), norm_before(spec, end)
     none = np.zeros((spec.d, 0))
     found = Span(np.eye(spec.d), none)
     post = _post_norm(spec, end)
     if post is not None:
         constant = none if post.bias is None else w(post.part, post.bias)
         return Span(_normed(w, post, found.columns), constant)
-    if producer is not None and _narrow(spec, end):
-        found = _written(w, producer)
+    if producer is not None and _narrow(spec, end, pooled):
+        found = _written(w, producer, pooled)
     if site is None:
         return found
     columns = _normed(w, site, found.whole)
     return Span(columns, none if site.bias is None else w(site.part, site.bias))
 
 
-def _narrow(spec: Transformer, end: End) -> bool:
+def _narrow(spec: Transformer, end: End, pooled: bool = False) -> bool:
     """Whether what a consumer reads does not fill the stream, but for the mean."""
     centred = norm_before(spec, end) is not None and spec.norm == "layer"
-    return read_dimension(spec, end) < spec.d - centred
+    return read_dimension(spec, end, pooled) < spec.d - centred
 
 
 def normed_columns(w: ModularWeights, site: Norm, columns: Array) -> Array:
@@ -145,13 +169,18 @@ def _normed(w: ModularWeights, site: Norm, columns: Array) -> Array:
     return normed_columns(w, site, np.eye(site.width))[:, :-1]
 
 
-def _written(w: ModularWeights, producer: End) -> Span:
+def _written(w: ModularWeights, producer: End, pooled: bool = False) -> Span:
     """What a producer writes, where the skip adds nothing."""
     F, spec, (part, kind) = w.field, w.transformer, producer
     none = np.zeros((spec.d, 0))
     if kind == "attention":
         out = w(part, "W_O")
-        if spec.latent and spec.kvrank < spec.dv:
+        if spec.latent and pooled:
+            out = F.matmul(out, w(part, "W_V"))
+            out = F.reduce(out.sum(axis=(0, 1), keepdims=True))
+        elif pooled:
+            out = F.reduce(out.sum(axis=1, keepdims=True))
+        elif spec.latent and spec.kvrank < spec.dv:
             out = F.matmul(out, w(part, "W_V"))
         blocks = np.moveaxis(out, 2, 0).reshape(spec.d, -1)
         return Span(blocks, w(part, "b_O") if has(spec, part, "b_O") else none)
@@ -159,6 +188,8 @@ def _written(w: ModularWeights, producer: End) -> Span:
         every = [w(part, n) for n in ("W_down", "S_down", "c_down") if has(spec, part, n)]
         blocks = np.concatenate([np.moveaxis(m, -2, 0).reshape(spec.d, -1) for m in every], axis=1)
         return Span(blocks, w(part, "b_down") if has(spec, part, "b_down") else none)
+    if spec.patch or spec.project:
+        return Span(_placed(w), none)
     words = w("embed", "tokens")
     columns = F.sub(words[:, 1:], words[:, :1])
     first = words[:, :1]
@@ -173,9 +204,22 @@ def _written(w: ModularWeights, producer: End) -> Span:
     return Span(normed, none if site.bias is None else w("embed", site.bias))
 
 
-def _unread_forms(spec: Transformer, end: End) -> Piece:
+def _placed(w: ModularWeights) -> Array:
+    """Columns that span the tokens that are mapped to the stream and get positions there."""
+    F, spec = w.field, w.transformer
+    used = w("embed", "positions")[:, spec.offset : spec.offset + spec.t]
+    if spec.project:
+        return np.concatenate([w("embed", "W_E"), used], axis=1)
+    patches = F.add(used, w("embed", "b_P"))
+    if spec.cls:
+        first = F.add(used[:, :1], w("embed", "cls"))
+        patches = np.concatenate([first, patches[:, 1:]], axis=1)
+    return np.concatenate([w("embed", "W_P"), patches], axis=1)
+
+
+def _unread_forms(spec: Transformer, end: End, pooled: bool = False) -> Piece:
     def build(w: ModularWeights) -> Array:
-        span = read_span(w, end)
+        span = read_span(w, end, pooled)
         rows = [np.zeros((0, spec.parameters))]
         for reader in readers(spec, end):
             forms = _outside(w, span.whole if reader.bias is None else span.columns)
@@ -186,7 +230,12 @@ def _unread_forms(spec: Transformer, end: End) -> Piece:
         return w.field.reduce(np.concatenate(rows))
 
     name = f"what the {end[1] or 'head'} reads where nothing lies"
-    return Piece("unreached", name, where(spec, end[0]), "residual", "exact", 0, build)
+    count = 0  # of sizes for which there are formulas
+    if spec.patch or spec.project:
+        shapes = [part_shapes(spec, r.part)[r.weight] for r in readers(spec, end)]
+        free = spec.d - (spec.norm == "layer") - read_dimension(spec, end)
+        count = free * sum(prod(shape[:-1]) for shape in shapes)
+    return Piece("unreached", name, where(spec, end[0]), "residual", "exact", count, build)
 
 
 def _added(w: ModularWeights, part: str, name: str, forms: Array) -> list[Array]:

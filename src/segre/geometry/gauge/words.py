@@ -93,7 +93,7 @@ def _word_basis(spec: Transformer) -> Piece:
     return Piece("word-basis", name, "embedding", "residual", "exact", 0, build, hard=True)
 
 
-def _values(w: ModularWeights) -> Array:
+def word_columns(w: ModularWeights) -> Array:
     """What the first attention reads of every word, in every position if there are; up to scale."""
     F, spec = w.field, w.transformer
     out = w("embed", "tokens")
@@ -110,7 +110,7 @@ def _directions(spec: Transformer, part: str, name: str) -> Piece:
     """Changes of a map by which every word's vector moves along itself: dW y = s W y."""
 
     def build(w: ModularWeights) -> Array:
-        F, values = w.field, _values(w)
+        F, values = w.field, word_columns(w)
         bias = name.replace("W_", "b_")
         biased = bias != name and has(spec, part, bias)
         if biased:
@@ -150,7 +150,7 @@ def _forms(spec: Transformer, part: str, name: str, width: int) -> Piece:
 
     def build(w: ModularWeights) -> Array:
         F, A = w.field, w(part, name)
-        z = F.matmul(A, _values(w))
+        z = F.matmul(A, word_columns(w))
         table = np.stack([F.mul(z[i], z[j]) for i, j in pairs], axis=1)
         space = Echelon(len(pairs), F)
         space.add(table)

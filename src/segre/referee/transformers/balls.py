@@ -144,7 +144,7 @@ def real_input(spec: Transformer, seed: int, number: int) -> arb_mat:
     """Input `number` of the real point; one-hot columns if there is a vocabulary."""
     u, t = Stream.of(seed, INPUTS), spec.t
     if not spec.vocab:
-        return real_matrix(seed, number, spec.d, t)
+        return real_matrix(seed, number, spec.patch or spec.d, t)
     result = arb_mat(spec.vocab + spec.types, t)
     for c in range(t):
         result[u(number * t + c) % spec.vocab, c] = 1

@@ -64,8 +64,6 @@ def _spec(value: Any) -> Transformer:
         spec = Transformer.from_mapping(value)
     except SpecError as error:
         raise RejectionError(str(error)) from None
-    if spec.patch:
-        raise RejectionError("spec: patch: models of patches have no certificates")
     if canonical(value) != canonical(spec.document()):
         raise RejectionError("spec: not in canonical form (defaults left out)")
     return spec
@@ -77,7 +75,7 @@ class _Reader(Reader):
     def __init__(self, layout: Layout, claim: Claim, prime: int) -> None:
         spec = layout.spec
         rows, columns = outputs(spec)
-        words, numbers = (WORD - (1 << 41)) // spec.t, WORD // (spec.d * spec.t)
+        words, numbers = (WORD - (1 << 41)) // spec.t, WORD // ((spec.patch or spec.d) * spec.t)
         facts = Facts(
             parameters=layout.parameters,
             tokens=spec.t,
@@ -107,14 +105,29 @@ class _Reader(Reader):
         keys(value, ("kind", "spec", "upper"), "upper")
         spec = self.spec
         other = _spec(value["spec"])
-        words_alone = spec.vocab and not spec.tied and spec.pos != "learned" and not spec.types
-        if not (words_alone and spec.embnorm and spec.firstnorm):
-            raise RejectionError("upper.kind: within needs a norm of a table of words alone")
-        if other.document() != {k: v for k, v in spec.document().items() if k != "embnorm"}:
-            raise RejectionError("upper.spec: not the same spec without embnorm")
+        if not _wider(spec, other):
+            raise RejectionError("upper.spec: not one that has all functions of this spec")
         layout = Layout(other)
         claim = replace(self.claim, parameters=layout.parameters)
         found = _Reader(layout, claim, self.prime).upper(value["upper"])
         if not isinstance(found, Upper) or found.layout is not layout:
             raise RejectionError("upper.upper.kind: allowed is 'symmetries'")
         return found
+
+
+def _wider(spec: Transformer, other: Transformer) -> bool:
+    """Whether the second is the first with a freer table of words, as section 11 says."""
+    if not spec.vocab or spec.tied or spec.pos == "learned" or spec.types or not spec.firstnorm:
+        return False
+    plain = {key: value for key, value in spec.document().items() if key != "embnorm"}
+    if spec.embnorm and other.document() == plain:
+        return True
+    odd = (
+        spec.embed
+        or spec.dense
+        or spec.window
+        or len({spec.at(i) for i in range(1, spec.layers + 1)}) > 1
+    )
+    if spec.t > 1 or spec.layers == 1 or odd:
+        return False
+    return other.document() == {key: value for key, value in plain.items() if key != "layers"}

@@ -15,6 +15,8 @@ def embedding(run: Run, inputs: Matrix) -> int:
         x = tape.product(run.leaves[EMBED, "tokens", 0], _rows(run, inputs, 0, spec.vocab))
         if spec.embscale:
             x = tape.scaled(x, run.numbers.root_of_width(spec.d))
+    elif spec.patch:
+        x = _patches(run, tape.constant(inputs))
     else:
         x = tape.constant(inputs)
     if spec.project:
@@ -32,6 +34,18 @@ def embedding(run: Run, inputs: Matrix) -> int:
     if spec.embnorm:
         x = run.norm(x, EMBED, "norm")
     return run.linear(x, EMBED, "E") if spec.embed and not spec.project else x
+
+
+def _patches(run: Run, inputs: int) -> int:
+    """Patches, mapped to the stream; the class token is in the place of the first."""
+    spec, tape, numbers = run.spec, run.tape, run.numbers
+    x = run.linear(inputs, EMBED, "P")
+    if (first := run.weight(EMBED, "cls")) is None:
+        return x
+    charge(spec.t * spec.t * numbers.rates.entry)
+    kept = [int(i == c and i > 0) for i in range(spec.t) for c in range(spec.t)]
+    x = tape.product(x, tape.constant(numbers.matrix(spec.t, spec.t, kept)))
+    return tape.sum(x, tape.product(first, tape.constant(numbers.unit(1, spec.t, 0, 0))))
 
 
 def _rows(run: Run, inputs: Matrix, first: int, count: int) -> int:

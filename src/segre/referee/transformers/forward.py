@@ -51,6 +51,8 @@ def _evaluate(run: Run, inputs: Matrix) -> int:
             if normed and spec.place in ("pre", "sandwich") and not bare:
                 y = run.norm(x, stage.part, f"norm{index}")
             y = function(run, y, stage)
+            if (scale := run.weight(stage.part, f"scale{index}")) is not None:
+                y = tape.times(y, tape.product(scale, tape.constant(run.numbers.ones(1, spec.t))))
             if normed and spec.place in ("sandwich", "after"):
                 y = run.norm(y, stage.part, f"post{index}")
             x = tape.sum(x, y) if spec.residual else y

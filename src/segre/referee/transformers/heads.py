@@ -9,11 +9,9 @@ from flint import nmod_mat
 
 from segre.referee.linear import annihilator, beside, integers, total
 from segre.referee.transformers.attention import planes
-from segre.referee.transformers.point import Family, Tangent, together
 from segre.referee.transformers.stream import Norm, Reader
-from segre.referee.transformers.tangents import Point
-from segre.referee.transformers.tensors import Key
-from segre.referee.transformers.weights import turning
+from segre.referee.transformers.tangents import Family, Point, Tangent, together
+from segre.referee.transformers.weights import Key, turning
 
 
 class Heads:

@@ -6,9 +6,8 @@ from flint import nmod_mat
 
 from segre.referee.linear import annihilator, beside, select
 from segre.referee.meter import RESIDUES, charge
-from segre.referee.transformers.point import Family, Tangent
 from segre.referee.transformers.stream import Actor
-from segre.referee.transformers.tangents import Point
+from segre.referee.transformers.tangents import Family, Point, Tangent
 
 
 def inner_gains(point: Point) -> Family:

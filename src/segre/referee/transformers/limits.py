@@ -57,7 +57,7 @@ class Effort:
             effort._scaled(d, t, depth * spec.experts)
             effort.functions += 6 * depth * spec.experts * t
             effort.steps += 40 * depth * spec.experts
-        table = spec.vocab + spec.types + spec.positions
+        table = spec.vocab + spec.types + spec.positions + spec.patch + spec.t
         effort._linear(e, table, t, 2)
         effort._linear(e, d, t, 3)
         effort._linear(d, d, t, 2)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segre.referee.transformers.point import Family, Tangent, together
 from segre.referee.transformers.stream import HEAD_ACTOR, Actor, Spot
-from segre.referee.transformers.tangents import Point
-from segre.referee.transformers.tensors import Place
+from segre.referee.transformers.tangents import Family, Point, Tangent, together
 from segre.referee.transformers.units import bound_table
-from segre.referee.transformers.weights import EMBED, HEAD, table_reads
+from segre.referee.transformers.weights import EMBED, HEAD, Place, table_reads
 
 
 def means(point: Point) -> Family:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from flint import nmod_mat
 
 from segre.referee.linear import annihilator, beside, identity, select
-from segre.referee.transformers.point import Family, Tangent
 from segre.referee.transformers.stream import Actor, Norm
-from segre.referee.transformers.tangents import Point
+from segre.referee.transformers.tangents import Family, Point, Tangent
 from segre.referee.transformers.weights import EMBED, turning
 
 
@@ -34,7 +33,7 @@ def narrow(point: Point) -> Family:
     consumers = [*stream.sublayers, *(c for c in stream.consumers[-1:] if c.kind == "head")]
     for consumer in consumers:
         span = span_of(point, consumer)
-        for tangent in _unreached(point, consumer, span) if span.narrow else ():
+        for tangent in unreached(point, consumer, span) if span.narrow else ():
             yield "unreached", tangent
         if consumer.kind != "attention":
             continue
@@ -59,14 +58,17 @@ def span_of(point: Point, consumer: Actor) -> Span:
             bias = point.matrices[*post.bias, 0] if point.has(post.bias) else None
             return Span(_normed(point, post, found.A), bias)
     if len(producers) == 1 and (producers[0].kind == "embedding" or not spec.residual):
-        written = _written(point, producers[0])
-        if written is not None:
-            m = written.A.ncols() + (written.a is not None and norm is not None)
-            found = written if m < spec.d - layer else found
-    if norm is None:
-        return found
+        own = written(point, producers[0])
+        if own is not None:
+            m = own.A.ncols() + (own.a is not None and norm is not None)
+            found = own if m < spec.d - layer else found
+    return found if norm is None else normed_span(point, norm, found)
+
+
+def normed_span(point: Point, norm: Norm, span: Span) -> Span:
+    """What a norm makes of a span, with its bias."""
     bias = point.matrices[*norm.bias, 0] if point.has(norm.bias) else None
-    return Span(_normed(point, norm, found.whole), bias, found.narrow)
+    return Span(_normed(point, norm, span.whole), bias, span.narrow)
 
 
 def _normed(point: Point, norm: Norm, X: nmod_mat) -> nmod_mat:
@@ -86,7 +88,7 @@ def normed(point: Point, norm: Norm, X: nmod_mat) -> nmod_mat:
     return scaled
 
 
-def _written(point: Point, producer: Actor) -> Span | None:
+def written(point: Point, producer: Actor) -> Span | None:
     """A_0 and a_0 of a producer; None if they are not known."""
     spec, part, matrices = point.spec, producer.part, point.matrices
     if producer.kind == "attention":
@@ -100,20 +102,42 @@ def _written(point: Point, producer: Actor) -> Span | None:
         names = ("W_down", "S_down", "c_down")
         blocks = [matrices[key] for key in point.keys((part, name) for name in names)]
         return Span(beside(blocks), matrices.get((part, "b_down", 0)))
+    if producer.kind == "embedding" and (spec.patch or spec.project):
+        return _placed(point)
     if producer.kind != "embedding" or spec.embed or spec.embscale or spec.types:
         return None
+    span = written_by_words(point)
+    if not spec.embnorm:
+        return span
+    A = _normed(point, Norm(EMBED, "norm", spec.d), span.whole)
+    return Span(A, matrices.get((EMBED, "norm.bias", 0)))
+
+
+def written_by_words(point: Point) -> Span:
+    """A_0 and a_0 of the embedding, before its norm."""
+    spec, matrices = point.spec, point.matrices
     words = _columns(matrices[EMBED, "tokens", 0], 0, spec.vocab)
     differences, first = [x - words[0] for x in words[1:]], words[0]
     if (EMBED, "positions", 0) in matrices:
         places = _columns(matrices[EMBED, "positions", 0], spec.offset, spec.t)
         differences += [x - places[0] for x in places[1:]]
         first = first + places[0]
-    if not spec.embnorm:
-        A = beside(differences) if differences else point.zero(spec.d, 0)
-        return Span(A, first)
-    norm = Norm(EMBED, "norm", spec.d)
-    A = _normed(point, norm, beside([*differences, first]))
-    return Span(A, matrices.get((EMBED, "norm.bias", 0)))
+    return Span(beside(differences) if differences else point.zero(spec.d, 0), first)
+
+
+def _placed(point: Point) -> Span | None:
+    """Of tokens that are mapped to the stream and get their positions there, before a norm."""
+    spec, matrices = point.spec, point.matrices
+    if spec.place == "post":
+        return None  # family 29
+    places = _columns(matrices[EMBED, "positions", 0], spec.offset, spec.t)
+    if spec.project:
+        return Span(beside([matrices[EMBED, "W_E", 0], *places]), None)
+    constants = [matrices[EMBED, "b_P", 0]] * spec.t
+    if spec.cls:
+        constants[0] = matrices[EMBED, "cls", 0]
+    sums = [place + constant for place, constant in zip(places, constants, strict=True)]
+    return Span(beside([matrices[EMBED, "W_P", 0], *sums]), None)
 
 
 def _columns(table: nmod_mat, first: int, count: int) -> list[nmod_mat]:
@@ -132,7 +156,8 @@ def _forms(X: nmod_mat, what: str) -> list[nmod_mat]:
     return [nmod_mat(1, len(f), f, X.modulus()) for f in found]
 
 
-def _unreached(point: Point, consumer: Actor, span: Span) -> Iterator[Tangent]:
+def unreached(point: Point, consumer: Actor, span: Span) -> Iterator[Tangent]:
+    """Family 35, of one consumer with a given span."""
     for reader in point.stream.readers(consumer):
         forms = _forms(span.whole if reader.bias is None else span.A, f"what {consumer.kind} reads")
         for i, key in enumerate(point.keys([reader.weight])):

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from segre.referee.transformers.heads import gains
-from segre.referee.transformers.point import Family, Tangent, together
 from segre.referee.transformers.stream import HEAD_ACTOR, OUTPUT, Actor, Norm, Reader
-from segre.referee.transformers.tangents import Point
-from segre.referee.transformers.tensors import Key, Place
-from segre.referee.transformers.weights import EMBED, HEAD, shows_stream, table_reads
+from segre.referee.transformers.tangents import Family, Point, Tangent, together
+from segre.referee.transformers.weights import (
+    EMBED,
+    HEAD,
+    Key,
+    Place,
+    parts,
+    shows_stream,
+    table_reads,
+)
 
 Reading = tuple[Norm, list[Reader]]
+_SCALED = {"W_O": 1, "b_O": 1, "W_down": 2, "b_down": 2}  # by which scale of a layer, if there is
 
 
 def norms(point: Point) -> Family:
@@ -23,6 +31,7 @@ def norms(point: Point) -> Family:
         "norm-bias": _norm_bias,
         "read-centring": _read_centring,
         "write-centring": _write_centring,
+        "layer-scale": _layer_scale,
     }
     for name, family in families.items():
         for tangent in family(point):
@@ -173,5 +182,23 @@ def _shifted_by(point: Point, producer: Actor) -> list[Place]:
 
 
 def _columns(point: Point, key: Key) -> Iterator[Tangent]:
+    """1 in a column; over the scale of what it writes, if it has one."""
+    scale = (key[0], f"scale{_SCALED[key[1]]}", 0) if key[1] in _SCALED else None
     for column in range(point.matrices[key].ncols()):
-        yield point.filled(key, column=column)
+        tangent = point.filled(key, column=column)
+        if scale is not None and scale in point.matrices:
+            inverse = point.field.diagonal(point.field.inverses(point.matrices[scale]))
+            tangent = {key: inverse * tangent[key]}
+        yield tangent
+
+
+def _layer_scale(point: Point) -> Iterator[Tangent]:
+    """What a sublayer writes is multiplied by a vector, or written so."""
+    for part, number in product(parts(point.spec), (1, 2)):
+        scale = (part, f"scale{number}", 0)
+        if scale not in point.matrices:
+            continue
+        written = point.keys((part, name) for name, own in _SCALED.items() if own == number)
+        for i in range(point.spec.d):
+            unit = point.unit(point.spec.d, (i, i, 1))
+            yield together(point.left([scale], unit), point.left(written, -unit))

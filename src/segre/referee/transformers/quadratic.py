@@ -7,10 +7,9 @@ from flint import nmod_mat
 from segre.referee.linear import beside, select
 from segre.referee.meter import RESIDUES, charge
 from segre.referee.transformers.narrow import span_of
-from segre.referee.transformers.point import Family, Tangent
 from segre.referee.transformers.stream import Actor
-from segre.referee.transformers.tangents import Point
-from segre.referee.transformers.tensors import Key
+from segre.referee.transformers.tangents import Family, Point, Tangent
+from segre.referee.transformers.weights import Key
 
 Form = list[int]
 
@@ -49,20 +48,7 @@ def _block(point: Point, sides: list[list[Key]], down: Key, onto: nmod_mat, part
     if equations >= unknowns:
         return
     charge(unknowns * equations * RESIDUES.entry + RESIDUES.matmul(unknowns, unknowns, unknowns))
-    lines = [_numbers(beside([point.matrices[key] for key in keys]) * onto) for keys in sides]
-    basis = _numbers(onto)
-    columns: list[list[int]] = []  # of all coefficients, by each unknown
-    outputs = _numbers(out)
-    for other in (lines[1], lines[0]):
-        for unit in range(units):
-            for form in basis:
-                q = _product(form, other[unit], pairs, p)
-                columns.append([outputs[o][unit] * c % p for o in range(d) for c in q])
-    for o in range(d):
-        for unit in range(units):
-            q = _product(lines[0][unit], lines[1][unit], pairs, p)
-            before, after = [0] * (o * len(pairs)), [0] * ((d - 1 - o) * len(pairs))
-            columns.append([*before, *q, *after])
+    columns = derivatives(point, sides, down, onto)
     # the bias of what is written: the coefficient of 1
     constants = [(o + 1) * len(pairs) - 1 for o in range(d if biased else 0)]
     columns += [[int(i == constant) for i in range(equations)] for constant in constants]
@@ -80,6 +66,27 @@ def _block(point: Point, sides: list[list[Key]], down: Key, onto: nmod_mat, part
         if biased:
             tangent[part, "b_down", 0] = nmod_mat(d, 1, values[-d:], p)
         yield "quadratic", tangent
+
+
+def derivatives(point: Point, sides: list[list[Key]], down: Key, onto: nmod_mat) -> list[list[int]]:
+    """Those of all coefficients, by the entries of gate, up and down, row by row."""
+    p, d, n = point.p, point.spec.d, onto.ncols()
+    outputs = _numbers(point.matrices[down])
+    units, basis = len(outputs[0]), _numbers(onto)
+    pairs = [(i, j) for i in range(n) for j in range(i, n)]
+    lines = [_numbers(beside([point.matrices[key] for key in keys]) * onto) for keys in sides]
+    columns: list[list[int]] = []
+    for other in (lines[1], lines[0]):
+        for unit in range(units):
+            for form in basis:
+                q = _product(form, other[unit], pairs, p)
+                columns.append([outputs[o][unit] * c % p for o in range(d) for c in q])
+    for o in range(d):
+        for unit in range(units):
+            q = _product(lines[0][unit], lines[1][unit], pairs, p)
+            before, after = [0] * (o * len(pairs)), [0] * ((d - 1 - o) * len(pairs))
+            columns.append([*before, *q, *after])
+    return columns
 
 
 def _matrix(rows: list[Form], p: int) -> nmod_mat:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from segre.referee.transformers.numbers import Matrix, Numbers, Radicand, Salts, Scalar
 from segre.referee.transformers.stages import NORMAL, QUICK, RELU, SIGMOID, TANH
 from segre.referee.transformers.tape import Tape
-from segre.referee.transformers.tensors import Key
+from segre.referee.transformers.weights import Key
 from segre.transformer.spec import Transformer
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import permutations, product
 
 from segre.referee.linear import total
-from segre.referee.transformers.point import Family, together
-from segre.referee.transformers.tangents import Point
+from segre.referee.transformers.tangents import Family, Point, together
 from segre.referee.transformers.weights import EMBED, HEAD, routed
 
 _SCORES = ("W_Q", "b_Q", "W_K", "b_K", "normq.gain", "A_Q", "R_Q", "R_K")

@@ -114,6 +114,7 @@ def minor_mod_p(spec: Transformer) -> bool:
     turned = turning(spec) > 0
     return (
         spec.vocab == 0
+        and spec.patch == 0
         and spec.experts == 0
         and spec.mlp not in RELU
         and not (turned and spec.mlp in TANH)

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise, product
 
-from segre.referee.transformers.tensors import Place
-from segre.referee.transformers.weights import EMBED, HEAD, Layout, shows_stream
+from segre.referee.transformers.weights import EMBED, HEAD, Layout, Place, shows_stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ class Stream:
                 sequence.append(Actor("mlp", part))
         self.sequence = tuple(sequence)
         self.sublayers = tuple(dict.fromkeys(sequence))
-        first = EMBEDDING if spec.vocab else INPUT
+        first = EMBEDDING if spec.vocab or spec.patch else INPUT
         last = HEAD_ACTOR if spec.final or not shows_stream(spec) else OUTPUT
         size = 2 if spec.parallel else 1
         steps = [tuple(sequence[i : i + size]) for i in range(0, len(sequence), size)]
@@ -153,6 +152,8 @@ class Stream:
     def _embedding_names(self) -> tuple[str, ...]:
         if self.spec.project:
             return ("W_E", "positions")
+        if self.spec.patch:
+            return ("W_P", "b_P", "cls", "positions")
         return ("W_E",) if self.spec.embed else ("tokens", "positions", "types")
 
     def bias(self, producer: Actor) -> Place | None:

@@ -8,16 +8,20 @@ from flint import nmod_mat
 
 from segre.referee.linear import Echelon
 from segre.referee.network import Progress
+from segre.referee.transformers.cut_off import cut_off
+from segre.referee.transformers.few_words import few_words
 from segre.referee.transformers.heads import Heads
 from segre.referee.transformers.inner_gains import inner_gains
+from segre.referee.transformers.lone import lone
 from segre.referee.transformers.means import means
+from segre.referee.transformers.mixed import head_mixing, shared_maps
 from segre.referee.transformers.narrow import narrow
 from segre.referee.transformers.norms import norms
-from segre.referee.transformers.point import Family
+from segre.referee.transformers.outer_turns import outer_turns, tied_forms
 from segre.referee.transformers.quadratic import quadratic
 from segre.referee.transformers.rank import added
 from segre.referee.transformers.silent import signs, silent
-from segre.referee.transformers.tangents import Point
+from segre.referee.transformers.tangents import Family, Point
 from segre.referee.transformers.turns import turns
 from segre.referee.transformers.units import tables, units
 from segre.referee.transformers.unused import unread, unused
@@ -50,16 +54,32 @@ def degenerate(point: Point) -> Family:
     yield from unread(point)
 
 
-def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[int]:
-    """The ranks of families 1 to 30 without 28 and 29, of all of these, and of all there are.
+def special(point: Point) -> Family:
+    """Those of families 47, 48 and 51 to 57: of designs and sizes of their own."""
+    yield from outer_turns(point)
+    yield from tied_forms(point)
+    yield from lone(point)
+    for part in parts(point.spec):
+        yield from shared_maps(point, part)
+        yield from head_mixing(point, part)
+    yield from cut_off(point)
 
-    Earlier certificates have the first two. Every vector must be orthogonal to all rows of the
-    Jacobian: here to those of soft sequences, for families 41, 43, 44 and 46 to those of sequences.
+
+def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[int]:
+    """The ranks of families 1 to 30 without 28 and 29, of all of these, of 1 to 46, and of all.
+
+    Earlier certificates have the first three. Every vector must be orthogonal to all rows of the
+    Jacobian: here to those of soft sequences, for families 41, 43, 44, 46, 49 and 50 to those of
+    sequences.
     """
     span = Echelon()
     groups = (families(point), unused(point), degenerate(point))
     gains = [added(span, group, point.layout, jacobian, progress) for group in groups]
-    if any(True for _ in words(point)):
+    hard = None
+    if any(True for _ in words(point)) or any(True for _ in few_words(point)):
         hard = word_jacobian(point, progress)
         gains[-1] += added(span, words(point), point.layout, hard, progress)
+    gains.append(added(span, special(point), point.layout, jacobian, progress))
+    if hard is not None:
+        gains[-1] += added(span, few_words(point), point.layout, hard, progress)
     return list(accumulate(gains))

@@ -10,12 +10,14 @@ from segre.referee.rejection import RejectionError
 from segre.referee.transformers.forward import record
 from segre.referee.transformers.modular import Modular
 from segre.referee.transformers.numbers import Salts
-from segre.referee.transformers.point import Anywhere, Tangent
+from segre.referee.transformers.point import Anywhere, Family, Tangent, together
 from segre.referee.transformers.recording import Recording
 from segre.referee.transformers.stages import sources
 from segre.referee.transformers.stream import Norm, Reader, Stream
 from segre.referee.transformers.tensors import Key, Place
 from segre.referee.transformers.weights import Layout
+
+__all__ = ["Family", "Point", "Tangent", "together"]
 
 
 class Point(Anywhere):
@@ -33,7 +35,7 @@ class Point(Anywhere):
         spec = self.spec
         if spec.vocab:
             return self.field.soft_input(number, spec.vocab, spec.types, salts[0])
-        return self.field.input(number, spec.d, salts[0])
+        return self.field.input(number, spec.patch or spec.d, salts[0])
 
     def record(
         self, weights: Mapping[Key, nmod_mat], inputs: nmod_mat, salts: Sequence[Salts]

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from segre.referee.transformers.means import scaled_producers, table_is_scaled
 from segre.referee.transformers.norms import tied_shift
-from segre.referee.transformers.point import Family, Tangent, together
 from segre.referee.transformers.stream import HEAD_ACTOR, Spot
-from segre.referee.transformers.tangents import Point
+from segre.referee.transformers.tangents import Family, Point, Tangent, together
 from segre.referee.transformers.units import bound_table
 from segre.referee.transformers.weights import EMBED, HEAD, parts, shows_stream, table_reads
 

@@ -7,10 +7,8 @@ from itertools import product
 
 from flint import nmod_mat
 
-from segre.referee.transformers.point import Family, Tangent, together
-from segre.referee.transformers.tangents import Point
-from segre.referee.transformers.tensors import Key, Place
-from segre.referee.transformers.weights import EMBED, HEAD
+from segre.referee.transformers.tangents import Family, Point, Tangent, together
+from segre.referee.transformers.weights import EMBED, HEAD, Key, Place
 
 _DEGREE = {
     "relu": 1,
@@ -65,9 +63,28 @@ def tables(point: Point) -> Family:
     families = {"logit-shift": _logit_shift, "bias-shift": _bias_shift}
     if point.spec.vocab:
         families |= {"table-shift": _table_shift, "tied-mean": _tied_mean}
+    if point.spec.patch:
+        families |= {"table-shift": _patch_shift, "unread": _masked}
     for name, family in families.items():
         for tangent in family(point):
             yield name, tangent
+
+
+def _patch_shift(point: Point) -> Iterator[Tangent]:
+    """Constants from the positions to the bias of patches, or to the class token."""
+    spec, key = point.spec, (EMBED, "positions", 0)
+    for name, places in (("cls", range(1)), ("b_P", range(int(spec.cls), spec.positions))):
+        for i in range(spec.d) if point.has((EMBED, name)) else ():
+            minus = point.zero(spec.d, spec.positions)
+            for c in places:
+                minus[i, c] = -1
+            yield together(point.filled((EMBED, name, 0), row=i), {key: minus})
+
+
+def _masked(point: Point) -> Iterator[Tangent]:
+    """The token of masked patches, which no input has."""
+    for i in range(point.spec.d) if point.spec.masked else ():
+        yield point.filled((EMBED, "mask", 0), row=i)
 
 
 def _table_shift(point: Point) -> Iterator[Tangent]:

@@ -7,8 +7,7 @@ from itertools import product
 from flint import nmod_mat
 
 from segre.referee.linear import annihilator
-from segre.referee.transformers.point import Family, Tangent
-from segre.referee.transformers.tangents import Point
+from segre.referee.transformers.tangents import Family, Point, Tangent
 from segre.referee.transformers.units import shiftable
 from segre.referee.transformers.weights import EMBED, HEAD
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from flint import nmod_mat
 
 from segre.referee.linear import total
-from segre.referee.transformers.point import Family, Tangent, together
 from segre.referee.transformers.stream import Actor
-from segre.referee.transformers.tangents import Point
+from segre.referee.transformers.tangents import Family, Point, Tangent, together
 from segre.referee.transformers.units import bound_table
 
 

@@ -4,8 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segre.referee.transformers.tensors import Shape, Tensors, laid_out
+from segre.referee.transformers.tensors import Key, Place, Shape, Tensor, Tensors, laid_out
 from segre.transformer.spec import Transformer
+
+__all__ = [
+    "EMBED",
+    "HEAD",
+    "Key",
+    "Layout",
+    "Place",
+    "Tensor",
+    "has_norm_bias",
+    "parts",
+    "routed",
+    "shows_stream",
+    "table_reads",
+    "turning",
+]
 
 EMBED, HEAD = 0, -1
 
@@ -66,6 +81,13 @@ def _norm(spec: Transformer, name: str, width: int) -> Iterator[Shape]:
 def _embed(spec: Transformer) -> Iterator[Shape]:
     d, e = spec.d, spec.embed or spec.d
     if spec.vocab == 0:
+        if spec.patch:
+            yield "W_P", 1, d, spec.patch
+            yield "b_P", 1, d, 1
+        if spec.cls:
+            yield "cls", 1, d, 1
+        if spec.masked:
+            yield "mask", 1, d, 1
         if spec.pos == "learned":
             yield "positions", 1, d, spec.positions
         return
@@ -104,6 +126,8 @@ def _attention(spec: Transformer, layer: int) -> Iterator[Shape]:
         yield "b_O", 1, d, 1
     if normed and spec.place != "pre":
         yield from _norm(spec, "post1", d)
+    if spec.layerscale:
+        yield "scale1", 1, d, 1
 
 
 def _latent(spec: Transformer) -> Iterator[Shape]:
@@ -149,6 +173,8 @@ def _mlp(spec: Transformer, layer: int) -> Iterator[Shape]:
                 yield f"b_{name}", 1, rows, 1
     if normed and spec.place != "pre":
         yield from _norm(spec, "post2", d)
+    if spec.layerscale:
+        yield "scale2", 1, d, 1
 
 
 def _head(spec: Transformer) -> Iterator[Shape]:

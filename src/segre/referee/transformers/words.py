@@ -14,12 +14,10 @@ from segre.referee.transformers.content import outputs
 from segre.referee.transformers.jacobian import jacobian
 from segre.referee.transformers.modular import FreeRoots
 from segre.referee.transformers.narrow import normed
-from segre.referee.transformers.point import Family, Tangent, together
 from segre.referee.transformers.stages import sources
 from segre.referee.transformers.stream import Norm
-from segre.referee.transformers.tangents import Point
-from segre.referee.transformers.tensors import Key
-from segre.referee.transformers.weights import EMBED, has_norm_bias
+from segre.referee.transformers.tangents import Family, Point, Tangent, together
+from segre.referee.transformers.weights import EMBED, Key, has_norm_bias
 
 
 def words(point: Point) -> Family:
@@ -79,11 +77,17 @@ def _values(point: Point) -> nmod_mat | None:
     """The matrix Y of families 43 and 44; None if there are none of these."""
     spec, stream = point.spec, point.stream
     first = stream.consumers[0]
-    norm = stream.norm_before(first)
     if [actor.kind for actor in stream.producers_for(first)] != ["embedding"]:
         return None
     if spec.embed or spec.embscale or spec.types or has_norm_bias(spec):
         return None
+    return word_columns(point)
+
+
+def word_columns(point: Point) -> nmod_mat:
+    """What the first attention reads of every word, in every position; up to scale."""
+    spec, stream = point.spec, point.stream
+    norm = stream.norm_before(stream.consumers[0])
     Y = point.matrices[EMBED, "tokens", 0]
     if spec.pos == "learned":
         table, rows = point.matrices[EMBED, "positions", 0], range(spec.d)

@@ -26,6 +26,7 @@ HOMES = {
     "segre.collapse.commands": "collapse",
     "segre.referee.verdict": "proofs",
     "segre.analysis.run": "analysis",
+    "segre.analysis.comparison": "comparison",
     "segre.analysis.part": "analysis",
     "segre.checkpoint.commands": "checkpoints",
     "segre.checkpoint.info": "checkpoints",

@@ -1,0 +1,183 @@
+"""Several designs side by side: what does each choice buy, and what does it cost?
+
+Parameters, dimension and redundancy by piece; how one layer changes the residual of tokens that are
+nearly alike; what the mixing weights guarantee; operations and state on long sequences.
+
+>>> found = compare("softmax/d=4,4/a=2/dv=3/t=3", "softmax/d=4,4/a=2/dv=3/gate=element/t=3")
+>>> [(one.name[:7], one.finding.value, one.exponents) for one in found.designs]
+[('softmax', 27, (3,)), ('softmax', 45, (1,))]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, singledispatch
+from typing import Any
+
+from segre.attention.mechanism import Mechanism
+from segre.collapse.mechanisms import expected_order
+from segre.errors import SpecError, TooLargeError
+from segre.finding import GROUPS, Finding, Findings
+from segre.geometry.dimension import dimension
+from segre.geometry.memory import DEFAULT_LIMIT
+from segre.geometry.progress import Progress, quiet
+from segre.geometry.redundancy import asked_for
+from segre.hybrid.spec import Hybrid
+from segre.models import Source, architecture, called
+from segre.sequence.cost import Costs, cost
+from segre.shown import Tabular
+from segre.spec import Architecture, Network
+from segre.transformer.choices import Output
+from segre.transformer.spec import Transformer
+
+TOKENS = (4096, 32768)
+_VALUES = ("value-output", "scale", "mixing", "sum of heads", "heads GL")
+
+
+@dataclass(frozen=True)
+class Design:
+    """One design: what is known of it."""
+
+    name: str
+    finding: Finding
+    cost: Costs
+    exponents: tuple[int | None, ...] | None  # by layer; None where skips or norms change the rule
+    mechanisms: tuple[Mechanism, ...]
+
+    @cached_property
+    def pieces(self) -> dict[str, int]:
+        """Redundant parameters by piece."""
+        if self.finding.redundancy is not None:
+            return dict(self.finding.redundancy["pieces"])
+        out = dict.fromkeys(GROUPS, 0)
+        for symmetry in self.finding.symmetries:
+            out[_group(symmetry.name)] += symmetry.dimension
+        return out
+
+    @property
+    def redundant(self) -> int | None:
+        """Redundant parameters: parameters minus the upper bound."""
+        upper = self.finding.upper
+        return None if upper is None else self.finding.parameters - upper
+
+    def guaranteed(self, trait: str) -> bool:
+        """Whether the weights of all heads have a trait."""
+        return all(getattr(one, trait) for one in self.mechanisms)
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "name": self.name,
+            **self.finding.document(),
+            "pieces": self.pieces,
+            "exponents": None if self.exponents is None else list(self.exponents),
+            "guarantees": {trait: self.guaranteed(trait) for trait in GUARANTEES},
+            "cost": self.cost.document()["costs"],
+        }
+
+
+GUARANTEES = {
+    "sums_to_one": "weights sum to one",
+    "non_negative": "never negative",
+    "key_floor": "every key gets 1/t",
+}
+
+
+@dataclass(frozen=True)
+class Comparison(Tabular):
+    """Designs side by side, on some numbers of tokens."""
+
+    designs: tuple[Design, ...]
+    tokens: tuple[int, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What they were called."""
+        return tuple(one.name for one in self.designs)
+
+    @property
+    def found(self) -> tuple[Finding, ...]:
+        """Their dimensions."""
+        return tuple(one.finding for one in self.designs)
+
+    @property
+    def findings(self) -> Findings:
+        """Their dimensions alone."""
+        return Findings(self.names, self.found)
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "tokens": list(self.tokens),
+            "designs": [one.document() for one in self.designs],
+        }
+
+
+def compare(
+    *specs: Source,
+    t: Sequence[int] = TOKENS,
+    output: Output | None = None,
+    seed: int = 0,
+    memory: int = DEFAULT_LIMIT,
+    progress: Progress = quiet,
+) -> Comparison:
+    """Any designs side by side, in the order in which they are given.
+
+    Dimensions are those of `dimension`: computed, or by a theorem, or a bound by counting. `t` are
+    the numbers of tokens that costs are counted for. `output` asks about another output of
+    language models.
+
+    >>> found = compare("gpt2", "llama-3-8b")
+    >>> [(one.value, one.redundancy["total"]) for one in found.found]
+    [(123092456, 1347352), (8016918528, 13342720)]
+    """
+    if not specs:
+        raise SpecError("nothing to compare; give one or more specs")
+    designs = []
+    for number, spec in enumerate(specs):
+        progress("designs", number, len(specs))
+        net = architecture(spec)
+        own: Architecture = net if output is None else asked_for(net, output)
+        name = called(spec)
+        try:
+            found = dimension(own, seed=seed, symmetries=True, memory=memory)
+        except TooLargeError as error:
+            raise TooLargeError(f"{error}; compare narrower designs") from None
+        counts = cost(own, list(t))
+        designs.append(Design(name, found, counts, exponents(own), mechanisms_of(own)))
+    return Comparison(tuple(designs), tuple(t))
+
+
+@singledispatch
+def exponents(spec: Any) -> tuple[int | None, ...] | None:
+    """How every layer changes the residual of tokens that are nearly alike, as a power."""
+    raise TypeError(f"exponents of {type(spec).__name__} are not known")
+
+
+@exponents.register(Hybrid)
+def _of_hybrid(spec: Hybrid) -> tuple[int | None, ...]:
+    return tuple(expected_order(layer, spec.t) for layer in spec.layers)
+
+
+@exponents.register(Network)
+def _of_network(spec: Network) -> tuple[int | None, ...]:
+    return _of_hybrid(Hybrid.parse(spec.document()))
+
+
+@exponents.register(Transformer)
+def _of_transformer(spec: Transformer) -> None:  # noqa: ARG001
+    """Skips, norms, positions and MLPs change the rule: `segre collapse` measures."""
+    return
+
+
+def mechanisms_of(spec: Architecture) -> tuple[Mechanism, ...]:
+    """All mechanisms of a design, each once."""
+    return spec.mechanisms if isinstance(spec, Hybrid) else (spec.mechanism,)
+
+
+def _group(name: str) -> str:
+    """The piece that a symmetry of a stack belongs to."""
+    if any(word in name for word in _VALUES):
+        return "VO"
+    return "residual" if "token" in name or "direction" in name else "QK"

@@ -1,0 +1,79 @@
+"""The command that puts designs side by side: compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from segre.cli.options import Defaults, Memory, Seed, Specs, meant, memory_bytes, token_counts
+from segre.cli.output import TableOut
+
+
+def compare(
+    specs: Specs,
+    tokens: Annotated[
+        str,
+        typer.Option(
+            "--t",
+            metavar="N,...",
+            help="Numbers of tokens to count costs for, such as 4k,32k; k is 1024.",
+        ),
+    ] = "4k,32k",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.html", help="Write a page, too."),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it, as .png, .svg or .pdf.")
+    ] = None,
+    defaults: Defaults = False,
+    seed: Seed = 0,
+    memory: Memory = "8G",
+    out: TableOut = TableOut(),
+) -> None:
+    """Designs side by side: dimension, redundancy, collapse, guarantees, cost."""
+    from segre.analysis.comparison import compare as side_by_side
+    from segre.models.lists import listed
+
+    if plot is not None:
+        from segre.report.drawing import require_static_format
+
+        require_static_format(plot)
+    if output is not None:
+        from segre.report.analysis.page import require_report
+
+        require_report(output)
+    with out.progress() as progress:
+        found = side_by_side(
+            *(meant(spec, defaults) for spec in listed(specs)),
+            t=token_counts(tokens),
+            seed=seed,
+            memory=memory_bytes(memory),
+            progress=progress,
+        )
+    if plot is not None:
+        from segre.report.comparison_page import plot_comparison
+
+        plot_comparison(found, plot)
+    if output is not None:
+        from datetime import date
+
+        from segre.report.comparison_page import write_comparison
+
+        write_comparison(found, output, made=f"{date.today():%Y-%m-%d}")
+    files = {"plot": plot, "page": output}
+    out.emit(found, files={what: file for what, file in files.items() if file is not None})
+
+
+COMMANDS = (
+    (
+        compare,
+        """Examples:
+    segre compare softmax/d=8,8/a=4/t=3 double/d=8,8/a=4/t=3 fast/d=8,8/a=4/t=3
+    segre compare lightning/d=8,8/a=4/decay=0.9/t=3 softmax/d=8,8/a=4/window=1/t=3 --t 4k,1M
+    segre compare gpt2 llama-3-8b mistral-7b -o designs.html --plot designs.png
+    segre compare - --csv < specs.txt""",
+    ),
+)

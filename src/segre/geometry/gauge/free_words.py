@@ -1,0 +1,141 @@
+"""Symmetries of few words: what the first attention reads of each of them is free on its own.
+
+If there are no more words than dimensions, every word has a form that is 1 on it and 0 on all
+others, and there is a form that is 1 on all of them: a bias of the readers, where they have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from segre.fields.interface import Array
+from segre.geometry.gauge.head_mixing import inverse
+from segre.geometry.gauge.piece import ModularWeights, Piece
+from segre.geometry.gauge.vocabulary import logits_may_shift
+from segre.geometry.gauge.wiring import End, has, norm_before, points, readers, sublayers, where
+from segre.geometry.gauge.words import word_columns
+from segre.transformer.spec import Transformer
+
+
+def free_word_pieces(spec: Transformer) -> Iterator[Piece]:
+    """Scales of words under lightning; constants of what is read without a norm."""
+    if not spec.discrete or spec.embed or spec.embscale or spec.types or spec.latent:
+        return
+    first = sublayers(spec)[0]
+    if {producer for producer, consumer in points(spec) if consumer == first} != {("embed", "")}:
+        return
+    plain = not spec.embnorm and norm_before(spec, first) is None
+    biased = has(spec, first[0], "b_K")
+    centred = not plain and spec.norm == "layer"
+    few = spec.vocab <= spec.d - centred and (plain or not (spec.norm_bias or biased))
+    if spec.mechanism.bilinear and not spec.qknorm and spec.pos != "learned" and few:
+        yield _scales(spec, first)
+    dimension = spec.vocab + (spec.t - 1) * (spec.pos == "learned")
+    if plain and not biased and dimension <= spec.d:
+        yield from _constants(spec, first)
+
+
+def _scales(spec: Transformer, first: End) -> Piece:
+    """Each word's key times a number, and its value divided by it."""
+    part, V = first[0], spec.vocab
+
+    def build(w: ModularWeights) -> Array:
+        F, canvas, words = w.field, w.canvas(spec.kv * V), word_columns(w)
+        forms = np.zeros((V, spec.d))
+        forms[:, :V] = inverse(F, words[:V])
+        for name, sign in (("W_K", 1), ("W_V", -1)):
+            for g in range(spec.kv):
+                table = F.matmul(w(part, name)[g, 0], words)
+                bias = name.replace("W_", "b_")
+                if has(spec, part, bias):
+                    table = F.add(table, w(part, bias)[g, 0])
+                for v in range(V):
+                    canvas(part, name)[g * V + v, g, 0] = sign * np.outer(table[:, v], forms[v])
+        return F.reduce(canvas.rows)
+
+    name = "scales of each word's key and value"
+    return Piece("word-weights", name, where(spec, part), "VO", "exact", 0, build, hard=True)
+
+
+def _form_of_ones(w: ModularWeights) -> Array:
+    """A form that is 1 on all words, in all positions."""
+    F, spec = w.field, w.transformer
+    words = w("embed", "tokens")
+    parts = [words[:, :1], F.sub(words[:, 1:], words[:, :1])]
+    if spec.pos == "learned":
+        used = w("embed", "positions")[:, spec.offset : spec.offset + spec.t]
+        parts = [F.add(parts[0], used[:, :1]), parts[1], F.sub(used[:, 1:], used[:, :1])]
+    columns = np.concatenate(parts, axis=1)
+    n = columns.shape[1]
+    out = np.zeros(spec.d)
+    out[:n] = inverse(F, columns[:n])[0]
+    return out
+
+
+def _constants(spec: Transformer, first: End) -> Iterator[Piece]:
+    still = [] if spec.qknorm else range(spec.at(first[0]).rotary_dim, spec.head)
+    if spec.ignores_shifts and len(still):
+        yield _keys(spec, first, list(still))
+    if spec.sums_to_one and spec.residual and (not spec.tied or logits_may_shift(spec)):
+        yield _values(spec, first)
+    last = sublayers(spec) == (first,) and spec.residual and spec.output != "hidden"
+    bare = spec.norm == "none" and not (spec.transform or spec.pooler or spec.logitcap)
+    if last and bare and spec.outbias and spec.sums_to_one:
+        yield _to_logits(spec, first)
+
+
+def _keys(spec: Transformer, first: End, still: list[int]) -> Piece:
+    part = first[0]
+
+    def build(w: ModularWeights) -> Array:
+        canvas, form = w.canvas(spec.kv * len(still)), _form_of_ones(w)
+        for row, (g, j) in enumerate((g, j) for g in range(spec.kv) for j in still):
+            canvas(part, "W_K")[row, g, 0, j] = form
+        return canvas.rows
+
+    name = "one vector added to the keys of all words"
+    return Piece("word-constants", name, where(spec, part), "QK", "exact", 0, build, hard=True)
+
+
+def _written(w: ModularWeights, part: str) -> Array:
+    """Columns: what attention writes if a value is 1 for all words."""
+    spec = w.transformer
+    out = w.field.reduce(w(part, "W_O").sum(axis=1))
+    return np.moveaxis(out, 1, 0).reshape(spec.d, -1)
+
+
+def _values(spec: Transformer, first: End) -> Piece:
+    """Constants of the embedding, taken back by what attention writes of all words alike."""
+    part, inner = first[0], spec.kv * spec.dv
+
+    def build(w: ModularWeights) -> Array:
+        F, canvas, form = w.field, w.canvas(inner), _form_of_ones(w)
+        written = _written(w, part)
+        canvas("embed", "tokens")[...] = -written.T[:, :, None]
+        for reader in readers(spec, first):
+            moved = F.matmul(w(part, reader.weight), written)  # (..., rows, inner)
+            canvas(part, reader.weight)[...] = np.moveaxis(moved, -1, 0)[..., None] * form
+        own = canvas(part, "W_V").reshape(inner, inner, spec.d)
+        own[range(inner), range(inner)] += form
+        return F.reduce(canvas.rows)
+
+    name = "constants of the embedding, taken back by values of all words"
+    return Piece("word-constants", name, where(spec, part), "VO", "exact", 0, build, hard=True)
+
+
+def _to_logits(spec: Transformer, first: End) -> Piece:
+    """Constants that attention writes of all words alike, taken back by the bias of the logits."""
+    part, inner = first[0], spec.kv * spec.dv
+
+    def build(w: ModularWeights) -> Array:
+        F, canvas, form = w.field, w.canvas(inner), _form_of_ones(w)
+        table = w("embed", "tokens").T if spec.tied else w("head", "W_U")
+        canvas("head", "b_U")[..., 0] = -F.matmul(table, _written(w, part)).T
+        own = canvas(part, "W_V").reshape(inner, inner, spec.d)
+        own[range(inner), range(inner)] = form
+        return F.reduce(canvas.rows)
+
+    name = "constants that values of all words write, taken back by the bias of the logits"
+    return Piece("word-constants", name, where(spec, part), "VO", "exact", 0, build, hard=True)
