@@ -91,7 +91,10 @@ def altered(document: Document) -> Iterator[Document]:
     for path in places(document):
         if path in ((), ("format",), ("version",)):
             continue
-        for variant in variants(at(document, path)):
+        value = at(document, path)
+        for variant in variants(value):
+            if type(variant) is type(value) and variant == value:
+                continue  # an empty list is one of them
             result = copy.deepcopy(document)
             at(result, path[:-1])[path[-1]] = variant
             yield result
