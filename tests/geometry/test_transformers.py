@@ -23,7 +23,12 @@ from segre.geometry.salts import Roots, find_salts
 from segre.models import PRESETS, architecture
 from segre.models.instances import PROVED, small_instance
 from segre.transformer.spec import Transformer
-from support.architectures import NOT_COUNTED, random_projections, random_transformers
+from support.architectures import (
+    NOT_COUNTED,
+    random_gates,
+    random_projections,
+    random_transformers,
+)
 
 ORACLE = Path(__file__).parents[1] / "oracle" / "dimensions.json"
 VECTORS = json.loads(ORACLE.read_text())["transformers"]
@@ -157,11 +162,24 @@ CONFIGURATIONS = [
     "transformer/d=4/heads=2/bias=qkv/sinks=true/norm=layer/mlp=gelu/ff=3/eps=1e-5/t=3",
     "transformer/d=4/heads=2/bias=all/sinks=true/mlp=gelu/ff=3/vocab=11/t=3",
     "transformer/d=4/heads=2/attn=lightning/mlp=gelu/ff=3/t=3",
+    "transformer/d=4/heads=2/gate=element/t=3",
+    "transformer/d=4/heads=2/kv=1/gate=head/bias=all/mlp=gelu/ff=3/t=3",
+    "transformer/d=4/layers=2/heads=2/kv=1/pos=rope/norm=rms/bias=attn/gate=element/causal=true/t=3",
+    "transformer/d=4/heads=2/bias=all/gate=element/norm=layer/mlp=gelu/ff=3/eps=1e-5/t=3",
+    "transformer/d=4/heads=2/bias=qkv/gate=head/mlp=swiglu/ff=3/vocab=11/tied=true/t=3",
+    "transformer/d=4/heads=2/kv=1/attn=lightning/gate=element/mlp=gelu/ff=3/t=3",
+    "transformer/d=4/layers=2/heads=1/head=3/gate=head/norm=rms/place=sandwich/t=3",
+    "transformer/d=4/heads=2/gate=element/norm=layer/place=post/bias=qkv/pos=learned/t=3",
     "transformer/d=4/heads=2/norm=layer/mlp=gelu/ff=5/bias=all/final=true/t=3",
     "bert/d=4/heads=2/ff=3/vocab=11/labels=3/t=3",
     "bert/d=4/heads=2/ff=3/vocab=11/labels=3/output=logits/eps=1e-5/t=3",
     "bert/d=4/heads=2/ff=3/vocab=11/labels=2/pooler=false/read=all/t=3",
     "bert/d=4/heads=2/ff=3/vocab=11/relation=3/t=3",
+    "electra/d=4/heads=2/ff=3/vocab=11/labels=1/output=logits/read=all/transform=true/"
+    "headnorm=false/t=3",
+    "electra/d=4/heads=2/ff=3/vocab=11/labels=2/read=first/transform=true/headnorm=false/"
+    "eps=1e-5/t=3",
+    "bert/d=4/heads=2/ff=3/vocab=11/labels=2/pooler=false/transform=true/t=3",
     "gpt2/d=4/heads=2/ff=3/vocab=11/labels=3/t=3",
     "vit/d=4/heads=2/ff=3/eps=1e-5/patch=5/output=hidden/pooler=true/t=3",
     "vit/d=4/layers=2/heads=2/ff=3/patch=3/labels=3/output=logits/t=4",
@@ -214,7 +232,11 @@ def test_every_preset_has_a_proved_small_instance() -> None:
             assert "no symmetry is missing" in counted(architecture(name)).notes[0]
 
 
-@pytest.mark.parametrize("spec", [*random_transformers(5, 60), *random_projections(1, 25)], ids=str)
+@pytest.mark.parametrize(
+    "spec",
+    [*random_transformers(5, 60), *random_projections(1, 25), *random_gates(1, 60)],
+    ids=str,
+)
 def test_formulas_count_the_generators(spec: Transformer) -> None:
     """And every generator is in the kernel of the Jacobian: symmetry_rank checks it."""
     point = Point.draw(spec, 11)

@@ -115,6 +115,7 @@ NEAR: dict[str, list[Any]] = {
     "final": [True, False],
     "attn": ["lightning"],
     "sinks": [True],
+    "gate": ["head", "element"],
     "cap": [3, 0],
     "logitcap": [3, 0],
     "kvrank": [2],

@@ -77,8 +77,14 @@ SPECS = [
     "/tied=true/pos=learned/causal=true/t=2",
     "transformer/d=3/norm=rms/mlp=silu/ff=2/vocab=4/embed=2/project=true/pos=learned/t=2",
     "transformer/d=3/norm=layer/bias=all/vocab=4/embed=2/project=true/output=hidden/pos=learned/t=2",
+    "transformer/d=4/layers=2/heads=4/kv=2/head=2/gate=element/bias=qkv/norm=rms/pos=rope/t=2",
+    "transformer/d=3/heads=2/head=2/gate=head/norm=layer/bias=all/mlp=silu/ff=2/vocab=4/t=2",
+    "transformer/d=3/heads=2/kv=1/head=2/gate=element/attn=lightning/causal=true/t=3",
     "vit/d=3/heads=1/layers=2/mlp=silu/ff=2/eps=1e-5/patch=2/labels=2/output=logits/t=3",
     "vit/d=3/heads=1/ff=2/patch=4/cls=false/output=hidden/t=2",
+    "transformer/d=3/norm=layer/bias=all/mlp=gelu/ff=2/vocab=4/labels=2/read=first/transform=true/t=2",
+    "transformer/d=3/norm=layer/place=post/bias=all/mlp=silu/ff=2/vocab=4/embed=2/labels=1"
+    "/output=logits/transform=true/headnorm=false/outbias=true/t=2",
     "dinov2/d=3/heads=1/ff=2/eps=1e-5/patch=2/masked=true/t=2",
 ]
 

@@ -39,6 +39,10 @@ MODULAR = [
     "transformer/d=3/layers=2/mlp=silu/ff=2/bias=all/parallel=true/t=2",
     "transformer/d=3/heads=2/head=2/sinks=true/bias=attn/norm=rms/causal=true/t=2",
     "transformer/d=3/sinks=true/bias=all/mlp=silu/ff=2/t=2",
+    "transformer/d=4/heads=2/kv=1/head=2/gate=element/norm=rms/eps=1e-5/t=3",
+    "transformer/d=3/heads=2/head=2/gate=head/bias=all/norm=layer/t=2",
+    "transformer/d=3/head=2/gate=element/attn=lightning/causal=true/t=2",
+    "transformer/d=3/head=2/gate=head/norm=rms/place=sandwich/bias=qkv/t=2",
 ]
 BALLS = [
     "transformer/d=3/mlp=relu/ff=2/bias=all/t=2",
@@ -67,7 +71,12 @@ BALLS = [
     "transformer/d=3/norm=layer/place=post/bias=all/mlp=relu/ff=2/vocab=5/embed=2/project=true"
     "/tied=true/pos=learned/causal=true/t=2",
     "transformer/d=4/norm=layer/mlp=silu/ff=2/vocab=4/embed=2/project=true/pos=learned/t=2",
+    "transformer/d=3/heads=2/kv=1/head=2/gate=element/norm=rms/qknorm=true/vocab=5/t=2",
     "vit/d=3/heads=1/layers=2/ff=2/patch=2/labels=2/t=3",
+    "transformer/d=3/norm=layer/place=post/bias=all/mlp=gelu/ff=2/vocab=4/labels=1/output=logits"
+    "/transform=true/headnorm=false/outbias=true/t=2",
+    "transformer/d=3/norm=layer/place=post/bias=all/mlp=gelu/ff=2/vocab=4/labels=2/read=first"
+    "/transform=true/embed=2/outbias=true/t=2",
     "dinov2/d=3/heads=1/ff=2/patch=2/masked=true/t=2",
     "vit/d=5/heads=1/head=2/ff=2/patch=1/output=hidden/t=2",
 ]

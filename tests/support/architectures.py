@@ -137,3 +137,21 @@ def _random_design(rng: random.Random) -> dict[str, Any]:
         out |= {"parallel": True, "place": "pre", "share": False}
     out["sinks"] = rng.random() < 0.2
     return out
+
+
+def random_gates(seed: int, count: int) -> Iterator[Transformer]:
+    """Transformers with gates, of every design that families have."""
+    rng = random.Random(seed)
+    found = 0
+    while found < count:
+        design = _random_design(rng) | {"gate": rng.choice(["head", "element"])}
+        if design.get("place", "pre") == "pre" and rng.random() < 0.3:
+            design |= {"heads": 1, "kv": 1}
+        if rng.random() < 0.25:
+            design["attn"] = "lightning"
+        try:
+            spec = Transformer.from_mapping(design)
+        except SpecError:
+            continue
+        found += 1
+        yield spec

@@ -374,6 +374,10 @@ class Scalar:
                     E = [self.F.exp(z, self.stage, q) for z in Z]
                     Z = [e / sum(E, total) for e in E]
                 mixed = [dot(Z, [V[k][j] for k in keys]) for j in range(s.dv)]
+                if s.gate != "none":
+                    gate = [self.sigma(z, q) for z in self.linear(X[q], part, "W_G", h)]
+                    gate = gate if s.gate == "element" else gate * s.dv
+                    mixed = [a * b for a, b in zip(gate, mixed, strict=True)]
                 y = [dot(row, mixed) for row in self.W(part, "W_O", h) or []]
                 known = out[q]
                 out[q] = y if known is None else add(known, y)
@@ -509,15 +513,13 @@ class Scalar:
         if s.labels:
             if s.read != "all":
                 X = [X[0 if s.read == "first" else -1]]
-            return [self.share(self.linear(x, HEAD, "W_U"), c) for c, x in enumerate(pooled or X)]
+            read = [self.transformed(x, c) for c, x in enumerate(pooled or X)]
+            return [self.share(self.linear(x, HEAD, "W_U"), c) for c, x in enumerate(read)]
         if s.output == "hidden":
             return [*X, *pooled]
         out = []
         for c, x in enumerate(X):
-            y = x
-            if s.transform:
-                y = [self.act(z, c) for z in self.linear(y, HEAD, "W_T")]
-                y = self.norm(y, HEAD, "normT", s.norm)
+            y = self.transformed(x, c)
             if s.tied:
                 table = self.W(EMBED, "tokens") or []
                 y = [dot([row[v] for row in table], y) for v in range(s.vocab)]
@@ -533,6 +535,12 @@ class Scalar:
             rest = [self.F.constant(0)] * (s.vocab - s.relation)
             out.append([*self.share(self.linear(x, HEAD, "W_rel"), 0), *rest])
         return out
+
+    def transformed(self, x: Column, c: int) -> Column:
+        if not self.s.transform:
+            return x
+        y = [self.act(z, c) for z in self.linear(x, HEAD, "W_T")]
+        return self.norm(y, HEAD, "normT", self.s.norm) if self.s.headnorm else y
 
     def share(self, y: Column, c: int) -> Column:
         if self.s.output != "softmax":

@@ -132,6 +132,7 @@ def test_no_two_theorems_cover_one_design() -> None:
 OTHERWISE = {
     "attn": "lightning",
     "sinks": True,
+    "gate": "element",
     "residual": False,
     "parallel": True,
     "share": True,

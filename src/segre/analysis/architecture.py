@@ -161,6 +161,8 @@ def _of_transformer(spec: Transformer) -> Iterator[Row]:
     if spec.scale or spec.bylayer:
         by = f"the root of {spec.scale or spec.standard}"
         yield "scores", f"over {by}", "and over the number of the layer" * spec.bylayer
+    if spec.gate != "none":
+        yield "gate of heads", spec.gate, "sigmoid(W_G x), times what a head mixes"
     if spec.sinks:
         yield "sinks", "yes", "a score for nothing in every head"
     if spec.qknorm:
@@ -262,4 +264,4 @@ def _piece(part: str, name: str) -> str:
         return "biases"
     if name in ("W_Q", "W_K", "A_Q", "A_K", "R_Q", "R_K", "sinks"):
         return "queries and keys"
-    return "values and outputs" if name in ("W_V", "W_O") else "MLP"
+    return "values and outputs" if name in ("W_V", "W_G", "W_O") else "MLP"

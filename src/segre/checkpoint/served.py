@@ -60,6 +60,10 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
     known = spec.norm == "layer" and spec.place == "post" and spec.embnorm and spec.bias == "all"
     if spec.share and not (spec.embed and known):
         yield "share", "layers that share their weights, but for those of ALBERT"
+    if spec.gate != "none":
+        yield "gate", "heads with gates"
+    if spec.labels and spec.transform:
+        yield "transform", "labels after a dense layer"
     if spec.project:
         yield "project", "outputs that are mapped back to the width of the embeddings"
     if spec.embed and not known:

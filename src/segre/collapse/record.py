@@ -115,6 +115,10 @@ def _require_patterns(loaded: Loaded) -> None:
         raise UnsupportedError(
             f"model {loaded.name!r}: {loaded.spec.attn} attention has no patterns that sum to one"
         )
+    if loaded.spec.gate != "none":
+        raise UnsupportedError(
+            f"model {loaded.name!r}: gate: gated heads are no patterns times matrices"
+        )
 
 
 def _by_query(P: Array) -> Array:

@@ -366,6 +366,7 @@ def _of_transformer(spec: Transformer, vector: Array) -> FloatNetwork:
         (spec.qknorm, "norms of queries and keys"),
         (spec.parallel, "MLPs beside attention"),
         (spec.sinks, "sinks"),
+        (spec.gate != "none", "gates of heads"),
         (spec.discrete, "a vocabulary"),
         (spec.pos != "none", "positions"),
         (spec.latent, "latent attention"),

@@ -64,6 +64,8 @@ def _all(spec: Transformer) -> Iterator[Discrete]:
         yield Discrete(group, "query heads within their group, and groups", layers)
     elif spec.heads > 1:
         yield Discrete(f"S_{spec.heads}", "heads", layers)
+    if spec.gate == "element" and spec.dv > 1:
+        yield Discrete(f"S_{spec.dv}", "gated entries of a head", layers * spec.kv)
     if spec.qknorm and spec.gain:
         yield from _normed(spec)
     if spec.mlp != "none":

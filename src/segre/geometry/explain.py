@@ -116,6 +116,8 @@ def explain(
         change = {group: there[group] - here[group] for group in GROUPS}
         choices.append(Choice(name, instead, other, change))
     name = called(spec)
+    if net.gate == "element":
+        found = replace(found, notes=(*found.notes, _MIXTURE))
     return Explanation(name, found, discrete_symmetries(net), tuple(choices))
 
 
@@ -219,6 +221,9 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield "the gate of the MLP", "a GELU MLP", plain
     if spec.softmax_router:
         yield "a softmax over the experts", "a sigmoid for each", {"router": "sigmoid"}
+    if spec.gate != "none":
+        what = "head" if spec.gate == "head" else "entry of what a head mixes"
+        yield f"a gate for every {what}", "no gates", {"gate": "none"}
     if spec.sinks:
         yield "sinks", "none of them", {"sinks": False}
     if spec.cap:

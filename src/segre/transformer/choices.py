@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import ClassVar, Literal, Self
 
 from segre.attention import mechanism
-from segre.attention.mechanism import Mechanism
+from segre.attention.mechanism import Gate, Mechanism
 from segre.transformer.by_layer import Bases, Rescales, Windows, every, rotations, windows
 from segre.transformer.rescale import Rescale, rescale
 
@@ -74,6 +74,7 @@ class Choices:
     final: bool = False  # a norm after the last layer
     attn: Attn = "softmax"
     sinks: bool = False  # every head has a score of its own beside those of the keys, for nothing
+    gate: Gate = "none"  # what heads mix is multiplied by sigmoid(W_G x): whole, or entry by entry
     scale: Fraction = Fraction(0)  # scores are divided by its root; 0 is the dimensions of a head
     bylayer: bool = False  # and, in layer i, by i
     cap: Fraction = Fraction(0)  # soft cap of the scores; 0 is none
@@ -100,6 +101,7 @@ class Choices:
     firstnorm: bool = True  # where norms come before: one before the first attention too
     embscale: bool = False  # embeddings are multiplied by the square root of d
     transform: bool = False  # a dense layer, an activation and a norm before the unembedding
+    headnorm: bool = True  # that norm is there
     outbias: bool = False  # the unembedding has a bias
     pooler: bool = False  # tanh of a linear map of the first token: an output, or what labels read
     patch: int = 0  # entries of a patch: inputs are patches, mapped to d; 0 is none
@@ -126,6 +128,8 @@ class Choices:
             object.__setattr__(self, "rescale", how)
         if self.qknorm == "all" and self.heads == 1:
             object.__setattr__(self, "qknorm", True)
+        if self.gate == "element" and self.dv == 1:
+            object.__setattr__(self, "gate", "head")
         if self.scale == self.standard:
             object.__setattr__(self, "scale", Fraction(0))
         if self.within == self.groups:  # all groups: as if there were none
@@ -206,8 +210,9 @@ class Choices:
 
     @property
     def exponentials(self) -> bool:
-        """Whether there are transcendental functions: of scores, or in an MLP."""
-        return self.mechanism.exponentials or self.mlp not in ("none", "bilinear")
+        """Whether there are transcendental functions: of scores, of gates, or in an MLP."""
+        gated = self.mechanism.exponentials or self.gate != "none"
+        return gated or self.mlp not in ("none", "bilinear")
 
     @property
     def piecewise(self) -> bool:
@@ -222,7 +227,8 @@ class Choices:
     @property
     def first_token_alone(self) -> bool:
         """Whether attention draws nothing for the first token, which sees only itself."""
-        return (self.causal or self.t == 1) and not self.parallel
+        alone = (self.causal or self.t == 1) and not self.parallel
+        return alone and self.gate == "none"
 
     @property
     def salts_mix(self) -> bool:
@@ -323,6 +329,11 @@ class Choices:
     def shows_stream(self) -> bool:
         """Whether the output is the stream, as it is or after its last norm."""
         return self.output == "hidden" and not self.project
+
+    @property
+    def head_width(self) -> int:
+        """The width of what the transform puts out: that of the embeddings, before their table."""
+        return self.d if self.labels else self.embed or self.d
 
     @property
     def width_in(self) -> int:

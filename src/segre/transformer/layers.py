@@ -141,6 +141,8 @@ def attention(field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: in
     used = _seen(spec, layer) if spec.causal or spec.sees(layer) < spec.t else None
     seen = None if used is None else field.constant(used)
     mixed = field.matmul(values, pattern(field, spec.mechanism, scores, seen, used, spec.sinks))
+    if spec.gate != "none":
+        mixed = field.mul(mixed, field.sigmoid(linear(field, w, "G", x)))
     written = field.joined(w["W_O"], mixed, (spec.group, spec.kv))
     return field.add(written, w["b_O"]) if "b_O" in w else written
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, get_args
 
 from segre.attention import PLAIN as NAMES
+from segre.attention.mechanism import Gate
 from segre.errors import SpecError
 from segre.spec import DEEPEST
 from segre.transformer.by_layer import Bases, Rescales, Windows
@@ -109,6 +110,7 @@ def _reader(annotation: str) -> Callable[[str, Any], Any]:
         "Router": Router,
         "Output": Output,
         "Read": Read,
+        "Gate": Gate,
     }
     if annotation in plain:
         return plain[annotation]

@@ -152,6 +152,11 @@ def _attention_shapes(spec: Transformer, layer: int) -> Shapes:
             one = spec.qknorm == "all"
             out["normq.gain"] = (kv, group, k, 1) if one else (k, 1)
             out["normk.gain"] = (kv, 1, k, 1) if one else (k, 1)
+    if spec.gate != "none":
+        rows = v if spec.gate == "element" else 1
+        out["W_G"] = (kv, group, rows, d)
+        if biased:
+            out["b_G"] = (kv, group, rows, 1)
     if spec.sinks:
         out["sinks"] = (kv, group, 1, 1)
     out["W_O"] = (kv, group, d, v)
@@ -213,11 +218,12 @@ def _head_shapes(spec: Transformer) -> Shapes:
         return out
     e = spec.embed if spec.project else spec.d
     if spec.transform:
-        e = spec.embed or spec.d
+        e = spec.head_width
         out["W_T"] = (e, spec.d)
         if spec.bias == "all":
             out["b_T"] = (e, 1)
-        out |= _norm(spec, "normT", e)
+        if spec.headnorm:
+            out |= _norm(spec, "normT", e)
     words = spec.labels or spec.vocab
     if not spec.tied:
         out["W_U"] = (words, e)

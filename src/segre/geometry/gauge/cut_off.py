@@ -83,7 +83,7 @@ def _signs(spec: Transformer) -> Iterator[Piece]:
     """A norm of multiples of one vector is a sign: what comes before that vector is free."""
     if spec.eps or spec.norm == "none" or spec.tied or (spec.share and spec.layers > 1):
         return
-    pooled = spec.t == 1 and spec.sums_to_one
+    pooled = spec.t == 1 and spec.sums_to_one and spec.gate == "none"
     order = sublayers(spec)
     for end in reversed((*order, ("head", ""))):
         producer = sole_producer(spec, end)
@@ -111,6 +111,6 @@ def _before(spec: Transformer, before: tuple[End, ...], kept: set[str | None]) -
             yield free_entries(spec, part, names, "signs", title)
 
 
-_ATTENTION = {f"{x}_{y}" for x in ("W", "b", "A", "R") for y in ("Q", "K", "V", "O")} | {
+_ATTENTION = {f"{x}_{y}" for x in ("W", "b", "A", "R") for y in ("Q", "K", "V", "G", "O")} | {
     f"norm{n}.{x}" for n in ("1", "q", "k") for x in ("gain", "bias")
 }

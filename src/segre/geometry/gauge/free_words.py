@@ -78,6 +78,8 @@ def _constants(spec: Transformer, first: End) -> Iterator[Piece]:
     still = [] if spec.qknorm else range(spec.at(first[0]).rotary_dim, spec.head)
     if spec.ignores_shifts and len(still):
         yield _keys(spec, first, list(still))
+    if spec.gate != "none":
+        return
     if spec.sums_to_one and spec.residual and (not spec.tied or logits_may_shift(spec)):
         yield _values(spec, first)
     last = sublayers(spec) == (first,) and spec.residual and spec.output != "hidden"

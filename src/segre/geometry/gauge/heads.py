@@ -23,7 +23,7 @@ def head_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
     else:
         yield from _queries(spec, part, at)
     yield _values(spec, part, at)
-    if not spec.latent and spec.dv > spec.d and spec.group > 1:
+    if not spec.latent and spec.dv > spec.d and spec.group > 1 and spec.gate != "element":
         yield _unmet(spec, part, at, "W_V", "W_O", transpose=True)
     if has(spec, part, "b_K"):
         yield from _key_bias(spec, part, at)
@@ -200,25 +200,29 @@ def _normed_queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
 
 
 def _values(spec: Transformer, part: str, at: str) -> Piece:
-    """(W_V, W_O) -> (G W_V, W_O G^-1), one G for each key-value head."""
-    v = spec.dv
+    """(W_V, W_O) -> (G W_V, W_O G^-1), one G for each key-value head.
+
+    With a gate for every entry G is diagonal.
+    """
+    v, single = spec.dv, spec.gate == "element"
+    pairs = [(j, k) for j in range(v) for k in range(v) if j == k or not single]
+    count = spec.kv * len(pairs)
 
     def build(w: ModularWeights) -> Array:
-        canvas = w.canvas(spec.kv * v * v)
+        canvas = w.canvas(count)
         out, dO = w(part, "W_O"), canvas(part, "W_O")
         values = [(w(part, n), canvas(part, n)) for n in _names(spec, part, "W_V")]
         row = 0
         for g in range(spec.kv):
-            for j in range(v):
-                for k in range(v):
-                    for V, dV in values:
-                        dV[row, g, 0, j] = V[g, 0, k]
-                    dO[row, g, :, :, k] = -out[g, :, :, j]
-                    row += 1
+            for j, k in pairs:
+                for V, dV in values:
+                    dV[row, g, 0, j] = V[g, 0, k]
+                dO[row, g, :, :, k] = -out[g, :, :, j]
+                row += 1
         return canvas.rows
 
-    name = f"value-output basis GL({v})"
-    return Piece("value-output", name, at, "VO", "exact", spec.kv * v * v, build)
+    name = "scale of every value, against outputs" if single else f"value-output basis GL({v})"
+    return Piece("value-output", name, at, "VO", "exact", count, build)
 
 
 def _key_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
@@ -240,8 +244,8 @@ def _key_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
 
 
 def _value_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
-    """Softmax columns sum to one: value biases write a constant."""
-    if not spec.sums_to_one:
+    """Softmax columns sum to one: value biases write a constant, if no gate is in between."""
+    if not spec.sums_to_one or spec.gate != "none":
         return
     inner, d = spec.kv * spec.dv, spec.d
     centred = norm_centres(spec)

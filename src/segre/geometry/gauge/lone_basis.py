@@ -25,6 +25,8 @@ def lone_basis_pieces(spec: Transformer) -> Iterator[Piece]:
     """One piece for the bases of all stretches of the stream."""
     if spec.t > 1 or not spec.sums_to_one or spec.norm != "none" or not spec.residual:
         return
+    if spec.gate != "none":
+        return
     if spec.latent or spec.parallel or spec.embed or spec.transform or spec.pooler or spec.patch:
         return
     if spec.layerscale or (spec.share and spec.layers > 1) or spec.labels:

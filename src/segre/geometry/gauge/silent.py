@@ -1,4 +1,4 @@
-"""Symmetries of weights without effect: scores of a lone token, the router of a lone expert."""
+"""Symmetries of weights without effect: scores of a lone token, the router of a lone expert, ..."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.geometry.gauge.piece import Group, ModularWeights, Piece
-from segre.geometry.gauge.wiring import expert_layer, has, norm_after, sublayers, where
+from segre.geometry.gauge.wiring import (
+    expert_layer,
+    has,
+    norm_after,
+    points,
+    reads_norm,
+    sublayers,
+    where,
+)
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes, parts
 
@@ -22,11 +30,17 @@ def silent_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
         names = [*_SCORES, *([] if spec.latent else ["normk.gain"])]
         kept = [name for name in names if has(spec, part, name)]
         yield free_entries(spec, part, kept, "silent-scores", "scores of a single token")
-        yield _pooled(spec, part)
+        if spec.gate == "none":
+            yield _pooled(spec, part)
     elif spec.qknorm is True and spec.head == 1 and not spec.eps:
         names = [name for name in ("W_Q", "b_Q", "W_K", "b_K") if has(spec, part, name)]
         title = "queries and keys of one number, whose norm is a sign"
         yield free_entries(spec, part, names, "signs", title)
+    if _lone_gate(spec, part):
+        names = [name for name in ("W_G", "b_G") if has(spec, part, name)]
+        title = "the gate of all that is written, whose scale a norm takes away"
+        count = spec.d + has(spec, part, "b_G") - (spec.norm == "layer")
+        yield free_entries(spec, part, names, "silent-gate", title, count)
     if lone_expert(spec, part):
         names = [name for name in ("W_R", "c_R") if has(spec, part, name)]
         title = "the router, where a token uses one expert"
@@ -46,6 +60,18 @@ def sign_pieces(spec: Transformer) -> Iterator[Piece]:
         if names:
             title = "what comes before a norm of two numbers, which is a sign"
             yield free_entries(spec, part, names, "signs", title)
+
+
+def _lone_gate(spec: Transformer, part: str) -> bool:
+    """Whether one gate scales all that attention writes, and a norm without eps comes next."""
+    alone = spec.heads == 1 and spec.gate == "head" and not has(spec, part, "b_O")
+    if not alone or spec.eps or spec.norm == "none":
+        return False
+    end = (part, "attention")
+    after = [consumer for producer, consumer in points(spec) if producer == end]
+    return spec.normed_inside or (
+        not spec.residual and all(reads_norm(spec, consumer) for consumer in after)
+    )
 
 
 def lone_expert(spec: Transformer, part: str) -> bool:
@@ -78,7 +104,8 @@ def free_entries(
             start += size
         return canvas.rows
 
-    group: Group = "MLP" if kind == "router" else "QK"
+    groups: dict[str, Group] = {"router": "MLP", "silent-gate": "VO"}
+    group = groups.get(kind, "QK")
     return Piece(kind, title, where(spec, part), group, "exact", count, build)
 
 

@@ -64,6 +64,8 @@ def pooled_pieces(spec: Transformer) -> Iterator[Piece]:
     """What is read of attention to a single token, whose heads are one linear map."""
     if spec.t > 1 or not spec.sums_to_one or spec.residual or pooled_width(spec) >= _fills(spec):
         return
+    if spec.gate != "none":
+        return
     for end in (*own_sublayers(spec), ("head", "")):
         producer = sole_producer(spec, end)
         attended = producer is not None and producer[1] == "attention" and readers(spec, end)
@@ -299,7 +301,7 @@ def _unmet(spec: Transformer, end: End) -> Iterator[Piece]:
     turned = not spec.latent and (spec.qknorm or spec.at(end[0]).rotary_dim)
     if spec.head > read and not turned:
         yield _unmet_side(spec, end, "K", "queries that no key meets")
-    if spec.dv > read:
+    if spec.dv > read and spec.gate != "element":
         yield _unmet_side(spec, end, "V", "outputs that no value reaches")
 
 

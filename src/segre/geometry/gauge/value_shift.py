@@ -18,9 +18,12 @@ def value_shift_pieces(spec: Transformer) -> Iterator[Piece]:
     """A constant taken off the embedding, past attention layers that take it back.
 
     The biases of their queries, keys and values make up for it, and those of the last one's values
-    write it again, as the columns of a softmax sum to one.
+    write it again, as the columns of a softmax sum to one. With gates only the mean is left, which
+    the norm after the skip takes away.
     """
     if spec.bias != "qkv" or spec.latent or not spec.sums_to_one or not spec.residual:
+        return
+    if spec.gate != "none" and spec.norm != "layer":
         return
     if spec.norm != "none" and spec.place != "post":
         return
@@ -43,13 +46,13 @@ def value_shift_pieces(spec: Transformer) -> Iterator[Piece]:
 def _piece(
     spec: Transformer, source: tuple[str, str], passed: tuple[End, ...], holds: Holds
 ) -> Piece:
-    inner, part = spec.kv * spec.dv, passed[-1][0]
+    inner, part = spec.kv * spec.dv * (spec.gate == "none"), passed[-1][0]
     mean = spec.norm == "layer"  # which the norm after the skip takes away
 
     def build(w: ModularWeights) -> Array:
         F, canvas = w.field, w.canvas(inner + mean)
         written = F.reduce(w(part, "W_O").sum(axis=1))  # (kv, d, v)
-        written = np.moveaxis(written, 1, 0).reshape(spec.d, inner)
+        written = np.moveaxis(written, 1, 0).reshape(spec.d, -1)[:, :inner]
         written = np.concatenate([written, np.ones((spec.d, int(mean)))], axis=1)
         canvas(*source)[...] = -F.mul(written, unit_shift(w, source)).T[:, :, None]
         for end in passed:
@@ -57,8 +60,8 @@ def _piece(
                 assert reader.bias is not None
                 moved = F.matmul(w(reader.part, reader.weight), written)
                 canvas(reader.part, reader.bias)[..., 0] = np.moveaxis(moved, -1, 0)
-        own = canvas(part, "b_V").reshape(inner + mean, inner)
-        own += np.eye(inner + mean, inner)
+        own = canvas(part, "b_V").reshape(inner + mean, -1)
+        own[:inner] += np.eye(inner, own.shape[1])
         return F.reduce(canvas.rows)
 
     name = "constants of the embedding, taken back by value biases"

@@ -80,7 +80,7 @@ def readers(spec: Transformer, end: End) -> list[Reader]:
     """The tensors with which a consumer reads; a tied table is not among them."""
     part, kind = end
     if kind == "attention":
-        names = ["W_Q", "W_K", "W_V"]
+        names = ["W_Q", "W_K", "W_V", "W_G"]
         if spec.latent:
             queries = ["A_Q"] if spec.qrank else ["W_Q", "R_Q"]
             names = [*queries, "A_K", "R_K"]

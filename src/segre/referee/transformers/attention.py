@@ -22,13 +22,22 @@ def attention(run: Run, x: int, stage: Stage) -> int:
         scores = [tape.scaled(Z, factor) for Z in scores]
     patterns = _patterns(run, scores, stage)
     group = spec.heads // spec.kv
-    written = [
-        tape.product(run.leaves[part, "W_O", h], tape.product(values[h // group], pattern))
-        for h, pattern in enumerate(patterns)
-    ]
+    mixed = [tape.product(values[h // group], pattern) for h, pattern in enumerate(patterns)]
+    if spec.gate != "none":
+        mixed = [_gated(run, spec, y, x, part, h) for h, y in enumerate(mixed)]
+    written = [tape.product(run.leaves[part, "W_O", h], y) for h, y in enumerate(mixed)]
     y = reduce(tape.sum, written)
     bias = run.weight(part, "b_O")
     return y if bias is None else run.add_column(y, bias)
+
+
+def _gated(run: Run, spec: Transformer, y: int, x: int, part: int, head: int) -> int:
+    """What a head mixes, times its gate: one number for each token, or one for each entry."""
+    tape = run.tape
+    argument = tape.scaled_by(run.linear(x, part, "G", head), -1)
+    run.note(tape.values[argument])
+    gate = run.sigmoid_of_minus(argument)
+    return tape.times(y, gate) if spec.gate == "element" else tape.columns_times(y, gate)
 
 
 def _plain(run: Run, spec: Transformer, x: int, part: int) -> tuple[list[int], list[int]]:

@@ -13,7 +13,7 @@ from segre.referee.transformers.stream import Spot
 from segre.referee.transformers.tangents import Family, Point
 from segre.referee.transformers.weights import EMBED, Place, parts
 
-_ATTENTION = tuple(f"{x}_{y}" for x, y in product("WbAR", "QKVO")) + tuple(
+_ATTENTION = tuple(f"{x}_{y}" for x, y in product("WbAR", "QKVGO")) + tuple(
     f"norm{n}.{x}" for n, x in product("1qk", ("gain", "bias"))
 )
 
@@ -58,7 +58,7 @@ def _signs(point: Point) -> Family:
     if spec.eps or spec.norm == "none" or spec.tied or (spec.share and spec.layers > 1):
         return
     consumers = [*stream.sequence, *(c for c in stream.consumers[-1:] if c.kind == "head")]
-    pooled = spec.t == 1 and spec.attn == "softmax" and not spec.sinks
+    pooled = spec.t == 1 and spec.attn == "softmax" and not spec.sinks and spec.gate == "none"
     for consumer in reversed(consumers):
         producers = stream.producers_for(consumer)
         if len(producers) > 1 or producers[0] not in stream.sequence:

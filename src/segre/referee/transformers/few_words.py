@@ -70,7 +70,7 @@ def _constants(point: Point, part: int) -> Iterator[Tangent]:
     seen = alone and spec.norm == "none" and point.has((HEAD, "b_U")) and not spec.logitcap
     seen = seen and not (spec.transform or spec.pooler)
     keys = point.keys(reader.weight for reader in stream.readers(stream.consumers[0]))
-    for g, j, c in _written(point, part) if softmax else ():
+    for g, j, c in _written(point, part) if softmax and spec.gate == "none" else ():
         gained: Tangent = {(part, "W_V", g): point.field.unit(spec.dv, 1, j, 0) * f}
         if back:
             lost = {(EMBED, "tokens", 0): -c * point.field.ones(1, spec.vocab)}

@@ -104,7 +104,7 @@ class Heads:
 
     def _unmet_values(self) -> Iterator[Tangent]:
         spec = self.spec
-        if spec.kvrank or spec.dv <= spec.d or self.group == 1:
+        if spec.kvrank or spec.dv <= spec.d or self.group == 1 or spec.gate == "element":
             return
         for g in range(spec.kv):
             for n in self._orthogonal(self.point.with_bias(self.part, "V", g), "values"):
@@ -152,6 +152,8 @@ class Heads:
     def _value_output(self) -> Iterator[Tangent]:
         v = self.spec.dv
         for g, j, k in product(range(self.spec.kv), range(v), range(v)):
+            if self.spec.gate == "element" and j != k:
+                continue
             values = self.point.with_bias(self.part, "V", g)
             moved = self.point.left(values, self.point.unit(v, (j, k, 1)))
             outputs = self.point.right(self._outputs(g), self.point.unit(v, (j, k, -1)))
@@ -168,6 +170,8 @@ class Heads:
     def _value_bias(self) -> Iterator[Tangent]:
         spec, point = self.spec, self.point
         if not point.has((self.part, "b_V")) or spec.attn != "softmax" or spec.sinks:
+            return
+        if spec.gate != "none":
             return
         sums = [total([point.matrices[key] for key in self._outputs(g)]) for g in range(spec.kv)]
         if point.has((self.part, "b_O")):

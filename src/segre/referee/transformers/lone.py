@@ -20,7 +20,7 @@ def lone(point: Point) -> Family:
     spec = point.spec
     if spec.t > 1:
         return
-    if spec.attn == "softmax" and not spec.sinks:
+    if spec.attn == "softmax" and not spec.sinks and spec.gate == "none":
         yield from _pooled(point)
         for tangent in _bases(point):
             yield "lone-basis", tangent

@@ -54,6 +54,8 @@ def head_mixing(point: Point, part: int) -> Family:
     spec, p, d = point.spec, point.p, point.spec.d
     if spec.attn != "lightning" or spec.kv == 1 or spec.qknorm or turning(spec.at(part)):
         return
+    if spec.gate != "none":
+        return
     span = span_of(point, Actor("attention", part))
     biased = point.has((part, "b_Q"))
     columns = span.A if biased else span.whole

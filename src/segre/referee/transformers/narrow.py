@@ -213,6 +213,8 @@ def _unmet(point: Point, part: int, span: Span) -> Iterator[Tangent]:
                 size = point.matrices[key].ncols()
                 for column in range(size):
                     yield {key: f.transpose() * point.field.unit(1, size, 0, column)}
+        if spec.gate == "element":
+            continue
         for f in _forms(_image(point, part, "V", g, span, True), "what values fill"):
             for output in point.keys([(part, "W_O")])[heads.start : heads.stop]:
                 for row in range(spec.d):

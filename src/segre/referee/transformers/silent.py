@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import permutations, product
 
 from segre.referee.linear import total
+from segre.referee.transformers.stream import Actor
 from segre.referee.transformers.tangents import Family, Point, together
 from segre.referee.transformers.weights import EMBED, HEAD, routed
 
@@ -15,15 +16,33 @@ def silent(point: Point, part: int) -> Family:
     """Families 31 to 34, and 42,, of one layer."""
     spec = point.spec
     if spec.attn == "lightning":
-        yield from _group_mixing(point, part)
+        yield from () if spec.gate != "none" else _group_mixing(point, part)
     elif not spec.sinks and spec.t == 1:
         names = _SCORES if spec.kvrank else (*_SCORES, "normk.gain")
         yield from _free(point, part, names, "silent-scores")
-        yield from _pooled(point, part)
+        if spec.gate == "none":
+            yield from _pooled(point, part)
     if spec.qknorm is True and spec.head == 1 and spec.eps == 0:
         yield from _free(point, part, ("W_Q", "b_Q", "W_K", "b_K"), "signs")
+    if _one_gate(point, part):
+        yield from _free(point, part, ("W_G", "b_G"), "silent-gate")
     if routed(spec, part) and spec.active == 1 and spec.router in ("sigmoid", "softmax"):
         yield from _free(point, part, ("W_R", "c_R"), "router")
+
+
+def _one_gate(point: Point, part: int) -> bool:
+    """Whether a gate scales all that attention writes, and the next is a norm with eps = 0."""
+    spec, stream = point.spec, point.stream
+    if spec.gate != "head" or spec.heads > 1 or spec.norm == "none" or spec.eps:
+        return False
+    if point.has((part, "b_O")):
+        return False
+    if spec.place in ("sandwich", "after"):
+        return True
+    own = Actor("attention", part)
+    pairs = zip(stream.producers, stream.consumers, strict=True)
+    readers = [reader for producer, reader in pairs if producer == own]
+    return not spec.residual and all(stream.norm_before(reader) for reader in readers)
 
 
 def signs(point: Point) -> Family:

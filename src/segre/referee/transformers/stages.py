@@ -59,7 +59,9 @@ def roots(spec: Transformer, stage: Stage) -> list[int]:
     if kind == "embedding":
         return [t] * spec.embnorm
     if kind == "head":
-        return [t] * spec.final + [t] * (spec.transform and spec.output != "hidden")
+        last = 1 if spec.labels and spec.read != "all" else t
+        normed = spec.transform and spec.headnorm and spec.output != "hidden"
+        return [t] * spec.final + [last] * normed
     bare = not spec.firstnorm and kind == "attention" and stage.layer == 1
     result = [t] * (normed and spec.place in ("pre", "sandwich") and not bare)
     if kind in ("attention", "layer"):
@@ -104,6 +106,8 @@ def argument_count(spec: Transformer) -> int:
     for layer in range(1, spec.layers + 1):
         if spec.attn == "softmax":
             total += spec.heads * (_pairs(spec, layer) + (t * t if spec.cap else 0))
+        if spec.gate != "none":
+            total += spec.heads * t * (spec.dv if spec.gate == "element" else 1)
         if spec.mlp in SIGMOID + TANH + NORMAL:
             total += spec.ff * t
     return total
@@ -132,4 +136,5 @@ def _one_way(spec: Transformer) -> bool:
 
 def needs_independence(spec: Transformer) -> bool:
     """Whether a minor mod p needs the independence of arguments, section 7."""
-    return spec.attn != "lightning" or spec.mlp not in ("none", "bilinear")
+    exponentials = spec.attn != "lightning" or spec.gate != "none"
+    return exponentials or spec.mlp not in ("none", "bilinear")

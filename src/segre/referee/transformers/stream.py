@@ -173,7 +173,7 @@ class Stream:
         names: tuple[str, ...] = ()
         if consumer.kind == "attention":
             latent_queries = ("A_Q",) if spec.qrank else ("W_Q", "R_Q")
-            names = (*latent_queries, "A_K", "R_K") if spec.kvrank else ("W_Q", "W_K", "W_V")
+            names = (*latent_queries, "A_K", "R_K") if spec.kvrank else ("W_Q", "W_K", "W_V", "W_G")
         elif consumer.kind == "mlp":
             names = ("W_R", "W_gate", "W_up", "S_gate", "S_up")
         elif consumer.kind == "head":

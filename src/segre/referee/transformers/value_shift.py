@@ -27,7 +27,7 @@ def value_shift(point: Point) -> Family:
         if sublayer.kind != "attention":
             return
         passed.append(sublayer)
-        for g in range(spec.kv):
+        for g in range(spec.kv if spec.gate == "none" else 0):
             for j in range(spec.dv):
                 yield "value-shift", _taken_back(point, source, passed, g, j)
         if spec.norm == "layer":

@@ -61,6 +61,11 @@ def _shapes(spec: Transformer) -> Iterator[tuple[int, Shape]]:
     yield from ((HEAD, shape) for shape in _head(spec))
 
 
+def head_width(spec: Transformer) -> int:
+    """The width of what the transform of the head puts out."""
+    return spec.d if spec.labels or not spec.embed else spec.embed
+
+
 def table_reads(spec: Transformer) -> bool:
     """Whether a tied table reads the stream itself."""
     return spec.tied and not (spec.transform or spec.project)
@@ -119,6 +124,11 @@ def _attention(spec: Transformer, layer: int) -> Iterator[Shape]:
         if spec.qknorm and spec.gain:
             yield "normq.gain", heads if spec.qknorm == "all" else 1, k, 1
             yield "normk.gain", kv if spec.qknorm == "all" else 1, k, 1
+    if spec.gate != "none":
+        rows = v if spec.gate == "element" else 1
+        yield "W_G", heads, rows, d
+        if spec.bias in ("qkv", "attn", "all"):
+            yield "b_G", heads, rows, 1
     if spec.sinks:
         yield "sinks", heads, 1, 1
     yield "W_O", heads, d, v
@@ -189,10 +199,12 @@ def _head(spec: Transformer) -> Iterator[Shape]:
     if spec.output == "hidden":
         return
     if spec.transform:
+        e = head_width(spec)
         yield "W_T", 1, e, d
         if spec.bias == "all":
             yield "b_T", 1, e, 1
-        yield from _norm(spec, "normT", e)
+        if spec.headnorm:
+            yield from _norm(spec, "normT", e)
     if not spec.tied:
         yield "W_U", 1, spec.labels or V, e if spec.transform or spec.project else d
     if spec.outbias:
