@@ -73,6 +73,7 @@ BALLS = [
     "transformer/d=4/norm=layer/mlp=silu/ff=2/vocab=4/embed=2/project=true/pos=learned/t=2",
     "transformer/d=3/heads=2/kv=1/head=2/gate=element/norm=rms/qknorm=true/vocab=5/t=2",
     "vit/d=3/heads=1/layers=2/ff=2/patch=2/labels=2/t=3",
+    "modernbert/d=3/heads=1/head=2/ff=2/eps=1e-5/vocab=4/tied=false/t=2",
     "transformer/d=3/norm=layer/place=post/bias=all/mlp=gelu/ff=2/vocab=4/labels=1/output=logits"
     "/transform=true/headnorm=false/outbias=true/t=2",
     "transformer/d=3/norm=layer/place=post/bias=all/mlp=gelu/ff=2/vocab=4/labels=2/read=first"
