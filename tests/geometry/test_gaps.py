@@ -27,6 +27,7 @@ from segre.spec import Network
 from segre.transformer.spec import Transformer
 
 MOST = 160  # parameters
+EVERY = (families, unused, degenerate, words, special, few_words, normed_words, narrowest)
 
 PROVED = {
     # scores of a lone token, and heads that act as one
