@@ -87,6 +87,17 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "num_experts": 4,
         "num_experts_per_tok": 2,
     },
+    "qwen3_next": {
+        "model_type": "qwen3_next",
+        **_TWO,
+        "head_dim": 8,
+        "layer_types": ["full_attention"] * 3,
+        "moe_intermediate_size": 8,
+        "shared_expert_intermediate_size": 6,
+        "mlp_only_layers": [0],
+        "num_experts": 4,
+        "num_experts_per_tok": 2,
+    },
     "deepseek_v3": {
         "model_type": "deepseek_v3",
         **_SIZES,
