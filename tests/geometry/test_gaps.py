@@ -97,6 +97,16 @@ PROVED = {
     "transformer/d=3/heads=2/head=2/mlp=bilinear/experts=3/active=2/shared=2/eff=2/t=3": 95,
     "transformer/d=3/heads=2/head=2/norm=layer/eps=1e-5/attn=lightning/t=3": 16,
     "transformer/d=2/heads=2/head=3/attn=lightning/bias=all/t=2": 28,
+    # more weights than cubic maps, and norms that are signs
+    "transformer/d=2/heads=2/head=3/ff=2/mlp=silu/bias=qkv/attn=lightning/t=3": 34,
+    "transformer/d=2/heads=2/head=3/norm=layer/place=sandwich/eps=1e-5/bias=qkv/attn=lightning/"
+    "t=2": 8,
+    "transformer/d=3/head=2/dv=1/ff=2/mlp=silu/norm=rms/place=sandwich/t=2": 17,
+    "transformer/d=2/norm=layer/place=sandwich/mlp=gelu/ff=2/vocab=5/t=2": 4,
+    # real points in more regions, and bordered minors
+    "transformer/d=2/mlp=gelu-tanh/ff=2/norm=layer/place=post/pos=learned/bias=all/t=1": 4,
+    "transformer/d=2/heads=2/kv=1/dv=2/ff=4/mlp=gelu/norm=rms/bias=qkv/causal=true/vocab=7/"
+    "output=logits/t=2": 59,
     # no skips
     "transformer/d=3/layers=2/head=2/dv=1/norm=rms/pos=learned/bias=qkv/residual=false/t=2": 6,
     # fewer words than dimensions

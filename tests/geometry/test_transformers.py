@@ -179,6 +179,11 @@ CONFIGURATIONS = [
     "bert/d=4/heads=2/ff=3/vocab=11/labels=3/output=logits/eps=1e-5/t=3",
     "bert/d=4/heads=2/ff=3/vocab=11/labels=2/pooler=false/read=all/t=3",
     "bert/d=4/heads=2/ff=3/vocab=11/relation=3/t=3",
+    "electra/d=4/heads=2/ff=3/vocab=11/labels=1/output=logits/read=all/transform=true/"
+    "headnorm=false/t=3",
+    "electra/d=4/heads=2/ff=3/vocab=11/labels=2/read=first/transform=true/headnorm=false/"
+    "eps=1e-5/t=3",
+    "bert/d=4/heads=2/ff=3/vocab=11/labels=2/pooler=false/transform=true/t=3",
     "gpt2/d=4/heads=2/ff=3/vocab=11/labels=3/t=3",
     "vit/d=4/heads=2/ff=3/eps=1e-5/patch=5/output=hidden/pooler=true/t=3",
     "vit/d=4/layers=2/heads=2/ff=3/patch=3/labels=3/output=logits/t=4",

@@ -156,3 +156,16 @@ def test_restrictions_that_do_not_restrict(one: str, two: str) -> None:
     w, X = rng.standard_normal(specs[0].parameters), rng.standard_normal((5, 3, 4))
     outs = [forward(Real(), spec, w, X) for spec in specs]
     assert np.allclose(*outs, rtol=1e-13, atol=1e-13)
+
+
+def test_an_element_gate_is_a_hierarchical_mixture_of_experts() -> None:
+    """sum_j sigma(g_j . x) (sum_k P_k v_j . x_k) o_j: the identity that `explain` prints."""
+    spec = Hybrid.parse("mix/d=3,4/a=2/heads=softmax:gate=element/dv=2/t=5")
+    rng = np.random.default_rng(4)
+    w, X = rng.standard_normal(spec.parameters), rng.standard_normal((3, 5))
+    K, Q, V, G = (w[start : start + 6].reshape(2, 3) for start in (0, 6, 12, 18))
+    experts = w[24:].reshape(4, 2)
+    P = np.exp((K @ X).T @ (Q @ X))
+    P /= P.sum(axis=0)
+    out = sum(np.outer(experts[:, j], sigmoid(G[j] @ X) * ((V[j] @ X) @ P)) for j in range(2))
+    assert np.allclose(out, forward(Real(), spec, w, X))

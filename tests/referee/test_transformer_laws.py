@@ -83,6 +83,9 @@ SPECS = [
     "transformer/d=3/mlp=swiglu/experts=3/active=2/eff=2/shared=2/sharedgate=true/norm=rms/t=2",
     "vit/d=3/heads=1/layers=2/mlp=silu/ff=2/eps=1e-5/patch=2/labels=2/output=logits/t=3",
     "vit/d=3/heads=1/ff=2/patch=4/cls=false/output=hidden/t=2",
+    "transformer/d=3/norm=layer/bias=all/mlp=gelu/ff=2/vocab=4/labels=2/read=first/transform=true/t=2",
+    "transformer/d=3/norm=layer/place=post/bias=all/mlp=silu/ff=2/vocab=4/embed=2/labels=1"
+    "/output=logits/transform=true/headnorm=false/outbias=true/t=2",
     "dinov2/d=3/heads=1/ff=2/eps=1e-5/patch=2/masked=true/t=2",
 ]
 

@@ -75,6 +75,10 @@ BALLS = [
     "transformer/d=3/mlp=swiglu/experts=3/active=2/eff=2/shared=1/sharedgate=true/norm=rms/t=2",
     "transformer/d=3/mlp=bilinear/experts=2/active=1/eff=3/shared=3/sharedgate=true/norm=rms/t=2",
     "vit/d=3/heads=1/layers=2/ff=2/patch=2/labels=2/t=3",
+    "transformer/d=3/norm=layer/place=post/bias=all/mlp=gelu/ff=2/vocab=4/labels=1/output=logits"
+    "/transform=true/headnorm=false/outbias=true/t=2",
+    "transformer/d=3/norm=layer/place=post/bias=all/mlp=gelu/ff=2/vocab=4/labels=2/read=first"
+    "/transform=true/embed=2/outbias=true/t=2",
     "dinov2/d=3/heads=1/ff=2/patch=2/masked=true/t=2",
     "vit/d=5/heads=1/head=2/ff=2/patch=1/output=hidden/t=2",
 ]

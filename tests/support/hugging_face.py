@@ -74,7 +74,10 @@ def library_output(model: nn.Module, spec: Transformer, inputs: Any) -> Tensor:
         if spec.pooler:
             columns = torch.cat([columns, found.pooler_output[:, None]], dim=1)
         return columns.transpose(1, 2)
-    columns = _distributed(found.logits, spec)
+    logits = found.logits
+    if spec.labels == 1 and spec.read == "all" and logits.ndim == 2:  # ElectraForPreTraining
+        logits = logits[..., None]
+    columns = _distributed(logits, spec)
     return columns.transpose(1, 2) if spec.read == "all" else columns[..., None]
 
 

@@ -516,15 +516,13 @@ class Scalar:
         if s.labels:
             if s.read != "all":
                 X = [X[0 if s.read == "first" else -1]]
-            return [self.share(self.linear(x, HEAD, "W_U"), c) for c, x in enumerate(pooled or X)]
+            read = [self.transformed(x, c) for c, x in enumerate(pooled or X)]
+            return [self.share(self.linear(x, HEAD, "W_U"), c) for c, x in enumerate(read)]
         if s.output == "hidden":
             return [*X, *pooled]
         out = []
         for c, x in enumerate(X):
-            y = x
-            if s.transform:
-                y = [self.act(z, c) for z in self.linear(y, HEAD, "W_T")]
-                y = self.norm(y, HEAD, "normT", s.norm)
+            y = self.transformed(x, c)
             if s.tied:
                 table = self.W(EMBED, "tokens") or []
                 y = [dot([row[v] for row in table], y) for v in range(s.vocab)]
@@ -540,6 +538,12 @@ class Scalar:
             rest = [self.F.constant(0)] * (s.vocab - s.relation)
             out.append([*self.share(self.linear(x, HEAD, "W_rel"), 0), *rest])
         return out
+
+    def transformed(self, x: Column, c: int) -> Column:
+        if not self.s.transform:
+            return x
+        y = [self.act(z, c) for z in self.linear(x, HEAD, "W_T")]
+        return self.norm(y, HEAD, "normT", self.s.norm) if self.s.headnorm else y
 
     def share(self, y: Column, c: int) -> Column:
         if self.s.output != "softmax":

@@ -27,7 +27,7 @@ WORDS = 1_000  # vocabulary of what has none
 def how_depth_acts(bench: Workbench) -> Answer:
     """Relative residuals by layer: of a stack past the smallest float, of a model by variant."""
     spec = bench.target.spec
-    if isinstance(spec, Hybrid):
+    if isinstance(spec, Hybrid) or (isinstance(spec, Network) and not spec.mechanism.sums_to_one):
         return _of_mechanisms(bench)
     if isinstance(spec, Network) or (not spec.embedded and spec.norm == "none"):
         return _of_stack(bench)

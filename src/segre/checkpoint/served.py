@@ -64,6 +64,8 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "sharedgate", "shared experts with a gate"
     if spec.gate != "none":
         yield "gate", "heads with gates"
+    if spec.labels and spec.transform:
+        yield "transform", "labels after a dense layer"
     if spec.project:
         yield "project", "outputs that are mapped back to the width of the embeddings"
     if spec.embed and not known:

@@ -156,7 +156,7 @@ def measure(
     """
     spec = own_spec(model)
     limit = log10(threshold) if threshold > 0 else -3.0
-    if isinstance(spec, Hybrid):
+    if isinstance(spec, Hybrid) or (isinstance(spec, Network) and not spec.mechanism.sums_to_one):
         many = mechanism_study(spec, seed, inputs)
         return Depth(many, mechanism_advice(many, limit))
     if spec is not None:

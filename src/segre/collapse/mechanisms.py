@@ -22,12 +22,13 @@ from flint import arb
 
 from segre.attention.mechanism import Mechanism
 from segre.attention.pattern import seen
-from segre.errors import SpecError, UnluckyError
+from segre.errors import SpecError, UnluckyError, UnsupportedError
 from segre.fields.ball import Ball
 from segre.fields.interface import Array
 from segre.hybrid.spec import Hybrid, HybridLayer
 from segre.models import Source, architecture
 from segre.network import named_tensors, stages, with_head_axes
+from segre.spec import Network
 from segre.values import quote
 
 _FEWEST_BITS, _MOST_BITS = 256, 1 << 15
@@ -95,8 +96,16 @@ class MechanismStudy:
 def mechanism_study(given: Source, seed: int = 0, inputs: int = 4) -> MechanismStudy:
     """Random normal weights of variance 1/width, and standard normal tokens."""
     spec = architecture(given)
+    if isinstance(spec, Network):
+        spec = Hybrid.parse(spec.document())
     if not isinstance(spec, Hybrid):
-        raise SpecError(f"spec {quote(str(spec))}: not a stack with a mechanism for every head")
+        raise SpecError(f"spec {quote(str(spec))}: not a stack of attention layers")
+    for number, layer in enumerate(spec.layers, 1):
+        if expected_order(layer, spec.t) is None:
+            raise UnsupportedError(
+                f"spec {quote(str(spec))}: after layer {number} all tokens are alike, or what is "
+                "left of their differences is their signs; there is no residual to measure"
+            )
     drawn = np.random.default_rng([seed, 0]).standard_normal(spec.parameters)
     weights = drawn / spec.width**0.5
     for tensor in stages(spec):
@@ -127,6 +136,7 @@ def expected_order(layer: HybridLayer, tokens: int) -> int | None:
 
 def order_of(one: Mechanism, a: int, tokens: int) -> int | None:
     """The exponent of the residual of what one head writes."""
+    one = one.on(tokens)
     if tokens == 1 or (one.silent(tokens) and one.normalise == "centred"):
         return None
     if one.alone(tokens):
@@ -139,12 +149,14 @@ def order_of(one: Mechanism, a: int, tokens: int) -> int | None:
         return 3
     if one.masked or one.gate != "none":
         return 1
-    constant = one.keys(tokens) == 1 or (a == 1 and one.weigh == "identity")
-    return None if constant else 3
+    signs = a == {"sphere": 1, "layer": 2}.get(one.unit)  # all that is left of keys and queries
+    factor = a == 1 and one.weigh == "identity"  # of all weights of a query
+    return None if one.keys(tokens) == 1 or signs or factor else 3
 
 
 def _descent(spec: Hybrid, weights: Array, X: Array, bits: int) -> tuple[Array, int]:
     """Logarithms of residuals and relative residuals, at a precision that is enough."""
+    reason = ""
     while bits <= _MOST_BITS:
         field = Ball(bits)
         with field.precision():
@@ -156,11 +168,11 @@ def _descent(spec: Hybrid, weights: Array, X: Array, bits: int) -> tuple[Array, 
                     tokens = stage.apply(field, named_tensors(stage, vector), tokens)
                     sizes.append(_sizes(tokens))
                 return np.array([_logs(pair) for pair in sizes]).T, bits
-            except UnluckyError:
-                bits *= 2
+            except UnluckyError as error:
+                bits, reason = 2 * bits, str(error)
     raise UnluckyError(
-        f"spec {quote(str(spec))}: residuals are below what {_MOST_BITS} bits can tell from zero; "
-        "take fewer layers"
+        f"spec {quote(str(spec))}: no residuals with {_MOST_BITS} bits ({reason}); take fewer "
+        "layers, or another --seed"
     )
 
 

@@ -24,13 +24,16 @@ from segre.geometry.grown import bordered
 from segre.geometry.pivots import likely_minors, minors_at
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.real_point import RealPoint
-from segre.geometry.richest import richer_points
+from segre.geometry.richest import nearly_signs, richer_points
 from segre.network import jacobian
 from segre.spec import Architecture
+from segre.transformer.spec import Transformer
 
 _BITS = (128, 256, 512, 1024)
 _RICHER = 3  # points
 _ENTRIES = 60_000  # of the Jacobian, in balls, to choose rows and columns from
+_REPEATS = 16  # inputs drawn for each that is used, where sequences may come twice
+_PER_WORD = 4  # inputs for each word: derivatives by its embedding need it
 
 
 @dataclass(frozen=True)
@@ -84,18 +87,24 @@ def ball_minor(
     >>> len(ball_minor(Network.parse("softmax/d=2,2/a=1/t=2"), 7).columns)
     7
     """
+    best = BallMinor([], [], _BITS[0], seed)
     if candidate is not None:
         point = RealPoint(spec, seed)
         found = _certified(point, candidate.rows, candidate.columns, progress, _BITS[:2])
         if found is not None:
-            return found
-    best = BallMinor([], [], _BITS[0], seed)
+            best = found
+        if len(best.columns) == at_most:
+            return best
     for point, rows, columns in likely_minors(spec, at_most, seed, progress):
+        if len(columns) <= len(best.columns):
+            break
         found = _certified(point, rows, columns, progress)
         if found is not None:
             best = found
             break
-    return _larger(spec, at_most, seed, progress, best) if can_die(spec) else best
+    if can_die(spec) or nearly_signs(spec):
+        return _larger(spec, at_most, seed, progress, best)
+    return _grown(RealPoint(spec, best.seed), best, at_most, progress) if best.columns else best
 
 
 def _larger(
@@ -121,10 +130,13 @@ def _grown(point: RealPoint, minor: BallMinor, at_most: int, progress: Progress)
     """The minor with all rows and columns that balls can add to it, from a few more inputs."""
     outputs = prod(point.spec.output_shape)
     inputs = -(-(at_most + at_most // 2 + 8) // outputs)
+    if isinstance(point.spec, Transformer):
+        most = _ENTRIES // (outputs * point.spec.parameters)
+        inputs = max(inputs, min(_PER_WORD * point.spec.vocab, most))
     if len(minor.columns) == at_most or inputs * outputs * point.spec.parameters > _ENTRIES:
         return minor
     used = dict.fromkeys(n for n, _ in minor.rows)
-    numbers = [*used, *(n for n in range(2 * inputs) if n not in used)][: max(inputs, len(used))]
+    numbers = [*used, *_others(point, list(used), inputs)][: max(inputs, len(used) + inputs // 2)]
     bits = max(minor.bits, _BITS[1])
     parts, places = [], list[tuple[int, int]]()
     for n in numbers:
@@ -142,6 +154,18 @@ def _grown(point: RealPoint, minor: BallMinor, at_most: int, progress: Progress)
     if len(columns) == len(minor.columns):
         return minor
     return _certified(point, [places[r] for r in rows], columns, progress) or minor
+
+
+def _others(point: RealPoint, used: list[int], count: int) -> list[int]:
+    """Numbers of inputs that are not among those used; no token sequence comes twice."""
+    if not point.spec.discrete:
+        return [n for n in range(2 * count) if n not in used]
+    numbers = [*used, *(n for n in range(_REPEATS * count) if n not in used)]
+    X = point.inputs(np.array(numbers))
+    first: dict[bytes, int] = {}
+    for number, one in zip(numbers, X, strict=True):
+        first.setdefault(one.tobytes(), number)
+    return [n for n in first.values() if n not in used]
 
 
 def _certified(

@@ -70,7 +70,8 @@ def _after(spec: Transformer, layer: int, own: list[Hashable], query: int) -> Ha
 def _tables(spec: Transformer, count: int) -> int:
     """The dimension of the tables of so many columns that the last layer can write."""
     last = spec.final or spec.place == "post" or spec.transform  # a norm: the sphere, if eps = 0
-    width = (spec.embed or spec.d) if spec.transform else spec.d
+    last = last and spec.headnorm
+    width = spec.head_width if spec.transform else spec.d
     rank = width - (last and spec.norm == "layer")
     if spec.project:
         return _projected_tables(spec, count)

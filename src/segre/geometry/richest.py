@@ -36,7 +36,7 @@ def richer_points(spec: Architecture, at_most: int, seed: int, best: int, count:
     """
     inputs = max(_INPUTS, -(-2 * at_most // prod(spec.output_shape)))
     rows = inputs * prod(spec.output_shape)
-    most = _RARE if _nearly_signs(spec) else _POINTS
+    most = (_RARE if spec.piecewise else _FEWEST) if nearly_signs(spec) else _POINTS
     points = int(min(most, _WORK // (rows * spec.parameters * (at_most + _SPARE))))
     at_once = max(1, min(32, inputs_at_once(spec) // inputs))
     mixed = np.random.default_rng(0).standard_normal((at_most + _SPARE, rows)) / rows**0.5
@@ -54,7 +54,7 @@ def richer_points(spec: Architecture, at_most: int, seed: int, best: int, count:
     return [seed_of(seed, n + 1) for n in order[:count] if ranks[n] > own]
 
 
-def _nearly_signs(spec: Architecture) -> bool:
+def nearly_signs(spec: Architecture) -> bool:
     """Whether norms give little more than signs: then units see a few values, and seldom switch."""
     return isinstance(spec, Transformer) and spec.norm == "layer" and spec.d == 2
 

@@ -137,7 +137,11 @@ class Config:
         tied = self.flag("tie_word_embeddings") if "vocab_size" in family.defaults else False
         for found in family.label_classes:
             if name == found.name:
-                return {"labels": self.labels(), "tied": False, **found.keys, **self._judged()}
+                if found.count:
+                    own: Values = {"labels": found.count, "output": "logits"}
+                else:
+                    own = {"labels": self.labels(), **self._judged()}
+                return {"tied": False, **found.keys, **own}
         if name == family.base_class:
             return {
                 "output": "hidden",

@@ -51,7 +51,26 @@ FAMILY = Family(
     model_type="electra",
     base_class=_BARE,
     head_classes=(_GENERATOR, "ElectraForCausalLM"),
-    label_classes=(Labelled("ElectraForTokenClassification", "classifier", "all"),),
+    label_classes=(
+        Labelled("ElectraForTokenClassification", "classifier", "all"),
+        Labelled(
+            "ElectraForSequenceClassification",
+            "classifier.out_proj",
+            "first",
+            transform=True,
+            headnorm=False,
+            dense_at="classifier.dense",
+        ),
+        Labelled(
+            "ElectraForPreTraining",
+            "discriminator_predictions.dense_prediction",
+            "all",
+            transform=True,
+            headnorm=False,
+            dense_at="discriminator_predictions.dense",
+            count=1,
+        ),
+    ),
     defaults={
         **bert.DEFAULTS,
         "embedding_size": 128,

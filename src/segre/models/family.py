@@ -54,11 +54,16 @@ class Labelled:
     outbias: bool = True
     pooler: bool = False
     pooled_at: str = ""  # the linear map of the pooler, in files, if it is one of this class alone
+    transform: bool = False  # a dense layer comes before, with a norm or without
+    headnorm: bool = True
+    dense_at: str = ""  # that layer in files, if it is one of this class alone
+    count: int = 0  # how many labels there are; 0: as many as the config says
 
     @property
     def keys(self) -> Values:
         """What it says in a spec, beside the number of labels."""
-        return {"read": self.read, "outbias": self.outbias, "pooler": self.pooler}
+        out = {"read": self.read, "outbias": self.outbias, "pooler": self.pooler}
+        return {**out, "transform": self.transform, "headnorm": self.headnorm}
 
 
 def decoder_labels(name: str, at: str = "score") -> tuple[Labelled, ...]:
@@ -159,11 +164,13 @@ class Family:
     def labelled(self, spec: Transformer) -> Labelled:
         """The class whose labels are read as a spec reads them."""
         for found in self.label_classes:
-            if all(getattr(spec, key) == value for key, value in found.keys.items()):
+            known = found.count in (0, spec.labels)
+            if known and all(getattr(spec, key) == value for key, value in found.keys.items()):
                 return found
         raise SpecError(
-            f"labels read as with read={spec.read}, outbias={show(spec.outbias)} and "
-            f"pooler={show(spec.pooler)}: no class of {self.name} has them"
+            f"labels read as with read={spec.read}, outbias={show(spec.outbias)}, "
+            f"pooler={show(spec.pooler)} and transform={show(spec.transform)}: no class of "
+            f"{self.name} has them"
         )
 
     def stored(self, spec: Transformer, part: str, config: Config) -> Names:
@@ -173,6 +180,7 @@ class Family:
             return every
         found = self.labelled(spec)
         own = linear(found.at, "U") | (linear(found.pooled_at, "pool") if found.pooled_at else {})
+        own |= linear(found.dense_at, "T") if found.dense_at else {}
         names = {name for how in own.values() for name in how.names}
         return {file: how for file, how in every.items() if not names & {*how.names}} | own
 

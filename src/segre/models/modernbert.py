@@ -8,7 +8,7 @@ from __future__ import annotations
 from segre.errors import SpecError
 from segre.models.activations import GATES, activation
 from segre.models.config import Config
-from segre.models.family import Family, Names, Values, linear, norm, table, written_sizes
+from segre.models.family import Family, Labelled, Names, Values, linear, norm, table, written_sizes
 from segre.models.kinds import rotations, written_rotations
 from segre.models.windows import FULL, SLIDING, chosen, kinds
 from segre.transformer.spec import Transformer
@@ -23,6 +23,10 @@ def _read(config: Config) -> Values:
     every = config.count("global_attn_every_n_layers")
     sizes = chosen(config, common["layers"], reach + 1, lambda i: i % every > 0)
     words = common["output"] != "hidden"
+    if common.get("read") == "first" and config.get("classifier_pooling")[1] == "mean":
+        raise SpecError(
+            "classifier_pooling: the mean of all tokens cannot be said in a spec; allowed: cls"
+        )
     if words and config.get("classifier_activation")[1] != config.get("hidden_activation")[1]:
         raise SpecError(
             "classifier_activation: the head has the activation of the layers in a spec; allowed: "
@@ -31,7 +35,7 @@ def _read(config: Config) -> Values:
     return {
         **common,
         **rotations(config, sizes, length, THETAS, rescaled=(FULL, SLIDING)),
-        **({"outbias": config.flag("decoder_bias")} if words else {}),
+        **({"outbias": config.flag("decoder_bias")} if words and "labels" not in common else {}),
         "head": config.even("hidden_size", config.width("num_attention_heads", of=d)),
         "ff": config.count("intermediate_size"),
         "mlp": config.named("hidden_activation", GATES),
@@ -50,7 +54,7 @@ def _write(spec: Transformer) -> Values:
         "norm_eps": float(spec.eps),
         "hidden_activation": act,
         "classifier_activation": act,
-        "decoder_bias": spec.outbias,
+        **({} if spec.labels else {"decoder_bias": spec.outbias}),
         "local_attention": 2 * (max(spec.window, default=2) - 1),
         "layer_types": types,
         "rope_parameters": written_rotations(spec, types, THETAS),
@@ -105,6 +109,10 @@ FAMILY = Family(
     model_type="modernbert",
     base_class="ModernBertModel",
     head_classes=("ModernBertForMaskedLM",),
+    label_classes=(
+        Labelled("ModernBertForSequenceClassification", "classifier", "first", transform=True),
+        Labelled("ModernBertForTokenClassification", "classifier", "all", transform=True),
+    ),
     defaults={
         "vocab_size": 50368,
         "hidden_size": 768,

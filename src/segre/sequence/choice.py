@@ -16,7 +16,8 @@ from segre.sequence.factored import tokens_at_once
 from segre.sequence.forms import factors, feature_count, methods, shared
 from segre.sequence.running import default_block
 
-_PASS, _EXP, _SUM, _CALL = 8, 44, 16, 80_000  # one number of an array; an exponential; a call
+# one number of an array; an exponential; a sum; a feature, made and read; a call
+_PASS, _EXP, _SUM, _FEATURE, _CALL = 8, 44, 16, 32, 80_000
 
 
 @dataclass(frozen=True)
@@ -135,16 +136,16 @@ def _running(how: Mechanism, sizes: Sizes) -> Cost:
     count, load = _pointwise(how)
     made = 2 * features if how.weigh == "taylor" else 0
     products = 4 * features * dv + 2 * block * (a + dv)
-    passes = 4 * features * dv / block + 2 * dv + made
+    passes = 4 * features * dv / block + 2 * dv
     if how.decay != "none":
         passes += features + dv
     passes += 2 * dv * shared(how)
     blocks = -(-n // block)
-    calls = 25 + 5 * blocks + (2 * a * how.order * blocks if made else 0)
+    calls = 18 + 5 * blocks + (2 * (a * (how.order - 1) + 16) * blocks if made else 0)
     return Cost(
-        round(sizes.heads * n * (products + passes + count * block)),
+        round(sizes.heads * n * (products + passes + made + count * block)),
         round(sizes.heads * sizes.number * (block * (block + made) + 3 * features * dv)),
-        sizes.heads * n * (products + _PASS * (passes + 2 * made) + (load + _PASS) * block)
+        sizes.heads * n * (products + _PASS * passes + _FEATURE * made + (load + _PASS) * block)
         + calls * _CALL,
     )
 
@@ -156,10 +157,10 @@ def _factored(how: Mechanism, sizes: Sizes) -> Cost:
     products = 4 * features * dv * share
     made = 2 * features * share if how.weigh == "taylor" else 0
     step = min(tokens_at_once(sizes.heads, features), n)
-    passes = made + 2 * dv * shared(how)
-    calls = 8 + (2 * a * how.order * -(-n // step) if made else 0)
+    passes = 2 * dv * shared(how)
+    calls = 8 + (2 * (a * (how.order - 1) + 16) * -(-n // step) if made else 0)
     return Cost(
-        round(sizes.heads * n * (products + passes)),
+        round(sizes.heads * n * (products + passes + made)),
         round(sizes.heads * sizes.number * features * (dv + (step if made else 0))),
-        sizes.heads * n * (products + 2 * _PASS * passes) + calls * _CALL,
+        sizes.heads * n * (products + 2 * _PASS * passes + _FEATURE * made) + calls * _CALL,
     )

@@ -102,6 +102,7 @@ class Choices:
     firstnorm: bool = True  # where norms come before: one before the first attention too
     embscale: bool = False  # embeddings are multiplied by the square root of d
     transform: bool = False  # a dense layer, an activation and a norm before the unembedding
+    headnorm: bool = True  # that norm is there
     outbias: bool = False  # the unembedding has a bias
     pooler: bool = False  # tanh of a linear map of the first token: an output, or what labels read
     patch: int = 0  # entries of a patch: inputs are patches, mapped to d; 0 is none
@@ -329,6 +330,11 @@ class Choices:
     def shows_stream(self) -> bool:
         """Whether the output is the stream, as it is or after its last norm."""
         return self.output == "hidden" and not self.project
+
+    @property
+    def head_width(self) -> int:
+        """The width of what the transform puts out: that of the embeddings, before their table."""
+        return self.d if self.labels else self.embed or self.d
 
     @property
     def width_in(self) -> int:

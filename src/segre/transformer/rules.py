@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from segre.errors import SpecError
 from segre.spec import DEEPEST
-from segre.transformer.choices import Choices
+from segre.transformer.choices import PIECEWISE, Choices
 from segre.transformer.rescale import rescale
 from segre.values import show, whole
 
@@ -69,6 +69,8 @@ def require(spec: Choices) -> None:
         raise SpecError("tied embeddings of another width need transform=true or project=true")
     if spec.transform and (spec.mlp in ("none", "bilinear") or spec.norm == "none"):
         raise SpecError("transform needs a norm and an MLP whose activation it shares")
+    if not spec.headnorm and not (spec.transform and spec.labels and spec.mlp not in PIECEWISE):
+        raise SpecError("headnorm=false needs transform=true, labels, and a smooth activation")
     if spec.embscale and spec.tied and not (spec.gain and (spec.final or spec.transform)):
         raise SpecError("embscale with tied tables needs a norm with gains before the output")
     if spec.latent:
@@ -151,9 +153,11 @@ def _require_labels(spec: Choices) -> None:
             raise SpecError("labels need a vocabulary (vocab=11) or patches (patch=12)")
         if spec.output == "hidden":
             raise SpecError("labels need output=logits or softmax")
-        for key in ("tied", "transform", "logitcap", "relation"):
+        for key in ("tied", "logitcap", "relation"):
             if getattr(spec, key):
                 raise SpecError(f"{key} does not go with labels")
+        if spec.transform and spec.pooler:
+            raise SpecError("pooler does not go with transform and labels")
         if spec.pooler and spec.read != "first":
             raise SpecError(f"read={spec.read} does not go with pooler; allowed: first")
         if spec.read == "first" and spec.causal:

@@ -162,18 +162,24 @@ def head(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:
     if spec.pooler:
         pooled = tanh(field, linear(field, w, "pool", _column(field, x, spec, 0)))
     if spec.labels:
-        return _logits(field, w, _chosen(field, x, spec) if pooled is None else pooled, spec)
+        read = _chosen(field, x, spec) if pooled is None else pooled
+        return _logits(field, w, _transformed(field, w, read, spec), spec)
     if spec.output == "hidden":
         return x if pooled is None else _beside(field, x, pooled, spec)
-    if spec.transform:
-        x = activate(field, spec.mlp, linear(field, w, "T", x))
-        x = normalise(field, spec, w, "normT", x, spec.embed or spec.d)
-    words = _logits(field, w, x, spec)
+    words = _logits(field, w, _transformed(field, w, x, spec), spec)
     if pooled is None:
         return words
     related = _distribution(field, linear(field, w, "rel", pooled), spec)
     room = np.eye(spec.vocab, spec.relation, dtype=np.int64)
     return _beside(field, words, field.matmul(field.constant(room), related), spec)
+
+
+def _transformed(field: Analytic[E], w: Tensors, x: E, spec: Transformer) -> E:
+    """What the unembedding reads: a dense layer, an activation and a norm, if they are there."""
+    if not spec.transform:
+        return x
+    x = activate(field, spec.mlp, linear(field, w, "T", x))
+    return normalise(field, spec, w, "normT", x, spec.head_width) if spec.headnorm else x
 
 
 def _chosen(field: Analytic[E], x: E, spec: Transformer) -> E:

@@ -220,11 +220,12 @@ def _head_shapes(spec: Transformer) -> Shapes:
         return out
     e = spec.embed if spec.project else spec.d
     if spec.transform:
-        e = spec.embed or spec.d
+        e = spec.head_width
         out["W_T"] = (e, spec.d)
         if spec.bias == "all":
             out["b_T"] = (e, 1)
-        out |= _norm(spec, "normT", e)
+        if spec.headnorm:
+            out |= _norm(spec, "normT", e)
     words = spec.labels or spec.vocab
     if not spec.tied:
         out["W_U"] = (words, e)

@@ -9,7 +9,8 @@ from functools import singledispatch
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.geometry.gauge import stack_mixing
-from segre.geometry.gauge.cut_off import cut_off_pieces
+from segre.geometry.gauge.cubic import cubic_pieces
+from segre.geometry.gauge.cut_off import cut_off_pieces, sign_norm_pieces
 from segre.geometry.gauge.free_words import free_word_pieces
 from segre.geometry.gauge.full_heads import full_head_pieces
 from segre.geometry.gauge.heads import head_pieces
@@ -86,11 +87,13 @@ def _transformer_pieces(spec: Transformer) -> Iterator[Piece]:
     yield from free_word_pieces(spec)
     yield from pooled_pieces(spec)
     yield from cut_off_pieces(spec)
+    yield from sign_norm_pieces(spec)
     yield from lone_token_pieces(spec)
     yield from lone_basis_pieces(spec)
     for part in layer_parts(spec):
         yield from quadratic_expert_pieces(spec, part)
         yield from full_head_pieces(spec, part)
+        yield from cubic_pieces(spec, part)
 
 
 @dataclass(frozen=True)

@@ -111,6 +111,27 @@ def _before(spec: Transformer, before: tuple[End, ...], kept: set[str | None]) -
             yield free_entries(spec, part, names, "signs", title)
 
 
-_ATTENTION = {f"{x}_{y}" for x in ("W", "b", "A", "R") for y in ("Q", "K", "V", "G", "O")} | {
-    f"norm{n}.{x}" for n in ("1", "q", "k") for x in ("gain", "bias")
-}
+def sign_norm_pieces(spec: Transformer) -> Iterator[Piece]:
+    """A norm, at eps = 0, of what a sublayer writes along one vector, or of two numbers."""
+    if spec.eps or spec.place not in ("sandwich", "after"):
+        return
+    two = spec.norm == "layer" and spec.d == 2
+    for end in own_sublayers(spec):
+        shapes = part_shapes(spec, end[0])
+        bias = writer_bias(spec, end)
+        written = [*writers(spec, end), *([bias] if bias else [])]
+        width = sum(prod(shapes[name]) // spec.d for name in written)
+        if two or width == 1:
+            own = [n for n in shapes if (n in _ATTENTION) == (end[1] == "attention")]
+            own = [
+                n for n in own if not n.startswith(("post", "scale")) and (two or n not in written)
+            ]
+            title = "what a norm makes a sign of"
+            yield free_entries(spec, end[0], own, "signs", title)
+
+
+_ATTENTION = (
+    {"sinks"}
+    | {f"{x}_{y}" for x in ("W", "b", "A", "R") for y in ("Q", "K", "V", "G", "O")}
+    | {f"norm{n}.{x}" for n in ("1", "q", "k") for x in ("gain", "bias")}
+)

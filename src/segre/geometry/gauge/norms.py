@@ -51,8 +51,8 @@ def read_norms(spec: Transformer) -> Iterator[tuple[Norm, list[Reader]]]:
     if not spec.shows_stream:
         if spec.final and not spec.table_reads:
             yield norm_at(spec, "head", "norm", spec.d), readers(spec, ("head", ""))
-        if spec.transform and not spec.tied:
-            yield norm_at(spec, "head", "normT", spec.embed or spec.d), [_unembedding(spec)]
+        if spec.transform and spec.headnorm and not spec.tied:
+            yield norm_at(spec, "head", "normT", spec.head_width), [_unembedding(spec)]
     yield from _post_norms(spec)
 
 

@@ -8,7 +8,7 @@ from math import gcd
 
 from segre.referee.meter import RESIDUES, charge
 from segre.referee.rejection import RejectionError
-from segre.referee.transformers.weights import has_norm_bias, turning
+from segre.referee.transformers.weights import has_norm_bias, head_width, turning
 from segre.transformer.spec import Transformer
 
 MOST_SEQUENCES = 4096
@@ -63,8 +63,8 @@ def _bound(spec: Transformer, N: int) -> int:
     """min of the three numbers of section 10."""
     if spec.project:
         return _projected(spec, N)
-    normed = spec.final or spec.place == "post" or spec.transform
-    m = spec.embed if spec.transform and spec.embed else spec.d
+    normed = (spec.final or spec.place == "post" or spec.transform) and spec.headnorm
+    m = head_width(spec) if spec.transform else spec.d
     r = m - 1 if normed and spec.norm == "layer" else m
     sphere = normed and spec.eps == 0
     norm_bias = normed and has_norm_bias(spec)

@@ -1,4 +1,4 @@
-"""What does a narrow layer without a skip not pass on? Families 56 and 57 of section 9."""
+"""What does a narrow layer not pass on? Families 56 to 58 of section 9."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from segre.referee.transformers.stream import Spot
 from segre.referee.transformers.tangents import Family, Point
 from segre.referee.transformers.weights import EMBED, Place, parts
 
-_ATTENTION = tuple(f"{x}_{y}" for x, y in product("WbAR", "QKVGO")) + tuple(
-    f"norm{n}.{x}" for n, x in product("1qk", ("gain", "bias"))
-)
+_ATTENTION = {
+    "sinks",
+    *(f"{x}_{y}" for x, y in product("WbAR", "QKVGO")),
+    *(f"norm{n}.{x}" for n, x in product("1qk", ("gain", "bias"))),
+}
 
 
 def cut_off(point: Point) -> Family:
@@ -82,6 +84,24 @@ def _signs(point: Point) -> Family:
                 if place[0] == part and free and place not in kept:
                     yield from _free(point, place)
         return
+
+
+def sign_norms(point: Point) -> Family:
+    """Family 58."""
+    spec, stream = point.spec, point.stream
+    if spec.eps or spec.place not in ("sandwich", "after"):
+        return
+    two = spec.norm == "layer" and spec.d == 2
+    for sublayer in stream.sublayers:
+        written = stream.written(sublayer)
+        width = sum(point.matrices[key].ncols() for key in point.keys(written))
+        if not two and width > 1:
+            continue
+        for place in point.layout.by_place:
+            part, name = place
+            own = part == sublayer.part and (name in _ATTENTION) == (sublayer.kind == "attention")
+            if own and not name.startswith("post") and (two or place not in written):
+                yield from _free(point, place)
 
 
 def _free(point: Point, place: Place) -> Family:

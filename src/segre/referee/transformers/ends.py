@@ -69,11 +69,10 @@ def head(run: Run, x: int) -> int:
         if pooled is None:
             chosen = {"first": 0, "last": spec.t - 1}.get(spec.read)
             pooled = x if chosen is None else _column(run, x, chosen)
-        return _distribution(run, run.linear(pooled, HEAD, "U"))
+        return _distribution(run, run.linear(_transformed(run, pooled), HEAD, "U"))
     if spec.output == "hidden":
         return x if pooled is None else _one_more_column(run, x, pooled)
-    if spec.transform:
-        x = run.norm(run.activation(run.linear(x, HEAD, "T")), HEAD, "normT")
+    x = _transformed(run, x)
     if spec.tied:
         x = tape.pairing(run.leaves[EMBED, "tokens", 0], x)
         bias = run.weight(HEAD, "b_U")
@@ -90,6 +89,14 @@ def head(run: Run, x: int) -> int:
     top = [int(i == j) for i in range(spec.vocab) for j in range(spec.relation)]
     lifted = tape.constant(run.numbers.matrix(spec.vocab, spec.relation, top))
     return _one_more_column(run, x, tape.product(lifted, related))
+
+
+def _transformed(run: Run, x: int) -> int:
+    """The dense layer of the head, if it is there: activated, and normed or not."""
+    if not run.spec.transform:
+        return x
+    y = run.activation(run.linear(x, HEAD, "T"))
+    return run.norm(y, HEAD, "normT") if run.spec.headnorm else y
 
 
 def _distribution(run: Run, logits: int) -> int:

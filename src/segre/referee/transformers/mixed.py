@@ -7,7 +7,7 @@ from itertools import product
 from flint import nmod_mat
 
 from segre.referee.linear import beside, select
-from segre.referee.transformers.narrow import span_of
+from segre.referee.transformers.narrow import Span, span_of
 from segre.referee.transformers.quadratic import derivatives
 from segre.referee.transformers.solved import inverse, left_inverse, solutions
 from segre.referee.transformers.stream import Actor
@@ -66,7 +66,7 @@ def head_mixing(point: Point, part: int) -> Family:
     onto, back = columns, left_inverse(columns)
     if biased:
         shift = point.zero(d, 1) if span.a is None else span.a
-        onto = _block(columns, shift, p)
+        onto = with_constant(point, span)
         back = _block(back, -(back * shift), p)
     G = spec.heads // spec.kv
 
@@ -93,6 +93,12 @@ def head_mixing(point: Point, part: int) -> Family:
         if biased:
             tangent[part, "b_Q", j] = select(rows, range(spec.head), [d])
         yield "head-mixing", tangent
+
+
+def with_constant(point: Point, span: Span) -> nmod_mat:
+    """(A, a; 0, 1), which [W, b] is multiplied by."""
+    shift = point.zero(point.spec.d, 1) if span.a is None else span.a
+    return _block(span.A, shift, point.p)
 
 
 def _block(A: nmod_mat, a: nmod_mat, p: int) -> nmod_mat:

@@ -13,6 +13,7 @@ from segre.referee.transformers.weights import (
     HEAD,
     Key,
     Place,
+    head_width,
     parts,
     shows_stream,
     table_reads,
@@ -51,8 +52,8 @@ def _read_norms(point: Point) -> Iterator[Reading]:
         return
     if spec.final and not table_reads(spec):
         yield Norm(HEAD, "norm", spec.d), stream.readers(HEAD_ACTOR)
-    if spec.transform and not spec.tied:
-        yield Norm(HEAD, "normT", spec.embed or spec.d), [stream.reader((HEAD, "W_U"))]
+    if spec.transform and spec.headnorm and not spec.tied:
+        yield Norm(HEAD, "normT", head_width(spec)), [stream.reader((HEAD, "W_U"))]
 
 
 def _last_post_norm(point: Point) -> Iterator[Reading]:

@@ -59,7 +59,9 @@ def roots(spec: Transformer, stage: Stage) -> list[int]:
     if kind == "embedding":
         return [t] * spec.embnorm
     if kind == "head":
-        return [t] * spec.final + [t] * (spec.transform and spec.output != "hidden")
+        last = 1 if spec.labels and spec.read != "all" else t
+        normed = spec.transform and spec.headnorm and spec.output != "hidden"
+        return [t] * spec.final + [last] * normed
     bare = not spec.firstnorm and kind == "attention" and stage.layer == 1
     result = [t] * (normed and spec.place in ("pre", "sandwich") and not bare)
     if kind in ("attention", "layer"):

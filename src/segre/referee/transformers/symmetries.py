@@ -11,7 +11,8 @@ from segre.referee.linear import Echelon
 from segre.referee.meter import RESIDUES, charge
 from segre.referee.network import Progress
 from segre.referee.rejection import RejectionError
-from segre.referee.transformers.cut_off import cut_off
+from segre.referee.transformers.cubic import cubic
+from segre.referee.transformers.cut_off import cut_off, sign_norms
 from segre.referee.transformers.few_words import few_words
 from segre.referee.transformers.heads import Heads
 from segre.referee.transformers.inner_gains import inner_gains
@@ -59,14 +60,16 @@ def degenerate(point: Point) -> Family:
 
 
 def special(point: Point) -> Family:
-    """Those of families 47, 48 and 51 to 57: of designs and sizes of their own."""
+    """Those of families 47, 48 and 51 to 59: of designs and sizes of their own."""
     yield from outer_turns(point)
     yield from tied_forms(point)
     yield from lone(point)
     for part in parts(point.spec):
         yield from shared_maps(point, part)
         yield from head_mixing(point, part)
+        yield from cubic(point, part)
     yield from cut_off(point)
+    yield from sign_norms(point)
 
 
 def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[int]:

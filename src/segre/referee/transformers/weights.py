@@ -111,6 +111,11 @@ def _tensors(spec: Transformer) -> Iterator[Tensor]:
         offset += count * rows * columns
 
 
+def head_width(spec: Transformer) -> int:
+    """The width of what the transform of the head puts out."""
+    return spec.d if spec.labels or not spec.embed else spec.embed
+
+
 def table_reads(spec: Transformer) -> bool:
     """Whether a tied table reads the stream itself."""
     return spec.tied and not (spec.transform or spec.project)
@@ -246,10 +251,12 @@ def _head(spec: Transformer) -> Iterator[Shape]:
     if spec.output == "hidden":
         return
     if spec.transform:
+        e = head_width(spec)
         yield "W_T", 1, e, d
         if spec.bias == "all":
             yield "b_T", 1, e, 1
-        yield from _norm(spec, "normT", e)
+        if spec.headnorm:
+            yield from _norm(spec, "normT", e)
     if not spec.tied:
         yield "W_U", 1, spec.labels or V, e if spec.transform or spec.project else d
     if spec.outbias:
