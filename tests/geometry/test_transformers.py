@@ -184,6 +184,10 @@ CONFIGURATIONS = [
     "electra/d=4/heads=2/ff=3/vocab=11/labels=2/read=first/transform=true/headnorm=false/"
     "eps=1e-5/t=3",
     "bert/d=4/heads=2/ff=3/vocab=11/labels=2/pooler=false/transform=true/t=3",
+    "modernbert/d=4/layers=2/heads=2/ff=3/eps=1e-5/vocab=11/output=hidden/t=3",
+    "modernbert/d=4/layers=2/heads=2/ff=3/eps=1e-5/vocab=11/tied=false/t=3",
+    "modernbert/d=4/layers=2/heads=2/ff=3/eps=1e-5/vocab=11/labels=3/read=all/output=logits/t=3",
+    "modernbert/d=4/layers=2/heads=2/ff=3/norm=rms/eps=1e-5/vocab=11/tied=false/t=3",
     "gpt2/d=4/heads=2/ff=3/vocab=11/labels=3/t=3",
     "vit/d=4/heads=2/ff=3/eps=1e-5/patch=5/output=hidden/pooler=true/t=3",
     "vit/d=4/layers=2/heads=2/ff=3/patch=3/labels=3/output=logits/t=4",

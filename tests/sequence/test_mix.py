@@ -143,6 +143,31 @@ def test_chunks_one_by_one_are_one_call(seed):
     assert state.size == state_size(how, Sizes(150, 5, 4, 3))
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_windows_chunk_by_chunk(seed):
+    rng = np.random.default_rng(seed)
+    weigh = str(rng.choice(["identity", "exp"]))
+    reach = {str(rng.choice(["window", "local"])): int(rng.integers(1, 30))}
+    how = Mechanism(
+        weigh=weigh,
+        normalise="none" if weigh == "identity" else "keys",
+        causal=True,
+        decay="learned",
+        **reach,
+    )
+    rates = rng.uniform(0.2, 1, 3)
+    q, k, v = drawn(seed, n=150)
+    right = mix(how, q, k, v, "dense", decay=rates)
+    parts, state, low = [], None, 0
+    while low < 150:
+        high = low + int(rng.integers(1, 40))
+        out, state = feed(how, *(x[:, low:high] for x in (q, k, v)), state, decay=rates)
+        assert state.size <= state_size(how, Sizes(150, 5, 4, 3))
+        parts.append(out)
+        low = high
+    assert apart(np.concatenate(parts, 1), right) < 1e-13
+
+
 def test_one_token_at_a_time():
     rates = (0.9, 1.0, 0.3)
     q, k, v = drawn(n=30)
@@ -290,9 +315,11 @@ def test_states_do_not_grow():
         assert state_size(how, Sizes(100, 4, 4)) == state_size(how, Sizes(1000, 4, 4))
     assert state_size(Mechanism(causal=True), Sizes(100, 4, 3)) == 700
     assert state_size(SOFTMAX, Sizes(100, 4, 4)) is None
+    assert state_size(Mechanism(normalise="both", causal=True), Sizes(100, 4, 4)) is None
 
 
 Q, K, V = drawn(n=6)
+NEAR = Mechanism(window=2, causal=True)
 NAN = np.where(np.arange(6)[:, None] == 2, np.nan, V)
 
 
@@ -318,6 +345,10 @@ NAN = np.where(np.arange(6)[:, None] == 2, np.nan, V)
         (lambda: mix(LEARNED, Q, K, V, decay=np.nan), "finite"),
         (lambda: feed(Mechanism(causal=True), Q, K, V), "softmax:causal has no state"),
         (lambda: feed(LIGHTNING, Q, K, V, start(LIGHTNING, (3,), 4, 4, Q.dtype)), "state has"),
+        (lambda: feed(NEAR, Q, K, V, start(LIGHTNING, (3,), 5, 4, Q.dtype)), "another mechanism"),
+        (lambda: feed(LIGHTNING, Q, K, V, feed(NEAR, Q, K, V)[1]), "another mechanism"),
+        (lambda: feed(NEAR, Q, K, V, feed(NEAR, Q[:2], K[:2], V[:2])[1]), "state has keys"),
+        (lambda: feed(replace(NEAR, normalise="both"), Q, K, V), "has no state"),
     ],
 )
 def test_bad_input_is_one_line(call, said):

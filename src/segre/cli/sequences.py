@@ -28,9 +28,7 @@ def run(
     ],
     given: Annotated[
         Path,
-        typer.Option(
-            "--input", "-i", metavar="FILE", help="Tokens in rows: .npy, or .safetensors with one."
-        ),
+        typer.Option("--input", "-i", metavar="FILE", help="Tokens in rows: .npy or .safetensors."),
     ],
     output: Annotated[
         Path,

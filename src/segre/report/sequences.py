@@ -58,7 +58,7 @@ def print_costs(found: Costs) -> None:
     plain_console(_WIDE).print(table, crop=False)
     for tokens in found.tokens:
         state = found.state(tokens)
-        kept = "queries see later keys" if state is None else f"{short(state)} numbers kept"
+        kept = "outputs depend on later tokens" if state is None else f"{short(state)} numbers kept"
         say(f"{tokens:,} tokens: {short(found.total(tokens))} operations in all, {kept}")
 
 

@@ -78,11 +78,12 @@ def crossover(how: Mechanism, sizes: Sizes, most: int = 1 << 30) -> int | None:
 
 
 def state_size(how: Mechanism, sizes: Sizes) -> int | None:
-    """How many numbers a causal mechanism needs of the tokens so far; None if it is not causal.
+    """How many numbers of the tokens so far are needed; None if outputs depend on later tokens.
 
-    Without features that is all keys and values, or those within reach.
+    Without features that is all keys and values, or those within reach. Where weights are
+    normalised over queries, later queries change what earlier ones take.
     """
-    if not how.causal:
+    if not how.causal or how.normalise == "both":
         return None
     if factors(how):
         return sizes.heads * feature_count(how, sizes.a) * (sizes.dv + shared(how))

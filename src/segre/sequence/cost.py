@@ -56,7 +56,7 @@ class CostLine:
     dense: int  # the same by the dense method
     maps: int  # operations of all linear maps: projections, MLPs
     bytes: int  # of one layer
-    state: int | None  # numbers kept for later tokens; None if queries see later keys
+    state: int | None  # numbers kept for later tokens; None if outputs depend on later ones
     crossover: int | None  # from how many tokens on there is a better method than the dense one
 
 
@@ -94,7 +94,7 @@ class Costs(Tabular, Unbounded):
         return self.rest * tokens + sum(line.operations + line.maps for line in own)
 
     def state(self, tokens: int) -> int | None:
-        """All numbers kept for later tokens; None if some queries see later keys."""
+        """All numbers kept for later tokens; None if outputs depend on later ones."""
         own = [line.state for line in self.lines if line.tokens == tokens]
         known = [one for one in own if one is not None]
         return sum(known) if len(known) == len(own) else None

@@ -10,12 +10,13 @@ import numpy as np
 
 from segre.errors import SegreError, WeightsError
 from segre.fields.interface import Array
-from segre.files import read_given, whole_file
+from segre.files import is_standard_input, read_given, whole_file
 from segre.values import quote
-from segre.weights import number_array, read_arrays
+from segre.weights import common_kind, number_array, read_arrays
 from segre.weights.npz import npy_array
 
 LARGEST = 1 << 36
+LONGEST_PIPE = 1 << 28
 ARRAYS = (".npy", ".safetensors")
 TENSORS = (".npz", ".json", ".safetensors")
 
@@ -27,10 +28,12 @@ def require_array_file(path: Path) -> None:
 
 
 def read_array(path: Path) -> Array:
-    """The one array of a file."""
-    require_array_file(path)
+    """The one array of a file; what is piped in (`-`) is as in an .npy file."""
+    piped = is_standard_input(path)
+    if not piped:
+        require_array_file(path)
     try:
-        if path.suffix == ".npy":
+        if piped or path.suffix == ".npy":
             return npy_array(path.name, _bytes(path))
         found = _safetensors(path)
         if len(found) != 1:
@@ -55,13 +58,13 @@ def write_array(path: Path, array: Array) -> None:
 def read_tensors(path: Path) -> tuple[dict[str, Any], Any]:
     """Tensors by name, and the spec that the file states, if it does."""
     try:
-        if path.suffix not in TENSORS:
+        if path.suffix not in TENSORS and not is_standard_input(path):
             raise WeightsError(f"allowed: {', '.join(TENSORS)} files")
         if path.suffix == ".safetensors":
             return dict(_safetensors(path)), None
         given = read_arrays(path, strings=("spec",))
         spec = given.pop("spec", None)
-        return (_layers(given) if path.suffix == ".json" else given), spec
+        return (_layers(given) if "layers" in given else given), spec
     except SegreError as error:
         raise WeightsError(f"weights {str(path)!r}: {error}") from None
 
@@ -77,15 +80,14 @@ def _layers(given: dict[str, Any]) -> dict[str, Any]:
             raise WeightsError(f"layer {number}: allowed: a table of tensors")
         for name, value in own.items():
             array = number_array(value, f"layer {number}, {name}")
-            if array.dtype == object:  # exact numbers, rounded
-                flat = [int(x.p) / int(x.q) for x in array.reshape(-1).tolist()]
-                array = np.array(flat, dtype=np.float64).reshape(array.shape)
-            out[f"layer{number}.{name}"] = array
+            out[f"layer{number}.{name}"] = common_kind([array, np.zeros(0)])[0]  # fractions rounded
     return out
 
 
 def _bytes(path: Path) -> bytes:
     try:
+        if is_standard_input(path):
+            return read_given(path, LONGEST_PIPE)
         size = path.stat().st_size if path.is_file() else 0
         return read_given(path, min(size, LARGEST))
     except OSError as error:

@@ -13,8 +13,9 @@ from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.sequence.choice import Sizes, choose, method_cost
 from segre.sequence.factored import factored
-from segre.sequence.forms import METHODS, factors, methods, rates_of
+from segre.sequence.forms import METHODS, banded, factors, methods, rates_of
 from segre.sequence.given import heads_of, whole_block
+from segre.sequence.recent import Recent, slide
 from segre.sequence.rows import rows
 from segre.sequence.running import State, advance
 
@@ -62,12 +63,14 @@ def feed(
     queries: Any,
     keys: Any,
     values: Any,
-    state: State | None = None,
+    state: State | Recent | None = None,
     *,
     decay: Any = None,
     block: int | None = None,
-) -> tuple[Array, State]:
-    """The next tokens of a causal mechanism with features, and the state to give with those after.
+) -> tuple[Array, State | Recent]:
+    """The next tokens of a causal mechanism, and the state to give with those after.
+
+    It must have features, or a window or local blocks.
 
     >>> from fractions import Fraction
     >>> how = Mechanism(weigh="identity", normalise="none", causal=True, decay=Fraction(1, 2))
@@ -77,14 +80,19 @@ def feed(
     >>> np.array_equal(np.concatenate([first, rest]), mix(how, X, X, X))
     True
     """
-    if not (how.causal and factors(how)):
+    if not how.causal or how.normalise == "both" or not (factors(how) or banded(how)):
         raise SegreError(
-            f"{how.text} has no state of fixed size; feed needs causal attention with features: "
-            "lightning, linear or fast, without window and local"
+            f"{how.text} has no state of fixed size; feed needs causal attention with features "
+            "(lightning, linear, fast), a window or local blocks"
         )
     q, k, v = heads_of(how, queries, keys, values)
-    rates = rates_of(how, q.shape[:-2], decay)
-    return advance(how, rates, _prepared(how, q), _prepared(how, k), v, state, whole_block(block))
+    rates, size = rates_of(how, q.shape[:-2], decay), whole_block(block)
+    q, k = _prepared(how, q), _prepared(how, k)
+    if factors(how) and not isinstance(state, Recent):
+        return advance(how, rates, q, k, v, state, size)
+    if not factors(how) and not isinstance(state, State):
+        return slide(how, rates, q, k, v, state, size)
+    raise SegreError(f"state is that of another mechanism than {how.text}; start anew")
 
 
 def _prepared(how: Mechanism, x: Array) -> Array:

@@ -21,6 +21,7 @@ from segre.geometry.gauge.lone_token import lone_token_pieces
 from segre.geometry.gauge.means import mean_pieces
 from segre.geometry.gauge.mixing import mixing_pieces
 from segre.geometry.gauge.narrow import narrow_pieces
+from segre.geometry.gauge.normed_words import normed_word_pieces
 from segre.geometry.gauge.norms import norm_pieces
 from segre.geometry.gauge.outer_turns import outer_turn_pieces
 from segre.geometry.gauge.parallel import parallel_pieces
@@ -82,6 +83,7 @@ def _transformer_pieces(spec: Transformer) -> Iterator[Piece]:
     yield from inner_gain_pieces(spec)
     yield from unread_pieces(spec)
     yield from word_pieces(spec)
+    yield from normed_word_pieces(spec)
     yield from outer_turn_pieces(spec)
     yield from tied_form_pieces(spec)
     yield from free_word_pieces(spec)
