@@ -23,6 +23,7 @@ from segre.referee.transformers.narrow import narrow
 from segre.referee.transformers.normed_words import normed_words
 from segre.referee.transformers.norms import norms
 from segre.referee.transformers.outer_turns import outer_turns, tied_forms
+from segre.referee.transformers.outside_shift import outside_shift
 from segre.referee.transformers.quadratic import quadratic
 from segre.referee.transformers.silent import signs, silent
 from segre.referee.transformers.tangents import Family, Point, Tangent
@@ -90,6 +91,7 @@ def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[
     gains.append(_added(span, special(point), point, jacobian, progress))
     if hard is not None:
         gains[-1] += _added(span, few_words(point), point, hard, progress)
+    gains.append(_added(span, outside_shift(point), point, jacobian, progress))
     if any(True for _ in normed_words(point)):
         hard = word_jacobian(point, progress) if hard is None else hard
         gains.append(_added(span, normed_words(point), point, hard, progress))
