@@ -18,9 +18,11 @@ from typing import Any
 from bench.harness import Report, arguments
 from segre.certificate import certify
 from segre.errors import SegreError
+from segre.hybrid.spec import Hybrid
 from segre.referee import verify
 from segre.referee.claims import sha256
 from segre.referee.dimensions import Dimensions
+from segre.referee.hybrid.weights import parameter_count
 from segre.referee.meter import Meter
 from segre.referee.transformers.stages import sources
 from segre.referee.transformers.weights import Layout
@@ -42,6 +44,8 @@ HONEST = (
     "transformer/d=3/mlp=relu/ff=4/t=10",
     "transformer/d=2/mlp=silu/ff=2/norm=rms/t=12",
     "transformer/d=3/attn=lightning/heads=2/head=1/t=16",
+    "mix/d=4,4,4/a=2/heads=double,lightning:causal*2/t=3",
+    "mix/d=3,3/a=2/heads=linear+softmax:gate=element/dv=2/t=4",
 )
 HOSTILE = (
     *("softmax/d=1,1/a=1/t=12", "lightning/d=1,1/a=1/t=400", "softmax/d=1,1/a=1/heads=20/t=3"),
@@ -59,6 +63,9 @@ HOSTILE = (
     "transformer/d=30/heads=2/head=4/mlp=relu/ff=4/t=3",
     "transformer/d=2/mlp=relu/ff=300/t=2",
     "transformer/d=2/pos=learned/positions=60/vocab=3/t=60",
+    "mix/d=2,2/a=1/heads=lightning:causal*40/t=4",
+    "mix/d=4,4/a=2/heads=double*3/t=40",
+    "mix/d=2,2/a=1/heads=softmax:window=0*20/dv=3/t=4",
 )
 
 
@@ -70,14 +77,16 @@ def sealed(document: dict[str, Any]) -> dict[str, Any]:
 
 def hostile(spec: str, bits: int = 64) -> dict[str, Any]:
     """A short certificate with all cheap fields right, about an architecture that is long."""
-    stack = not spec.startswith("transformer")
-    net: Any = Network.parse(spec) if stack else Transformer.parse(spec)
-    size = net.parameters if stack else Layout(net).parameters
+    mixed = spec.startswith("mix")
+    stack = not mixed and not spec.startswith("transformer")
+    kind: Any = Hybrid if mixed else Network if stack else Transformer
+    net = kind.parse(spec)
+    size = parameter_count(net) if mixed else net.parameters if stack else Layout(net).parameters
     lower: dict[str, Any] = {"rows": [[0, 0]], "columns": [0]}
     upper: dict[str, Any] = {"kind": "symmetries", "rank": 0}
     document = {
         "format": "segre-certificate",
-        "version": 1 if stack else 2,
+        "version": 4 if mixed else 1 if stack else 2,
         "spec": net.document(),
         "digest": net.digest,
         "claim": {"parameters": size, "lower": 1, "upper": size, "status": "lower-bound"},
@@ -91,7 +100,7 @@ def hostile(spec: str, bits: int = 64) -> dict[str, Any]:
         document["lower"] = {"kind": "minor-mod-p", **lower, "determinant": 1}
         document["upper"] = {**upper, "pieces": []}
         return sealed(document)
-    salts = [[0] * net.t] * sources(net)
+    salts = [[0] * net.t] * (len(net.layers) + 1 if mixed else sources(net))
     document["lower"] = {"kind": "ball-minor", **lower, "bits": bits, "seed": 0}
     document["roots"] = None
     document["upper"] = {**upper, "salts": {"0": salts, "1": salts}}

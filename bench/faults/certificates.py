@@ -32,6 +32,12 @@ TRANSFORMERS = (
     "transformer/d=2/mlp=relu/ff=2/t=2",
     "transformer/d=3/head=1/norm=rms/vocab=4/tied=true/t=2",
 )
+HYBRIDS = (
+    "mix/d=2,1/a=2/heads=softmax:unit=sphere:gate=head/t=2",
+    "mix/d=2,1/a=1/heads=linear:normalise=none/t=2",
+    "mix/d=2,2,1/a=1/heads=lightning:decay=1/2*2,double/t=2",
+    "mix/d=2,2/a=1/heads=fast:unit=none:bias=key+gapless/dv=1/t=2",
+)
 Path = tuple[Any, ...]
 Document = dict[str, Any]
 
@@ -85,7 +91,10 @@ def altered(document: Document) -> Iterator[Document]:
     for path in places(document):
         if path in ((), ("format",), ("version",)):
             continue
-        for variant in variants(at(document, path)):
+        value = at(document, path)
+        for variant in variants(value):
+            if type(variant) is type(value) and variant == value:
+                continue  # an empty list is one of them
             result = copy.deepcopy(document)
             at(result, path[:-1])[path[-1]] = variant
             yield result
@@ -163,10 +172,11 @@ class Truth:
 
 
 def tally(quick: bool) -> list[Tally]:
-    """Alter and forge certificates of stacks and of transformers."""
+    """Alter and forge certificates of stacks, of transformers and of hybrid stacks."""
     truth = Truth()
     found = []
-    for kind, specs in (("stacks", STACKS), ("transformers", TRANSFORMERS)):
+    kinds = (("stacks", STACKS), ("transformers", TRANSFORMERS), ("hybrid stacks", HYBRIDS))
+    for kind, specs in kinds:
         plain = changed = wrong = true = forgeries = passed = false = 0
         for spec in specs[:1] if quick else specs:
             document = certify(spec)

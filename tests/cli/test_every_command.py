@@ -38,7 +38,18 @@ def leaves(group: Any = FRONT, words: Words = ()) -> Iterator[tuple[Words, Any]]
 COMMANDS = dict(leaves())
 RANDOM = {
     "analyze",
-    *("dim", "certify", "explain", "symmetries", "same", "move", "recover", "collapse", "paths"),
+    *(
+        "dim",
+        "compare",
+        "certify",
+        "explain",
+        "symmetries",
+        "same",
+        "move",
+        "recover",
+        "collapse",
+        "paths",
+    ),
     *("weights canonical", "weights move", "weights same", "weights align"),
     *("sweep fit", "plot slice", "reproduce normalized-dimension", "reproduce path-sort"),
     *("reproduce path-hull", "reproduce path-memorize", "reproduce circle"),
@@ -114,7 +125,7 @@ def test_what_draws_at_random_has_a_seed() -> None:
 
 def test_the_front_page_fits_a_screen_and_is_in_order() -> None:
     shown = run("--help").stdout
-    assert len(shown.splitlines()) <= 48
+    assert len(shown.splitlines()) <= 49
     assert max(map(len, shown.splitlines())) <= 100
     assert not re.search(r"[^\]]\.\.\.$", shown, re.MULTILINE), "a line is cut"
     listed = re.findall(r"^  ([a-z]+)  +[A-Z]", shown.partition("Commands:")[2], re.MULTILINE)
@@ -149,6 +160,7 @@ CASES = {
     "analyze": "analyze lightning/d=3,3/a=1/t=2",
     "dim": "dim lightning/d=3,3/a=1/t=2",
     "explain": "explain gpt2",
+    "compare": "compare lightning/d=3,3/a=1/t=2 softmax/d=3,3/a=1/t=2",
     "symmetries": "symmetries lightning/d=3,3/a=1/t=2",
     "certify": "certify lightning/d=3,3/a=1/t=2 -o new.json",
     "verify": "verify cert.json",

@@ -16,7 +16,8 @@ from segre.referee.linear import Echelon
 from segre.referee.meter import Meter, metered
 from segre.referee.transformers.few_words import few_words
 from segre.referee.transformers.modular import FreeRoots
-from segre.referee.transformers.symmetries import _chunks, degenerate, families, special
+from segre.referee.transformers.rank import chunks
+from segre.referee.transformers.symmetries import degenerate, families, special
 from segre.referee.transformers.tangents import Point as RefereePoint
 from segre.referee.transformers.unused import unused
 from segre.referee.transformers.weights import Layout
@@ -137,7 +138,7 @@ def test_the_referee_counts_the_same_symmetries() -> None:
             other = RefereePoint(Layout(spec), field)
             span = Echelon()
             for family in (families, unused, degenerate, words, special, few_words):
-                for _, rows in _chunks(family(other), other):
+                for _, rows in chunks(family(other), other.layout, other.p):
                     counted_there = span.add(rows)
                     assert counted_there >= 0
             rank = sum(len(pivots) for pivots, _ in span._blocks)

@@ -397,14 +397,14 @@ def test_numbers_of_many_digits_from_a_file(tmp_path: Path) -> None:
     assert "twice" in refused(path).reason
 
 
-@pytest.mark.parametrize("version", [0, 4, True, "3", 3.0, None])
+@pytest.mark.parametrize("version", [0, 5, True, "3", 3.0, None])
 def test_other_versions_are_no_certificates(version: Any) -> None:
     document = {**json.loads(valid("C")[0]), "version": version}
-    with pytest.raises(CertificateError, match="allowed: 1, 2, 3"):
+    with pytest.raises(CertificateError, match="allowed: 1, 2, 3, 4"):
         verify(document)
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 4])
 def test_a_document_never_mixes_kinds(version: int) -> None:
     document = sealed({**json.loads(valid("C")[0]), "version": version})
     verdict = verify(document)

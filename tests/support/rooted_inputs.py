@@ -6,11 +6,11 @@ import random
 
 from flint import nmod_mat
 
-from segre.referee.transformers.forward import Recording, record
+from segre.referee.transformers.forward import record
 from segre.referee.transformers.modular import NoRootError
+from segre.referee.transformers.recording import Recording
 from segre.referee.transformers.stages import roots, sources, stages
 from segre.referee.transformers.tangents import Point
-from segre.referee.transformers.witness import inputs_at
 from segre.transformer.spec import Transformer
 
 
@@ -21,7 +21,7 @@ def rooted(
     spec, chance = point.spec, random.Random(number)
     salts = [[0] * spec.t for _ in range(sources(spec))]
     for _ in range(tries):
-        X = inputs_at(point, number, salts)
+        X = point.input(number, salts)
         try:
             return record(spec, point.field, point.matrices, X, salts), X, salts
         except NoRootError as error:

@@ -1,6 +1,6 @@
-"""Does a certificate hold? An independent verifier, written from three pages alone.
+"""Does a certificate hold? An independent verifier, written from four pages alone.
 
-The pages are docs/certificate.md, docs/certificate-transformers.md and
+The pages are docs/certificate.md, docs/certificate-transformers.md, docs/certificate-hybrid.md and
 docs/certificate-theorems.md. The referee shares no arithmetic with the prover: of segre it uses
 only the readers of specs and the errors.
 """

@@ -209,12 +209,12 @@ class Pieces:
             vector = self._whole((i, "V", h), weights[i, "V", k])
             if parallel:
                 half = (self.point.prime + 1) // 2
-                Y = _lifted(above([K, Q]), B, (A + A.transpose()) * -half)
+                Y = lifted(above([K, Q]), B, (A + A.transpose()) * -half)
                 upper, lower = range(a), range(a, 2 * a)
                 vector += self._whole((i, "Q", k), select(Y, upper, range(Y.ncols())))
                 vector += self._whole((i, "K", k), select(Y, lower, range(Y.ncols())))
             else:
-                vector += self._whole((i, "Q", k), _lifted(K, B, -A))
+                vector += self._whole((i, "Q", k), lifted(K, B, -A))
             yield vector
 
     def _mix_some_heads(self, i: int) -> Iterator[Vector]:
@@ -224,12 +224,12 @@ class Pieces:
         if self.dimensions.parallel[i - 1] or free < 1 or len(_heads(layer)) - 1 <= free * free:
             return
         weights, what = self.point.weights, f"the heads of layer {i}"
-        onto = beside([_inverse(top(B, r)), nmod_mat(r, B.nrows() - r, p)])
+        onto = beside([inverse(top(B, r)), nmod_mat(r, B.nrows() - r, p)])
         K, Q = ({h: weights[i, name, h] * B for h in _heads(layer)} for name in "KQ")
         for k in _heads(layer):
             others = [h for h in _heads(layer) if h != k]
             A = {h: K[h].transpose() * Q[h] for h in others}
-            left, right = (_stacked(annihilator(M, what), p) for M in (K[k], Q[k]))
+            left, right = (stacked(annihilator(M, what), p) for M in (K[k], Q[k]))
             seen = [(left * A[h] * right.transpose()).entries() for h in others]
             equations = nmod_mat(len(others), free * free, [x for row in seen for x in row], p)
             for c in annihilator(equations.transpose(), what):
@@ -238,32 +238,33 @@ class Pieces:
                 for h, factor in zip(others, c, strict=True):
                     vector += self._whole((i, "V", h), weights[i, "V", k] * factor)
                     X = X - A[h] * factor
-                dQ = _inverse(select(K[k], range(a), range(a))).transpose() * top(X, a)
+                dQ = inverse(select(K[k], range(a), range(a))).transpose() * top(X, a)
                 rest = select(X - K[k].transpose() * dQ, range(r), range(a))
-                dK = (rest * _inverse(select(Q[k], range(a), range(a)))).transpose()
+                dK = (rest * inverse(select(Q[k], range(a), range(a)))).transpose()
                 vector += self._whole((i, "Q", k), dQ * onto)
                 yield vector + self._whole((i, "K", k), dK * onto)
 
 
-def _stacked(rows: list[list[int]], p: int) -> nmod_mat:
+def stacked(rows: list[list[int]], p: int) -> nmod_mat:
+    """Rows (at least one) as a matrix."""
     return nmod_mat(len(rows), len(rows[0]), [x for row in rows for x in row], p)
 
 
-def _inverse(matrix: nmod_mat) -> nmod_mat:
+def inverse(matrix: nmod_mat) -> nmod_mat:
     """The inverse, where it is asked for."""
     if matrix.rank() != matrix.nrows():
         raise RejectionError(f"{LATE}: a system to be solved is singular at this point")
     return matrix.inv()
 
 
-def _lifted(C: nmod_mat, B: nmod_mat, A: nmod_mat) -> nmod_mat:
-    """Y of the size of C, zero after its first r rows, with (C B)^T Y = B^T A; r columns in B."""
+def lifted(C: nmod_mat, B: nmod_mat, A: nmod_mat) -> nmod_mat:
+    """Y with the rows of C, zero after the first r, with (C B)^T Y = B^T A; r columns in B."""
     r = B.ncols()
     system = top(C * B, r).transpose()
     if system.rank() != r:
         raise RejectionError("mix-heads: a system to be solved is singular at this point")
     solution = system.solve(B.transpose() * A)
-    return above([solution, nmod_mat(C.nrows() - r, C.ncols(), C.modulus())])
+    return above([solution, nmod_mat(C.nrows() - r, A.ncols(), C.modulus())])
 
 
 def _heads(layer: Layer) -> range:

@@ -14,7 +14,7 @@ from segre.referee.meter import balls as rates_of_balls
 from segre.referee.residues import INPUTS, WEIGHTS, Stream
 from segre.referee.transformers.angles import angle
 from segre.referee.transformers.numbers import Numbers, Radicand, Salts, Scalar
-from segre.referee.transformers.weights import Layout
+from segre.referee.transformers.tensors import Tensors
 from segre.transformer.spec import Transformer
 
 _TYPES = 1 << 41
@@ -106,6 +106,10 @@ class Balls(Numbers):
         turned = position * angle(spec, plane)
         return turned.cos(), turned.sin()
 
+    def slope(self, exponent: Fraction, factor: Fraction) -> arb:
+        """The decay rate."""
+        return (-self._number(factor) * arb(2) ** -self._number(exponent)).exp()
+
     def _each(self, A: arb_mat, function: Callable[[arb], arb]) -> arb_mat:
         self.handle(A, functions=1)
         return arb_mat(A.nrows(), A.ncols(), [function(a) for a in A.entries()])
@@ -124,7 +128,7 @@ def _positive(a: arb) -> arb:
     return a
 
 
-def real_weights(layout: Layout, seed: int) -> list[arb]:
+def real_weights(layout: Tensors, seed: int) -> list[arb]:
     """The weights of the real point: gains around 1, all others around 0."""
     u = Stream.of(seed, WEIGHTS)
     result = []
@@ -140,15 +144,19 @@ def real_input(spec: Transformer, seed: int, number: int) -> arb_mat:
     """Input `number` of the real point; one-hot columns if there is a vocabulary."""
     u, t = Stream.of(seed, INPUTS), spec.t
     if not spec.vocab:
-        rows = spec.patch or spec.d
-        first = number * rows * t
-        return arb_mat(rows, t, [_dyadic(u(first + i)) for i in range(rows * t)])
+        return real_matrix(seed, number, spec.patch or spec.d, t)
     result = arb_mat(spec.vocab + spec.types, t)
     for c in range(t):
         result[u(number * t + c) % spec.vocab, c] = 1
         if spec.types:
             result[spec.vocab + u(number * t + c + _TYPES) % spec.types, c] = 1
     return result
+
+
+def real_matrix(seed: int, number: int, rows: int, t: int) -> arb_mat:
+    """Input `number` of the real point, of any entries."""
+    u, size = Stream.of(seed, INPUTS), rows * t
+    return arb_mat(rows, t, [_dyadic(u(number * size + i)) for i in range(size)])
 
 
 def _dyadic(u: int) -> arb:

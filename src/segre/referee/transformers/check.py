@@ -92,14 +92,15 @@ def _check_upper(
         point = Point(upper.layout, point.field)
         checks.append(f"Every function is one of {upper.layout.spec} as well.")
     rows, columns = outputs(certificate.spec)
-    watched = [(n, o) for n in upper.salts for o in range(rows * columns)]
-    if upper.free_roots:
+    found = upper.symmetries
+    watched = [(n, o) for n in found.salts for o in range(rows * columns)]
+    if found.free_roots:
         point = Point(upper.layout, FreeRoots(certificate.prime, certificate.seed))
-    jacobian = jacobian_mod_p(point, watched, upper.salts, progress)
+    jacobian = jacobian_mod_p(point, watched, found.salts, progress)
     ranks = symmetry_rank(point, jacobian, progress)
-    if upper.rank not in ranks:
-        raise RejectionError(f"upper.rank: {upper.rank}, but the symmetries have rank {ranks[-1]}")
+    if found.rank not in ranks:
+        raise RejectionError(f"upper.rank: {found.rank}, but the symmetries have rank {ranks[-1]}")
     checks.append(
-        f"Symmetries have rank {upper.rank} and change none of the outputs of two inputs: "
+        f"Symmetries have rank {found.rank} and change none of the outputs of two inputs: "
         f"the dimension is at most {certificate.claim.upper}."
     )

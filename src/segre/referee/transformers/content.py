@@ -53,13 +53,20 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
-class Upper:
+class Symmetries:
     """Section 9."""
 
     rank: int
     salts: dict[int, Salts]
     free_roots: bool
-    layout: Layout  # of the architecture whose symmetries they are
+
+
+@dataclass(frozen=True, slots=True)
+class Upper:
+    """Section 9, and the architecture whose symmetries they are: another one in section 11."""
+
+    symmetries: Symmetries
+    layout: Layout
 
 
 @dataclass(frozen=True, slots=True)

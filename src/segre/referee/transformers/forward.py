@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from segre.referee.transformers.attention import attention
 from segre.referee.transformers.ends import embedding, head
 from segre.referee.transformers.mlp import mlp
-from segre.referee.transformers.numbers import Matrix, Numbers, Salts, Scalar
+from segre.referee.transformers.numbers import Matrix, Numbers, Salts
+from segre.referee.transformers.recording import Recording
 from segre.referee.transformers.run import Run
 from segre.referee.transformers.stages import Stage, stages
 from segre.referee.transformers.tape import Tape
-from segre.referee.transformers.weights import Key
+from segre.referee.transformers.tensors import Key
 from segre.transformer.spec import Transformer
-
-
-@dataclass(frozen=True)
-class Recording:
-    """A tape on which a transformer was evaluated, and where on it things stand."""
-
-    tape: Tape
-    leaves: tuple[int, ...]
-    output: int
-    arguments: tuple[Scalar, ...]
-
-    @property
-    def value(self) -> Matrix:
-        """The output."""
-        return self.tape.values[self.output]
-
-    def gradient(self, number: int) -> list[Matrix | None]:
-        """The derivatives of one output entry by every weight matrix, in their order."""
-        row, column = divmod(number, self.value.ncols())
-        bars = self.tape.adjoints(self.output, row, column)
-        return [bars[leaf] for leaf in self.leaves]
 
 
 def record(

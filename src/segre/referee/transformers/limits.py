@@ -5,12 +5,22 @@ Asked before any matrix is made. The estimates are rough and depend on sizes onl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from segre.errors import TooLargeError
+from segre.referee.claims import Claim
 from segre.referee.limits import MOST_BYTES
 from segre.referee.meter import RESIDUES, Rates, balls, meter
-from segre.referee.transformers.content import BallMinor, Certificate, Contexts, outputs
+from segre.referee.transformers.content import (
+    BallMinor,
+    Certificate,
+    Contexts,
+    Independence,
+    ModularMinor,
+    Root,
+    outputs,
+)
 from segre.referee.transformers.contexts import MOST_SEQUENCES
 from segre.referee.transformers.stages import stages
 from segre.referee.transformers.weights import Layout, parts, routed
@@ -127,7 +137,7 @@ def check_size(certificate: Certificate) -> None:
     rows, columns = outputs(spec)
     watched = 2 * rows * columns
     witness = len(certificate.independence.points) if certificate.independence else 0
-    _check_bytes(
+    check_bytes(
         max(
             8 * claim.lower * size,
             8 * watched * size,
@@ -139,30 +149,71 @@ def check_size(certificate: Certificate) -> None:
     meter().require(work(certificate))
 
 
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """How much of everything a certificate asks for, whatever the network is."""
+
+    size: int  # weights
+    watched: int  # rows of the Jacobian that symmetries are held against
+    drawn: float  # the time of drawing an input
+    roots: int
+    witness: int  # points
+    lower: int
+    inputs: int  # of a minor mod p
+
+    def work(self, effort: Effort) -> float:
+        """What minors mod p and rows of the Jacobian mod p will be charged, in seconds."""
+        rates, size, lower = RESIDUES, self.size, self.lower
+        there = self.drawn + effort.there(rates) + size * 4 * rates.copy
+        back = effort.back(rates) + size * (rates.entry + 4 * rates.copy)
+        total = size * rates.function + (2 + self.roots) * there + self.watched * back
+        if self.witness:
+            each = there + size * rates.function + self.witness * rates.entry
+            total += 2 * self.witness * each
+            total += rates.matmul(self.witness, self.witness, self.witness)
+        if self.inputs:
+            total += self.inputs * there + rates.matmul(lower, lower, lower)
+            total += lower * (back + lower * rates.entry)
+        return total
+
+
+def proof(
+    claim: Claim,
+    lower: ModularMinor | BallMinor,
+    independence: Independence | None,
+    roots: Sequence[Root],
+    watched: int,
+    drawn: float,
+) -> Proof:
+    """How much of everything the parts of a certificate ask for."""
+    return Proof(
+        claim.parameters,
+        watched,
+        drawn,
+        len(roots),
+        len(independence.points) if independence else 0,
+        claim.lower,
+        0 if isinstance(lower, BallMinor) else max(1, len(lower.salts)),
+    )
+
+
 def work(certificate: Certificate) -> float:
     """What checking it will be charged, at most and about, in seconds; but for balls."""
     spec, claim, rates = certificate.spec, certificate.claim, RESIDUES
     size, effort = claim.parameters, Effort.of(certificate.spec)
-    there = effort.there(rates) + size * 4 * rates.copy
-    back = effort.back(rates) + size * (rates.entry + 4 * rates.copy)
     rows, columns = outputs(spec)
     watched = 2 * rows * columns
     drawn = 3 * max(spec.d, spec.vocab + spec.types) * spec.t * rates.function
     rotation, ways = spec.head + spec.rotary, max(1, len(spec.rotations))
-    total = size * rates.function + ways * rotation * (rotation + 2 * spec.t) * rates.function
-    total += (2 + len(certificate.roots)) * (there + drawn) + watched * back
-    if certificate.independence is not None:
-        witness = len(certificate.independence.points)
-        total += 2 * witness * (there + drawn + size * rates.function + witness * rates.entry)
-        total += rates.matmul(witness, witness, witness)
-    lower, minor = claim.lower, certificate.lower
-    if not isinstance(minor, BallMinor):
-        total += len(minor.salts) * (there + drawn) + rates.matmul(lower, lower, lower)
-        total += lower * (back + lower * rates.entry)
+    parts = (certificate.lower, certificate.independence, certificate.roots)
+    total = proof(claim, *parts, watched, drawn).work(effort)
+    total += ways * rotation * (rotation + 2 * spec.t) * rates.function
     if isinstance(certificate.upper, Contexts):
         letters = spec.vocab * max(1, spec.types)
         sequences = min(MOST_SEQUENCES, int(letters ** min(spec.t, 13)))
         return total + sequences * spec.layers * spec.t**2 * 20 * rates.step
+    there = effort.there(rates) + size * 4 * rates.copy
+    back = effort.back(rates) + size * (rates.entry + 4 * rates.copy)
     total += _degenerate(spec, watched, there, back)
     vectors, rank = _vectors(spec), _rank(certificate)
     total += vectors * size * (watched + 2 * rank + spec.d + rotation) * rates.product
@@ -173,7 +224,7 @@ def work(certificate: Certificate) -> float:
 
 def _rank(certificate: Certificate) -> int:
     """The rank of the symmetries, if they are asked for."""
-    return 0 if isinstance(certificate.upper, Contexts) else certificate.upper.rank
+    return 0 if isinstance(certificate.upper, Contexts) else certificate.upper.symmetries.rank
 
 
 def _degenerate(spec: Transformer, watched: int, there: float, back: float) -> float:
@@ -200,23 +251,28 @@ def _degenerate(spec: Transformer, watched: int, there: float, back: float) -> f
 def check_bits(layout: Layout, minor: BallMinor, bits: int) -> None:
     """Raise `TooLargeError` if a minor in balls of so many bits takes too long."""
     size = len(minor.rows)
-    _check_bytes((48 + bits // 4) * size * layout.parameters)
+    check_bytes((48 + bits // 4) * size * layout.parameters)
     meter().require(ball_work(layout, minor, bits))
 
 
 def ball_work(layout: Layout, minor: BallMinor, bits: int) -> float:
     """What a minor in balls will be charged, at most and about, in seconds."""
-    spec, rates, size = layout.spec, balls(bits), len(minor.rows)
-    inputs = len({n for n, _ in minor.rows})
-    effort, width = Effort.of(spec), layout.parameters
+    spec, rates = layout.spec, balls(bits)
     rotation, ways = spec.head + spec.rotary, max(1, len(spec.rotations))
+    total = minor_work(Effort.of(spec), layout.parameters, minor, rates)
+    return total + ways * rotation * (rotation + 2 * spec.t) * rates.function
+
+
+def minor_work(effort: Effort, width: int, minor: BallMinor, rates: Rates) -> float:
+    """What a minor in balls will be charged for a network of so many weights."""
+    size, inputs = len(minor.rows), len({n for n, _ in minor.rows})
     total = inputs * (effort.there(rates) + width * 4 * rates.copy)
     total += size * (effort.back(rates) + width * (rates.entry + 5 * rates.copy))
-    total += ways * rotation * (rotation + 2 * spec.t) * rates.function
     return total + 3 * rates.matmul(size, size, size) + 3 * size * size * rates.entry
 
 
-def _check_bytes(size: int) -> None:
+def check_bytes(size: int) -> None:
+    """Raise `TooLargeError` if a table of so many bytes is too large."""
     if size > MOST_BYTES:
         raise TooLargeError(
             f"checking the certificate needs a table of {size / 2**30:.1f} GiB; "

@@ -10,14 +10,24 @@ from flint import nmod_mat
 
 from segre.referee.meter import RESIDUES, charge
 from segre.referee.rejection import RejectionError
-from segre.referee.residues import INPUTS, WEIGHTS, WITNESS_INPUTS, WITNESS_WEIGHTS, Stream
+from segre.referee.residues import (
+    INPUTS,
+    WEIGHTS,
+    WITNESS_INPUTS,
+    WITNESS_WEIGHTS,
+    WORD,
+    Stream,
+)
+from segre.referee.shapes import quote
 from segre.referee.transformers.angles import multiples
 from segre.referee.transformers.numbers import Numbers, Radicand, Salts, Scalar
 from segre.transformer.spec import Transformer
 
-EXPONENTIALS, NORMALS, DENSITIES, CIRCLES, CONSTANTS, STEPS, ROOTS = 2, 6, 7, 8, 9, 10, 11
+EXPONENTIALS, NORMALS, DENSITIES, CIRCLES = 2, 6, 7, 8
+CONSTANTS, STEPS, ROOTS, SLOPES = 9, 10, 11, 12
 MOST_SALTS = 1 << 20
 _INPUT_SALT, _VALUE_SALT = 40, 32
+_SLOPE_UNIT = (1 << 16) * 10**5
 
 
 class NoRootError(RejectionError):
@@ -40,7 +50,7 @@ class Modular(Numbers):
         self.prime = prime
         self.seed = seed
         self.rates = RESIDUES
-        self._streams = {number: Stream.of(seed, number) for number in range(12)}
+        self._streams = {number: Stream.of(seed, number) for number in range(13)}
         self._circle = cache(self._point_of_circle)
 
     # Points.
@@ -194,6 +204,20 @@ class Modular(Numbers):
             x, y = (x * x - y * y) % p, 2 * x * y % p
             power >>= 1
         return cos, sin
+
+    def slope(self, exponent: Fraction, factor: Fraction) -> int:
+        """A power of a random residue, one for every fractional part of an exponent."""
+        whole = exponent.numerator // exponent.denominator
+        rest = exponent - whole
+        # Before anything large is computed: a power that is whole is at least 1.
+        if not -64 <= whole <= (factor.numerator * _SLOPE_UNIT).bit_length():
+            raise RejectionError(f"spec: the slope of exponent {quote(str(exponent))} is no power")
+        power = factor * _SLOPE_UNIT / Fraction(2) ** whole
+        index = (rest.denominator << 20) + rest.numerator
+        if power.denominator != 1 or index >= WORD:
+            raise RejectionError(f"spec: the slope of exponent {quote(str(exponent))} is no power")
+        base = 1 + self._streams[SLOPES](index) % (self.prime - 1)
+        return pow(base, int(power), self.prime)
 
     def _drawn(
         self, A: nmod_mat, salts: Salts, stream: int, value: Callable[[int, int], int]

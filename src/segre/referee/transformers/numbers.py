@@ -41,6 +41,7 @@ class Numbers(ABC):
         self.unit = cache(self._unit)
         self.number = cache(self._number)
         self.rotations: dict[object, tuple[Matrix, Matrix, Matrix]] = {}
+        self.masks: dict[object, Matrix] = {}
 
     @abstractmethod
     def matrix(self, rows: int, columns: int, entries: Iterable[Scalar]) -> Matrix:
@@ -93,6 +94,10 @@ class Numbers(ABC):
     @abstractmethod
     def turn(self, spec: Transformer, plane: int, position: int) -> tuple[Scalar, Scalar]:
         """cos and sin of the angle of a plane at a position."""
+
+    @abstractmethod
+    def slope(self, exponent: Fraction, factor: Fraction) -> Scalar:
+        """The decay rate exp(-factor 2^-exponent) of hybrid stacks."""
 
     # What follows from these.
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import accumulate, islice
+from itertools import accumulate
 
 from flint import nmod_mat
 
 from segre.referee.linear import Echelon
-from segre.referee.meter import RESIDUES, charge
 from segre.referee.network import Progress
-from segre.referee.rejection import RejectionError
 from segre.referee.transformers.cubic import cubic
 from segre.referee.transformers.cut_off import cut_off, sign_norms
 from segre.referee.transformers.few_words import few_words
@@ -25,16 +22,15 @@ from segre.referee.transformers.norms import norms
 from segre.referee.transformers.outer_turns import outer_turns, tied_forms
 from segre.referee.transformers.outside_shift import outside_shift
 from segre.referee.transformers.quadratic import quadratic
+from segre.referee.transformers.rank import added
 from segre.referee.transformers.silent import signs, silent
-from segre.referee.transformers.tangents import Family, Point, Tangent
+from segre.referee.transformers.tangents import Family, Point
 from segre.referee.transformers.turns import turns
 from segre.referee.transformers.units import tables, units
 from segre.referee.transformers.unused import unread, unused
 from segre.referee.transformers.value_shift import value_shift
 from segre.referee.transformers.weights import parts
 from segre.referee.transformers.words import word_jacobian, words
-
-CHUNK_ENTRIES = 1 << 20
 
 
 def families(point: Point) -> Family:
@@ -83,53 +79,16 @@ def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[
     """
     span = Echelon()
     groups = (families(point), unused(point), degenerate(point))
-    gains = [_added(span, group, point, jacobian, progress) for group in groups]
+    gains = [added(span, group, point.layout, jacobian, progress) for group in groups]
     hard = None
     if any(True for _ in words(point)) or any(True for _ in few_words(point)):
         hard = word_jacobian(point, progress)
-        gains[-1] += _added(span, words(point), point, hard, progress)
-    gains.append(_added(span, special(point), point, jacobian, progress))
+        gains[-1] += added(span, words(point), point.layout, hard, progress)
+    gains.append(added(span, special(point), point.layout, jacobian, progress))
     if hard is not None:
-        gains[-1] += _added(span, few_words(point), point, hard, progress)
-    gains.append(_added(span, outside_shift(point), point, jacobian, progress))
+        gains[-1] += added(span, few_words(point), point.layout, hard, progress)
+    gains.append(added(span, outside_shift(point), point.layout, jacobian, progress))
     if any(True for _ in normed_words(point)):
         hard = word_jacobian(point, progress) if hard is None else hard
-        gains.append(_added(span, normed_words(point), point, hard, progress))
+        gains.append(added(span, normed_words(point), point.layout, hard, progress))
     return list(accumulate(gains))
-
-
-def _added(
-    span: Echelon, vectors: Family, point: Point, jacobian: nmod_mat, progress: Progress
-) -> int:
-    """By how much vectors raise the rank."""
-    columns = jacobian.transpose()
-    rank = done = 0
-    for chunk in _chunks(vectors, point):
-        names, rows = chunk
-        charge(RESIDUES.matmul(rows.nrows(), rows.ncols(), columns.ncols()))
-        product = rows * columns
-        if product:
-            guilty = next(i for i, row in enumerate(product.tolist()) if any(row))
-            raise RejectionError(
-                f"symmetry {names[guilty]}: a vector changes an output of the network"
-            )
-        rank += span.add(rows)
-        done += len(names)
-        progress("symmetries", done, done)
-    return rank
-
-
-def _chunks(
-    vectors: Iterable[tuple[str, Tangent]], point: Point
-) -> Iterator[tuple[list[str], nmod_mat]]:
-    width, offsets = point.layout.parameters, point.layout.offsets
-    source = iter(vectors)
-    while batch := list(islice(source, max(1, CHUNK_ENTRIES // width))):
-        rows = nmod_mat(len(batch), width, point.p)
-        for i, (_, tangent) in enumerate(batch):
-            charge(sum(m.nrows() * m.ncols() for m in tangent.values()) * RESIDUES.entry)
-            for key, matrix in tangent.items():
-                for j, entry in enumerate(matrix.entries(), start=offsets[key]):
-                    if entry:
-                        rows[i, j] = entry
-        yield [name for name, _ in batch], rows

@@ -2,114 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping, Sequence
 
 from flint import nmod_mat
 
-from segre.referee.meter import RESIDUES, charge
 from segre.referee.rejection import RejectionError
+from segre.referee.transformers.forward import record
 from segre.referee.transformers.modular import Modular
+from segre.referee.transformers.numbers import Salts
+from segre.referee.transformers.point import Anywhere, Family, Tangent, together
+from segre.referee.transformers.recording import Recording
+from segre.referee.transformers.stages import sources
 from segre.referee.transformers.stream import Norm, Reader, Stream
-from segre.referee.transformers.weights import Key, Layout, Place
+from segre.referee.transformers.tensors import Key, Place
+from segre.referee.transformers.weights import Layout
 
-Tangent = dict[Key, nmod_mat]
-Family = Iterator[tuple[str, Tangent]]
-
-
-def together(*tangents: Tangent) -> Tangent:
-    """The sum of tangent vectors."""
-    result: Tangent = {}
-    for tangent in tangents:
-        for key, matrix in tangent.items():
-            result[key] = result[key] + matrix if key in result else matrix
-    return result
+__all__ = ["Family", "Point", "Tangent", "together"]
 
 
-def _product(A: nmod_mat, B: nmod_mat) -> nmod_mat:
-    charge(RESIDUES.matmul(A.nrows(), A.ncols(), B.ncols()))
-    return A * B
-
-
-class Point:
+class Point(Anywhere):
     """The weights of stream 0 mod p, and how tangents are made of them."""
 
     def __init__(self, layout: Layout, field: Modular) -> None:
+        super().__init__(layout, field)
         self.layout = layout
         self.spec = layout.spec
-        self.field = field
         self.stream = Stream(layout)
-        self.matrices = layout.matrices(field, field.weights(layout.parameters))
+        self.sources, self.tokens, self.rows = sources(self.spec), self.spec.t, self.spec.d
 
-    def has(self, place: Place) -> bool:
-        """Whether there is such a tensor."""
-        return place in self.layout.by_place
+    def input(self, number: int, salts: Sequence[Salts]) -> nmod_mat:
+        """Input `number` mod p; soft if there is a vocabulary."""
+        spec = self.spec
+        if spec.vocab:
+            return self.field.soft_input(number, spec.vocab, spec.types, salts[0])
+        return self.field.input(number, spec.patch or spec.d, salts[0])
 
-    def keys(self, places: Iterable[Place]) -> list[Key]:
-        """The matrices of tensors; those that do not exist are left out."""
-        known = self.layout.by_place
-        return [key for place in places if place in known for key in known[place].keys]
+    def record(
+        self, weights: Mapping[Key, nmod_mat], inputs: nmod_mat, salts: Sequence[Salts]
+    ) -> Recording:
+        """The transformer with these weights, evaluated mod p."""
+        return record(self.spec, self.field, weights, inputs, salts)
 
     def with_bias(self, part: int, letter: str, number: int) -> list[Key]:
         """[W, b] of one head or group: the two that change alike."""
         keys = [(part, f"W_{letter}", number), (part, f"b_{letter}", number)]
         return [key for key in keys if key in self.matrices]
 
-    # Matrices.
-
-    def zero(self, rows: int, columns: int) -> nmod_mat:
-        """The zero matrix."""
-        return nmod_mat(rows, columns, self.field.prime)
-
-    def unit(self, size: int, *entries: tuple[int, int, int]) -> nmod_mat:
-        """The square matrix with these entries (row, column, value), and zeros."""
-        result = self.zero(size, size)
-        for row, column, value in entries:
-            result[row, column] = value
-        return result
-
-    def skew(self, size: int, centred: bool = False) -> Iterator[nmod_mat]:
-        """A basis of the skew matrices S, with S 1 = 0 if centred."""
-        if not centred:
-            for j in range(size):
-                for k in range(j):
-                    yield self.unit(size, (j, k, 1), (k, j, -1))
-            return
-        # With u_j = e_j - e_last: S = u_j u_k^T - u_k u_j^T.
-        last = size - 1
-        for j in range(last):
-            for k in range(j):
-                plus = ((j, k, 1), (k, last, 1), (last, j, 1))
-                minus = ((k, j, -1), (last, k, -1), (j, last, -1))
-                yield self.unit(size, *plus, *minus)
-
-    def square(self, size: int) -> Iterator[nmod_mat]:
-        """A basis of all matrices."""
-        for j in range(size):
-            for k in range(size):
-                yield self.unit(size, (j, k, 1))
-
     # Tangents of given matrices.
 
     def itself(self, places: Iterable[Place], factor: int = 1) -> Tangent:
         """dT = T times a factor."""
         return {key: self.matrices[key] * factor for key in self.keys(places)}
-
-    def left(self, keys: Iterable[Key], S: nmod_mat) -> Tangent:
-        """dT = S T."""
-        return {key: _product(S, self.matrices[key]) for key in keys}
-
-    def right(self, keys: Iterable[Key], S: nmod_mat) -> Tangent:
-        """dT = T S."""
-        return {key: _product(self.matrices[key], S) for key in keys}
-
-    def filled(self, key: Key, *, row: int | None = None, column: int | None = None) -> Tangent:
-        """dT is 1 in one row, in one column, or everywhere."""
-        T = self.matrices[key]
-        result = self.zero(T.nrows(), T.ncols())
-        for r in range(T.nrows()) if row is None else (row,):
-            for c in range(T.ncols()) if column is None else (column,):
-                result[r, c] = 1
-        return {key: result}
 
     def shifted(self, source: Place, value: int, *, row: int | None = None) -> Tangent:
         """A shift source that adds a value to all tokens, in one dimension or in all."""
@@ -131,11 +74,6 @@ class Point:
         keys = self.keys([reader.weight])
         size = self.layout.by_place[reader.weight].columns
         return self.right(keys, self.unit(size, (column, column, -1)))
-
-    @property
-    def p(self) -> int:
-        """The prime."""
-        return self.field.prime
 
     # Norms.
 

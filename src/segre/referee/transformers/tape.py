@@ -15,7 +15,7 @@ are passed over.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from segre.referee.meter import meter
@@ -131,6 +131,25 @@ class Tape:
         P = self._times(A.transpose(), B)
         size = P.nrows()
         return self.numbers.matrix(size, 1, [P[i, i] for i in range(size)])
+
+    def powers(self, a: int, exponents: Sequence[Sequence[int | None]]) -> int:
+        """Record the matrix of powers of one number; None stands for zero."""
+        numbers, x = self.numbers, self.values[a][0, 0]
+        rows, columns = len(exponents), len(exponents[0])
+        flat = [n for row in exponents for n in row]
+        known = [numbers.ones(1, 1)[0, 0]]
+        largest = max((n for n in flat if n is not None), default=0)
+        self._meter.charge((rows * columns * 3 + largest) * numbers.rates.entry)
+        while len(known) <= largest:
+            known.append(known[-1] * x)
+        value = numbers.matrix(rows, columns, [0 if n is None else known[n] for n in flat])
+        slope = numbers.matrix(rows, columns, [n * known[n - 1] if n else 0 for n in flat])
+
+        def pullback(bar: Matrix) -> Matrix:
+            shares = numbers.times(bar, slope).entries()
+            return numbers.matrix(1, 1, [sum(shares[1:], shares[0])])
+
+        return self._write(value, (a, pullback))
 
     def inverses(self, a: int) -> int:
         """Record 1 / x for every entry."""

@@ -1,48 +1,28 @@
-"""Which weight tensors does a transformer have, and where do they stand? Section 2.
-
-A tensor is cut into matrices, its last two axes; the axes before are numbered as one.
-"""
+"""Which weight tensors does a transformer have? Section 2."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator
 
-from segre.referee.transformers.numbers import Matrix, Numbers, Scalar
+from segre.referee.transformers.tensors import Key, Place, Shape, Tensor, Tensors, laid_out
 from segre.transformer.spec import Transformer
 
+__all__ = [
+    "EMBED",
+    "HEAD",
+    "Key",
+    "Layout",
+    "Place",
+    "Tensor",
+    "has_norm_bias",
+    "parts",
+    "routed",
+    "shows_stream",
+    "table_reads",
+    "turning",
+]
+
 EMBED, HEAD = 0, -1
-Place = tuple[int, str]
-Key = tuple[int, str, int]
-Shape = tuple[str, int, int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """A tensor of a part (EMBED, HEAD, or the number of a layer): so many matrices of one size."""
-
-    part: int
-    name: str
-    count: int
-    rows: int
-    columns: int
-    offset: int
-
-    @property
-    def place(self) -> Place:
-        """Its name among all tensors."""
-        return self.part, self.name
-
-    @property
-    def size(self) -> int:
-        """How many weights it holds."""
-        return self.count * self.rows * self.columns
-
-    @property
-    def keys(self) -> list[Key]:
-        """The names of its matrices."""
-        return [(self.part, self.name, i) for i in range(self.count)]
 
 
 def routed(spec: Transformer, layer: int) -> bool:
@@ -65,50 +45,20 @@ def parts(spec: Transformer) -> list[int]:
     return [1] if spec.share else list(range(1, spec.layers + 1))
 
 
-class Layout:
-    """All tensors in the order of the vector of weights."""
+class Layout(Tensors):
+    """All tensors of a transformer; parts are EMBED, HEAD and the numbers of layers."""
 
     def __init__(self, spec: Transformer) -> None:
+        super().__init__(laid_out(_shapes(spec)))
         self.spec = spec
-        self.tensors = tuple(_tensors(spec))
-        self.by_place = {tensor.place: tensor for tensor in self.tensors}
-
-    @cached_property
-    def parameters(self) -> int:
-        """The number of weights."""
-        return sum(tensor.size for tensor in self.tensors)
-
-    @cached_property
-    def offsets(self) -> dict[Key, int]:
-        """Where each matrix begins, in the order of the vector."""
-        return {
-            key: tensor.offset + i * tensor.rows * tensor.columns
-            for tensor in self.tensors
-            for i, key in enumerate(tensor.keys)
-        }
-
-    def matrices(self, numbers: Numbers, weights: Sequence[Scalar]) -> dict[Key, Matrix]:
-        """A vector of weights, cut into matrices."""
-        result = {}
-        for tensor in self.tensors:
-            size = tensor.rows * tensor.columns
-            for key in tensor.keys:
-                start = self.offsets[key]
-                entries = weights[start : start + size]
-                result[key] = numbers.matrix(tensor.rows, tensor.columns, entries)
-        return result
 
 
-def _tensors(spec: Transformer) -> Iterator[Tensor]:
-    offset = 0
-    shapes = [(EMBED, shape) for shape in _embed(spec)]
+def _shapes(spec: Transformer) -> Iterator[tuple[int, Shape]]:
+    yield from ((EMBED, shape) for shape in _embed(spec))
     for layer in parts(spec):
-        shapes += [(layer, shape) for shape in _attention(spec, layer)]
-        shapes += [(layer, shape) for shape in _mlp(spec, layer)]
-    shapes += [(HEAD, shape) for shape in _head(spec)]
-    for part, (name, count, rows, columns) in shapes:
-        yield Tensor(part, name, count, rows, columns, offset)
-        offset += count * rows * columns
+        yield from ((layer, shape) for shape in _attention(spec, layer))
+        yield from ((layer, shape) for shape in _mlp(spec, layer))
+    yield from ((HEAD, shape) for shape in _head(spec))
 
 
 def head_width(spec: Transformer) -> int:

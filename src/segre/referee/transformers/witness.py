@@ -11,41 +11,28 @@ from segre.referee.meter import charge
 from segre.referee.network import Progress
 from segre.referee.rejection import RejectionError
 from segre.referee.transformers.content import Independence, ModularMinor, Root
-from segre.referee.transformers.forward import record
-from segre.referee.transformers.jacobian import jacobian
 from segre.referee.transformers.modular import NoRootError
 from segre.referee.transformers.numbers import Salts
-from segre.referee.transformers.stages import sources
-from segre.referee.transformers.tangents import Point
-
-
-def inputs_at(point: Point, number: int, salts: Sequence[Salts]) -> nmod_mat:
-    """Input `number` mod p; soft if there is a vocabulary."""
-    spec = point.spec
-    if spec.vocab:
-        return point.field.soft_input(number, spec.vocab, spec.types, salts[0])
-    return point.field.input(number, spec.patch or spec.d, salts[0])
+from segre.referee.transformers.point import Anywhere
+from segre.referee.transformers.recording import Recording, gradients
 
 
 def jacobian_mod_p(
-    point: Point,
+    point: Anywhere,
     rows: Sequence[tuple[int, int]],
     salts: dict[int, tuple[tuple[int, ...], ...]],
     progress: Progress,
 ) -> nmod_mat:
     """Rows of the Jacobian mod p, each input with its salts."""
-    result: nmod_mat = jacobian(
-        point.layout,
-        point.field,
-        point.matrices,
-        rows,
-        lambda n: (inputs_at(point, n, salts[n]), salts[n]),
-        progress,
-    )
+
+    def recorded(n: int) -> Recording:
+        return point.record(point.matrices, point.input(n, salts[n]), salts[n])
+
+    result: nmod_mat = gradients(point.tensors, point.field, rows, recorded, progress)
     return result
 
 
-def check_minor(point: Point, minor: ModularMinor, progress: Progress) -> None:
+def check_minor(point: Anywhere, minor: ModularMinor, progress: Progress) -> None:
     """The determinant of the minor is as claimed, and so not zero."""
     rows = jacobian_mod_p(point, minor.rows, minor.salts, progress)
     found = determinant(select(rows, range(len(minor.rows)), minor.columns))
@@ -55,7 +42,7 @@ def check_minor(point: Point, minor: ModularMinor, progress: Progress) -> None:
         )
 
 
-def check_independence(point: Point, claimed: Independence, progress: Progress) -> None:
+def check_independence(point: Anywhere, claimed: Independence, progress: Progress) -> None:
     """The determinant of the witness points is as claimed, and so not zero."""
     size = len(claimed.points)
     table = nmod_mat(size, size, point.p)
@@ -72,28 +59,27 @@ def check_independence(point: Point, claimed: Independence, progress: Progress) 
 
 
 def _differences(
-    point: Point, number: int, salts: tuple[Sequence[Salts], Sequence[Salts]]
+    point: Anywhere, number: int, salts: tuple[Sequence[Salts], Sequence[Salts]]
 ) -> list[int]:
     """The row of a witness point: differences of all arguments, and of all input entries."""
-    spec, layout, field = point.spec, point.layout, point.field
+    layout, field = point.tensors, point.field
     weights = layout.matrices(field, field.witness_weights(number, layout.parameters))
     rows = []
     for b in (0, 1):
-        X = field.input(2 * number + b, spec.d, salts[b][0], witness=True)
-        arguments = record(spec, field, weights, X, salts[b]).arguments
+        X = field.input(2 * number + b, point.rows, salts[b][0], witness=True)
+        arguments = point.record(weights, X, salts[b]).arguments
         rows.append([int(entry) for entry in (*arguments, *X.entries())])
     return [(x - y) % point.p for x, y in zip(*rows, strict=True)]
 
 
-def check_roots(point: Point, roots: Sequence[Root], progress: Progress) -> None:
+def check_roots(point: Anywhere, roots: Sequence[Root], progress: Progress) -> None:
     """Every radicand is, at some input, the first one without a root, and not zero."""
-    unsalted = [(0,) * point.spec.t] * sources(point.spec)
+    unsalted = [(0,) * point.tokens] * point.sources
     for i, root in enumerate(roots):
         name = f"roots[{i}]"
         salts = [*root.salts, *unsalted[len(root.salts) :]]
         try:
-            X = inputs_at(point, root.input, salts)
-            record(point.spec, point.field, point.matrices, X, salts)
+            point.record(point.matrices, point.input(root.input, salts), salts)
         except NoRootError as found:
             if found.place != root.place:
                 place = found.place
