@@ -1,4 +1,4 @@
-"""Which constants may lie where no token does? Family 60 of section 9."""
+"""Which constants may lie where no token does? Family 62 of section 9."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from segre.referee.transformers.weights import EMBED
 
 
 def outside_shift(point: Point) -> Family:
-    """Family 60."""
+    """Family 62."""
     spec, stream, d = point.spec, point.stream, point.spec.d
     attention = stream.consumers[0]
     norm, bias = stream.norm_before(attention), stream.bias(attention)

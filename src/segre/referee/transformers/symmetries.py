@@ -71,10 +71,10 @@ def special(point: Point) -> Family:
 
 
 def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[int]:
-    """The ranks of families 1 to 30 without 28 and 29, of these, of 1 to 46, of 1 to 57, of all.
+    """The ranks of families 1 to 30 without 28 and 29, of these, of 1 to 46, of 1 to 59, of all.
 
     Earlier certificates have those before the last. Every vector must be orthogonal to all rows of
-    the Jacobian: here to those of soft sequences, for families 41, 43, 44, 46, 49, 50, 58 and 59 to
+    the Jacobian: here to those of soft sequences, for families 41, 43, 44, 46, 49, 50, 60 and 61 to
     those of sequences.
     """
     span = Echelon()
