@@ -38,7 +38,7 @@ __all__ = ["QUESTIONS", "Catalog", "Entry", "catalog"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A family, as its config class has it where nothing is said, or a preset of it."""
+    """A family, as its config class has it where only what it needs is said, or a preset of it."""
 
     name: str
     kind: str  # family or preset
@@ -262,7 +262,7 @@ def catalog(name: str | None = None, *, match: str = "", supports: str = "") -> 
 
 def _entries() -> list[Entry]:
     families = [
-        Entry(name, "family", family, {"model_type": family.model_type})
+        Entry(name, "family", family, {"model_type": family.model_type, **family.needs})
         for name, family in FAMILIES.items()
     ]
     presets = [preset for family in FAMILIES.values() for preset in _presets(family)]

@@ -33,6 +33,13 @@ SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a diffe
         },
     },
     "olmo2": {"head_dim": 4},
+    "qwen3_next": {
+        "head_dim": 8,
+        "layer_types": None,
+        "full_attention_interval": 1,
+        "num_experts": 4,
+        "num_experts_per_tok": 2,
+    },
     "gemma3_text": {"head_dim": 4, "final_logit_softcapping": 3.0, "attention_bias": True},
     "gemma2": {
         "head_dim": 4,

@@ -433,6 +433,9 @@ class Scalar:
             if s.router == "sigmoid-raw":
                 total = self.F.constant(1)
             y = self.expert(x, c, part, "S", 0) if s.shared else [self.F.constant(0)] * s.d
+            if s.sharedgate:
+                share = self.sigma(self.linear(x, part, "S_R")[0], c)
+                y = [share * z for z in y]
             for i in chosen:
                 y = add(y, [a[i] / total * z for z in self.expert(x, c, part, "W", i)])
             out.append(y)

@@ -114,7 +114,19 @@ CONFIGS["distilbert"] = {
     **{"vocab_size": 61, "max_position_embeddings": 32},
 }
 CONFIGS["opt"] = {"model_type": "opt", **_SIZES, "ffn_dim": 40}
+CONFIGS["qwen3_next"] = {
+    "model_type": "qwen3_next",
+    **_TWO,
+    "head_dim": 8,
+    "layer_types": ["full_attention"] * 3,
+    "moe_intermediate_size": 8,
+    "shared_expert_intermediate_size": 6,
+    "mlp_only_layers": [0],
+    "num_experts": 4,
+    "num_experts_per_tok": 2,
+}
 FAMILIES = tuple(CONFIGS)
+RECORDED = tuple(family for family in FAMILIES if family != "qwen3_next")  # no gates
 WHOLE = tuple(family for family in FAMILIES if family != "gpt_oss")  # patterns sum to one
 POST = ("bert", "albert", "roberta", "distilbert")
 CAUSAL = tuple(family for family in FAMILIES if family not in POST)

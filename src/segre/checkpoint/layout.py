@@ -87,7 +87,7 @@ class Held:
             matrix = matrix + self.how.plus
         rows = [rows for rows, _ in self._matrices()]
         if self.how.by_head:
-            heads = self.shapes[0][0]
+            heads = prod(self.shapes[0][:-2])
             matrix = matrix.reshape(heads, -1, matrix.shape[1])
             rows = [n // heads for n in rows]
         blocks = np.split(matrix, np.cumsum(rows)[:-1], axis=-2)
@@ -107,7 +107,8 @@ class Held:
             if self.how.member is not None:
                 tensor = tensor[self.how.member]
             block = _join_heads(tensor) if name == "W_O" else tensor.reshape(rows, columns)
-            blocks.append(block.reshape(len(tensor), -1, columns) if self.how.by_head else block)
+            heads = prod(tensor.shape[:-2])
+            blocks.append(block.reshape(heads, -1, columns) if self.how.by_head else block)
         matrix = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=-2)
         if self.how.by_head:
             matrix = matrix.reshape(-1, matrix.shape[-1])

@@ -60,6 +60,8 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
     known = spec.norm == "layer" and spec.place == "post" and spec.embnorm and spec.bias == "all"
     if spec.share and not (spec.embed and known):
         yield "share", "layers that share their weights, but for those of ALBERT"
+    if spec.sharedgate:
+        yield "sharedgate", "shared experts with a gate"
     if spec.gate != "none":
         yield "gate", "heads with gates"
     if spec.labels and spec.transform:

@@ -193,7 +193,10 @@ def _experts(spec: Transformer, w: Tensors, X: Array) -> tuple[Affine, Affine]:
     if "S_up" in w:
         up, gate = np.concatenate((up, w["S_up"])), np.concatenate((gate, w["S_gate"]))
         down = np.concatenate((down, w["S_down"].T))
-        share = np.concatenate((share, np.ones((*X.shape[:-1], spec.shared))), axis=-1)
+        own = np.ones((*X.shape[:-1], spec.shared))
+        if "S_R" in w:
+            own *= Real().sigmoid(X @ w["S_R"].T)
+        share = np.concatenate((share, own), axis=-1)
     if "c_up" not in w:
         return Affine(up.T, None, _gates(spec, X @ gate.T, X @ up.T) * share), Affine(down)
     first = Affine(up.T, w["c_up"].reshape(-1))

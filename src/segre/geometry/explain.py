@@ -219,6 +219,8 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
     if spec.gated:
         plain = {"mlp": "gelu", "limit": type(spec.limit)(0), **_no_experts(spec)}
         yield "the gate of the MLP", "a GELU MLP", plain
+    if spec.sharedgate:
+        yield "the gate of the shared experts", "no such gate", {"sharedgate": False}
     if spec.softmax_router:
         yield "a softmax over the experts", "a sigmoid for each", {"router": "sigmoid"}
     if spec.gate != "none":
@@ -233,5 +235,15 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
 def _no_experts(spec: Transformer) -> dict[str, Any]:
     if not spec.experts:
         return {}
-    routed = ("experts", "active", "shared", "eff", "dense", "groups", "within", "expbias")
+    routed = (
+        "experts",
+        "active",
+        "shared",
+        "eff",
+        "dense",
+        "groups",
+        "within",
+        "expbias",
+        "sharedgate",
+    )
     return {**dict.fromkeys(routed, 0), "router": "sigmoid", "ff": spec.ff or spec.eff}

@@ -17,10 +17,15 @@ from segre.values import quote
 
 def _read(config: Config) -> Values:
     out = llama.decoder(config)
-    count = config.count("num_experts", "num_local_experts", smallest=0)
-    dense = _dense(config, out["layers"]) if count else out["layers"]
     out["bias"] = "attn" if config.flag("attention_bias") else "none"
     out["window"] = [window(config) if config.flag("use_sliding_window") else 0]
+    return routing(config, out)
+
+
+def routing(config: Config, out: Values) -> Values:
+    """A decoder, once its MLPs are experts: all, or those after the first dense ones."""
+    count = config.count("num_experts", "num_local_experts", smallest=0)
+    dense = _dense(config, out["layers"]) if count else out["layers"]
     if dense == out["layers"]:
         return {**out, "experts": 0}
     return {
@@ -52,13 +57,18 @@ def _dense(config: Config, layers: int) -> int:
 
 
 def _write(spec: Transformer) -> Values:
-    out = {
+    return {
         **llama.write_decoder(spec),
         "use_sliding_window": bool(spec.window),
         "sliding_window": max(spec.window, default=0) or None,
         "attention_bias": spec.output_bias,
-        "num_experts": spec.experts,
+        **written_routing(spec),
     }
+
+
+def written_routing(spec: Transformer) -> Values:
+    """The inverse of `routing`."""
+    out: Values = {"num_experts": spec.experts}
     if spec.experts:
         out |= {
             "num_experts_per_tok": spec.active,
@@ -81,7 +91,8 @@ def _tensors(spec: Transformer, part: str, config: Config) -> Names:
     }
 
 
-def _stacked(spec: Transformer, part: str, _config: Config) -> Names:
+def stacked(spec: Transformer, part: str, _config: Config) -> Names:
+    """All experts of a layer together."""
     if part in ("embed", "head") or not routed(spec, int(part)):
         return {}
     return experts.stacked(f"model.layers.{int(part) - 1}.mlp.experts")
@@ -130,7 +141,7 @@ FAMILY = Family(
     write=_write,
     prefix="model.",
     tensors=_tensors,
-    stacked=_stacked,
+    stacked=stacked,
     choices={**llama.CHOICES, "qknorm": True},
     rest=partial(experts.rest, experts=128, active=8),
     presets={

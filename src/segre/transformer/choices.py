@@ -84,6 +84,7 @@ class Choices:
     experts: int = 0  # routed experts of the MLP; 0 is a dense MLP
     active: int = 0  # routed experts that a token uses
     shared: int = 0  # hidden units of the experts that all tokens use
+    sharedgate: bool = False  # what those write is multiplied by a sigmoid, one for each token
     eff: int = 0  # hidden units of one routed expert
     expbias: bool = False  # routed experts and their router have biases
     limit: Fraction = Fraction(0)  # where mlp=clamped clamps its gate and its other factor

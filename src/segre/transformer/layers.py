@@ -221,7 +221,12 @@ def _experts(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
 
     share = routing(field, spec, w, x)
     total = field.sum(field.mul(expert("W"), share), axis=-3)
-    return field.add(total, expert("S")) if "S_gate" in w else total
+    if "S_gate" not in w:
+        return total
+    shared = expert("S")
+    if "S_R" in w:
+        shared = field.mul(shared, field.sigmoid(field.matmul(w["S_R"], x)))
+    return field.add(total, shared)
 
 
 def product(field: Analytic[E], spec: Transformer, gate: E, up: E) -> E:

@@ -103,6 +103,8 @@ def require(spec: Choices) -> None:
         raise SpecError("active, shared, eff and dense need experts")
     elif spec.router != "sigmoid" or spec.groups or spec.within:
         raise SpecError("router, groups and within need experts")
+    if spec.sharedgate and not spec.shared:
+        raise SpecError("sharedgate needs shared, for example shared=8")
     if (spec.mlp == "clamped") != bool(spec.limit):
         raise SpecError("mlp=clamped needs limit, for example limit=7, and limit needs mlp=clamped")
     if spec.expbias and not (spec.experts and spec.norm == "rms" and not spec.shared):

@@ -18,7 +18,7 @@ from segre.transformer.spec import Transformer
 Shapes = dict[str, tuple[int, ...]]
 _MLP_MAPS = ("gate", "up", "down")
 _OF_MLP = {
-    *("norm2", "post2", "scale2", "W_R", "c_R"),
+    *("norm2", "post2", "scale2", "W_R", "c_R", "S_R"),
     *(f"{kind}_{name}" for kind in ("W", "b", "c", "S") for name in _MLP_MAPS),
 }
 CONSTANTS = ("b_R",)  # what an MLP may read beside its weights: how much each expert is preferred
@@ -192,6 +192,8 @@ def _mlp_shapes(spec: Transformer, layer: int) -> Shapes:
         if spec.shared:
             s = spec.shared
             out |= {"S_gate": (s, d), "S_up": (s, d), "S_down": (d, s)}
+            if spec.sharedgate:
+                out["S_R"] = (1, d)
     else:
         biased = spec.mlp_bias
         for name in ["W_gate", "W_up"] if spec.gated else ["W_up"]:

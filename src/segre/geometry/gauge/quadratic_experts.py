@@ -25,7 +25,7 @@ def quadratic_expert_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
     """The piece of one layer, if there may be more weights than coefficients."""
     if spec.mlp != "bilinear" or spec.expbias or not expert_layer(spec, part) or not spec.shared:
         return
-    if spec.router not in ("sigmoid", "softmax"):
+    if spec.router not in ("sigmoid", "softmax") or spec.sharedgate:
         return
     n = read_dimension(spec, (part, "mlp"))
     weights = 3 * spec.d * (spec.experts * spec.eff + spec.shared)

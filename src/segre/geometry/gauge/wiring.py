@@ -85,7 +85,7 @@ def readers(spec: Transformer, end: End) -> list[Reader]:
             queries = ["A_Q"] if spec.qrank else ["W_Q", "R_Q"]
             names = [*queries, "A_K", "R_K"]
     elif kind == "mlp":
-        names = ["W_R", "W_gate", "W_up", "S_gate", "S_up"]
+        names = ["W_R", "W_gate", "W_up", "S_gate", "S_up", "S_R"]
     elif spec.project:
         names = ["W_D"]
     elif spec.output == "hidden":

@@ -20,7 +20,7 @@ def shared_maps(point: Point, part: int) -> Family:
     spec, p, d = point.spec, point.p, point.spec.d
     if spec.mlp != "bilinear" or spec.expbias or not routed(spec, part) or not spec.shared:
         return
-    if spec.router not in ("sigmoid", "softmax"):
+    if spec.router not in ("sigmoid", "softmax") or spec.sharedgate:
         return
     onto = span_of(point, Actor("mlp", part)).whole
     n = onto.ncols()

@@ -43,7 +43,13 @@ def _routed(run: Run, x: int, part: int) -> int:
         expert = tape.columns_times(_expert(run, x, part, "W", i), share)
         y = expert if y is None else tape.sum(y, expert)
     assert y is not None
-    return tape.sum(y, _expert(run, x, part, "S", 0)) if spec.shared else y
+    if not spec.shared:
+        return y
+    common = _expert(run, x, part, "S", 0)
+    if spec.sharedgate:
+        share = run.sigmoid_of_minus(tape.scaled_by(_mapped(run, x, part, "S", "R", 0), -1))
+        common = tape.columns_times(common, share)
+    return tape.sum(y, common)
 
 
 def _expert(run: Run, x: int, part: int, letter: str, number: int) -> int:

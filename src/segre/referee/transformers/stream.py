@@ -175,7 +175,7 @@ class Stream:
             latent_queries = ("A_Q",) if spec.qrank else ("W_Q", "R_Q")
             names = (*latent_queries, "A_K", "R_K") if spec.kvrank else ("W_Q", "W_K", "W_V", "W_G")
         elif consumer.kind == "mlp":
-            names = ("W_R", "W_gate", "W_up", "S_gate", "S_up")
+            names = ("W_R", "W_gate", "W_up", "S_gate", "S_up", "S_R")
         elif consumer.kind == "head":
             names = () if shows_stream(spec) else self._head_names()
         return [self.reader(place) for place in self._existing((consumer.part, n) for n in names)]

@@ -20,6 +20,7 @@ from segre.referee.transformers.narrow import narrow
 from segre.referee.transformers.normed_words import normed_words
 from segre.referee.transformers.norms import norms
 from segre.referee.transformers.outer_turns import outer_turns, tied_forms
+from segre.referee.transformers.outside_shift import outside_shift
 from segre.referee.transformers.quadratic import quadratic
 from segre.referee.transformers.rank import added
 from segre.referee.transformers.silent import signs, silent
@@ -70,10 +71,10 @@ def special(point: Point) -> Family:
 
 
 def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[int]:
-    """The ranks of families 1 to 30 without 28 and 29, of these, of 1 to 46, of 1 to 57, of all.
+    """The ranks of families 1 to 30 without 28 and 29, of these, of 1 to 46, of 1 to 59, of all.
 
     Earlier certificates have those before the last. Every vector must be orthogonal to all rows of
-    the Jacobian: here to those of soft sequences, for families 41, 43, 44, 46, 49, 50, 58 and 59 to
+    the Jacobian: here to those of soft sequences, for families 41, 43, 44, 46, 49, 50, 60 and 61 to
     those of sequences.
     """
     span = Echelon()
@@ -86,6 +87,7 @@ def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[
     gains.append(added(span, special(point), point.layout, jacobian, progress))
     if hard is not None:
         gains[-1] += added(span, few_words(point), point.layout, hard, progress)
+    gains.append(added(span, outside_shift(point), point.layout, jacobian, progress))
     if any(True for _ in normed_words(point)):
         hard = word_jacobian(point, progress) if hard is None else hard
         gains.append(added(span, normed_words(point), point.layout, hard, progress))

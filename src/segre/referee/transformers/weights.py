@@ -174,6 +174,8 @@ def _mlp(spec: Transformer, layer: int) -> Iterator[Shape]:
                 yield f"c_{name}", E, rows, 1
         if shared:
             yield from (("S_gate", 1, shared, d), ("S_up", 1, shared, d), ("S_down", 1, d, shared))
+            if spec.sharedgate:
+                yield "S_R", 1, 1, d
     else:
         for name, rows, columns in (("gate", f, d), ("up", f, d), ("down", d, f)):
             if name == "gate" and not spec.gated:
