@@ -71,7 +71,7 @@ def test_what_is_wrong_is_said_in_one_line(model: Path, tmp_path: Path) -> None:
         ("collapse", tmp_path / "none"),
         ("collapse", model, "--variants", "nothing"),
         ("collapse", model, "--length", 1000),
-        ("collapse", "lightning/d=3,3/a=1/t=2"),
+        ("paths", "lightning/d=3,3/a=1/t=2"),
         ("collapse", "llama-3-8b"),
         ("collapse", model, "--plot", tmp_path / "plot.xyz"),
         ("paths", model, "--sample", 1, "--of-length", 7),

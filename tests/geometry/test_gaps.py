@@ -15,10 +15,12 @@ from segre.geometry.rank import SymmetryRank, symmetry_rank
 from segre.referee.linear import Echelon
 from segre.referee.meter import Meter, metered
 from segre.referee.transformers.few_words import few_words
+from segre.referee.transformers.inner_gains import seen_inner_gains
 from segre.referee.transformers.modular import FreeRoots
 from segre.referee.transformers.normed_words import normed_words
+from segre.referee.transformers.outside_shift import outside_shift
 from segre.referee.transformers.rank import chunks
-from segre.referee.transformers.symmetries import degenerate, families, narrowest, special
+from segre.referee.transformers.symmetries import degenerate, families, special
 from segre.referee.transformers.tangents import Point as RefereePoint
 from segre.referee.transformers.unused import unused
 from segre.referee.transformers.weights import Layout
@@ -27,7 +29,10 @@ from segre.spec import Network
 from segre.transformer.spec import Transformer
 
 MOST = 160  # parameters
-EVERY = (families, unused, degenerate, words, special, few_words, normed_words, narrowest)
+EVERY = (
+    *(families, unused, degenerate, words, special, few_words),
+    *(outside_shift, normed_words, seen_inner_gains),
+)
 
 PROVED = {
     # scores of a lone token, and heads that act as one
@@ -139,16 +144,7 @@ def test_the_referee_counts_the_same_symmetries() -> None:
             field = FreeRoots(point.field.p, point.field.seed)
             other = RefereePoint(Layout(spec), field)
             span = Echelon()
-            for family in (
-                families,
-                unused,
-                degenerate,
-                words,
-                special,
-                few_words,
-                normed_words,
-                narrowest,
-            ):
+            for family in EVERY:
                 for _, rows in chunks(family(other), other.layout, other.p):
                     counted_there = span.add(rows)
                     assert counted_there >= 0

@@ -15,9 +15,8 @@ from segre.certificate import certify, checksum
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import outputs
 from segre.collapse import decompose, measure
-from segre.errors import SpecError, UnsupportedError
+from segre.errors import SpecError
 from segre.fields import Real
-from segre.geometry.redundancy import counted
 from segre.models import architecture, from_config
 from segre.models.activations import UNITS
 from segre.models.registry import MODEL_TYPES, to_config
@@ -164,11 +163,6 @@ def test_what_is_not_there_is_refused_by_the_choice() -> None:
     for text in ("vit/d=8/vocab=3", "vit/d=8/causal=true", "transformer/d=8/cls=true"):
         with pytest.raises(SpecError):
             architecture(text)
-    narrow = Transformer.parse(
-        "transformer/d=40/heads=2/norm=layer/bias=all/pos=learned/patch=3/output=hidden/t=4"
-    )
-    with pytest.raises(UnsupportedError, match="do not fill"):
-        counted(narrow)
 
 
 @pytest.mark.parametrize(

@@ -94,12 +94,7 @@ def _require_generic(spec: Transformer) -> None:
     if spec.embed and not (spec.share and spec.layers > 1):
         reads = min(reads, filled_by_embeddings(spec))
     if spec.patch or (spec.project and spec.normed_before):
-        filled = (spec.patch or spec.embed) + spec.t
-        if filled < spec.d - (spec.norm == "layer"):
-            raise UnsupportedError(
-                f"spec {quote(str(spec))}: the formulas need tokens and positions that fill the "
-                f"stream; their {filled} dimensions do not fill d={spec.d}"
-            )
+        reads = min(reads, (spec.patch or spec.embed) + spec.t)
     if spec.cls and spec.read == "first" and spec.layers == 1:
         raise UnsupportedError(
             f"spec {quote(str(spec))}: the formulas need two layers where labels are read from a "

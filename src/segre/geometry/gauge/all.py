@@ -24,6 +24,7 @@ from segre.geometry.gauge.narrow import narrow_pieces
 from segre.geometry.gauge.normed_words import normed_word_pieces
 from segre.geometry.gauge.norms import norm_pieces
 from segre.geometry.gauge.outer_turns import outer_turn_pieces
+from segre.geometry.gauge.outside_shift import outside_shift_pieces
 from segre.geometry.gauge.parallel import parallel_pieces
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.quadratic import quadratic_pieces
@@ -84,6 +85,7 @@ def _transformer_pieces(spec: Transformer) -> Iterator[Piece]:
     yield from unread_pieces(spec)
     yield from word_pieces(spec)
     yield from normed_word_pieces(spec)
+    yield from outside_shift_pieces(spec)
     yield from outer_turn_pieces(spec)
     yield from tied_form_pieces(spec)
     yield from free_word_pieces(spec)

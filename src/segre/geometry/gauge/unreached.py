@@ -191,7 +191,7 @@ def _written(w: ModularWeights, producer: End, pooled: bool = False) -> Span:
         blocks = np.concatenate([np.moveaxis(m, -2, 0).reshape(spec.d, -1) for m in every], axis=1)
         return Span(blocks, w(part, "b_down") if has(spec, part, "b_down") else none)
     if spec.patch or spec.project:
-        return Span(_placed(w), none)
+        return Span(placed_columns(w), none)
     words = w("embed", "tokens")
     columns = F.sub(words[:, 1:], words[:, :1])
     first = words[:, :1]
@@ -206,7 +206,7 @@ def _written(w: ModularWeights, producer: End, pooled: bool = False) -> Span:
     return Span(normed, none if site.bias is None else w("embed", site.bias))
 
 
-def _placed(w: ModularWeights) -> Array:
+def placed_columns(w: ModularWeights) -> Array:
     """Columns that span the tokens that are mapped to the stream and get positions there."""
     F, spec = w.field, w.transformer
     used = w("embed", "positions")[:, spec.offset : spec.offset + spec.t]

@@ -1,4 +1,4 @@
-"""Does a lightning layer have more weights than there are maps of its kind? Family 61."""
+"""Does a lightning layer have more weights than there are maps of its kind? Family 59."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from segre.referee.transformers.weights import Key, turning
 
 
 def cubic(point: Point, part: int) -> Family:
-    """Family 61, of one layer."""
+    """Family 59, of one layer."""
     spec, p, d = point.spec, point.p, point.spec.d
     turns = turning(spec.at(part)) and spec.t > 1
     if spec.attn != "lightning" or spec.qknorm or spec.kvrank or turns or spec.gate != "none":

@@ -1,4 +1,4 @@
-"""What does a narrow layer not pass on? Families 56, 57 and 60 of section 9."""
+"""What does a narrow layer not pass on? Families 56 to 58 of section 9."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _signs(point: Point) -> Family:
 
 
 def sign_norms(point: Point) -> Family:
-    """Family 60."""
+    """Family 58."""
     spec, stream = point.spec, point.stream
     if spec.eps or spec.place not in ("sandwich", "after"):
         return

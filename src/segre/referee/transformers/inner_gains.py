@@ -1,4 +1,4 @@
-"""Which gains of norms inside act like rows of what is written? Families 40 and 62 of section 9."""
+"""Which gains of norms inside act like rows of what is written? Families 40 and 63 of section 9."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def inner_gains(point: Point) -> Family:
 
 
 def seen_inner_gains(point: Point) -> Family:
-    """Family 62."""
+    """Family 63."""
     spec, stream = point.spec, point.stream
     if spec.norm != "layer" or spec.place != "sandwich" or not spec.gain:
         return

@@ -103,7 +103,7 @@ def written(point: Point, producer: Actor) -> Span | None:
         blocks = [matrices[key] for key in point.keys((part, name) for name in names)]
         return Span(beside(blocks), matrices.get((part, "b_down", 0)))
     if producer.kind == "embedding" and (spec.patch or spec.project):
-        return _placed(point)
+        return None if spec.place == "post" else Span(placed(point), None)  # post: family 29
     if producer.kind != "embedding" or spec.embed or spec.embscale or spec.types:
         return None
     span = written_by_words(point)
@@ -125,19 +125,17 @@ def written_by_words(point: Point) -> Span:
     return Span(beside(differences) if differences else point.zero(spec.d, 0), first)
 
 
-def _placed(point: Point) -> Span | None:
-    """Of tokens that are mapped to the stream and get their positions there, before a norm."""
+def placed(point: Point) -> nmod_mat:
+    """Columns that span tokens which are mapped to the stream and get their positions there."""
     spec, matrices = point.spec, point.matrices
-    if spec.place == "post":
-        return None  # family 29
     places = _columns(matrices[EMBED, "positions", 0], spec.offset, spec.t)
     if spec.project:
-        return Span(beside([matrices[EMBED, "W_E", 0], *places]), None)
+        return beside([matrices[EMBED, "W_E", 0], *places])
     constants = [matrices[EMBED, "b_P", 0]] * spec.t
     if spec.cls:
         constants[0] = matrices[EMBED, "cls", 0]
     sums = [place + constant for place, constant in zip(places, constants, strict=True)]
-    return Span(beside([matrices[EMBED, "W_P", 0], *sums]), None)
+    return beside([matrices[EMBED, "W_P", 0], *sums])
 
 
 def _columns(table: nmod_mat, first: int, count: int) -> list[nmod_mat]:

@@ -1,4 +1,4 @@
-"""How do words that are normed alone follow gain and stream? Families 58 and 59 of section 9."""
+"""How do words that are normed alone follow gain and stream? Families 60 and 61 of section 9."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TOKENS, _NORM = (EMBED, "tokens", 0), "norm"
 
 
 def normed_words(point: Point) -> Family:
-    """Families 58 and 59."""
+    """Families 60 and 61."""
     spec = point.spec
     if not spec.vocab or not spec.embnorm or spec.firstnorm or spec.eps == 0:
         return

@@ -20,6 +20,7 @@ from segre.referee.transformers.narrow import narrow
 from segre.referee.transformers.normed_words import normed_words
 from segre.referee.transformers.norms import norms
 from segre.referee.transformers.outer_turns import outer_turns, tied_forms
+from segre.referee.transformers.outside_shift import outside_shift
 from segre.referee.transformers.quadratic import quadratic
 from segre.referee.transformers.rank import added
 from segre.referee.transformers.silent import signs, silent
@@ -57,29 +58,23 @@ def degenerate(point: Point) -> Family:
 
 
 def special(point: Point) -> Family:
-    """Those of families 47, 48 and 51 to 57: of designs and sizes of their own."""
+    """Those of families 47, 48 and 51 to 59: of designs and sizes of their own."""
     yield from outer_turns(point)
     yield from tied_forms(point)
     yield from lone(point)
     for part in parts(point.spec):
         yield from shared_maps(point, part)
         yield from head_mixing(point, part)
-    yield from cut_off(point)
-
-
-def narrowest(point: Point) -> Family:
-    """Those of families 60 to 62: of layers that do little."""
-    yield from sign_norms(point)
-    for part in parts(point.spec):
         yield from cubic(point, part)
-    yield from seen_inner_gains(point)
+    yield from cut_off(point)
+    yield from sign_norms(point)
 
 
 def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[int]:
-    """The ranks of families 1 to 30 without 28 and 29, of these, of 1 to 46, 57, 59 and 62.
+    """The ranks of families 1 to 30 without 28 and 29, of these, of 1 to 46, 1 to 59, 1 to 62, all.
 
     Earlier certificates have those before the last. Every vector must be orthogonal to all rows of
-    the Jacobian: here to those of soft sequences, for families 41, 43, 44, 46, 49, 50, 58 and 59 to
+    the Jacobian: here to those of soft sequences, for families 41, 43, 44, 46, 49, 50, 60 and 61 to
     those of sequences.
     """
     span = Echelon()
@@ -92,8 +87,9 @@ def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[
     gains.append(added(span, special(point), point.layout, jacobian, progress))
     if hard is not None:
         gains[-1] += added(span, few_words(point), point.layout, hard, progress)
+    gains.append(added(span, outside_shift(point), point.layout, jacobian, progress))
     if any(True for _ in normed_words(point)):
         hard = word_jacobian(point, progress) if hard is None else hard
         gains.append(added(span, normed_words(point), point.layout, hard, progress))
-    gains.append(added(span, narrowest(point), point.layout, jacobian, progress))
+    gains.append(added(span, seen_inner_gains(point), point.layout, jacobian, progress))
     return list(accumulate(gains))
