@@ -26,7 +26,7 @@ from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
 from segre.geometry.point import drawn_inputs
 from segre.geometry.reach import reached
-from segre.geometry.salts import Roots, Salts, find_salts
+from segre.geometry.salts import Roots, SaltedInputs, Salts, find_salts
 from segre.hybrid.spec import Hybrid
 from segre.network import forward, named_tensors, stages, with_head_axes
 from segre.spec import Architecture, Network
@@ -126,13 +126,21 @@ class WitnessRows:
     salts: dict[int, list[Salts]]
 
 
-def witness_rows(spec: Architecture, field: Prime, points: list[int]) -> WitnessRows:
-    """The rows of the witness points of the given numbers."""
+def witness_rows(
+    spec: Architecture,
+    field: Prime,
+    points: list[int],
+    salts: dict[int, list[Salts]] | None = None,
+) -> WitnessRows:
+    """The rows of the witness points of the given numbers; `salts` are those that are known.
+
+    Where tokens see each other's salts, a search may find others if points are taken together.
+    """
     P, (d, t) = spec.parameters, (spec.width_in, spec.t)
     numbers = np.array(points, dtype=np.uint64)
     weights = field.draw(Stream.WITNESS_WEIGHTS, numbers * np.uint64(P), (1, P))
     if spec.salted:
-        return _salted_rows(spec, field, points, weights[:, 0])
+        return _salted_rows(spec, field, points, weights[:, 0], salts or {})
     assert isinstance(spec, Network)
     X = field.draw(Stream.WITNESS_INPUTS, numbers * np.uint64(2 * d * t), (2, d, t))
     listener = Formal(field)
@@ -147,7 +155,11 @@ def witness_rows(spec: Architecture, field: Prime, points: list[int]) -> Witness
 
 
 def _salted_rows(
-    spec: Architecture, field: Prime, points: list[int], weights: Array
+    spec: Architecture,
+    field: Prime,
+    points: list[int],
+    weights: Array,
+    known: dict[int, list[Salts]],
 ) -> WitnessRows:
     """Two inputs for each point, with salts for which all roots exist."""
 
@@ -156,7 +168,11 @@ def _salted_rows(
 
     numbers = np.array([2 * m + b for m in points for b in (0, 1)])
     own = np.repeat(weights, 2, axis=0)
-    found = find_salts(field, spec, own, numbers, draw, Roots())
+    if points and all(point in known for point in points):
+        every = np.array([salts for point in points for salts in known[point]]).swapaxes(0, 1)
+        found = SaltedInputs(numbers, draw(numbers, every[0]), every)
+    else:
+        found = find_salts(field, spec, own, numbers, draw, Roots())
     tokens = with_head_axes(spec, found.X)
     heard: list[Array] = []
     for stage, salt in zip(stages(spec), found.salts[1:], strict=True):
