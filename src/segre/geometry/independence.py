@@ -14,6 +14,7 @@ the scores symmetric) are one function and counted once. See docs/soundness.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 
@@ -130,17 +131,18 @@ def witness_rows(
     spec: Architecture,
     field: Prime,
     points: list[int],
-    salts: dict[int, list[Salts]] | None = None,
+    known: Mapping[int, list[Salts]] | None = None,
 ) -> WitnessRows:
-    """The rows of the witness points of the given numbers; `salts` are those that are known.
+    """The rows of the witness points of the given numbers.
 
-    Where tokens see each other's salts, a search may find others if points are taken together.
+    Salts that are `known` are taken: which are found first depends on the points that are looked
+    at together.
     """
     P, (d, t) = spec.parameters, (spec.width_in, spec.t)
     numbers = np.array(points, dtype=np.uint64)
     weights = field.draw(Stream.WITNESS_WEIGHTS, numbers * np.uint64(P), (1, P))
     if spec.salted:
-        return _salted_rows(spec, field, points, weights[:, 0], salts or {})
+        return _salted_rows(spec, field, points, weights[:, 0], known or {})
     assert isinstance(spec, Network)
     X = field.draw(Stream.WITNESS_INPUTS, numbers * np.uint64(2 * d * t), (2, d, t))
     listener = Formal(field)
@@ -159,7 +161,7 @@ def _salted_rows(
     field: Prime,
     points: list[int],
     weights: Array,
-    known: dict[int, list[Salts]],
+    known: Mapping[int, list[Salts]],
 ) -> WitnessRows:
     """Two inputs for each point, with salts for which all roots exist."""
 
@@ -168,9 +170,10 @@ def _salted_rows(
 
     numbers = np.array([2 * m + b for m in points for b in (0, 1)])
     own = np.repeat(weights, 2, axis=0)
-    if points and all(point in known for point in points):
-        every = np.array([salts for point in points for salts in known[point]]).swapaxes(0, 1)
-        found = SaltedInputs(numbers, draw(numbers, every[0]), every)
+    if all(point in known for point in points):
+        salts_of = np.array([known[point] for point in points], dtype=np.int64)
+        flat = salts_of.reshape(len(numbers), *salts_of.shape[2:]).swapaxes(0, 1)
+        found = SaltedInputs(numbers, draw(numbers, flat[0]), flat)
     else:
         found = find_salts(field, spec, own, numbers, draw, Roots())
     tokens = with_head_axes(spec, found.X)

@@ -10,7 +10,7 @@ import numpy as np
 from segre.fields.interface import Array
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.silent import free_entries
-from segre.geometry.gauge.unreached import read_dimension, sole_producer
+from segre.geometry.gauge.unreached import pooled_width, read_dimension, sole_producer
 from segre.geometry.gauge.wiring import (
     End,
     Place,
@@ -92,6 +92,7 @@ def _signs(spec: Transformer) -> Iterator[Piece]:
         if read_dimension(spec, end, pooled=pooled and producer[1] == "attention") > 1:
             continue
         kept = {*writers(spec, producer), writer_bias(spec, producer)}
+        kept |= {"W_V"} if spec.latent else set()  # the vector may be W_O W_V
         before = order[: order.index(producer) + 1]
         yield from _before(spec, before, kept)
         return
@@ -116,11 +117,14 @@ def sign_norm_pieces(spec: Transformer) -> Iterator[Piece]:
     if spec.eps or spec.place not in ("sandwich", "after"):
         return
     two = spec.norm == "layer" and spec.d == 2
+    pooled = spec.t == 1 and spec.sums_to_one and spec.gate == "none" and not spec.latent
     for end in own_sublayers(spec):
         shapes = part_shapes(spec, end[0])
         bias = writer_bias(spec, end)
         written = [*writers(spec, end), *([bias] if bias else [])]
         width = sum(prod(shapes[name]) // spec.d for name in written)
+        if pooled and end[1] == "attention":
+            width = pooled_width(spec) + (bias is not None)
         if two or width == 1:
             own = [n for n in shapes if (n in _ATTENTION) == (end[1] == "attention")]
             own = [
