@@ -117,8 +117,11 @@ LIGHTNING = "transformer/d=3/heads=2/head=2/attn=lightning/gate=element/residual
 
 @pytest.mark.parametrize(
     ("more", "value"),
-    [("feature=silu/mixnorm=true", 60), ("feature=silu/mixnorm=true/gain=false", 60)]
-    + [("mixnorm=true", 49)],
+    [
+        ("feature=silu/mixnorm=true", 60),
+        ("feature=silu/mixnorm=true/gain=false", 60),
+        ("mixnorm=true", 49),
+    ],
 )
 def test_lightning_layers_of_minimax(more: str, value: int) -> None:
     """Silu on queries, keys and values leaves nothing but gains against the out map."""
