@@ -43,6 +43,10 @@ MODULAR = [
     "transformer/d=3/heads=2/head=2/gate=head/bias=all/norm=layer/t=2",
     "transformer/d=3/head=2/gate=element/attn=lightning/causal=true/t=2",
     "transformer/d=3/head=2/gate=head/norm=rms/place=sandwich/bias=qkv/t=2",
+    "transformer/d=3/heads=2/head=2/attn=lightning/feature=silu/mixnorm=true/gate=element/t=2",
+    "transformer/d=3/heads=2/head=2/attn=lightning/mixnorm=true/gate=element/bias=qkv/t=2",
+    "transformer/d=3/layers=2/head=2/dv=3/norm=rms/place=sandwich/gain=false/attn=lightning"
+    "/gate=element/feature=silu/mixnorm=true/t=2",
 ]
 BALLS = [
     "transformer/d=3/mlp=relu/ff=2/bias=all/t=2",

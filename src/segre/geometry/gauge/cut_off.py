@@ -135,7 +135,7 @@ def sign_norm_pieces(spec: Transformer) -> Iterator[Piece]:
 
 
 _ATTENTION = (
-    {"sinks"}
+    {"sinks", "normo.gain"}
     | {f"{x}_{y}" for x in ("W", "b", "A", "R") for y in ("Q", "K", "V", "G", "O")}
     | {f"norm{n}.{x}" for n in ("1", "q", "k") for x in ("gain", "bias")}
 )

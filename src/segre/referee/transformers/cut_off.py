@@ -15,6 +15,7 @@ from segre.referee.transformers.weights import EMBED, Place, parts
 
 _ATTENTION = {
     "sinks",
+    "normo.gain",
     *(f"{x}_{y}" for x, y in product("WbAR", "QKVGO")),
     *(f"norm{n}.{x}" for n, x in product("1qk", ("gain", "bias"))),
 }

@@ -12,7 +12,7 @@ from segre.referee.transformers.solved import left_inverse
 from segre.referee.transformers.stream import EMBEDDING
 from segre.referee.transformers.tangents import Family, Point, Tangent, together
 from segre.referee.transformers.units import shiftable
-from segre.referee.transformers.weights import EMBED, HEAD, has_norm_bias, turning
+from segre.referee.transformers.weights import EMBED, HEAD, bilinear, has_norm_bias, turning
 from segre.referee.transformers.words import word_columns
 
 
@@ -28,7 +28,7 @@ def few_words(point: Point) -> Family:
     biased = point.has((first.part, "b_K"))
     most = spec.d + (1 if plain and biased else 0) - (not plain and spec.norm == "layer")
     fit = plain or not (has_norm_bias(spec) or biased)
-    free = spec.attn == "lightning" and not spec.qknorm and spec.pos != "learned"
+    free = bilinear(spec) and not spec.qknorm and spec.pos != "learned"
     if free and fit and spec.vocab <= most:
         yield from _weights(point, first.part)
     learned = (spec.t - 1) * (spec.pos == "learned")

@@ -7,7 +7,7 @@ from itertools import permutations, product
 from segre.referee.linear import total
 from segre.referee.transformers.stream import Actor
 from segre.referee.transformers.tangents import Family, Point, together
-from segre.referee.transformers.weights import EMBED, HEAD, routed
+from segre.referee.transformers.weights import EMBED, HEAD, bilinear, routed
 
 _SCORES = ("W_Q", "b_Q", "W_K", "b_K", "normq.gain", "A_Q", "R_Q", "R_K")
 
@@ -16,7 +16,7 @@ def silent(point: Point, part: int) -> Family:
     """Families 31 to 34, and 42,, of one layer."""
     spec = point.spec
     if spec.attn == "lightning":
-        yield from () if spec.gate != "none" else _group_mixing(point, part)
+        yield from () if spec.gate != "none" or not bilinear(spec) else _group_mixing(point, part)
     elif not spec.sinks and spec.t == 1:
         names = _SCORES if spec.kvrank else (*_SCORES, "normk.gain")
         yield from _free(point, part, names, "silent-scores")
