@@ -248,6 +248,8 @@ class _Run:
             for some in (sites[:split], sites[split:]):
                 here = np.zeros_like(missing)
                 self._note(k, some, here, first)
+                if self._mixed and isinstance(self.spec, Hybrid):
+                    here &= ~missing.any(axis=1, keepdims=True)  # roots before must exist first
                 if self._mixed:
                     hopeless |= here.any(axis=1)
                 missing |= here
