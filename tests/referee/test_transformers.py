@@ -45,6 +45,8 @@ MODULAR = [
     "transformer/d=3/head=2/gate=head/norm=rms/place=sandwich/bias=qkv/t=2",
     "transformer/d=3/heads=2/head=2/attn=lightning/feature=silu/mixnorm=true/gate=element/t=2",
     "transformer/d=3/heads=2/head=2/attn=lightning/mixnorm=true/gate=element/bias=qkv/t=2",
+    "transformer/d=3/head=1/dv=2/attn=lightning/mixnorm=true/gate=element/bias=qkv/t=2",
+    "transformer/d=3/head=2/attn=lightning/feature=silu/mixnorm=true/gate=element/t=1",
     "transformer/d=3/layers=2/head=2/dv=3/norm=rms/place=sandwich/gain=false/attn=lightning"
     "/gate=element/feature=silu/mixnorm=true/t=2",
 ]
