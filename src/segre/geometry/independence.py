@@ -20,6 +20,7 @@ from dataclasses import field as dataclass_field
 
 import numpy as np
 
+from segre.errors import UnluckyError
 from segre.fields.draw import Stream
 from segre.fields.formal import Formal
 from segre.fields.interface import Array
@@ -181,6 +182,8 @@ def _salted_rows(
     for stage, salt in zip(stages(spec), found.salts[1:], strict=True):
         formal = Formal(field, salt)
         tokens = stage.apply(formal, named_tensors(stage, own), tokens)
+        if formal.divided:
+            raise UnluckyError("division by zero at a witness point; try another seed")
         heard += [_used(*argument) for argument in formal.exp_arguments]
     both_rows = np.concatenate([*heard, found.X.reshape(len(numbers), -1)], axis=1)
     salts = {

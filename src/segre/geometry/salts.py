@@ -84,6 +84,8 @@ def find_salts(
     """
     sources = len(stages(spec)) + 1
     salts = np.zeros((sources, len(numbers), spec.t), dtype=np.int64)
+    if isinstance(spec, Hybrid) and not spec.roots and not spec.piecewise:
+        return SaltedInputs(numbers, draw(numbers, salts[0]), salts, free_roots)
     left = np.arange(len(numbers))
     starts = exhausted = 0
     while len(left) and starts < MOST_STARTS and exhausted < MOST_EXHAUSTED:

@@ -165,6 +165,11 @@ class Hybrid:
         return any(one.exponentials for one in self.mechanisms)
 
     @property
+    def roots(self) -> bool:
+        """Whether it takes square roots."""
+        return any(one.roots for one in self.mechanisms)
+
+    @property
     def piecewise(self) -> bool:
         """Whether it is given by different formulas in different regions."""
         return any(one.piecewise for one in self.mechanisms)
