@@ -24,6 +24,10 @@ def silent(point: Point, part: int) -> Family:
             yield from _pooled(point, part)
     if spec.qknorm is True and spec.head == 1 and spec.eps == 0:
         yield from _free(point, part, ("W_Q", "b_Q", "W_K", "b_K"), "signs")
+    if spec.mixnorm and spec.heads == 1 and spec.attn == "lightning" and spec.eps == 0:
+        factors = "QK" if spec.t == 1 else "Q" if spec.head == 1 else ""
+        scaling = tuple(f"{x}_{y}" for y in factors for x in "Wb")
+        yield from _free(point, part, scaling, "signs")
     if _one_gate(point, part):
         yield from _free(point, part, ("W_G", "b_G"), "silent-gate")
     if routed(spec, part) and spec.active == 1 and spec.router in ("sigmoid", "softmax"):
