@@ -25,7 +25,8 @@ from segre.attention.pattern import seen
 from segre.errors import SpecError, UnluckyError, UnsupportedError
 from segre.fields.ball import Ball
 from segre.fields.interface import Array
-from segre.hybrid.spec import Hybrid, HybridLayer
+from segre.hybrid.layer import HybridLayer
+from segre.hybrid.spec import Hybrid
 from segre.models import Source, architecture
 from segre.network import named_tensors, stages, with_head_axes
 from segre.spec import Network

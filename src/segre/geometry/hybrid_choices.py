@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from segre.attention.mechanism import LIGHTNING, NAMED, SOFTMAX, Mechanism
 from segre.errors import SpecError
-from segre.hybrid.spec import Hybrid, regrouped
+from segre.hybrid.layer import regrouped
+from segre.hybrid.spec import Hybrid
 from segre.slope import Slope
 
 Edit = Callable[[Mechanism], Mechanism]
