@@ -11,6 +11,7 @@ from segre.fields.interface import Array
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.silent import free_entries
 from segre.geometry.gauge.unreached import pooled_width, read_dimension, sole_producer
+from segre.geometry.gauge.unread import in_each_column
 from segre.geometry.gauge.wiring import (
     End,
     Place,
@@ -64,15 +65,7 @@ def _unread(spec: Transformer, place: Place, end: End) -> Piece:
         forms = np.concatenate([w(*key).reshape(-1, spec.d) for key in _reading(spec, place)])
         rows = [np.zeros((0, spec.parameters))]
         for vector in annihilator(w.field, np.ascontiguousarray(forms)):
-            for name in names:
-                shape = part_shapes(spec, part)[name]
-                count = prod(shape) // spec.d
-                canvas = w.canvas(count)
-                view = np.moveaxis(canvas(part, name), -2, -1).reshape(count, count, spec.d)
-                view[range(count), range(count)] = vector
-                moved = view.reshape(count, *shape[:-2], shape[-1], spec.d)
-                canvas(part, name)[...] = np.moveaxis(moved, -1, -2)
-                rows.append(canvas.rows)
+            rows += [in_each_column(w, spec, part, name, vector) for name in names]
         return np.concatenate(rows)
 
     title = f"what the {end[1] or 'embedding'} writes where the next layer reads nothing"
