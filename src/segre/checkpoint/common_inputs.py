@@ -11,6 +11,7 @@ from typing import Any
 from segre.checkpoint.inputs import LARGEST_TOKENIZER, TOKENIZER, Inputs, random_tokens, read_text
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import random_tokens as random_inputs
+from segre.checkpoint.untied import untied
 from segre.errors import CheckpointError, SpecError
 from segre.files import read_given
 from segre.transformer.forward import Tokens
@@ -19,7 +20,11 @@ WAYS = ("weights", "activations")
 
 
 def common_inputs(
-    one: Model, two: Model, text: str | Path | None = None, seed: int = 0
+    one: Model,
+    two: Model,
+    text: str | Path | None = None,
+    seed: int = 0,
+    length: int | None = None,
 ) -> tuple[Inputs | None, list[Tokens]]:
     """The first pieces of a text, by the tokenizer that both have; random tokens without a text.
 
@@ -28,10 +33,11 @@ def common_inputs(
     if text is None and not one.spec.embedded:
         return None, [random_inputs(one.spec, seed, batch=32)]
     if text is None:
-        found = random_tokens(one, seed=seed)
+        found = random_tokens(one, length=length, seed=seed)
     else:
         require_same_tokenizer(one, two)
-        found = read_text(one if _file(one) is not None or _file(two) is None else two, text)
+        reader = one if _file(one) is not None or _file(two) is None else two
+        found = read_text(reader, text, length=length)
     return found, [Tokens(batch) for batch in found.batches]
 
 
@@ -43,6 +49,8 @@ class Way:
     text: str | Path | None = None
     rounds: int = 1
     seed: int = 0
+    length: int | None = None  # of the sequences, in tokens
+    untie: bool = False  # give both an unembedding of their own
 
     def __post_init__(self) -> None:
         if self.by not in WAYS:
@@ -52,16 +60,18 @@ class Way:
         if self.text is not None and self.by != "activations":
             raise SpecError("text: is read only by activations; give --by activations too")
 
+    def opened(self, model: Model) -> Model:
+        """A model as it is aligned."""
+        return untied(model) if self.untie else model
+
     def inputs(self, one: Model, two: Model) -> tuple[str, list[Tokens]]:
         """What the alignment goes by, in words, and the tokens on which both are run."""
         if self.by == "weights":
             return "weights", []
-        found, batches = common_inputs(one, two, self.text, self.seed)
+        found, batches = common_inputs(one, two, self.text, self.seed, self.length)
         if found is None:
             return f"activations on random inputs, seed {self.seed}", batches
-        seed = "" if found.seed is None else f", seed {found.seed}"
-        sizes = f"{found.count} x {found.length} tokens"
-        return f"activations on {found.kind} ({sizes}{seed})", batches
+        return f"activations on {found.said}", batches
 
 
 def require_same_tokenizer(one: Model, two: Model) -> None:
