@@ -210,7 +210,7 @@ def _independence(proof: Proof) -> dict[str, Any] | None:
     if found is None:
         return None
     field = proof.point.field
-    rows: Array = field.residues(witness_rows(proof.spec, field, found.points).rows)
+    rows: Array = field.residues(witness_rows(proof.spec, field, found.points, found.salts).rows)
     salts = [found.salts[point] for point in found.points if point in found.salts]
     return {
         "arguments": found.arguments,

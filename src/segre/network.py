@@ -23,9 +23,9 @@ from segre.attention import mechanism
 from segre.attention.pattern import pattern
 from segre.fields.dual import Dual, DualArray
 from segre.fields.interface import Array, ArrayField, E, Field
-from segre.hybrid.layers import stages as hybrid_stages
-from segre.hybrid.layers import tensors as hybrid_tensors
 from segre.hybrid.spec import Hybrid
+from segre.hybrid.stages import stages as hybrid_stages
+from segre.hybrid.stages import tensors as hybrid_tensors
 from segre.spec import Architecture, Layer, Network
 from segre.stage import Slot, Stage
 from segre.transformer.spec import Transformer

@@ -245,3 +245,14 @@ def test_bad_mechanisms_are_refused_in_one_line(text: str, said: str) -> None:
         one_of(text)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("mask", ["", ":causal", ":decay=0.5", ":local=2"])
+def test_double_does_not_underflow(mask: str) -> None:
+    """Scores of any size: all weights are there, and columns sum to one."""
+    one = one_of(f"double{mask}")
+    for K, Q in drawn(20):
+        P = weights(one, 40 * K, 40 * Q)
+        assert np.isfinite(P).all()
+        assert np.allclose(P.sum(axis=0), 1)
+        assert P.sum(axis=1).min() >= 1 / T - 1e-9

@@ -18,6 +18,7 @@ from segre.errors import SegreError
 from segre.models import architecture
 from support.random_models import HEADS, library_model, random_config
 
+SERVED = [kind for kind in HEADS if kind != "qwen3_next"]  # whose heads have gates
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 SIGNED = ("gemma2", "gemma3_text", "olmo2", "qwen3")  # whose gains have signs in common with rows
 
@@ -52,7 +53,7 @@ def perturbed(weights: Any, seed: int) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("model_type", HEADS)
+@pytest.mark.parametrize("model_type", SERVED)
 def test_copies_are_never_different_and_changes_never_same(model_type: str, seed: int) -> None:
     model = drawn(model_type, seed)
     for dtype in TYPES:

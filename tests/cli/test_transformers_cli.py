@@ -168,7 +168,7 @@ def test_an_unknown_model_is_refused_with_a_guess(written: str, meant: str) -> N
         (("dim", SMALL, "--method", "closed-form"), "no closed form"),
         (("dim", SMALL, "--output", "logits"), "needs a model with a head"),
         (("dim", "gpt2", "--output", "hidden"), "allowed: logits, softmax"),
-        (("dim", "--compare", "gpt2", "softmax/d=4,4/a=2/t=3"), "only transformers"),
+        (("dim", "--compare", "gpt2", "softmax/d=4,4/a=2/t=3"), "not a transformer"),
         (("explain", "softmax/d=4,4/a=2/t=3", "--output", "logits"), "needs a model with a head"),
         (("explain", "llama-3-9b"), "the nearest names are llama-3-8b"),
         (("explain", "gpt2", "--output", "words"), "allowed: logits, softmax"),

@@ -44,10 +44,12 @@ def test_above_the_floor_it_is_the_network(stack: FloatNetwork) -> None:
     X = tokens()
     found, done = descent(stack, X), stack.forward(X)
     for state, wanted in zip(found.states, done.replay(), strict=True):
+        if not state.known:  # a saturated softmax: from here on rounding chooses the weights
+            break
         size = np.abs(wanted).max()
         assert np.abs(state.tokens - wanted).max() <= 1e-9 * size
         assert np.abs(state.R.mean(axis=-2)).max() < 1e-14
-        if state.known and norm(residual(wanted)) > 1e-4 * size:
+        if norm(residual(wanted)) > 1e-4 * size:
             log = np.log10(norm(residual(wanted)))
             assert state.log10_residual() == pytest.approx(log, abs=1e-8)
 

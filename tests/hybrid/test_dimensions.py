@@ -5,6 +5,7 @@ from tests.support.hybrids import random_hybrid
 
 from segre.certificate import certify
 from segre.geometry.dimension import dimension
+from segre.referee import verify
 
 # docs/mechanisms.md says why each is what it is
 TABLE = [
@@ -96,3 +97,29 @@ def test_certificates_are_made(text: str) -> None:
     document = certify(text)
     assert document["version"] == 4
     assert document["claim"]["status"] == "proved"
+
+
+FILTERED = [
+    "mix/d=3,2/a=2/heads=lightning:unit=sphere:bias=key:conv=shared:kernel=2/t=3",
+    "mix/d=3,2/a=2/heads=lightning:unit=sphere:bias=key:conv=depthwise:kernel=2/t=3",
+    "mix/d=3,2/a=3/heads=lightning:unit=layer:conv=depthwise:kernel=2/t=3",
+    "mix/d=3,2/a=2/heads=lightning:normalise=both:feature=exp:conv=depthwise:kernel=2/t=3",
+]
+
+
+@pytest.mark.parametrize("text", FILTERED)
+def test_filters_beside_biases_and_means(text: str) -> None:
+    """A filter scales no bias, and rows that are filtered apart have no common mean."""
+    found = dimension(text, "exact")  # every symmetry is checked to lie in the kernel
+    assert found.upper - 2 <= found.lower <= found.upper
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mix/d=2,2,1/a=2/heads=double,lightning:unit=sphere*3/t=2",
+        "mix/d=3,2,4/a=2/heads=linear:feature=silu*2,fast:unit=sphere*2/dv=3,2/t=2",
+    ],
+)
+def test_certificates_list_the_salts_that_were_used(text: str) -> None:
+    assert verify(certify(text)).valid

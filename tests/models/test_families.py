@@ -12,7 +12,7 @@ import torch
 import transformers
 
 from segre.errors import SpecError
-from segre.models import KINDS, PRESETS, architecture, from_config
+from segre.models import KINDS, PRESETS, STACKS, architecture, from_config
 from segre.models.registry import MODEL_TYPES
 from segre.spec import Network
 from segre.transformer.spec import Transformer
@@ -401,8 +401,9 @@ def test_names_ignore_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     for name in PRESETS:
         assert architecture(name.upper()) == architecture(name)
     for kind in KINDS:
-        stack = kind in ("softmax", "lightning")
-        shape = "d=4,4/a=2/t=3" if stack else "d=8" if kind == "transformer" else "d=8/ff=12"
+        shape = "d=8" if kind == "transformer" else "d=8/ff=12"
+        if kind in STACKS:
+            shape = f"d=4,4/a=2{'/heads=softmax+double' * (kind == 'mix')}/t=3"
         assert architecture(f"{kind.title()}/{shape}") == architecture(f"{kind}/{shape}")
     assert architecture({"kind": "LLaMA", "d": 8, "ff": 16}) == architecture("llama/d=8/ff=16")
     model = tmp_path / "Llama-3-8B"  # what lies there goes before a name in another case

@@ -80,6 +80,8 @@ SPECS = [
     "transformer/d=4/layers=2/heads=4/kv=2/head=2/gate=element/bias=qkv/norm=rms/pos=rope/t=2",
     "transformer/d=3/heads=2/head=2/gate=head/norm=layer/bias=all/mlp=silu/ff=2/vocab=4/t=2",
     "transformer/d=3/heads=2/kv=1/head=2/gate=element/attn=lightning/causal=true/t=3",
+    "transformer/d=3/heads=2/kv=1/head=2/gate=element/attn=lightning/feature=silu/mixnorm=true/t=2",
+    "transformer/d=3/heads=2/head=2/gate=element/mixnorm=true/norm=rms/bias=qkv/eps=1e-5/t=2",
     "transformer/d=3/mlp=swiglu/experts=3/active=2/eff=2/shared=2/sharedgate=true/norm=rms/t=2",
     "vit/d=3/heads=1/layers=2/mlp=silu/ff=2/eps=1e-5/patch=2/labels=2/output=logits/t=3",
     "vit/d=3/heads=1/ff=2/patch=4/cls=false/output=hidden/t=2",

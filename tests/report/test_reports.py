@@ -78,7 +78,7 @@ def test_the_demo_shows_everything(
     [
         ("gpt2", "what,dimension,redundancy,proof,paths,heads", 3),
         ("softmax/d=4,4,4/a=2/t=3", "", 4),
-        ("lightning/d=2,4/a=2/heads=2/dv=2/t=2", "", 3),
+        ("lightning/d=2,4/a=2/heads=2/dv=2/t=2", "", 4),
         ("MINILM", "what,redundancy,heads,paths,weights", 12),
     ],
 )

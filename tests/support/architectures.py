@@ -147,7 +147,9 @@ def random_gates(seed: int, count: int) -> Iterator[Transformer]:
         if design.get("place", "pre") == "pre" and rng.random() < 0.3:
             design |= {"heads": 1, "kv": 1}
         if rng.random() < 0.25:
-            design["attn"] = "lightning"
+            design |= {"attn": "lightning", "feature": rng.choice(["none", "silu"])}
+        if rng.random() < 0.3:
+            design["mixnorm"] = True
         try:
             spec = Transformer.from_mapping(design)
         except SpecError:

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from itertools import product
 from typing import Any
 
 from segre.referee.residues import Stream
@@ -329,6 +330,7 @@ class Scalar:
         window = s.window[(self.layer - 1) % len(s.window)] if s.window else 0
         G = s.heads // s.kv
         out: list[Column | None] = [None] * t
+        every: list[list[Column]] = [[] for _ in range(t)]
         for h in range(s.heads):
             g = h // G
             extra = [[self.F.constant(0)] * t for _ in range(t)]
@@ -348,6 +350,11 @@ class Scalar:
                 K = [self.linear(x, part, "W_K", g) for x in X]
                 Q = [self.linear(x, part, "W_Q", h) for x in X]
                 V = [self.linear(x, part, "W_V", g) for x in X]
+                if s.feature == "silu":
+                    K, Q, V = (
+                        [[z * self.sigma(z, c) for z in y] for c, y in enumerate(own)]
+                        for own in (K, Q, V)
+                    )
                 if s.qknorm == "all":
                     K, Q = (
                         self.together(X, part, g, "K", s.kv),
@@ -373,14 +380,21 @@ class Scalar:
                         Z, total = [z - sink for z in Z], self.F.constant(1)
                     E = [self.F.exp(z, self.stage, q) for z in Z]
                     Z = [e / sum(E, total) for e in E]
-                mixed = [dot(Z, [V[k][j] for k in keys]) for j in range(s.dv)]
-                if s.gate != "none":
-                    gate = [self.sigma(z, q) for z in self.linear(X[q], part, "W_G", h)]
-                    gate = gate if s.gate == "element" else gate * s.dv
-                    mixed = [a * b for a, b in zip(gate, mixed, strict=True)]
-                y = [dot(row, mixed) for row in self.W(part, "W_O", h) or []]
-                known = out[q]
-                out[q] = y if known is None else add(known, y)
+                every[q].append([dot(Z, [V[k][j] for k in keys]) for j in range(s.dv)])
+        for q, h in product(range(t), range(s.heads)):
+            mixed = every[q][h]
+            if s.mixnorm:
+                flat = [a for y in every[q] for a in y]
+                root = self.F.sqrt(dot(flat, flat) / len(flat) + self.F.constant(s.eps))
+                gain = self.W(part, "normo.gain", h) or [[self.F.constant(1)]] * s.dv
+                mixed = [a / root * b[0] for a, b in zip(mixed, gain, strict=True)]
+            if s.gate != "none":
+                gate = [self.sigma(z, q) for z in self.linear(X[q], part, "W_G", h)]
+                gate = gate if s.gate == "element" else gate * s.dv
+                mixed = [a * b for a, b in zip(gate, mixed, strict=True)]
+            y = [dot(row, mixed) for row in self.W(part, "W_O", h) or []]
+            known = out[q]
+            out[q] = y if known is None else add(known, y)
         bias = self.W(part, "b_O")
         return [y if bias is None else add(y, [b[0] for b in bias]) for y in out if y is not None]
 

@@ -110,3 +110,61 @@ def test_certificates_know_their_gates(gate: str) -> None:
             body = {k: v for k, v in document.items() if k != "checksum"}
             body["spec"] = {**document["spec"], "gate": other}
             assert not verify({**body, "checksum": sha256(body)}).valid
+
+
+LIGHTNING = "transformer/d=3/heads=2/head=2/attn=lightning/gate=element/residual=false/causal=true"
+
+
+@pytest.mark.parametrize(
+    ("more", "value"),
+    [
+        ("feature=silu/mixnorm=true", 60),
+        ("feature=silu/mixnorm=true/gain=false", 60),
+        ("mixnorm=true", 49),
+    ],
+)
+def test_lightning_layers_of_minimax(more: str, value: int) -> None:
+    """Silu on queries, keys and values leaves nothing but gains against the out map."""
+    found = dimension(f"{LIGHTNING}/{more}/t=3")
+    assert (found.value, found.status) == (value, "proved")
+    assert found.parameters == (60 if "gain=false" in more else 64)
+
+
+def test_features_and_the_norm_of_what_heads_mix() -> None:
+    rng = np.random.default_rng(1)
+    spec = Transformer.parse(f"{LIGHTNING}/feature=silu/mixnorm=true/eps=1e-6/t=4")
+    vector = rng.normal(size=spec.parameters)
+    w, x = _named(spec, vector), rng.normal(size=(3, 4))
+
+    def silu(z: np.ndarray) -> np.ndarray:
+        return np.asarray(z / (1 + np.exp(-z)))
+
+    mixed = []
+    for h in range(2):
+        Q, K, V = (silu(w[f"W_{name}"][h, 0] @ x) for name in "QKV")
+        mixed.append(V @ np.triu(K.T @ Q))
+    whole = np.concatenate(mixed)
+    whole = whole / np.sqrt((whole**2).mean(axis=0) + 1e-6) * w["normo.gain"].reshape(-1, 1)
+    whole = whole / (1 + np.exp(-(w["W_G"].reshape(-1, 3) @ x)))
+    out = w["W_O"][:, 0].transpose(1, 0, 2).reshape(3, -1) @ whole
+    assert np.allclose(forward(Real(), spec, vector, x[None])[0], out, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("transformer/d=4/feature=silu/t=2", "feature needs attn=lightning"),
+        ("transformer/d=4/attn=lightning/pos=rope/feature=silu/t=2", "feature needs"),
+        ("transformer/d=4/mixnorm=true/t=2", "mixnorm needs gate=element"),
+        ("transformer/d=4/attn=lightning/feature=silu/sinks=true/t=2", "sinks need"),
+    ],
+)
+def test_choices_that_do_not_go_together(text: str, says: str) -> None:
+    with pytest.raises(SpecError, match=says):
+        Transformer.parse(text)
+
+
+@pytest.mark.parametrize("more", ["head=1/dv=3/bias=qkv/t=2", "head=3/feature=silu/t=1"])
+def test_what_scales_all_that_one_head_mixes_is_free(more: str) -> None:
+    found = dimension(f"transformer/d=4/attn=lightning/gate=element/mixnorm=true/{more}")
+    assert found.status == "proved"

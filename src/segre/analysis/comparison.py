@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, singledispatch
+from functools import cached_property
 from typing import Any
 
 from segre.attention.mechanism import Mechanism
@@ -29,7 +29,6 @@ from segre.sequence.cost import Costs, cost
 from segre.shown import Tabular
 from segre.spec import Architecture, Network
 from segre.transformer.choices import Output
-from segre.transformer.spec import Transformer
 
 TOKENS = (4096, 32768)
 _VALUES = ("value-output", "scale", "mixing", "sum of heads", "heads GL")
@@ -149,26 +148,15 @@ def compare(
     return Comparison(tuple(designs), tuple(t))
 
 
-@singledispatch
-def exponents(spec: Any) -> tuple[int | None, ...] | None:
-    """How every layer changes the residual of tokens that are nearly alike, as a power."""
-    raise TypeError(f"exponents of {type(spec).__name__} are not known")
+def exponents(spec: Architecture) -> tuple[int | None, ...] | None:
+    """How every layer changes the residual of tokens that are nearly alike, as a power.
 
-
-@exponents.register(Hybrid)
-def _of_hybrid(spec: Hybrid) -> tuple[int | None, ...]:
-    return tuple(expected_order(layer, spec.t) for layer in spec.layers)
-
-
-@exponents.register(Network)
-def _of_network(spec: Network) -> tuple[int | None, ...]:
-    return _of_hybrid(Hybrid.parse(spec.document()))
-
-
-@exponents.register(Transformer)
-def _of_transformer(spec: Transformer) -> None:  # noqa: ARG001
-    """Skips, norms, positions and MLPs change the rule: `segre collapse` measures."""
-    return
+    Of a transformer None: skips, norms, positions and MLPs change the rule.
+    """
+    stack = Hybrid.parse(spec.document()) if isinstance(spec, Network) else spec
+    if not isinstance(stack, Hybrid):
+        return None
+    return tuple(expected_order(layer, stack.t) for layer in stack.layers)
 
 
 def mechanisms_of(spec: Architecture) -> tuple[Mechanism, ...]:

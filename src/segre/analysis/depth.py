@@ -36,31 +36,28 @@ def how_depth_acts(bench: Workbench) -> Answer:
 
 def _of_stack(bench: Workbench) -> Answer:
     found = study(bench.target.spec, bench.seed, bench.inputs)
-    options = bench.options(inputs=bench.inputs, seed=bench.seed)
-    first, *rest = study_advice(found)
-    return Answer(
-        status="measured",
-        lead=first,
-        how=f"Random normal weights of variance 1/width and {bench.inputs} inputs of random "
-        f"tokens (seed {bench.seed}); mean and residual are carried apart, so that numbers go on "
-        "below the smallest float.",
-        command=f"segre collapse {bench.target.spec}{options}",
-        data={"kind": "stack", **found.document()},
-        notes=tuple(rest),
-    )
+    how = "mean and residual are carried apart, so that numbers go on below the smallest float"
+    return _on_random_tokens(bench, found.document(), study_advice(found), how)
 
 
 def _of_mechanisms(bench: Workbench) -> Answer:
     found = mechanism_study(bench.target.spec, bench.seed, bench.inputs)
+    how = f"computed in certified arithmetic with {found.bits} bits"
+    return _on_random_tokens(bench, found.document(), mechanism_advice(found), how)
+
+
+def _on_random_tokens(
+    bench: Workbench, document: dict[str, Any], advice: list[str], how: str
+) -> Answer:
     options = bench.options(inputs=bench.inputs, seed=bench.seed)
-    first, *rest = mechanism_advice(found)
+    first, *rest = advice
     return Answer(
         status="measured",
         lead=first,
         how=f"Random normal weights of variance 1/width and {bench.inputs} inputs of random "
-        f"tokens (seed {bench.seed}), in certified arithmetic with {found.bits} bits.",
+        f"tokens (seed {bench.seed}); {how}.",
         command=f"segre collapse {shlex.quote(str(bench.target.spec))}{options}",
-        data={"kind": "stack", **found.document()},
+        data={"kind": "stack", **document},
         notes=tuple(rest),
     )
 

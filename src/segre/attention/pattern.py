@@ -67,6 +67,8 @@ def pattern(
     """
     if mechanism.ignores_shifts and mechanism.decay == "none":
         return field.softmax(scores, shown, used, sink)
+    if mechanism.ignores_key_shifts:
+        return field.double_softmax(scores, shown, used)
     weights = _weighed(field, mechanism, scores, used)
     if shown is not None:
         weights = field.mul(weights, shown)
@@ -84,7 +86,7 @@ def _weighed(field: Field[E], mechanism: Mechanism, scores: E, used: Array | Non
     if mechanism.weigh == "taylor":
         return taylor(field, mechanism.order, scores)
     if mechanism.normalise != "none":
-        scores = field.anchor(scores, used, -1 if mechanism.normalise == "both" else -2)
+        scores = field.anchor(scores, used)
     return field.exp(scores, used)
 
 

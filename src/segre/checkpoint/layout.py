@@ -87,7 +87,7 @@ class Held:
             matrix = matrix + self.how.plus
         rows = [rows for rows, _ in self._matrices()]
         if self.how.by_head:
-            heads = prod(self.shapes[0][:-2])
+            heads = self._heads
             matrix = matrix.reshape(heads, -1, matrix.shape[1])
             rows = [n // heads for n in rows]
         blocks = np.split(matrix, np.cumsum(rows)[:-1], axis=-2)
@@ -107,8 +107,7 @@ class Held:
             if self.how.member is not None:
                 tensor = tensor[self.how.member]
             block = _join_heads(tensor) if name == "W_O" else tensor.reshape(rows, columns)
-            heads = prod(tensor.shape[:-2])
-            blocks.append(block.reshape(heads, -1, columns) if self.how.by_head else block)
+            blocks.append(block.reshape(self._heads, -1, columns) if self.how.by_head else block)
         matrix = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=-2)
         if self.how.by_head:
             matrix = matrix.reshape(-1, matrix.shape[-1])
@@ -117,6 +116,11 @@ class Held:
         if self.how.times != 1:
             matrix = matrix / self.how.times
         return (matrix.T if self.across else matrix).reshape(self.stored_shape)
+
+    @property
+    def _heads(self) -> int:
+        """How many heads all tensors have: query heads, or key-value heads if some have those."""
+        return min(prod(shape[:-2]) for shape in self.shapes)
 
     @property
     def _mixed(self) -> bool:

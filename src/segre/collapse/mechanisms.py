@@ -25,7 +25,8 @@ from segre.attention.pattern import seen
 from segre.errors import SpecError, UnluckyError, UnsupportedError
 from segre.fields.ball import Ball
 from segre.fields.interface import Array
-from segre.hybrid.spec import Hybrid, HybridLayer
+from segre.hybrid.layer import HybridLayer
+from segre.hybrid.spec import Hybrid
 from segre.models import Source, architecture
 from segre.network import named_tensors, stages, with_head_axes
 from segre.spec import Network
@@ -96,7 +97,7 @@ class MechanismStudy:
 def mechanism_study(given: Source, seed: int = 0, inputs: int = 4) -> MechanismStudy:
     """Random normal weights of variance 1/width, and standard normal tokens."""
     spec = architecture(given)
-    name = str(spec)
+    title = str(spec)
     if isinstance(spec, Network):
         spec = Hybrid.parse(spec.document())
     if not isinstance(spec, Hybrid):
@@ -121,7 +122,7 @@ def mechanism_study(given: Source, seed: int = 0, inputs: int = 4) -> MechanismS
         pairs.append(found)
     residual, relative = np.array(pairs).swapaxes(0, 1)
     steps = tuple(_step(spec, weights, i, tokens) for i in range(spec.depth))
-    return MechanismStudy(name, seed, inputs, residual, relative, steps, bits)
+    return MechanismStudy(title, seed, inputs, residual, relative, steps, bits)
 
 
 def expected_order(layer: HybridLayer, tokens: int) -> int | None:

@@ -30,6 +30,8 @@ NEEDED_FOR = {
 }
 _PATIENCE = 120  # seconds for an import
 
+_PEERS = "bench"  # an extra of benchmarks: nothing of segre itself needs it
+
 
 @dataclass(frozen=True)
 class Package:
@@ -76,6 +78,7 @@ def wanted_by(own: Distribution | None) -> tuple[list[Package], list[Extra]]:
     extras = [
         Extra(name, tuple(found for one in wanted if _of(one, name) for found in _whole(one)))
         for name in own.metadata.get_all("Provides-Extra") or ()
+        if name != _PEERS
     ]
     return core, extras
 

@@ -30,6 +30,15 @@ class Composite(Generic[E]):
             total = field.add(total, field.constant(np.ones((1, 1), dtype=np.int64)))
         return field.mul(grown, field.reciprocal(total))
 
+    def double_softmax(self, scores: E, shown: E | None = None, used: Array | None = None) -> E:
+        """exp(scores) times `shown`, each row divided by its sum, and then each column by its."""
+        field = cast(Field[E], self)
+        grown = field.exp(field.anchor(scores, used, axis=-1), used)
+        if shown is not None:
+            grown = field.mul(grown, shown)
+        rows = field.mul(grown, field.reciprocal(field.sum(grown, axis=-1)))
+        return field.mul(rows, field.reciprocal(field.sum(rows, axis=-2)))
+
     def shares(self, x: E, chosen: Array | None = None) -> E:
         """exp(x), divided by its sum along axis -3: of the `chosen` entries only, or of all."""
         field = cast(Field[E], self)

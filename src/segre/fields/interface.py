@@ -75,6 +75,10 @@ class Field(Protocol[E]):
         """
         ...
 
+    def double_softmax(self, scores: E, shown: E | None = None, used: Array | None = None) -> E:
+        """exp(scores) times `shown`, each row divided by its sum, and then each column by its."""
+        ...
+
     def shares(self, x: E, chosen: Array | None = None) -> E:
         """exp(x), divided by its sum along axis -3: of the `chosen` entries only, or of all."""
         ...

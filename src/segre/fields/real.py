@@ -139,6 +139,21 @@ class Real(Operators):
         out /= total + np.exp(-top) if sink else total
         return out
 
+    def double_softmax(
+        self, scores: Array, shown: Array | None = None, used: Array | None = None
+    ) -> Array:
+        """The same as a softmax of scores less the logarithms of row sums: nothing underflows."""
+        given = used if shown is None else shown
+        if given is not None and (given < 0).any():  # a learned decay
+            return super().double_softmax(scores, shown, used)
+        logs = scores
+        if given is not None:
+            with np.errstate(divide="ignore"):
+                logs = scores + np.log(given.astype(self.dtype))
+        top = logs.max(axis=-1, keepdims=True)
+        sums = top + np.log(np.exp(logs - top).sum(axis=-1, keepdims=True))
+        return self.softmax(logs - sums)
+
     def permuted(self, x: Array, order: Array) -> Array:
         """The rows of x in another order; -1 is a row of zeros."""
         out = np.take(x, order, axis=-2)

@@ -56,8 +56,8 @@ def closed_form(spec: Source) -> Bound:
 def predicted(spec: Architecture) -> int | None:
     """The value of the formula, where there is one; that of a hybrid stack is no bound.
 
-    >>> predicted(architecture("softmax/d=4,4/a=2/dv=3/gate=element/t=3"))
-    45
+    >>> predicted(architecture("softmax/d=4,4/a=2/gate=element/t=3"))
+    44
     """
     if isinstance(spec, Hybrid):
         free = fiber(spec)

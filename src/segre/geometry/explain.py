@@ -223,6 +223,11 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield "the gate of the shared experts", "no such gate", {"sharedgate": False}
     if spec.softmax_router:
         yield "a softmax over the experts", "a sigmoid for each", {"router": "sigmoid"}
+    if spec.feature != "none":
+        what = "silu on queries, keys and values"
+        yield what, "queries, keys and values as they are", {"feature": "none"}
+    if spec.mixnorm:
+        yield "the norm of what heads mix", "no such norm", {"mixnorm": False}
     if spec.gate != "none":
         what = "head" if spec.gate == "head" else "entry of what a head mixes"
         yield f"a gate for every {what}", "no gates", {"gate": "none"}

@@ -1,10 +1,11 @@
-"""Why may the bounds of a transformer not meet? Features with which gaps are known to remain."""
+"""Why may the bounds of a design not meet? Features with which gaps are known to remain."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from segre.spec import Architecture
+from segre.geometry.reach import parallel_tokens
+from segre.spec import Architecture, Network
 from segre.transformer.spec import Transformer
 
 # In this order, by how often designs with them stay open: `python -m bench.gaps` counts them.
@@ -12,17 +13,29 @@ _FEATURES: dict[str, Callable[[Transformer], bool]] = {
     "sublayers without a skip": lambda s: not s.residual,
     "a LayerNorm of two numbers": lambda s: s.norm == "layer" and s.d == 2,
     "few words for the width": lambda s: s.discrete and s.vocab <= 2 * s.d + 1,
-    "norms of what is written": lambda s: s.normed_inside,
     "norms after the skips": lambda s: s.place == "post",
+    "norms of what is written": lambda s: s.normed_inside,
     "norms of queries and keys": lambda s: bool(s.qknorm),
+    "latents": lambda s: s.latent,
     "one token": lambda s: s.t == 1,
     "lightning attention": lambda s: s.mechanism.bilinear,
+    "quadratic maps of vectors of one length": lambda s: s.mlp == "bilinear" and not s.eps,
     "units or experts that are off in a region": lambda s: s.piecewise,
+}
+_OF_STACKS: dict[str, Callable[[Network], bool]] = {
+    "one token": lambda s: s.t == 1,
+    "layers of width 1": lambda s: min(s.widths) == 1,
+    "tokens that are multiples of one vector": lambda s: s.t > 1 and any(parallel_tokens(s)),
+    "heads with outputs of their own": lambda s: any(
+        layer.attention.dv is not None for layer in s.layers
+    ),
 }
 
 
 def suspects(spec: Architecture) -> str:
     """The features of a design with which gaps are known to remain, in words; or nothing."""
+    if isinstance(spec, Network) and spec.mechanism.bilinear:
+        return ", ".join(name for name, has in _OF_STACKS.items() if has(spec))
     if not isinstance(spec, Transformer):
         return ""
     return ", ".join(name for name, has in _FEATURES.items() if has(spec))

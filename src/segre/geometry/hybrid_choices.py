@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from segre.attention.mechanism import LIGHTNING, NAMED, SOFTMAX, Mechanism
 from segre.errors import SpecError
-from segre.hybrid.spec import Hybrid, regrouped
+from segre.hybrid.layer import regrouped
+from segre.hybrid.spec import Hybrid
 from segre.slope import Slope
 
 Edit = Callable[[Mechanism], Mechanism]
@@ -46,7 +48,7 @@ def _edits(spec: Hybrid) -> Iterator[tuple[str, str, Edit]]:
     gates = {one.gate for one in every} - {"none"}
     for gate in sorted(gates):
         other = "head" if gate == "element" else "element"
-        yield f"a gate for every {gate}", "no gate", _without(gate=gate)
+        yield f"a gate for every {gate}", "no gate", _instead("gate", gate, "none")
         yield f"a gate for every {gate}", f"one for every {other}", _instead("gate", gate, other)
     if any(one.decay != "none" for one in every):
         yield "decay", "none (causal)", lambda one: replace(one, decay="none")
@@ -86,13 +88,9 @@ def _edits(spec: Hybrid) -> Iterator[tuple[str, str, Edit]]:
         yield "these mechanisms", f"{one.name} in all heads", _always(one)
 
 
-def _without(**keys: str) -> Edit:
-    ((key, value),) = keys.items()
-    return lambda one: replace(one, **{key: "none"}) if getattr(one, key) == value else one  # type: ignore[arg-type]
-
-
 def _instead(key: str, value: str, other: str) -> Edit:
-    return lambda one: replace(one, **{key: other}) if getattr(one, key) == value else one  # type: ignore[arg-type]
+    change: dict[str, Any] = {key: other}
+    return lambda one: replace(one, **change) if getattr(one, key) == value else one
 
 
 def _uncausal(one: Mechanism) -> Mechanism:

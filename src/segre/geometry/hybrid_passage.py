@@ -17,8 +17,9 @@ from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
 from segre.geometry.gauge.hybrid_scores import Head, constant_weights, stuck
 from segre.geometry.gauge.piece import ModularWeights
-from segre.hybrid.layers import named
-from segre.hybrid.spec import Hybrid, HybridLayer
+from segre.hybrid.layer import HybridLayer
+from segre.hybrid.spec import Hybrid
+from segre.hybrid.stages import named
 
 Blind = dict[str, Array]  # by tensor: (count, heads, entries), to be added together
 

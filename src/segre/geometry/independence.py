@@ -14,11 +14,13 @@ the scores symmetric) are one function and counted once. See docs/soundness.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 
 import numpy as np
 
+from segre.errors import UnluckyError
 from segre.fields.draw import Stream
 from segre.fields.formal import Formal
 from segre.fields.interface import Array
@@ -26,7 +28,7 @@ from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
 from segre.geometry.point import drawn_inputs
 from segre.geometry.reach import reached
-from segre.geometry.salts import Roots, Salts, find_salts
+from segre.geometry.salts import Roots, SaltedInputs, Salts, find_salts
 from segre.hybrid.spec import Hybrid
 from segre.network import forward, named_tensors, stages, with_head_axes
 from segre.spec import Architecture, Network
@@ -126,13 +128,22 @@ class WitnessRows:
     salts: dict[int, list[Salts]]
 
 
-def witness_rows(spec: Architecture, field: Prime, points: list[int]) -> WitnessRows:
-    """The rows of the witness points of the given numbers."""
+def witness_rows(
+    spec: Architecture,
+    field: Prime,
+    points: list[int],
+    known: Mapping[int, list[Salts]] | None = None,
+) -> WitnessRows:
+    """The rows of the witness points of the given numbers.
+
+    Salts that are `known` are taken: which are found first depends on the points that are looked
+    at together.
+    """
     P, (d, t) = spec.parameters, (spec.width_in, spec.t)
     numbers = np.array(points, dtype=np.uint64)
     weights = field.draw(Stream.WITNESS_WEIGHTS, numbers * np.uint64(P), (1, P))
     if spec.salted:
-        return _salted_rows(spec, field, points, weights[:, 0])
+        return _salted_rows(spec, field, points, weights[:, 0], known or {})
     assert isinstance(spec, Network)
     X = field.draw(Stream.WITNESS_INPUTS, numbers * np.uint64(2 * d * t), (2, d, t))
     listener = Formal(field)
@@ -147,7 +158,11 @@ def witness_rows(spec: Architecture, field: Prime, points: list[int]) -> Witness
 
 
 def _salted_rows(
-    spec: Architecture, field: Prime, points: list[int], weights: Array
+    spec: Architecture,
+    field: Prime,
+    points: list[int],
+    weights: Array,
+    known: Mapping[int, list[Salts]],
 ) -> WitnessRows:
     """Two inputs for each point, with salts for which all roots exist."""
 
@@ -156,12 +171,19 @@ def _salted_rows(
 
     numbers = np.array([2 * m + b for m in points for b in (0, 1)])
     own = np.repeat(weights, 2, axis=0)
-    found = find_salts(field, spec, own, numbers, draw, Roots())
+    if all(point in known for point in points):
+        salts_of = np.array([known[point] for point in points], dtype=np.int64)
+        flat = salts_of.reshape(len(numbers), *salts_of.shape[2:]).swapaxes(0, 1)
+        found = SaltedInputs(numbers, draw(numbers, flat[0]), flat)
+    else:
+        found = find_salts(field, spec, own, numbers, draw, Roots())
     tokens = with_head_axes(spec, found.X)
     heard: list[Array] = []
     for stage, salt in zip(stages(spec), found.salts[1:], strict=True):
         formal = Formal(field, salt)
         tokens = stage.apply(formal, named_tensors(stage, own), tokens)
+        if formal.divided:
+            raise UnluckyError("division by zero at a witness point; try another seed")
         heard += [_used(*argument) for argument in formal.exp_arguments]
     both_rows = np.concatenate([*heard, found.X.reshape(len(numbers), -1)], axis=1)
     salts = {

@@ -147,6 +147,8 @@ class Point:
         """Rows of the Jacobian: for each input, the chosen output entries, by the weights."""
         matrices = jacobian(batch.fields, self.spec, self.weights, batch.X, outputs)
         if isinstance(batch.fields, Sequence):
+            if any(field.divided for field in batch.fields):
+                raise UnluckyError("division by zero at this point; try another seed")
             assert all(field.sound for field in batch.fields), "salts without roots"
         return matrices.reshape(-1, self.spec.parameters)
 

@@ -84,6 +84,8 @@ def find_salts(
     """
     sources = len(stages(spec)) + 1
     salts = np.zeros((sources, len(numbers), spec.t), dtype=np.int64)
+    if isinstance(spec, Hybrid) and not spec.roots and not spec.piecewise:
+        return SaltedInputs(numbers, draw(numbers, salts[0]), salts, free_roots)
     left = np.arange(len(numbers))
     starts = exhausted = 0
     while len(left) and starts < MOST_STARTS and exhausted < MOST_EXHAUSTED:
@@ -246,6 +248,8 @@ class _Run:
             for some in (sites[:split], sites[split:]):
                 here = np.zeros_like(missing)
                 self._note(k, some, here, first)
+                if self._mixed and isinstance(self.spec, Hybrid):
+                    here &= ~missing.any(axis=1, keepdims=True)  # roots before must exist first
                 if self._mixed:
                     hopeless |= here.any(axis=1)
                 missing |= here

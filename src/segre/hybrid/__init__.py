@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
-from segre.hybrid.spec import Group, Hybrid, HybridLayer
+from segre.hybrid.layer import Group, HybridLayer
+from segre.hybrid.spec import Hybrid
 
 __all__ = ["Group", "Hybrid", "HybridLayer"]

@@ -11,7 +11,8 @@ from __future__ import annotations
 from itertools import combinations
 
 from segre.attention.mechanism import Mechanism
-from segre.hybrid.spec import Group, Hybrid, HybridLayer
+from segre.hybrid.layer import Group, HybridLayer
+from segre.hybrid.spec import Hybrid
 
 
 def fiber(spec: Hybrid) -> int | None:

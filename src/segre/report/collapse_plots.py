@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +11,11 @@ from segre.collapse.commands import Depth, Paths
 from segre.collapse.curves import Curves
 from segre.collapse.mechanisms import MechanismStudy
 from segre.collapse.study import Study
+from segre.fields.interface import Array
 from segre.report.drawing import picture
 
 _LOWEST = 1e-30  # what lies below is in the numbers
+_FEW_DIGITS = 20  # of a logarithm that a plain axis shows well
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # told apart by the colour-blind
 
 
@@ -85,7 +88,7 @@ def _plot_study(found: Study, path: Path) -> None:
             label = "without skips" if found.skip else "with skips"
             other = np.nanmedian(found.other.residual, axis=0)
             left.plot(layers, other, "-", color=_COLOURS[2], label=label)
-        left.set_yscale("symlog", linthresh=1)
+        _logarithms(left, layers)
         left.set_xlabel("layer")
         left.set_ylabel("log10 of the residual")
         left.legend(fontsize=8, frameon=False)
@@ -100,13 +103,24 @@ def _plot_study(found: Study, path: Path) -> None:
         figure.suptitle(found.spec, fontsize=10)
 
 
+def _logarithms(axes: Any, layers: Array) -> None:
+    """An axis of logarithms, which may themselves grow exponentially, over whole layers."""
+    if axes.get_ylim()[0] < -_FEW_DIGITS:
+        axes.set_yscale("symlog", linthresh=1)
+    axes.set_xticks(_ticks(layers))
+
+
+def _ticks(layers: Array) -> Array:
+    return np.asarray(layers[:: max(1, len(layers) // 12)])
+
+
 def _plot_mechanisms(found: MechanismStudy, path: Path) -> None:
     """Logarithms of relative residuals by layer, and the exponent of every layer."""
     with picture(path, 9, 4) as figure:
         left, right = figure.subplots(1, 2)
         layers = np.arange(found.layers + 1)
         left.plot(layers, np.median(found.relative, axis=0), "o-", color=_COLOURS[0])
-        left.set_yscale("symlog", linthresh=1)
+        _logarithms(left, layers)
         left.set_xlabel("layer")
         left.set_ylabel("log10 of the relative residual")
         left.grid(alpha=0.25)
@@ -115,6 +129,8 @@ def _plot_mechanisms(found: MechanismStudy, path: Path) -> None:
         right.plot(layers[1:], expected, "_", ms=18, mew=2, color="0.6", label="from the traits")
         right.plot(layers[1:], measured, "o", color=_COLOURS[1], label="measured")
         right.set_ylim(-0.3, 3.5)
+        right.set_xlim(0.5, found.layers + 0.5)
+        right.set_xticks(_ticks(layers[1:]))
         right.set_xlabel("layer")
         right.set_ylabel("exponent of tokens that are nearly alike")
         right.legend(fontsize=8, frameon=False)

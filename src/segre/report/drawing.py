@@ -61,8 +61,30 @@ def picture(path: Path, width: float, height: float) -> Iterator[Figure]:
     with _matplotlib().rc_context({"text.parse_math": False}):  # a dollar in a name is a dollar
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure
+        _plain_numbers(figure)
         with whole_file(path) as temporary:
             figure.savefig(temporary, dpi=160)
+
+
+def _plain_numbers(figure: Figure) -> None:
+    """Numbers at logarithmic axes as plain text: matplotlib writes them as formulas."""
+    from matplotlib.ticker import LogFormatter
+
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if isinstance(axis.get_major_formatter(), LogFormatter):
+                axis.set_major_formatter(lambda value, _: plain_number(value))
+                axis.set_minor_formatter(lambda _value, _: "")
+
+
+def plain_number(value: float) -> str:
+    """A number in a few characters.
+
+    >>> plain_number(16384), plain_number(1e6), plain_number(-1e-30), plain_number(0)
+    ('16384', '1e6', '-1e-30', '0')
+    """
+    mantissa, e, exponent = f"{value:g}".partition("e")
+    return f"{mantissa}e{int(exponent)}" if e else mantissa
 
 
 def _matplotlib() -> Any:

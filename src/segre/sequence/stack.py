@@ -10,8 +10,8 @@ from typing import Any
 from segre.attention import mechanism
 from segre.attention.mechanism import Mechanism
 from segre.errors import UnsupportedError
-from segre.hybrid.layers import named
 from segre.hybrid.spec import KINDS, Hybrid
+from segre.hybrid.stages import named
 from segre.models import Source, architecture
 from segre.network import slots as network_slots
 from segre.spec import Network

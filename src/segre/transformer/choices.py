@@ -37,6 +37,7 @@ Router = Literal["sigmoid", "softmax", "sigmoid-raw", "softmax-raw"]
 Output = Literal["hidden", "logits", "softmax"]
 Read = Literal["all", "first", "last"]
 Attn = str  # the name of a mechanism
+QkvFeature = Literal["none", "silu"]
 
 PIECEWISE = ("relu", "relu2", "reglu", "clamped")
 GATED = ("swiglu", "geglu", "geglu-tanh", "geglu-quick", "reglu", "bilinear", "clamped")
@@ -75,6 +76,8 @@ class Choices:
     attn: Attn = "softmax"
     sinks: bool = False  # every head has a score of its own beside those of the keys, for nothing
     gate: Gate = "none"  # what heads mix is multiplied by sigmoid(W_G x): whole, or entry by entry
+    feature: QkvFeature = "none"  # what queries, keys and values pass, entry by entry
+    mixnorm: bool = False  # one norm of all that the heads of a layer mix, before gates
     scale: Fraction = Fraction(0)  # scores are divided by its root; 0 is the dimensions of a head
     bylayer: bool = False  # and, in layer i, by i
     cap: Fraction = Fraction(0)  # soft cap of the scores; 0 is none
@@ -229,17 +232,17 @@ class Choices:
     def first_token_alone(self) -> bool:
         """Whether attention draws nothing for the first token, which sees only itself."""
         alone = (self.causal or self.t == 1) and not self.parallel
-        return alone and self.gate == "none"
+        return alone and self.gate == self.feature == "none"
 
     @property
     def salts_mix(self) -> bool:
-        """Whether what is drawn for one token in a stage is seen by others in the same stage."""
-        return False
+        """Whether roots of a token may depend on what is drawn for another in the same stage."""
+        return self.feature != "none" or self.mixnorm
 
     @property
     def roots_after_mixing(self) -> bool:
         """Whether attention ends with a norm."""
-        return self.norm != "none" and self.place != "pre"
+        return self.mixnorm or (self.norm != "none" and self.place != "pre")
 
     @property
     def softmax_router(self) -> bool:
@@ -254,7 +257,8 @@ class Choices:
     @property
     def mechanism(self) -> Mechanism:
         """How scores become mixing weights."""
-        return mechanism(self.attn)
+        found = mechanism(self.attn)
+        return found if self.feature == "none" else replace(found, feature=self.feature)
 
     @property
     def latent(self) -> bool:

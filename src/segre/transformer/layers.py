@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from segre.attention.pattern import pattern
+from segre.attention.pattern import featured, pattern
 from segre.fields.interface import Analytic, Array, E
 from segre.transformer.rotary import frequencies
 from segre.transformer.spec import Transformer
@@ -141,6 +141,8 @@ def attention(field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: in
     used = _seen(spec, layer) if spec.causal or spec.sees(layer) < spec.t else None
     seen = None if used is None else field.constant(used)
     mixed = field.matmul(values, pattern(field, spec.mechanism, scores, seen, used, spec.sinks))
+    if spec.mixnorm:
+        mixed = gained(field, w, "normo", _over_root(field, spec, mixed, spec.dv, spec.heads))
     if spec.gate != "none":
         mixed = field.mul(mixed, field.sigmoid(linear(field, w, "G", x)))
     written = field.joined(w["W_O"], mixed, (spec.group, spec.kv))
@@ -164,7 +166,9 @@ def _factors(field: Analytic[E], spec: Transformer, layer: int) -> Iterator[E]:
 
 
 def _plain(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> tuple[E, E]:
-    keys, queries, values = (linear(field, w, name, x) for name in ("K", "Q", "V"))
+    keys, queries, values = (
+        featured(field, spec.mechanism, linear(field, w, name, x)) for name in ("K", "Q", "V")
+    )
     if spec.qknorm == "all":
         keys = gained(field, w, "normk", _over_root(field, spec, keys, spec.head, spec.kv))
         queries = gained(field, w, "normq", _over_root(field, spec, queries, spec.head, spec.heads))

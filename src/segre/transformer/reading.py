@@ -24,6 +24,7 @@ from segre.transformer.choices import (
     Place,
     Position,
     QkNorm,
+    QkvFeature,
     Read,
     Router,
 )
@@ -111,6 +112,7 @@ def _reader(annotation: str) -> Callable[[str, Any], Any]:
         "Output": Output,
         "Read": Read,
         "Gate": Gate,
+        "QkvFeature": QkvFeature,
     }
     if annotation in plain:
         return plain[annotation]

@@ -42,7 +42,8 @@ def require(spec: Choices) -> None:
         )
     if spec.norm == "none" and (spec.place != "pre" or spec.final or spec.embnorm):
         raise SpecError("place, final and embnorm need a norm: norm=rms or norm=layer")
-    if spec.norm == "none" and not spec.qknorm and not spec.latent and spec.eps:
+    inner = spec.qknorm or spec.latent or spec.mixnorm
+    if spec.norm == "none" and not inner and spec.eps:
         raise SpecError("eps needs a norm: norm=rms or norm=layer")
     if spec.place == "post" and spec.final:
         raise SpecError("final=true with place=post: the last layer ends with a norm already")
@@ -81,17 +82,23 @@ def require(spec: Choices) -> None:
             ("cap", spec.cap),
             ("attn", not spec.mechanism.sums_to_one),
             ("gate", spec.gate != "none"),
+            ("feature", spec.feature != "none"),
+            ("mixnorm", spec.mixnorm),
         ):
             if wrong:
                 raise SpecError(f"{key} does not go with latent attention (kvrank)")
     elif spec.qrank:
         raise SpecError("qrank needs kvrank: the two are the ranks of latent attention")
-    if spec.cap and not spec.mechanism.exponentials:
+    if spec.cap and not spec.mechanism.ignores_shifts:
         raise SpecError("cap needs attn=softmax")
-    if spec.sinks and not spec.mechanism.exponentials:
+    if spec.sinks and not spec.mechanism.ignores_shifts:
         raise SpecError("sinks need attn=softmax")
-    if spec.qknorm and not spec.mechanism.exponentials:
+    if spec.qknorm and not spec.mechanism.ignores_shifts:
         raise SpecError("qknorm needs attn=softmax")
+    if spec.feature != "none" and (spec.mechanism.weigh != "identity" or spec.pos == "rope"):
+        raise SpecError("feature needs attn=lightning, and not pos=rope")
+    if spec.mixnorm and spec.gate != "element":
+        raise SpecError("mixnorm needs gate=element, and heads of more than one dimension")
     if spec.experts:
         if not spec.gated or not 0 < spec.active <= spec.experts or not spec.eff:
             raise SpecError("experts need a gated mlp, active (1 to experts) and eff")

@@ -159,6 +159,8 @@ def _attention_shapes(spec: Transformer, layer: int) -> Shapes:
             out["b_G"] = (kv, group, rows, 1)
     if spec.sinks:
         out["sinks"] = (kv, group, 1, 1)
+    if spec.mixnorm and spec.gain:
+        out["normo.gain"] = (kv, group, v, 1)
     out["W_O"] = (kv, group, d, v)
     if spec.output_bias:
         out["b_O"] = (d, 1)

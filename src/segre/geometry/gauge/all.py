@@ -92,6 +92,7 @@ def _transformer_pieces(spec: Transformer) -> Iterator[Piece]:
     yield from pooled_pieces(spec)
     yield from cut_off_pieces(spec)
     yield from sign_norm_pieces(spec)
+    yield from inner_gain_pieces(spec, seen=True)
     yield from lone_token_pieces(spec)
     yield from lone_basis_pieces(spec)
     for part in layer_parts(spec):

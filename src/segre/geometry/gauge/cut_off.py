@@ -10,7 +10,8 @@ import numpy as np
 from segre.fields.interface import Array
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.silent import free_entries
-from segre.geometry.gauge.unreached import read_dimension, sole_producer
+from segre.geometry.gauge.unreached import pooled_width, read_dimension, sole_producer
+from segre.geometry.gauge.unread import in_each_column
 from segre.geometry.gauge.wiring import (
     End,
     Place,
@@ -64,15 +65,7 @@ def _unread(spec: Transformer, place: Place, end: End) -> Piece:
         forms = np.concatenate([w(*key).reshape(-1, spec.d) for key in _reading(spec, place)])
         rows = [np.zeros((0, spec.parameters))]
         for vector in annihilator(w.field, np.ascontiguousarray(forms)):
-            for name in names:
-                shape = part_shapes(spec, part)[name]
-                count = prod(shape) // spec.d
-                canvas = w.canvas(count)
-                view = np.moveaxis(canvas(part, name), -2, -1).reshape(count, count, spec.d)
-                view[range(count), range(count)] = vector
-                moved = view.reshape(count, *shape[:-2], shape[-1], spec.d)
-                canvas(part, name)[...] = np.moveaxis(moved, -1, -2)
-                rows.append(canvas.rows)
+            rows += [in_each_column(w, spec, part, name, vector) for name in names]
         return np.concatenate(rows)
 
     title = f"what the {end[1] or 'embedding'} writes where the next layer reads nothing"
@@ -92,6 +85,7 @@ def _signs(spec: Transformer) -> Iterator[Piece]:
         if read_dimension(spec, end, pooled=pooled and producer[1] == "attention") > 1:
             continue
         kept = {*writers(spec, producer), writer_bias(spec, producer)}
+        kept |= {"W_V"} if spec.latent else set()  # the vector may be W_O W_V
         before = order[: order.index(producer) + 1]
         yield from _before(spec, before, kept)
         return
@@ -116,11 +110,14 @@ def sign_norm_pieces(spec: Transformer) -> Iterator[Piece]:
     if spec.eps or spec.place not in ("sandwich", "after"):
         return
     two = spec.norm == "layer" and spec.d == 2
+    pooled = spec.t == 1 and spec.sums_to_one and spec.gate == "none" and not spec.latent
     for end in own_sublayers(spec):
         shapes = part_shapes(spec, end[0])
         bias = writer_bias(spec, end)
         written = [*writers(spec, end), *([bias] if bias else [])]
         width = sum(prod(shapes[name]) // spec.d for name in written)
+        if pooled and end[1] == "attention":
+            width = pooled_width(spec) + (bias is not None)
         if two or width == 1:
             own = [n for n in shapes if (n in _ATTENTION) == (end[1] == "attention")]
             own = [
@@ -131,7 +128,7 @@ def sign_norm_pieces(spec: Transformer) -> Iterator[Piece]:
 
 
 _ATTENTION = (
-    {"sinks"}
+    {"sinks", "normo.gain"}
     | {f"{x}_{y}" for x in ("W", "b", "A", "R") for y in ("Q", "K", "V", "G", "O")}
     | {f"norm{n}.{x}" for n in ("1", "q", "k") for x in ("gain", "bias")}
 )

@@ -29,7 +29,8 @@ def free_word_pieces(spec: Transformer) -> Iterator[Piece]:
     plain = not spec.embnorm and norm_before(spec, first) is None
     biased = has(spec, first[0], "b_K")
     centred = not plain and spec.norm == "layer"
-    few = spec.vocab <= spec.d - centred and (plain or not (spec.norm_bias or biased))
+    most = spec.d + (1 if plain and biased else -centred)
+    few = spec.vocab <= most and (plain or not (spec.norm_bias or biased))
     if spec.mechanism.bilinear and not spec.qknorm and spec.pos != "learned" and few:
         yield _scales(spec, first)
     dimension = spec.vocab + (spec.t - 1) * (spec.pos == "learned")
@@ -43,16 +44,21 @@ def _scales(spec: Transformer, first: End) -> Piece:
 
     def build(w: ModularWeights) -> Array:
         F, canvas, words = w.field, w.canvas(spec.kv * V), word_columns(w)
-        forms = np.zeros((V, spec.d))
+        if spec.vocab > spec.d:  # as many as rows [W, b] have entries
+            words = np.concatenate([words, np.ones((1, V))])
+        forms = np.zeros((V, spec.d + 1))
         forms[:, :V] = inverse(F, words[:V])
         for name, sign in (("W_K", 1), ("W_V", -1)):
             for g in range(spec.kv):
-                table = F.matmul(w(part, name)[g, 0], words)
+                table = F.matmul(w(part, name)[g, 0], words[: spec.d])
                 bias = name.replace("W_", "b_")
                 if has(spec, part, bias):
                     table = F.add(table, w(part, bias)[g, 0])
                 for v in range(V):
-                    canvas(part, name)[g * V + v, g, 0] = sign * np.outer(table[:, v], forms[v])
+                    moved = sign * np.outer(table[:, v], forms[v])
+                    canvas(part, name)[g * V + v, g, 0] = moved[:, : spec.d]
+                    if has(spec, part, bias):
+                        canvas(part, bias)[g * V + v, g, 0] = moved[:, spec.d :]
         return F.reduce(canvas.rows)
 
     name = "scales of each word's key and value"

@@ -8,6 +8,7 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.geometry.gauge.latents import latent_pieces, latent_planes
+from segre.geometry.gauge.mixed_norm import mixed_norm_pieces
 from segre.geometry.gauge.piece import Group, ModularWeights, Piece
 from segre.geometry.gauge.wiring import has, where
 from segre.geometry.reach import annihilator
@@ -18,17 +19,22 @@ from segre.transformer.spec import Transformer
 def head_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
     """The pieces of one attention layer."""
     at, spec = where(spec, part), spec.at(part)
+    if spec.mixnorm:
+        yield from mixed_norm_pieces(spec, part, at)
+    if spec.feature != "none":  # which no basis and no scale passes
+        return
     if spec.qknorm:
         yield from _normed_queries(spec, part, at)
     else:
         yield from _queries(spec, part, at)
-    yield _values(spec, part, at)
+    if not spec.mixnorm:
+        yield _values(spec, part, at)
     if not spec.latent and spec.dv > spec.d and spec.group > 1 and spec.gate != "element":
         yield _unmet(spec, part, at, "W_V", "W_O", transpose=True)
     if has(spec, part, "b_K"):
         yield from _key_bias(spec, part, at)
         yield from _value_bias(spec, part, at)
-    if spec.mechanism.scales:
+    if spec.mechanism.scales and not spec.mixnorm:
         yield _scale(spec, part, at)
     if spec.latent:
         yield from latent_pieces(spec, part, at)

@@ -34,8 +34,9 @@ from segre.geometry.hybrid_passage import (
     parallel_tokens,
     pools,
 )
-from segre.hybrid.layers import named
-from segre.hybrid.spec import Hybrid, HybridLayer
+from segre.hybrid.layer import HybridLayer
+from segre.hybrid.spec import Hybrid
+from segre.hybrid.stages import named
 
 Build = Callable[[ModularWeights], Array]
 

@@ -21,8 +21,8 @@ from segre.fields.rank import Echelon
 from segre.geometry.gauge.head_mixing import BilinearHeads, Tangents
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.hybrid_passage import HeadPlace, HybridPassage, heads_of
-from segre.hybrid.layers import named
 from segre.hybrid.spec import Hybrid
+from segre.hybrid.stages import named
 
 
 def mixing_pieces(spec: Hybrid, i: int, parallel: bool) -> Iterator[Piece]:

@@ -143,7 +143,7 @@ def _scaled(head: Head, own: Own, letter: str) -> Change:
 def _lengths(head: Head, own: Own) -> Iterator[Change]:
     for letter in ("K", "Q"):
         yield _scaled(head, own, letter)
-        if head.filters(letter):
+        if head.filters(letter) and "b_K" not in head.tensors:  # which the filter does not scale
             yield {name: own(name) for name in head.filters(letter)}
 
 
@@ -190,9 +190,12 @@ def _one_bias(letter: str) -> Family:
 
 
 def _rows(head: Head, own: Own, letters: str) -> Iterator[Change]:
-    """dW = 1 r^T for every r, and the same of the bias."""
+    """dW = 1 r^T for every r, and the same of the bias; not where rows are filtered apart."""
+    apart = "W_K" if head.mechanism.conv == "depthwise" else ""
     for letter in letters:
         for name in head.side(letter):
+            if name == apart:
+                continue
             shape = own(name).shape
             for column in range(shape[1]):
                 change = np.zeros(shape)

@@ -23,27 +23,30 @@ from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes
 
 
-def inner_gain_pieces(spec: Transformer) -> Iterator[Piece]:
-    """Where what a sublayer writes passes a norm with a gain, and fills few dimensions."""
+def inner_gain_pieces(spec: Transformer, seen: bool = False) -> Iterator[Piece]:
+    """Where what a sublayer writes passes a norm with a gain, and fills few dimensions.
+
+    `seen`: those behind which means of what is written are seen, or those where they are not.
+    """
     if not spec.normed_inside or not spec.gain:
         return
     (place,) = stream_places(spec)
     for end in own_sublayers(spec):
-        if spec.norm == "layer" and seen_means(spec, place, end):
+        if (spec.norm == "layer" and seen_means(spec, place, end)) != seen:
             continue
         bias = writer_bias(spec, end)
         names = [*writers(spec, end), *([bias] if bias else [])]
         shapes = [part_shapes(spec, end[0])[name] for name in names]
         columns = sum(int(np.prod(shape)) // spec.d for shape in shapes)
-        if columns * (columns + 1) // 2 < spec.d:
-            yield _piece(spec, end, names)
+        if columns * (columns + 1) // 2 + columns * seen < spec.d:
+            yield _piece(spec, end, names, seen)
 
 
-def _piece(spec: Transformer, end: End, names: list[str]) -> Piece:
+def _piece(spec: Transformer, end: End, names: list[str], seen: bool) -> Piece:
     """Diagonal matrices D with W^T D W = 0: the norm's root does not see W - D W, its gain 1 + D.
 
     For LayerNorms W stands for what is left of it without its mean, and means of what is written
-    are seen by nobody.
+    are seen by nobody; or else D W has no mean.
     """
     d, part, site = spec.d, end[0], norm_after(spec, end)
     assert site is not None
@@ -60,11 +63,12 @@ def _piece(spec: Transformer, end: End, names: list[str]) -> Piece:
             mean = F.mul(F.sum(W, axis=-2), F.reciprocal(F.constant(np.array([[d]]))))
             W = F.sub(W, mean)
             along = F.mul(inverse, share)
-            changes = F.mul(along[None], W[:, None, :])
+            changes = changes if seen else F.mul(along[None], W[:, None, :])
         changes[range(d), range(d)] = F.sub(changes[range(d), range(d)], W)
         crossed = F.matmul(W.T[None], changes)
         i, j = np.triu_indices(W.shape[1])
         forms = F.add(crossed[:, i, j], crossed[:, j, i])
+        forms = np.concatenate([forms, W], axis=1) if seen else forms
         found = annihilator(F, np.ascontiguousarray(forms.T))
         canvas = w.canvas(len(found))
         canvas(part, site.gain or "")[...] = F.mul(found[..., None], gain)

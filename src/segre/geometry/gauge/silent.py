@@ -36,6 +36,13 @@ def silent_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
         names = [name for name in ("W_Q", "b_Q", "W_K", "b_K") if has(spec, part, name)]
         title = "queries and keys of one number, whose norm is a sign"
         yield free_entries(spec, part, names, "signs", title)
+    if spec.mixnorm and spec.heads == 1 and spec.mechanism.weigh == "identity" and not spec.eps:
+        # one head's scores of a query: a norm takes a common factor away
+        letters = "QK" if spec.t == 1 else "Q" if spec.head == 1 else ""
+        names = [f"{x}_{y}" for y in letters for x in "Wb" if has(spec, part, f"{x}_{y}")]
+        if names:
+            title = "what scales all that one head mixes, before its norm"
+            yield free_entries(spec, part, names, "signs", title)
     if _lone_gate(spec, part):
         names = [name for name in ("W_G", "b_G") if has(spec, part, name)]
         title = "the gate of all that is written, whose scale a norm takes away"

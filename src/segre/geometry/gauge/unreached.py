@@ -298,6 +298,8 @@ def _unmet(spec: Transformer, end: End) -> Iterator[Piece]:
     read = read_dimension(spec, end)
     if spec.latent:
         read = min(spec.kvrank, read)
+    if spec.feature != "none":
+        return
     turned = not spec.latent and (spec.qknorm or spec.at(end[0]).rotary_dim)
     if spec.head > read and not turned:
         yield _unmet_side(spec, end, "K", "queries that no key meets")

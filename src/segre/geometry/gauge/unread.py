@@ -39,16 +39,22 @@ def _unread(spec: Transformer, end: End) -> Piece:
             table = w.field.sub(table[1:], table[:1])
         rows = [np.zeros((0, spec.parameters))]
         for vector in annihilator(w.field, np.ascontiguousarray(table)):
-            for name in names:
-                shape = part_shapes(spec, part)[name]
-                count = prod(shape) // spec.d
-                canvas = w.canvas(count)
-                view = np.moveaxis(canvas(part, name), -2, -1).reshape(count, count, spec.d)
-                view[range(count), range(count)] = vector
-                moved = view.reshape(count, *shape[:-2], shape[-1], spec.d)
-                canvas(part, name)[...] = np.moveaxis(moved, -1, -2)
-                rows.append(canvas.rows)
+            rows += [in_each_column(w, spec, part, name, vector) for name in names]
         return np.concatenate(rows)
 
     name = f"what the {end[1]} writes where the head reads nothing"
     return Piece("unread", name, where(spec, part), "residual", "exact", 0, build)
+
+
+def in_each_column(
+    w: ModularWeights, spec: Transformer, part: str, name: str, vector: Array
+) -> Array:
+    """A vector of the stream added to each column of what writes to it, one after the other."""
+    shape = part_shapes(spec, part)[name]
+    count = prod(shape) // spec.d
+    canvas = w.canvas(count)
+    view = np.moveaxis(canvas(part, name), -2, -1).reshape(count, count, spec.d)
+    view[range(count), range(count)] = vector
+    moved = view.reshape(count, *shape[:-2], shape[-1], spec.d)
+    canvas(part, name)[...] = np.moveaxis(moved, -1, -2)
+    return canvas.rows

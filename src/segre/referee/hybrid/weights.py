@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segre.hybrid.spec import Group, Hybrid, HybridLayer
+from segre.hybrid.layer import Group, HybridLayer
+from segre.hybrid.spec import Hybrid
 from segre.referee.hybrid.heads import Head, tap
 from segre.referee.transformers.tensors import Shape, Tensors, laid_out
 

@@ -23,12 +23,20 @@ def attention(run: Run, x: int, stage: Stage) -> int:
     patterns = _patterns(run, scores, stage)
     group = spec.heads // spec.kv
     mixed = [tape.product(values[h // group], pattern) for h, pattern in enumerate(patterns)]
+    if spec.mixnorm:
+        mixed = _normed_together(run, mixed, part, "normo")
     if spec.gate != "none":
         mixed = [_gated(run, spec, y, x, part, h) for h, y in enumerate(mixed)]
     written = [tape.product(run.leaves[part, "W_O", h], y) for h, y in enumerate(mixed)]
     y = reduce(tape.sum, written)
     bias = run.weight(part, "b_O")
     return y if bias is None else run.add_column(y, bias)
+
+
+def _silu(run: Run, y: int) -> int:
+    argument = run.tape.scaled_by(y, -1)
+    run.note(run.tape.values[argument])
+    return run.tape.times(y, run.sigmoid_of_minus(argument))
 
 
 def _gated(run: Run, spec: Transformer, y: int, x: int, part: int, head: int) -> int:
@@ -47,6 +55,8 @@ def _plain(run: Run, spec: Transformer, x: int, part: int) -> tuple[list[int], l
     keys = [run.linear(x, part, "K", g) for g in range(spec.kv)]
     queries = [run.linear(x, part, "Q", h) for h in range(spec.heads)]
     values = [run.linear(x, part, "V", g) for g in range(spec.kv)]
+    if spec.feature == "silu":
+        keys, queries, values = ([_silu(run, y) for y in own] for own in (keys, queries, values))
     if spec.qknorm:
         norm = _normed_together if spec.qknorm == "all" else _normed
         keys = norm(run, keys, part, "normk")

@@ -12,14 +12,14 @@ from segre.referee.transformers.narrow import span_of
 from segre.referee.transformers.solved import solutions
 from segre.referee.transformers.stream import Actor
 from segre.referee.transformers.tangents import Family, Point, Tangent
-from segre.referee.transformers.weights import Key, turning
+from segre.referee.transformers.weights import Key, bilinear, turning
 
 
 def cubic(point: Point, part: int) -> Family:
     """Family 59, of one layer."""
     spec, p, d = point.spec, point.p, point.spec.d
     turns = turning(spec.at(part)) and spec.t > 1
-    if spec.attn != "lightning" or spec.qknorm or spec.kvrank or turns or spec.gate != "none":
+    if not bilinear(spec) or spec.qknorm or spec.kvrank or turns or spec.gate != "none":
         return
     span, biased = span_of(point, Actor("attention", part)), point.has((part, "b_Q"))
     B = with_constant(point, span) if biased else span.whole

@@ -15,6 +15,7 @@ from segre.referee.transformers.weights import EMBED, Place, parts
 
 _ATTENTION = {
     "sinks",
+    "normo.gain",
     *(f"{x}_{y}" for x, y in product("WbAR", "QKVGO")),
     *(f"norm{n}.{x}" for n, x in product("1qk", ("gain", "bias"))),
 }
@@ -76,6 +77,8 @@ def _signs(point: Point) -> Family:
             continue
         before = stream.sequence[: stream.sequence.index(producer) + 1]
         kept = set(stream.written(producer))
+        if spec.kvrank:
+            kept.add((producer.part, "W_V"))
         for part in (EMBED, *parts(spec)):
             kinds = {actor.kind for actor in before if actor.part == part}
             for place in point.layout.by_place:
@@ -92,9 +95,14 @@ def sign_norms(point: Point) -> Family:
     if spec.eps or spec.place not in ("sandwich", "after"):
         return
     two = spec.norm == "layer" and spec.d == 2
+    pooled = spec.t == 1 and spec.attn == "softmax" and not (spec.sinks or spec.kvrank)
+    pooled = pooled and spec.gate == "none"
     for sublayer in stream.sublayers:
         written = stream.written(sublayer)
         width = sum(point.matrices[key].ncols() for key in point.keys(written))
+        if pooled and sublayer.kind == "attention":
+            span = pooled_span(point, sublayer.part)
+            width = width if span is None else span.whole.ncols()
         if not two and width > 1:
             continue
         for place in point.layout.by_place:

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from flint import nmod_mat
 
-from segre.referee.linear import beside, select, total
+from segre.referee.linear import above, beside, select, total
 from segre.referee.transformers.narrow import written_by_words
 from segre.referee.transformers.solved import left_inverse
 from segre.referee.transformers.stream import EMBEDDING
 from segre.referee.transformers.tangents import Family, Point, Tangent, together
 from segre.referee.transformers.units import shiftable
-from segre.referee.transformers.weights import EMBED, HEAD, has_norm_bias, turning
+from segre.referee.transformers.weights import EMBED, HEAD, bilinear, has_norm_bias, turning
 from segre.referee.transformers.words import word_columns
 
 
@@ -26,9 +26,9 @@ def few_words(point: Point) -> Family:
         return
     plain = not spec.embnorm and stream.norm_before(first) is None
     biased = point.has((first.part, "b_K"))
-    most = spec.d - (not plain and spec.norm == "layer")
+    most = spec.d + (1 if plain and biased else 0) - (not plain and spec.norm == "layer")
     fit = plain or not (has_norm_bias(spec) or biased)
-    free = spec.attn == "lightning" and not spec.qknorm and spec.pos != "learned"
+    free = bilinear(spec) and not spec.qknorm and spec.pos != "learned"
     if free and fit and spec.vocab <= most:
         yield from _weights(point, first.part)
     learned = (spec.t - 1) * (spec.pos == "learned")
@@ -41,7 +41,8 @@ def _weights(point: Point, part: int) -> Family:
     """Family 49."""
     spec = point.spec
     Y = word_columns(point)
-    forms = left_inverse(Y)
+    wide = spec.vocab > spec.d
+    forms = left_inverse(above([Y, point.field.ones(1, spec.vocab)]) if wide else Y)
     for g in range(spec.kv):
         for v in range(spec.vocab):
             form = select(forms, [v], range(spec.d))
@@ -51,6 +52,8 @@ def _weights(point: Point, part: int) -> Family:
                 bias = point.matrices.get((part, f"b_{letter}", g))
                 image = image if bias is None else image + bias
                 tangent[part, f"W_{letter}", g] = image * form * sign
+                if wide:
+                    tangent[part, f"b_{letter}", g] = image * sign * int(forms[v, spec.d])
             yield "word-weights", tangent
 
 

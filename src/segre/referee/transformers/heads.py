@@ -43,6 +43,14 @@ class Heads:
             ("gain", self._latent_gains),
             ("latent-scale", self._latent_scale),
         ]
+        if self.spec.feature != "none":
+            families = []
+        if self.spec.mixnorm:
+            families = [pair for pair in families if pair[0] not in ("value-output", "scale")]
+            families.append(("gain", self._mixed_gains))
+            if self.spec.feature == "none":
+                families.append(("scale", self._mixed_scale))
+                families.append(("norm-scale", self._values_scale))
         for name, family in families:
             for tangent in family():
                 yield name, tangent
@@ -199,6 +207,32 @@ class Heads:
             queries = {key: -self.point.matrices[key] for key in self._query(h)}
             output = (self.part, "W_O", h)
             yield together({output: self.point.matrices[output]}, queries)
+
+    # One norm of all that heads mix.
+
+    def _mixed_gains(self) -> Iterator[Tangent]:
+        if not self.spec.gain:
+            return
+        v = self.spec.dv
+        for h, j in product(range(self.spec.heads), range(v)):
+            gain = self.point.left([(self.part, "normo.gain", h)], self.point.unit(v, (j, j, 1)))
+            lost = self.point.right([(self.part, "W_O", h)], self.point.unit(v, (j, j, -1)))
+            yield together(gain, lost)
+
+    def _mixed_scale(self) -> Iterator[Tangent]:
+        if self.spec.attn != "lightning":
+            return
+        for g in range(self.spec.kv):
+            values = self.point.with_bias(self.part, "V", g)
+            yield {
+                **{key: self.point.matrices[key] for key in values},
+                **{key: -self.point.matrices[key] for key in self._queries(g)},
+            }
+
+    def _values_scale(self) -> Iterator[Tangent]:
+        if not self.spec.eps:
+            every = (self.point.with_bias(self.part, "V", g) for g in range(self.spec.kv))
+            yield {key: self.point.matrices[key] for keys in every for key in keys}
 
     # Latents.
 

@@ -12,7 +12,7 @@ from segre.referee.transformers.narrow import Span, normed_span, unreached
 from segre.referee.transformers.solved import inverse, numbers, solutions
 from segre.referee.transformers.stream import EMBEDDING, Actor
 from segre.referee.transformers.tangents import Family, Point, Tangent, together
-from segre.referee.transformers.weights import HEAD, Key, parts
+from segre.referee.transformers.weights import HEAD, Key, bilinear, parts
 
 
 def lone(point: Point) -> Family:
@@ -24,7 +24,7 @@ def lone(point: Point) -> Family:
         yield from _pooled(point)
         for tangent in _bases(point):
             yield "lone-basis", tangent
-    elif spec.attn == "lightning" and not spec.qknorm and not spec.kvrank:
+    elif bilinear(spec) and not spec.qknorm and not spec.kvrank:
         for part in parts(spec):
             for tangent in _scores(point, part):
                 yield "lone-scores", tangent

@@ -12,7 +12,7 @@ from segre.referee.transformers.quadratic import derivatives
 from segre.referee.transformers.solved import inverse, left_inverse, solutions
 from segre.referee.transformers.stream import Actor
 from segre.referee.transformers.tangents import Family, Point, Tangent
-from segre.referee.transformers.weights import routed, turning
+from segre.referee.transformers.weights import bilinear, routed, turning
 
 
 def shared_maps(point: Point, part: int) -> Family:
@@ -52,7 +52,7 @@ def shared_maps(point: Point, part: int) -> Family:
 def head_mixing(point: Point, part: int) -> Family:
     """Family 55, of one layer."""
     spec, p, d = point.spec, point.p, point.spec.d
-    if spec.attn != "lightning" or spec.kv == 1 or spec.qknorm or turning(spec.at(part)):
+    if not bilinear(spec) or spec.kv == 1 or spec.qknorm or turning(spec.at(part)):
         return
     if spec.gate != "none":
         return

@@ -200,6 +200,8 @@ def _latent_span(point: Point, part: int, span: Span) -> Span:
 
 def _unmet(point: Point, part: int, span: Span) -> Iterator[Tangent]:
     spec = point.spec
+    if spec.feature != "none":
+        return
     G = spec.heads // spec.kv
     met = not spec.kvrank and (spec.qknorm or turning(spec.at(part)) > 0)
     shifts = spec.attn == "softmax" and not spec.cap and not spec.sinks

@@ -7,7 +7,7 @@ from itertools import permutations, product
 from segre.referee.linear import total
 from segre.referee.transformers.stream import Actor
 from segre.referee.transformers.tangents import Family, Point, together
-from segre.referee.transformers.weights import EMBED, HEAD, routed
+from segre.referee.transformers.weights import EMBED, HEAD, bilinear, routed
 
 _SCORES = ("W_Q", "b_Q", "W_K", "b_K", "normq.gain", "A_Q", "R_Q", "R_K")
 
@@ -16,7 +16,7 @@ def silent(point: Point, part: int) -> Family:
     """Families 31 to 34, and 42,, of one layer."""
     spec = point.spec
     if spec.attn == "lightning":
-        yield from () if spec.gate != "none" else _group_mixing(point, part)
+        yield from () if spec.gate != "none" or not bilinear(spec) else _group_mixing(point, part)
     elif not spec.sinks and spec.t == 1:
         names = _SCORES if spec.kvrank else (*_SCORES, "normk.gain")
         yield from _free(point, part, names, "silent-scores")
@@ -24,6 +24,10 @@ def silent(point: Point, part: int) -> Family:
             yield from _pooled(point, part)
     if spec.qknorm is True and spec.head == 1 and spec.eps == 0:
         yield from _free(point, part, ("W_Q", "b_Q", "W_K", "b_K"), "signs")
+    if spec.mixnorm and spec.heads == 1 and spec.attn == "lightning" and spec.eps == 0:
+        factors = "QK" if spec.t == 1 else "Q" if spec.head == 1 else ""
+        scaling = tuple(f"{x}_{y}" for y in factors for x in "Wb")
+        yield from _free(point, part, scaling, "signs")
     if _one_gate(point, part):
         yield from _free(point, part, ("W_G", "b_G"), "silent-gate")
     if routed(spec, part) and spec.active == 1 and spec.router in ("sigmoid", "softmax"):

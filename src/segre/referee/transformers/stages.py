@@ -71,6 +71,7 @@ def roots(spec: Transformer, stage: Stage) -> list[int]:
             result += [t, t]
         elif spec.qknorm:
             result += [spec.kv * t, spec.heads * t]
+        result += [t] * spec.mixnorm
     return result + [t] * (normed and spec.place != "pre")
 
 
@@ -106,6 +107,8 @@ def argument_count(spec: Transformer) -> int:
     for layer in range(1, spec.layers + 1):
         if spec.attn == "softmax":
             total += spec.heads * (_pairs(spec, layer) + (t * t if spec.cap else 0))
+        if spec.feature != "none":
+            total += t * ((spec.heads + spec.kv) * spec.head + spec.kv * spec.dv)
         if spec.gate != "none":
             total += spec.heads * t * (spec.dv if spec.gate == "element" else 1)
         if spec.mlp in SIGMOID + TANH + NORMAL:
@@ -136,5 +139,5 @@ def _one_way(spec: Transformer) -> bool:
 
 def needs_independence(spec: Transformer) -> bool:
     """Whether a minor mod p needs the independence of arguments, section 7."""
-    exponentials = spec.attn != "lightning" or spec.gate != "none"
+    exponentials = spec.attn != "lightning" or spec.gate != "none" or spec.feature != "none"
     return exponentials or spec.mlp not in ("none", "bilinear")

@@ -12,7 +12,7 @@ from segre.referee.transformers.cubic import cubic
 from segre.referee.transformers.cut_off import cut_off, sign_norms
 from segre.referee.transformers.few_words import few_words
 from segre.referee.transformers.heads import Heads
-from segre.referee.transformers.inner_gains import inner_gains
+from segre.referee.transformers.inner_gains import inner_gains, seen_inner_gains
 from segre.referee.transformers.lone import lone
 from segre.referee.transformers.means import means
 from segre.referee.transformers.mixed import head_mixing, shared_maps
@@ -71,7 +71,7 @@ def special(point: Point) -> Family:
 
 
 def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[int]:
-    """The ranks of families 1 to 30 without 28 and 29, of these, of 1 to 46, of 1 to 59, of all.
+    """The ranks of families 1 to 30 without 28 and 29, of these, of 1 to 46, 1 to 59, 1 to 62, all.
 
     Earlier certificates have those before the last. Every vector must be orthogonal to all rows of
     the Jacobian: here to those of soft sequences, for families 41, 43, 44, 46, 49, 50, 60 and 61 to
@@ -91,4 +91,5 @@ def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[
     if any(True for _ in normed_words(point)):
         hard = word_jacobian(point, progress) if hard is None else hard
         gains.append(added(span, normed_words(point), point.layout, hard, progress))
+    gains.append(added(span, seen_inner_gains(point), point.layout, jacobian, progress))
     return list(accumulate(gains))

@@ -25,6 +25,11 @@ __all__ = [
 EMBED, HEAD = 0, -1
 
 
+def bilinear(spec: Transformer) -> bool:
+    """Whether patterns are the products of linear maps."""
+    return spec.attn == "lightning" and spec.feature == "none"
+
+
 def routed(spec: Transformer, layer: int) -> bool:
     """Whether the MLP of a layer (of weights) chooses experts."""
     return spec.experts > 0 and layer > spec.dense
@@ -131,6 +136,8 @@ def _attention(spec: Transformer, layer: int) -> Iterator[Shape]:
             yield "b_G", heads, rows, 1
     if spec.sinks:
         yield "sinks", heads, 1, 1
+    if spec.mixnorm and spec.gain:
+        yield "normo.gain", heads, v, 1
     yield "W_O", heads, d, v
     if spec.bias in ("attn", "all"):
         yield "b_O", 1, d, 1

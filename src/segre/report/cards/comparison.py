@@ -57,6 +57,14 @@ def card_of_comparison(found: Comparison) -> Card:
 
 def lines_of(found: Comparison) -> Table:
     """A row for each thing that is known, a column for each design."""
-    cells: tuple[tuple[Cell, ...], ...] = tuple((name, *words) for name, words in rows(found))
+    cells: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, *map(_cell, words)) for name, words in rows(found)
+    )
     letters = (letter(number) for number in range(len(found.names)))
     return Table("comparison", "", ("", *letters), cells, note=EXPONENT)
+
+
+def _cell(word: str) -> Cell:
+    """A whole number as one, so that it is not broken at its commas."""
+    plain = word.replace(",", "")
+    return int(plain) if plain.isdigit() and "," in word else word

@@ -16,7 +16,8 @@ import numpy as np
 
 from segre.attention.pattern import mixing, unit_size
 from segre.fields.interface import Analytic, Array, E
-from segre.hybrid.spec import Group, Hybrid, HybridLayer, tap
+from segre.hybrid.layer import Group, HybridLayer, tap
+from segre.hybrid.spec import Hybrid
 from segre.stage import Slot, Stage
 
 Tensors = Mapping[str, Any]

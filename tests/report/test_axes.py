@@ -1,0 +1,27 @@
+"""Numbers at the axes of pictures are readable."""
+
+from pathlib import Path
+
+import pytest
+
+import segre
+from segre.collapse.commands import measure
+from segre.report.collapse_plots import plot_depth
+from segre.report.comparison_page import plot_comparison
+from segre.report.sequences import plot_costs
+
+DRAWN = {
+    "costs": lambda path: plot_costs(segre.cost("fast/d=8,8/a=4/t=3", [64, 4096]), path),
+    "designs": lambda path: plot_comparison(segre.compare("double/d=3,3/a=2/t=3"), path),
+    "depth": lambda path: plot_depth(
+        measure("double/d=4,4,4,4,4,4,4/a=2/t=3", inputs=1, seed=1), path
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_no_formula_is_printed_as_text(kind: str, tmp_path: Path) -> None:
+    """matplotlib writes powers of ten as formulas; names with a dollar are no formulas here."""
+    path = tmp_path / "picture.svg"
+    DRAWN[kind](path)
+    assert "mathdefault" not in path.read_text()
