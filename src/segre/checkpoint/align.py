@@ -7,7 +7,7 @@ these steps take them. Copies of one function land on the first to within roundi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,8 @@ from segre.checkpoint.sizes import apart, inner
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import CONSTANTS, of_mlp
+
+See = Callable[[str, Tensors, Tensors], None]
 
 
 @dataclass
@@ -91,11 +93,17 @@ class Alignment:
     """Aligns `two` to `one`; `blocks` has the distances once all parts are done."""
 
     def __init__(
-        self, one: Model, two: Model, rounds: int = 1, progress: Progress = no_progress
+        self,
+        one: Model,
+        two: Model,
+        rounds: int = 1,
+        progress: Progress = no_progress,
+        see: See | None = None,
     ) -> None:
         require_same_architecture(one, two)
         require_same_scale(one, two)
         self.one, self.two, self.rounds, self.progress = one, two, rounds, progress
+        self.see = see  # is shown both, reduced and in one basis, before choices are given back
         self.blocks: dict[str, Nearness] = {}
         self.total = Nearness("whole model")
 
@@ -105,6 +113,8 @@ class Alignment:
         restore: Restore | None = None
         flips = StreamSigns(self.one.spec)
         for a, b in aligned_pairs(self.one, self.two, finder):
+            if self.see is not None:
+                self.see(b.part, a.tensors, b.tensors)
             a.tensors.clear()  # only its choices are needed from here on
             if restore is None:
                 restore = Restore(self.two.spec, finder.basis)

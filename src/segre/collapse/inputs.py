@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from segre.checkpoint.reading import refusal
-from segre.collapse.models import Loaded
+from segre.collapse.models import Loaded, load
 from segre.errors import SegreError, SpecError, TooLargeError
 from segre.fields.interface import Array
 from segre.files import read_given, shown
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.libraries import library
+from segre.models import Source
 from segre.values import quote
 
 COUNT, LENGTH = 32, 128  # as in the paper
@@ -87,6 +88,39 @@ def read_text(
             f"its tokenizer knows more than the {loaded.vocabulary} tokens of the model",
         )
     return Inputs(tuple(_batches(loaded, rows)), shown(file))
+
+
+def shared_text(one: Source, two: Source, file: str | Path, count: int, length: int) -> Inputs:
+    """A text for two models: read by a tokenizer of one of them, or by both alike."""
+    found = [load(model) for model in (one, two)]
+    length = min(length, *(loaded.longest or length for loaded in found))
+    able = [loaded for loaded in found if has_tokenizer(loaded)] or found[:1]
+    read = [read_text(loaded, file, count, length) for loaded in able]
+    if any(_ids(read[0]) != _ids(other) for other in read[1:]):
+        names = " and ".join(quote(loaded.name) for loaded in able)
+        raise SpecError(f"text {quote(str(file))}: the tokenizers of {names} read it differently")
+    return read[0]
+
+
+def has_tokenizer(loaded: Loaded) -> bool:
+    """Whether there is a file of a tokenizer beside the model's config."""
+    return loaded.folder is not None and (loaded.folder / TOKENIZER).exists()
+
+
+def _ids(inputs: Inputs) -> list[list[list[int]]]:
+    return [batch.tolist() for batch in inputs.batches]
+
+
+def token_texts(model: Source, numbers: Sequence[int]) -> dict[int, str]:
+    """What tokens are called; none where there is no tokenizer to ask."""
+    try:
+        loaded = load(model)
+        if not has_tokenizer(loaded):
+            return {}
+        tokenizer = _tokenizer(loaded)
+    except SegreError:
+        return {}
+    return {n: str(tokenizer.decode([n], skip_special_tokens=False)) for n in numbers}
 
 
 def token_name(loaded: Loaded, inputs: Inputs, position: int) -> str | None:
