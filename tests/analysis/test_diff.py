@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import segre
 from segre.checkpoint.commands import move
+from segre.checkpoint.inputs import read_text
 from segre.cli.app import app
-from segre.collapse.inputs import read_text
 from segre.collapse.models import load
 from segre.errors import SegreError
 from segre.report.diff_page import plot_diff, write_diff
@@ -153,7 +153,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
     two = save_tiny("llama", tmp_path / "two")
     save_tokenizer(one, [f"w{n}" for n in range(59)])
     save_tokenizer(two, [f"w{n}" for n in range(58, -1, -1)])
-    with pytest.raises(SegreError, match="read it differently"):
+    with pytest.raises(SegreError, match="different tokenizers"):
         segre.diff(one, two, text=text)
 
     spoilt = tiny("llama")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from segre.collapse import inputs
-from segre.collapse.inputs import Inputs, random_tokens, read_text
+from segre.checkpoint import inputs
+from segre.checkpoint.inputs import Inputs, random_tokens, read_text
 from segre.collapse.models import Loaded, load
 from segre.errors import CheckpointError, SpecError, TooLargeError
 from support.checkpoints import minilm, save_tokenizer

@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 
 from segre.checkpoint.changes import MOST, Change, Changes, Spot, changes
+from segre.checkpoint.common_inputs import common_inputs
+from segre.checkpoint.inputs import longest, token_texts
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.one_form import in_one_form
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
 from segre.checkpoint.overflow import within_float64
 from segre.checkpoint.same import require_same_architecture
 from segre.checkpoint.updates import Update
-from segre.collapse.inputs import shared_text, token_texts
+from segre.errors import SpecError
 from segre.fields.interface import Array
 from segre.files import shown
 from segre.finding import Status, Unbounded
@@ -29,6 +31,7 @@ from segre.models import Source
 from segre.models.relevance import IRRELEVANT
 from segre.shown import Tabular
 from segre.transformer.forward import Tokens
+from segre.values import quote
 
 INPUTS, LENGTH = 4, 64
 
@@ -191,17 +194,19 @@ def diff(
     with Model.open(one) as first, Model.open(two) as second:
         a, b, common = in_one_form(first, second)
         require_same_architecture(a, b)
-        if text is None:
-            kind, tokens = "random tokens", [random_tokens(a.spec, seed)]
-        else:
-            read = shared_text(one, two, text, inputs, length)
-            kind, tokens = read.kind, [Tokens(batch) for batch in read.batches]
+        kind, batches = "random tokens", [random_tokens(a.spec, seed)]
+        if text is not None:
+            most = min(length, *(longest(model.spec) or length for model in (a, b)))
+            read, batches = common_inputs(first, second, text, count=inputs, length=most)
+            kind = str(text) if read is None else read.kind
+            if max(int(tokens.words.max()) for tokens in batches) >= a.spec.vocab:
+                raise SpecError(f"text {quote(str(text))}: has tokens that only one model knows")
         found = changes(a, b, progress)
         found.heads, found.units, tops = (
             sorted(spots, key=lambda spot: -spot.distance)[:MOST]
             for spots in (found.heads, found.units, found.tokens)
         )
-        words = token_texts(one, [spot.number for spot in tops])
+        words = token_texts(first, [spot.number for spot in tops])
         found.tokens = [replace(spot, text=words.get(spot.number, "")) for spot in tops]
         changed, ignored = config_changes(first.store.config, second.store.config)
         return Diff(
@@ -210,7 +215,7 @@ def diff(
             changed,
             ignored,
             found,
-            _outputs_apart(a, b, kind, tokens, progress),
+            _outputs_apart(a, b, kind, batches, text is not None, progress),
             max(a.roundoff(), b.roundoff()),
             common,
         )
@@ -230,7 +235,7 @@ def config_changes(
 
 
 def _outputs_apart(
-    one: Model, two: Model, kind: str, batches: list[Tokens], progress: Progress
+    one: Model, two: Model, kind: str, batches: list[Tokens], text: bool, progress: Progress
 ) -> OutputChange:
     spec = one.spec
     logits = False
@@ -249,7 +254,7 @@ def _outputs_apart(
             sums[4] += p.shape[0] * p.shape[2]
             losses.append(np.stack([_losses(x, tokens.words) for x in (p, q)]))
     words = batches[0].words
-    known = logits and kind != "random tokens" and spec.causal
+    known = logits and text and spec.causal
     every = np.concatenate(losses, axis=1).mean(axis=1) if known else None
     return OutputChange(
         kind,

@@ -100,7 +100,7 @@ def changes(one: Model, two: Model, progress: Progress = no_progress) -> Changes
             _list(found, part, before, after, roundoff)
 
     rounds = int(not _same_tables(one, two))
-    alignment = Alignment(one, two, rounds, progress, reduced)
+    alignment = Alignment(one, two, rounds, progress, see=reduced)
     try:
         for part, aligned in alignment.parts():
             _count(found, part, one, two, aligned)
