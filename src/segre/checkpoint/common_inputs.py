@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from segre.checkpoint.inputs import LARGEST_TOKENIZER, TOKENIZER, Inputs, random_tokens, read_text
+from segre.checkpoint.inputs import (
+    COUNT,
+    LARGEST_TOKENIZER,
+    TOKENIZER,
+    Inputs,
+    random_tokens,
+    read_text,
+)
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import random_tokens as random_inputs
 from segre.checkpoint.untied import untied
@@ -24,6 +31,8 @@ def common_inputs(
     two: Model,
     text: str | Path | None = None,
     seed: int = 0,
+    *,
+    count: int = COUNT,
     length: int | None = None,
 ) -> tuple[Inputs | None, list[Tokens]]:
     """The first pieces of a text, by the tokenizer that both have; random tokens without a text.
@@ -33,11 +42,11 @@ def common_inputs(
     if text is None and not one.spec.embedded:
         return None, [random_inputs(one.spec, seed, batch=32)]
     if text is None:
-        found = random_tokens(one, length=length, seed=seed)
+        found = random_tokens(one, count, length, seed)
     else:
         require_same_tokenizer(one, two)
         reader = one if _file(one) is not None or _file(two) is None else two
-        found = read_text(reader, text, length=length)
+        found = read_text(reader, text, count, length)
     return found, [Tokens(batch) for batch in found.batches]
 
 
@@ -68,7 +77,7 @@ class Way:
         """What the alignment goes by, in words, and the tokens on which both are run."""
         if self.by == "weights":
             return "weights", []
-        found, batches = common_inputs(one, two, self.text, self.seed, self.length)
+        found, batches = common_inputs(one, two, self.text, self.seed, length=self.length)
         if found is None:
             return f"activations on random inputs, seed {self.seed}", batches
         return f"activations on {found.said}", batches
