@@ -15,6 +15,7 @@ from segre.report.drawing import picture
 from segre.report.text import printed
 
 _FEW = 5  # columns of losses
+_MARKERS = "os^Dvx"
 
 
 @printed.register
@@ -60,9 +61,13 @@ def plot_barriers(found: Barriers, path: Path) -> None:
     """Losses against the share of the other checkpoint, a curve for each."""
     with picture(path, 6.4, 4.4) as figure:
         axes = figure.subplots()
-        for line in found.lines:
+        for number, line in enumerate(found.lines):
             label = f"{shown(line.name)}: barrier {line.barrier:.2f}"
-            axes.plot(line.shares, line.losses, "o-", markersize=4, label=label)
+            marker, style = _MARKERS[number % len(_MARKERS)], "-" if number == 0 else "--"
+            width = max(1.0, 3.0 - 0.7 * number)  # lines that coincide are all seen
+            axes.plot(
+                line.shares, line.losses, marker, linestyle=style, linewidth=width, label=label
+            )
         axes.set_xlabel(f"from {shown(found.name)} (0) to the other checkpoint (1)")
         axes.set_ylabel("loss of the next token, nats")
         axes.spines[["top", "right"]].set_visible(False)
