@@ -176,6 +176,8 @@ def test_losses_are_those_of_the_library(tuned: Path) -> None:
         wanted = float(theirs(input_ids=torch.tensor(words), labels=torch.tensor(words)).loss)
     with Model.open(tuned / "a") as a, Model.open(tuned / "b") as b:
         assert loss(Between(a, b, 0.0), [Tokens(words)]) == pytest.approx(wanted, abs=1e-5)
+    found = barrier(tuned / "a", tuned / "b", tokens=words, points=2)
+    assert found.lines[0].losses[0] == pytest.approx(wanted, abs=1e-5)
 
 
 # --- what is refused ----------------------------------------------------------------------------
@@ -235,6 +237,11 @@ def test_barriers_that_cannot_be_measured_are_refused(tuned: Path, tmp_path: Pat
     bert = save_tiny("bert-mlm", tmp_path / "bert")
     with pytest.raises(SegreError, match="no loss of the next token"):
         barrier(bert, bert, text=text)
+    for tokens in ([1, 2], [[0.5, 1.0]], [[1]], [[1, 64]], [[-1, 2]]):
+        with pytest.raises(SegreError, match="tokens: "):
+            barrier(a, a, tokens=tokens)
+    with pytest.raises(SegreError, match="give a text, or tokens"):
+        barrier(a, a)
     with pytest.raises(SegreError, match="points: 1 is not allowed"):
         barrier(a, a, text=text, points=1)
     with pytest.raises(SegreError, match="different architectures"):

@@ -83,6 +83,7 @@ def answers() -> Iterator[Any]:
         yield segre.checkpoints.check(one, moved.directory, f"{folder}/witness.safetensors")
         yield segre.checkpoints.align(one, moved.directory, f"{folder}/aligned")
         yield segre.checkpoints.merge(one, moved, f"{folder}/merged")
+        yield segre.checkpoints.barrier(one, moved, tokens=[[1, 2, 3]], points=3)
         yield segre.checkpoints.shrink(one, f"{folder}/small")
         fields = {"layers": 1, "d": "2..9", "a": 1, "t": 2}
         plan = {"kind": "lightning", "exhaustive": True, "compute": ["exact"], "fields": fields}

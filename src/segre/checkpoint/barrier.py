@@ -106,35 +106,70 @@ class Barriers(Unbounded, Shown):
 def barrier(
     one: Source,
     *others: Source,
-    text: str | Path,
+    text: str | Path | None = None,
+    tokens: npt.ArrayLike | None = None,
     length: int | None = None,
     points: int = POINTS,
     progress: Progress = no_progress,
 ) -> Barriers:
     """The losses along the straight lines from the first checkpoint to each of the others.
 
-    They are measured on the beginning of a text: at most 32 pieces of `length` tokens, 128 unless
-    said otherwise.
+    They are measured on the beginning of a text (at most 32 pieces of `length` tokens, 128 unless
+    said otherwise), or on sequences of tokens, as a matrix of whole numbers.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.commands import align, move
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     moved = move(model, seed=1)
+    ...     found = barrier(model, moved, align(model, moved), tokens=[[1, 2, 3, 4, 3, 2]])
+    >>> before, after = found.lines
+    >>> max(after.losses) - min(after.losses) < 1e-5 < max(before.losses) - min(before.losses)
+    True
     """
     if points < 2:
         raise SpecError(f"points: {points} is not allowed; allowed: whole numbers from 2")
+    if (text is None) == (tokens is None):
+        raise SpecError("barrier: give a text, or tokens")
     shares = tuple(float(t) for t in np.linspace(0, 1, points))
-    lines, on = [], ""
+    name, lines, on = "", [], ""
     for number, two in enumerate(others):
         with ExitStack() as opened:
             a, b = (opened.enter_context(Model.open(each)) for each in (one, two))
             _require_next_tokens(a)
             require_same_architecture(a, b)
             require_same_scale(a, b)
-            inputs, batches = common_inputs(a, b, text, length=length)
-            assert inputs is not None
+            on, batches = _read(a, b, text, length) if tokens is None else _given(a, tokens)
             losses = []
             for done, share in enumerate(shares):
                 progress("losses", number * points + done, len(others) * points)
                 losses.append(loss(Between(a, b, share), batches))
             lines.append(Line(b.name, shares, tuple(losses)))
-            name, on = a.name, inputs.said
+            name = a.name
     return Barriers(name, tuple(lines), on)
+
+
+def _read(
+    one: Model, two: Model, text: str | Path | None, length: int | None
+) -> tuple[str, list[Tokens]]:
+    """The tokens of a text, and which those are."""
+    inputs, batches = common_inputs(one, two, text, length=length)
+    assert inputs is not None
+    return inputs.said, batches
+
+
+def _given(model: Model, tokens: npt.ArrayLike) -> tuple[str, list[Tokens]]:
+    """Tokens that are given."""
+    words, most = np.asarray(tokens), model.spec.vocab - 1
+    if words.ndim != 2 or words.dtype.kind not in "iu" or words.shape[1] < 2 or not words.size:
+        raise SpecError("tokens: give a matrix of whole numbers, a sequence in each row")
+    if words.min() < 0 or words.max() > most:
+        raise SpecError(f"tokens: {words.max()} is not of the vocabulary; allowed: 0 to {most}")
+    longest = model.spec.positions - model.spec.offset
+    if model.spec.positions and words.shape[1] > longest:
+        raise SpecError(f"tokens: {words.shape[1]} in a row; the model has {longest} positions")
+    return f"given tokens ({len(words)} x {words.shape[1]})", [Tokens(words)]
 
 
 def _require_next_tokens(model: Model) -> None:
