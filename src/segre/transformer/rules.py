@@ -99,8 +99,8 @@ def require(spec: Choices) -> None:
         raise SpecError("mixeps needs mixnorm=true")
     if spec.decay != "none" and (spec.gate != "element" or not spec.causal):
         raise SpecError("decay needs causal=true and gate=element")
-    if spec.skip != 1 and not (spec.residual and spec.place == "post" and spec.skip):
-        raise SpecError("skip needs place=post, and is not 0")
+    if spec.skip != 1:
+        _require_skip(spec)
     if spec.experts:
         if not spec.gated or not 0 < spec.active <= spec.experts or not spec.eff:
             raise SpecError("experts need a gated mlp, active (1 to experts) and eff")
@@ -133,6 +133,14 @@ def _require_scores(spec: Choices) -> None:
         raise SpecError("feature needs attn=lightning, and not pos=rope")
     if spec.decay != "none" and (not bilinear or spec.pos == "rope" or spec.window):
         raise SpecError("decay needs attn=lightning, and neither pos=rope nor window")
+
+
+def _require_skip(spec: Choices) -> None:
+    """What is carried by a factor of its own is normed with what is added, by RMSNorms alone."""
+    if not spec.skip:
+        raise SpecError("skip: 0 is not allowed; allowed: numbers above 0, or residual=false")
+    if spec.norm != "rms" or spec.place != "post" or spec.bias != "none" or spec.project:
+        raise SpecError("skip needs norm=rms, place=post, bias=none and project=false")
 
 
 def _require_mechanisms(spec: Choices) -> None:
