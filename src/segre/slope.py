@@ -45,8 +45,9 @@ class Slope:
     def power(self, unit: int) -> tuple[Fraction, Fraction]:
         """The number as exp(-2^-f / (fine unit))^n: f, at least 0 and below 1, and n.
 
-        The numbers exp(-2^-f / (fine unit)) of different f are algebraically independent (Lindemann and
-        Weierstrass), since the powers 2^-f are linearly independent over the rationals.
+        The numbers exp(-2^-f / (fine unit)) of different f are algebraically independent
+        (Lindemann and Weierstrass), since the powers 2^-f are linearly independent over the
+        rationals.
         """
         whole = self.exponent.numerator // self.exponent.denominator
         return self.exponent - whole, self.factor * self.fine * unit / 2**whole

@@ -36,7 +36,7 @@ def small_instance(spec: Transformer) -> Transformer:
     narrow = 3 if spec.latent else 0
     routed = spec.experts > 0
     base, rescale = _rotations(spec)
-    by_layer = isinstance(base, tuple) or isinstance(rescale, tuple)
+    by_layer = isinstance(base, tuple) or isinstance(rescale, tuple) or spec.by_mechanism
     deep = (
         spec.cls
         or by_layer
@@ -78,6 +78,8 @@ def small_instance(spec: Transformer) -> Transformer:
         patch=min(spec.patch, 5),
         relation=min(spec.relation, 2),
         rescale=rescale,
+        attn=tuple(one.name for one in spec.mechanisms),
+        skip=Fraction(3, 2) if spec.skip != 1 else spec.skip,
         t=3,
     )
 

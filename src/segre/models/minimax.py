@@ -153,7 +153,8 @@ def _rest(given: Mapping[str, Any]) -> Values:
         return out
     out["attn"] = ["softmax", "lightning"][:layers]
     attn = given.get("attn", out["attn"])
-    names = {*every(tuple(attn) if isinstance(attn, list) and attn else (attn,), layers)}
+    listed = attn if isinstance(attn, list) else [attn]
+    names = {*map(str, listed[:layers])}
     if "lightning" in names:
         out |= _LIGHTNING
     return out | ({"pos": "none"} if "softmax" not in names else {})

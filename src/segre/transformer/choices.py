@@ -291,6 +291,12 @@ class Choices:
         found = mechanism(self.attn)
         return found if self.feature == "none" else replace(found, feature=self.feature)
 
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """All mechanisms, each once, in the order of the layers."""
+        layers = range(1, self.layers + 1) if self.by_mechanism else (1,)
+        return tuple(dict.fromkeys(self.at(i).mechanism for i in layers))
+
     def slopes(self, layer: int) -> tuple[Slope, ...]:
         """The decay of every head of a layer, counted from 1; empty without decay."""
         if self.at(layer).decay == "none":
@@ -320,13 +326,14 @@ class Choices:
 
     @property
     def ignores_shifts(self) -> bool:
-        """Whether a number added to all scores of a query changes nothing."""
-        return self.mechanism.ignores_shifts and not self.cap and not self.sinks
+        """Whether a number added to all scores of a query changes nothing, in every layer."""
+        plain = not (self.by_mechanism or self.cap or self.sinks)
+        return plain and self.mechanism.ignores_shifts
 
     @property
     def sums_to_one(self) -> bool:
-        """Whether a query shares out a whole among the keys."""
-        return self.mechanism.sums_to_one and not self.sinks
+        """Whether a query shares out a whole among the keys, in every layer."""
+        return not (self.by_mechanism or self.sinks) and self.mechanism.sums_to_one
 
     @property
     def normed_before(self) -> bool:

@@ -152,7 +152,9 @@ def attention(field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: in
     used = _seen(spec, layer) if spec.causal or spec.sees(layer) < spec.t else None
     seen = None if used is None else field.constant(used)
     if slopes := spec.slopes(layer):
-        seen = decays(field, replace(spec.mechanism, causal=True), spec.t, _rates(field, spec, slopes))
+        seen = decays(
+            field, replace(spec.mechanism, causal=True), spec.t, _rates(field, spec, slopes)
+        )
     mixed = field.matmul(values, pattern(field, spec.mechanism, scores, seen, used, spec.sinks))
     if spec.mixnorm:
         alike = _over_root(field, spec, mixed, spec.dv, spec.heads, spec.mixing_eps)
