@@ -198,7 +198,12 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
         extra["layer_types"] = ["full_attention"] * sizes["num_hidden_layers"]
         extra["shared_expert_intermediate_size"] = rng.randint(1, 9)
         extra["head_dim"] = rng.choice([8, 16])
-    if model_type in ("mixtral", "qwen3_moe", "qwen3_next"):
+    if model_type == "minimax":
+        kinds = ["full_attention", "linear_attention"]
+        every = [rng.choice(kinds) for _ in range(sizes["num_hidden_layers"])]
+        extra["layer_types"] = rng.choice([None, every])
+        extra["hidden_act"] = "silu"
+    if model_type in ("mixtral", "minimax", "qwen3_moe", "qwen3_next"):
         experts = rng.randint(1, 6)
         extra |= {"num_experts_per_tok": rng.randint(1, experts)}
         extra[rng.choice(["num_local_experts", "num_experts"])] = experts

@@ -143,6 +143,8 @@ PROVED = {
     "qwen3/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 158,
     "qwen3/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11/tied=true": 128,
     "mixtral/d=4/heads=2/kv=1/eps=1e-5/experts=3/eff=2/vocab=11": 194,
+    "minimax/d=4/layers=2/heads=2/kv=1/eps=1e-5/experts=3/eff=2/vocab=11/"
+    "attn=lightning,softmax": 366,
     "qwen3-moe/d=4/heads=2/kv=1/eps=1e-5/experts=3/active=2/eff=2/vocab=11": 199,
     "qwen3-next/d=4/heads=2/kv=1/head=4/dv=2/rotary=2/eps=1e-5/experts=3/active=2/eff=2/"
     "vocab=11": 269,
