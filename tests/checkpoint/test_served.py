@@ -84,7 +84,9 @@ def test_choices_that_are_missing(spec: str, choice: str) -> None:
         require_normal_form(architecture(spec))
 
 
-@pytest.mark.parametrize("family", [name for name in FAMILIES if name not in ("qwen3-next", "minimax")])
+@pytest.mark.parametrize(
+    "family", [name for name in FAMILIES if name not in ("qwen3-next", "minimax")]
+)
 def test_families_that_are_served(family: str) -> None:
     rest = LATENTS if family == "deepseek-v3" else ""
     rest = "/embed=6" if family in ("albert", "electra") else rest
