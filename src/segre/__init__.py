@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from segre.geometry.same import same_function
     from segre.geometry.strata import classify
     from segre.hybrid.spec import Hybrid
+    from segre.inspect.diagnose import diagnose
     from segre.models import architecture
     from segre.referee import Verdict, verify
     from segre.report.progress import progress_bar
@@ -62,6 +63,7 @@ _HOMES = {
     "compare": "segre.analysis.comparison",
     "connect": "segre.geometry.fiber",
     "cost": "segre.sequence.cost",
+    "diagnose": "segre.inspect.diagnose",
     "diff": "segre.analysis.diff",
     "dimension": "segre.geometry.dimension",
     "explain": "segre.geometry.explain",
@@ -96,6 +98,7 @@ __all__ = [
     "compare",
     "connect",
     "cost",
+    "diagnose",
     "diff",
     "dimension",
     "explain",

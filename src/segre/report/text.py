@@ -39,6 +39,7 @@ HOMES = {
     "segre.analysis.run": "analysis.text",
     "segre.analysis.comparison": "comparison",
     "segre.analysis.diff": "diff",
+    "segre.inspect.diagnose": "inspection",
     "segre.discovery": "catalog",
     "segre.analysis.part": "analysis.text",
     "segre.doctor": "doctor",

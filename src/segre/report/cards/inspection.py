@@ -1,0 +1,33 @@
+"""What is odd in a model, in a notebook and as a table."""
+
+from __future__ import annotations
+
+from segre.inspect.diagnose import Diagnosis
+from segre.report.cards import carded, tabled
+from segre.report.cards.card import Card
+from segre.report.inspection import beside, head_of
+from segre.report.page.blocks import Items, Table, Tile
+
+
+@tabled.register
+def table_of_diagnosis(found: Diagnosis) -> Table:
+    """One row for each finding."""
+    rows = tuple(
+        (one.measure, one.what, one.size, one.typical, one.control, one.depth, one.layer)
+        for one in found.findings
+    )
+    columns = ("measure", "finding", "size", "median", "random", "depth", "layer")
+    numeric = (False, False, True, True, True, True, True)
+    return Table("findings", "What stands out", columns, rows, numeric)
+
+
+@carded.register
+def card_of_diagnosis(found: Diagnosis) -> Card:
+    """The findings."""
+    items = tuple(f"{one.what} {one.means}{beside(one)}" for one in found.findings)
+    return Card(
+        title="What stands out",
+        lead=f"{head_of(found)}.",
+        tiles=(Tile("findings", str(len(found.findings)), "measured", "on one input"),),
+        blocks=(Items("", items or ("Nothing stands out.",)),),
+    )
