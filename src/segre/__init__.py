@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from segre.geometry.strata import classify
     from segre.hybrid.spec import Hybrid
     from segre.inspect.diagnose import diagnose
+    from segre.inspect.trace import trace
     from segre.models import architecture
     from segre.referee import Verdict, verify
     from segre.report.progress import progress_bar
@@ -71,6 +72,7 @@ _HOMES = {
     "recover": "segre.geometry.recover",
     "same_function": "segre.geometry.same",
     "sample": "segre.geometry.fiber",
+    "trace": "segre.inspect.trace",
     "verify": "segre.referee",
     "write_certificate": "segre.certificate",
 }
@@ -107,6 +109,7 @@ __all__ = [
     "same_function",
     "sample",
     "sweeps",
+    "trace",
     "verify",
     "write_certificate",
 ]

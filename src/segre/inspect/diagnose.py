@@ -181,10 +181,11 @@ def measured(seen: Recorded) -> tuple[dict[str, Array], list[Finding]]:
     for one in measures():
         if seen.tokens < one.least:
             continue
-        found = one.of(seen)
-        if found is not None:
-            values[one.key] = found
-            findings += one.find(seen, found)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = one.of(seen)
+            if found is not None:
+                values[one.key] = found
+                findings += one.find(seen, found)
     return values, findings
 
 

@@ -6,8 +6,10 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
+from segre.fields.interface import Array
 from segre.inspect.diagnose import Diagnosis
 from segre.inspect.measure import Finding
+from segre.inspect.trace import WAYS, Trace
 from segre.report.console import plain_console
 from segre.report.text import printed
 
@@ -95,3 +97,83 @@ def effects_of(found: Diagnosis) -> Table:
         sinks = "" if one.sinks is None else str(one.sinks)
         table.add_row(name, loss, sinks, f"{one.apart:.2g}")
     return table
+
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_MOST = 12  # tokens that are listed
+
+
+@printed.register
+def print_trace(found: Trace) -> None:
+    """A strip for every way, then the tokens that matter most."""
+    console = plain_console()
+    console.print(Text(trace_head(found), style="bold"), soft_wrap=True)
+    for name, words in WAYS.items():
+        console.print(Text(f"{name:<10}{strip(found.scores[name])}  {words}"), soft_wrap=True)
+    console.print()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("token", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for name in WAYS:
+        table.add_column(name, justify="right", no_wrap=True)
+    for token in most_of(found):
+        table.add_row(*cells_of(found, token))
+    console.print(table)
+    console.print(terms_in_words(found))
+
+
+LENGTHS = ("none", "one", "two", "three", "more")
+
+
+def trace_head(found: Trace) -> str:
+    """What is traced."""
+    if found.output is None:
+        what = "the hidden state"
+    else:
+        said = f" {found.output_text!r}" if found.output_text else ""
+        what = f"the logit of token {found.output}{said} ({found.target:.3f})"
+    place = _text(found, found.position)
+    return f"{found.model['model']}: {what} at token {found.position}{place} of {found.inputs}"
+
+
+def terms_in_words(found: Trace) -> str:
+    """How terms add up."""
+    total = float(found.scores["operator"].sum())
+    sums = found.lengths.sum(axis=1)
+    split = ", ".join(f"{name} {term:.3g}" for name, term in zip(LENGTHS, sums, strict=True))
+    return (
+        f"operator: tokens {total:.4g} and constants {found.constant:.4g} add up to the target, "
+        f"{found.target:.4g}, to {found.error:.0e}; by heads on the way: {split}"
+    )
+
+
+def strip(values: Array) -> str:
+    """One character for each token: how large, whatever the sign.
+
+    >>> strip(np.array([0.0, 0.5, -1.0]))
+    ' ▄█'
+    """
+    size = np.abs(values)
+    top = max(float(size.max()), 1e-300)
+    return "".join(_BLOCKS[round(float(value) / top * (len(_BLOCKS) - 1))] for value in size)
+
+
+def most_of(found: Trace) -> list[int]:
+    """The tokens with the largest terms, by any way, in the order of the text."""
+    sizes = [np.abs(v) / max(float(np.abs(v).max()), 1e-300) for v in found.scores.values()]
+    top = np.argsort(-np.max(sizes, axis=0), kind="stable")[:_MOST]
+    return sorted(int(token) for token in top)
+
+
+def cells_of(found: Trace, token: int) -> list[str]:
+    """A row of the table."""
+    numbers = [found.scores[name][token] for name in WAYS]
+    return [
+        str(token),
+        found.words[token].strip() if found.words else "",
+        *(f"{float(number):.3g}" for number in numbers),
+    ]
+
+
+def _text(found: Trace, token: int) -> str:
+    return f" ({found.words[token]!r})" if found.words else ""

@@ -40,6 +40,7 @@ HOMES = {
     "segre.analysis.comparison": "comparison",
     "segre.analysis.diff": "diff",
     "segre.inspect.diagnose": "inspection",
+    "segre.inspect.trace": "inspection",
     "segre.discovery": "catalog",
     "segre.analysis.part": "analysis.text",
     "segre.doctor": "doctor",

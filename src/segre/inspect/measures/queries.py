@@ -15,7 +15,7 @@ from segre.inspect.measure import Finding, Measure
 from segre.inspect.measures.spread import entropy
 from segre.inspect.recorded import Recorded
 
-CORRELATED = 0.3
+CLEAR = 4.0  # standard deviations of a rank correlation of independent numbers
 
 
 def mean(recorded: Recorded) -> Array | None:
@@ -46,7 +46,7 @@ def find(recorded: Recorded, values: Array) -> Iterator[Finding]:
     if spread is None or values.size < 8 or values.std() == 0 or spread.std() == 0:
         return
     together = float(np.corrcoef(_ranks(values), _ranks(spread))[0, 1])
-    if abs(together) > CORRELATED:
+    if abs(together) * (values.size - 1) ** 0.5 > CLEAR:
         way = "more concentrated" if together < 0 else "more spread out"
         yield Finding(
             measure="query-scale",

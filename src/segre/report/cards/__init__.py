@@ -29,6 +29,7 @@ HOMES = {
     "segre.analysis.comparison": "comparison",
     "segre.analysis.diff": "diff",
     "segre.inspect.diagnose": "inspection",
+    "segre.inspect.trace": "inspection",
     "segre.analysis.part": "analysis",
     "segre.checkpoint.commands": "checkpoints",
     "segre.checkpoint.info": "checkpoints",
