@@ -27,7 +27,7 @@ from segre.inspect.influence import (
     rollout,
 )
 from segre.inspect.recorded import recorded
-from segre.inspect.subject import subject
+from segre.inspect.subject import Subject, subject
 from support.hugging_face import Double
 from support.zoo import save_tiny
 
@@ -60,7 +60,7 @@ def test_the_dense_operator_is_the_operator_and_not_the_jacobian(tmp_path: Path)
     T = dense(done, 1 << 30)
     again = (T @ done.X.reshape(-1)).reshape(done.X.shape) + constants(done)
     assert np.abs(again - done.output).max() < 1e-12 * np.abs(done.output).max()
-    seen = recorded(subject(folder), IDS[:4])
+    seen = recorded(Subject("trunk", load(folder).weights), IDS[:4])
     seed = np.random.default_rng(1).standard_normal(done.output.shape)
     back = gradients(seen, seed.T, np.float64).streams[0]
     frozen = pulled(done, seed)

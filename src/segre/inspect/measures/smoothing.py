@@ -12,7 +12,7 @@ from segre.inspect.measure import Finding, Measure
 from segre.inspect.recorded import Recorded
 
 ALIKE = 0.97
-ABOVE = 1.5  # random causal patterns have up to 1.3
+ABOVE = 2.0  # random causal patterns have 1.2 to 1.6
 
 
 def cosine(recorded: Recorded) -> Array:
