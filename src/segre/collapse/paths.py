@@ -152,9 +152,8 @@ def head_products(done: Pass, against: Array, mlp: bool = True) -> list[Array]:
         states.append(layer.apply(states[-1], constants=False))
     out: list[Array] = []
     for layer, tokens in zip(reversed(layers), reversed(states), strict=True):
-        after = layer.pull_finish(against)
-        out.append(np.moveaxis(layer.along(tokens, after), -1, 0))
-        against = layer.pull_heads(after) + layer.pull_past(after)
+        out.append(np.moveaxis(layer.along(tokens, layer.pull_finish(against)), -1, 0))
+        against = layer.pull(against)
     return out[::-1]
 
 

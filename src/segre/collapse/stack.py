@@ -160,8 +160,10 @@ class RecordedLayer:
         return U
 
     def pull_past(self, U: Array) -> Array:
-        """The transpose of what comes past the heads; zero where there is no way."""
-        out = np.zeros_like(U) if self.beside is None else self.beside.pull(U)
+        """The transpose of what comes past the heads, where there is a way."""
+        if self.beside is None:
+            return U
+        out = self.beside.pull(U)
         return U + out if self.skip else out
 
     def pull_values(self, U: Array) -> Array:
@@ -177,8 +179,9 @@ class RecordedLayer:
 
     def pull(self, U: Array) -> Array:
         """The transpose of the layer's linear part."""
-        U = self.pull_finish(U)
-        return self.pull_heads(U) + self.pull_past(U)
+        after = self.pull_finish(U)
+        own = self.pull_heads(after)
+        return own + self.pull_past(after) if self.passes else own
 
     def along(self, X: Array, U: Array) -> Array:
         """Inner products of U with what each head writes for tokens X, biases aside: (..., H)."""
@@ -414,7 +417,7 @@ def _of_transformer(spec: Transformer, vector: Array) -> FloatNetwork:
         (spec.discrete, "a vocabulary"),
         (spec.pos != "none", "positions"),
         (spec.latent, "latent attention"),
-        (spec.attn != "softmax", f"{spec.attn} attention"),
+        (spec.attn != "softmax", "lightning attention"),
         (bool(spec.cap), "a soft cap"),
         (bool(spec.window), "a sliding window"),
         (spec.experts > 0 or spec.mlp in GATED, "a gated MLP"),

@@ -71,9 +71,8 @@ def by_length(done: Pass, target: Array, most: int = 3) -> Array:
     for layer in reversed(done.layers):
         after = layer.pull_finish(terms)
         through = layer.pull_heads(after[:-1])
-        past = layer.pull_past(after)
-        past[1:] += through
-        terms = past
+        past = layer.pull_past(after) if layer.passes else np.zeros_like(after)
+        terms = np.concatenate([past[:1], past[1:] + through])
     split = (terms * done.X).sum(axis=-1)
     whole = (pulled(done, target) * done.X).sum(axis=-1)
     return np.concatenate([split, (whole - split.sum(axis=0))[None]])
