@@ -18,8 +18,8 @@ from segre.sequence.running import default_block
 
 # one number of an array; an exponential; a sum; a feature, made and read; a call
 _PASS, _EXP, _SUM, _FEATURE, _CALL = 8, 44, 16, 32, 80_000
-# one number of an array that is new memory at every call, as polynomials of scores are in a process
-# that has allocated nothing larger; from so many bytes on. Later that costs nothing: half is charged
+# A number of an array of so many bytes that is new memory at every call, as polynomials of scores
+# are in a process that has allocated nothing larger yet; a part is charged: later it is free.
 _NEW, _LARGE = 72, 180_000
 
 
