@@ -46,12 +46,14 @@ RANDOM = {
         "symmetries",
         "same",
         "diff",
+        "diagnose",
+        "trace",
         "move",
         "recover",
         "collapse",
         "paths",
     ),
-    *("weights canonical", "weights move", "weights same", "weights align"),
+    *("weights canonical", "weights move", "weights same", "weights align", "weights merge"),
     *("sweep fit", "plot slice", "reproduce normalized-dimension", "reproduce path-sort"),
     *("reproduce path-hull", "reproduce path-memorize", "reproduce circle"),
     "reproduce rank-collapse",
@@ -126,7 +128,7 @@ def test_what_draws_at_random_has_a_seed() -> None:
 
 def test_the_front_page_fits_a_screen_and_is_in_order() -> None:
     shown = run("--help").stdout
-    assert len(shown.splitlines()) <= 49
+    assert len(shown.splitlines()) <= 52
     assert max(map(len, shown.splitlines())) <= 100
     assert not re.search(r"[^\]]\.\.\.$", shown, re.MULTILINE), "a line is cut"
     listed = re.findall(r"^  ([a-z]+)  +[A-Z]", shown.partition("Commands:")[2], re.MULTILINE)
@@ -167,6 +169,8 @@ CASES = {
     "verify": "verify cert.json",
     "same": "same one.json one.json",
     "diff": "diff model other",
+    "diagnose": "diagnose model --length 8",
+    "trace": "trace model --length 8",
     "move": "move one.json -o two.json",
     "point": "point fold.json",
     "recover": "recover samples.npz --spec lightning/d=3,2/a=3/t=3",
@@ -182,6 +186,8 @@ CASES = {
     "weights same": "weights same model model",
     "weights check": "weights check model other turn.safetensors",
     "weights align": "weights align model model -o aligned",
+    "weights merge": "weights merge model other -o merged --weight 0.3 --by activations",
+    "weights barrier": "weights barrier model other --text text.txt --length 4 --points 3",
     "weights shrink": "weights shrink model -o smaller",
     "weights expand": "weights expand small -o again",
     "weights convert": "weights convert model.gguf -o converted",
@@ -208,6 +214,7 @@ CASES = {
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a file of every kind that commands read."""
     from checkpoint.test_gguf import small as small_gguf  # here: torch takes seconds
+    from support.checkpoints import write_tokenizer
     from support.zoo import save_tiny
 
     folder = tmp_path_factory.mktemp("desk")
@@ -219,7 +226,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Y = np.ones((2, 3)) @ X @ (X.transpose(0, 2, 1) @ np.diag([1.0, 2, 3]) @ X)
     np.savez(folder / "samples.npz", X=X, Y=Y)
     np.save(folder / "x.npy", np.ones((5, 4)))
-    save_tiny("llama", folder / "model")
+    write_tokenizer(save_tiny("llama", folder / "model"), [f"w{i}" for i in range(8)])
+    (folder / "text.txt").write_text(" ".join(f"w{i % 8}" for i in range(40)))
     small_gguf(folder / "model.gguf")
     for line in (
         "certify lightning/d=3,3/a=1/t=2 -o cert.json",
