@@ -28,23 +28,30 @@ from segre.checkpoint.commands import (
     same,
     shrink,
 )
+from segre.checkpoint.content_hash import ContentHash
 from segre.checkpoint.example import example
 from segre.checkpoint.info import Info
+from segre.checkpoint.lineage import Lineage
+from segre.checkpoint.origins import content_hash, lineage
 from segre.checkpoint.same import Check, Comparison
 
 __all__ = [
     "Check",
     "Comparison",
+    "ContentHash",
     "Info",
+    "Lineage",
     "Written",
     "align",
     "apply",
     "canonical",
     "check",
+    "content_hash",
     "convert",
     "example",
     "expand",
     "info",
+    "lineage",
     "move",
     "same",
     "shrink",

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from segre.cli.options import Seed
+from segre.cli.origins import COMMANDS as ORIGINS
 from segre.cli.output import Out
 from segre.files import shown
 
@@ -253,7 +254,7 @@ then merge base and fine-tuned-aligned with any tool.""",
 GROUPS = (
     (
         "weights",
-        "Checkpoints: normal form, same function or not, alignment.",
-        COMMANDS,
+        "Checkpoints: normal form, same function or not, alignment, lineage.",
+        (*COMMANDS, *ORIGINS),
     ),
 )

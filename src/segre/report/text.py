@@ -24,6 +24,8 @@ HOMES = {
     "segre.checkpoint.commands": "weights",
     "segre.checkpoint.same": "weights",
     "segre.checkpoint.shrunk": "weights",
+    "segre.checkpoint.lineage": "lineage",
+    "segre.checkpoint.content_hash": "lineage",
     "segre.sequence.cost": "sequences",
     "segre.collapse.commands": "collapse",
     "segre.sweep.status": "sweeps",
