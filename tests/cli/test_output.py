@@ -73,6 +73,9 @@ def answers() -> Iterator[Any]:
         yield segre.checkpoints.check(one, moved.directory, f"{folder}/witness.safetensors")
         yield segre.checkpoints.align(one, moved.directory, f"{folder}/aligned")
         yield segre.checkpoints.shrink(one, f"{folder}/small")
+        yield segre.checkpoints.lineage(one, moved.directory)
+        yield segre.checkpoints.lineage(one, moved.directory).pairs[0]
+        yield segre.checkpoints.content_hash(one)
         fields = {"layers": 1, "d": "2..9", "a": 1, "t": 2}
         plan = {"kind": "lightning", "exhaustive": True, "compute": ["exact"], "fields": fields}
         ran = run(plan, f"{folder}/widths.db", workers=1)
