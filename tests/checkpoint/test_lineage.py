@@ -25,11 +25,11 @@ from bench.tiny_models import Checkpoint, fine_tuned, taken, trained
 from safetensors.numpy import save_file
 
 import segre
-from segre.checkpoint.change import structure
 from segre.checkpoint.grids import grid_of
 from segre.checkpoint.kinship import NULL_MOST, NULL_PAIRS, THRESHOLD
 from segre.checkpoint.lineage import Relation
 from segre.checkpoint.model import Model
+from segre.checkpoint.noise import structure
 from segre.errors import SegreError
 from support.terminal import run
 

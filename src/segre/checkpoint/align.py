@@ -7,13 +7,14 @@ these steps take them. Copies of one function land on the first to within roundi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from segre.checkpoint.alignment import StreamAlignment, stream_freedom
+from segre.checkpoint.by_activations import Watched, stream_by_activations
 from segre.checkpoint.function import require_same_scale
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import best_stream, stream_products
@@ -25,8 +26,11 @@ from segre.checkpoint.same import require_same_architecture
 from segre.checkpoint.signs import StreamSigns
 from segre.checkpoint.sizes import apart, inner
 from segre.fields.interface import Array
+from segre.transformer.forward import Tokens
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import CONSTANTS, of_mlp
+
+See = Callable[[str, Tensors, Tensors], None]
 
 
 @dataclass
@@ -91,11 +95,19 @@ class Alignment:
     """Aligns `two` to `one`; `blocks` has the distances once all parts are done."""
 
     def __init__(
-        self, one: Model, two: Model, rounds: int = 1, progress: Progress = no_progress
+        self,
+        one: Model,
+        two: Model,
+        rounds: int = 1,
+        progress: Progress = no_progress,
+        batches: Sequence[Tokens] = (),
+        see: See | None = None,
     ) -> None:
         require_same_architecture(one, two)
         require_same_scale(one, two)
         self.one, self.two, self.rounds, self.progress = one, two, rounds, progress
+        self.batches = batches  # by activations on these; by weights, if there are none
+        self.see = see  # is shown both, reduced and in one basis, before choices are given back
         self.blocks: dict[str, Nearness] = {}
         self.total = Nearness("whole model")
 
@@ -105,6 +117,8 @@ class Alignment:
         restore: Restore | None = None
         flips = StreamSigns(self.one.spec)
         for a, b in aligned_pairs(self.one, self.two, finder):
+            if self.see is not None:
+                self.see(b.part, a.tensors, b.tensors)
             a.tensors.clear()  # only its choices are needed from here on
             if restore is None:
                 restore = Restore(self.two.spec, finder.basis)
@@ -126,17 +140,27 @@ class Alignment:
             yield part, tensors
 
     def _finder(self) -> Finder:
-        """A basis of the stream that is best for all weights, not for the tables alone."""
-        finder = Finder()
+        """A basis of the stream that is best for all weights, not for the tables alone.
+
+        By activations the first is best for hidden states, and there is one round less.
+        """
+        finder = Finder() if not self.batches else self._watched(self._hidden())
         if stream_freedom(self.one.spec) == "none":
             return finder
-        for _ in range(self.rounds):
+        for _ in range(self.rounds - bool(self.batches)):
             inner = np.zeros((self.one.spec.d, self.one.spec.d))
             for done, (a, b) in enumerate(aligned_pairs(self.one, self.two, finder)):
                 self.progress("basis of the stream", done, len(self.one.parts))
                 inner += stream_products(self.one.spec, a.tensors, b.tensors)
-            finder = Known(best_stream(self.one.spec, inner).after(finder.basis))
+            basis = best_stream(self.one.spec, inner).after(finder.basis)
+            finder = self._watched(basis) if self.batches else Known(basis)
         return finder
+
+    def _hidden(self) -> StreamAlignment:
+        return stream_by_activations(self.one, self.two, self.batches, self.progress)
+
+    def _watched(self, basis: StreamAlignment) -> Finder:
+        return Watched(self.one.spec, self.batches, basis)
 
     def _measure(self, part: str, new: Tensors) -> None:
         for name, value in new.items():

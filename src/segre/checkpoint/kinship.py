@@ -29,7 +29,7 @@ from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
 # Measured by `python -m bench.lineage`: pairs of models trained apart, on the same data.
-NULL_PAIRS, NULL_FAMILIES, NULL_MEAN, NULL_MOST = 270, 6, 0.12, 0.35
+NULL_PAIRS, NULL_FAMILIES, NULL_MEAN, NULL_MOST = 270, 6, 0.135, 0.554
 THRESHOLD = 0.65  # of the nearest relatives in the other model, for a common origin
 SPREADS = 3.0  # and so many standard deviations above what exchangeable units would give
 HALF = 0.5  # what exchangeable units give
@@ -68,6 +68,7 @@ class Kinship:
     chance: float  # the fraction if heads and units of both models could be exchanged ...
     spread: float  # ... and its standard deviation
     silent: tuple[int, int] = (0, 0)  # heads and units of either that write nothing
+    growth: float = 0.0  # of the sum of squares of balanced matrices, from one to two, relative
 
     @property
     def share(self) -> float:
@@ -103,6 +104,7 @@ class Kinship:
             "threshold": self.threshold,
             "distance": self.distance,
             "silent": list(self.silent),
+            "growth": self.growth,
             "chance": {"mean": self.chance, "spread": self.spread},
             "trained_apart": {"pairs": NULL_PAIRS, "mean": NULL_MEAN, "most": NULL_MOST},
             "false_positive_rate_below": self.error,
@@ -113,10 +115,11 @@ def kinship(one: Model, two: Model, progress: Progress = no_progress) -> Kinship
     """Look for the nearest relatives of heads and units; numbers of both may differ."""
     counts: dict[str, list[_Count]] = {"heads": [], "units": []}
     rng = np.random.default_rng(0)
-    silent = np.zeros(2, int)
+    silent, squares = np.zeros(2, int), np.zeros(2)
     for done, (part, a, b) in enumerate(_in_one_basis(one, two)):
         progress("relatives", done, len(one.parts))
         spec = one.spec.at(part)
+        squares += [_squares(w) for w in (a, b)]
         alive = [_writing(_head_sizes(w)) for w in (a, b)]
         silent += [int((~x).sum()) for x in alive]
         counts["heads"].append(_count(*_heads(spec, a, b, alive), rng))
@@ -136,6 +139,14 @@ def kinship(one: Model, two: Model, progress: Progress = no_progress) -> Kinship
         float(draws.mean()),
         float(draws.std()),
         (int(silent[0]), int(silent[1])),
+        float(squares[1] / squares[0] - 1) if squares[0] else 0.0,
+    )
+
+
+def _squares(w: Tensors) -> float:
+    """The sum of squares of all matrices, whose scales are balanced."""
+    return float(
+        sum(np.vdot(x, x) for name, x in w.items() if name[1:2] == "_" and name[0] in "WS")
     )
 
 

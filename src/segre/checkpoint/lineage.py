@@ -14,11 +14,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from segre.checkpoint.change import Change, change
 from segre.checkpoint.function import differing_keys, in_words, require_same_scale
 from segre.checkpoint.grids import Grid, grid_of
 from segre.checkpoint.kinship import NULL_FAMILIES, NULL_MOST, NULL_PAIRS, Kinship, kinship
 from segre.checkpoint.model import Model, Progress, no_progress, unit_roundoff
+from segre.checkpoint.noise import Change, change
 from segre.checkpoint.one_form import in_one_form
 from segre.checkpoint.rounding import differences
 from segre.checkpoint.same import Comparison, require_same_architecture, same_checkpoint
@@ -43,7 +43,10 @@ PRUNABLE = {"heads", "kv", "ff", "eff"}  # may differ: what has fewer may have l
 NEAR, UNITS = 2e-3, 32  # distance of relatives, or so many rounding errors: one function, perhaps
 SPACING = 1.0  # rounding changes a number by at most this, in spacings of the type
 ZEROED = 0.01  # numbers that became zero, for pruning
-REMOVED = (-1.15, -0.85)  # the projection of a change, if it removed numbers and moved the rest
+LOST = (
+    -0.4
+)  # growth of squares by the square of the change: 1 for noise, -1 for numbers removed ...
+SURE = 10.0  # ... if the change is so many times larger than what chance does to that
 
 
 @dataclass(frozen=True)
@@ -248,10 +251,14 @@ def _changed(found: Change, kin: Kinship, one: Grid, two: Grid) -> tuple[Kind, s
     if kin.silent[0] != kin.silent[1]:
         many = f"{kin.silent[0]:,} and {kin.silent[1]:,} heads and units write nothing"
         return "pruned", f"{size}; {many}"
+    sure = found.size * found.numbers**0.5 > SURE
+    lost = sure and kin.growth < LOST * found.size**2
+    if found.zeroed >= ZEROED and found.moved and sure and not lost:
+        return "quantised", f"{size}; {found.zeroed:.1%} of the numbers became zero, others grew"
     if found.zeroed >= ZEROED:
         return "pruned", f"{size}; {found.zeroed:.1%} of the numbers are zero in only one of them"
-    if found.moved and REMOVED[0] < found.projection < REMOVED[1] and found.is_noise:
-        return "pruned", f"{size}; what differs is what one of them lacks of the other"
+    if found.moved and found.is_noise and lost:
+        return "pruned", f"{size}; what differs is what the second lacks of the first"
     about = f"structure {found.structure:.2f}, and 1 is noise"
     if found.is_noise:
         return "noise added", f"{size}; every number changed by itself ({about})"

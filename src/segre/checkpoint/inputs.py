@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from segre.checkpoint.reading import refusal
-from segre.collapse.models import Loaded
 from segre.errors import SegreError, SpecError, TooLargeError
 from segre.fields.interface import Array
 from segre.files import read_given, shown
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.libraries import library
+from segre.transformer.spec import Transformer
 from segre.values import quote
 
 COUNT, LENGTH = 32, 128  # as in the paper
@@ -25,6 +25,36 @@ AT_ONCE = 1 << 28  # bytes of one batch
 TOKENIZER = "tokenizer.json"
 LARGEST_TOKENIZER = 200_000_000
 LETTERS = 40  # that a token has at most, on average: no more of a text is read
+PATCHES = 1 << 20  # random patches have numbers below
+
+
+class Runnable(Protocol):
+    """What can be run on tokens: a transformer, and the directory in which its tokenizer may be."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def folder(self) -> Path | None:
+        """The directory of its config, if there is one."""
+        ...
+
+    @property
+    def spec(self) -> Transformer:
+        """Its architecture."""
+        ...
+
+
+def vocabulary(spec: Transformer) -> int:
+    """How many tokens a model knows; of a model of patches, how many random ones there are."""
+    return spec.vocab or PATCHES
+
+
+def longest(spec: Transformer) -> int | None:
+    """The longest input, if there is a table of positions."""
+    return spec.positions - spec.offset or None
 
 
 @dataclass(frozen=True)
@@ -51,17 +81,17 @@ class Inputs:
 
 
 def random_tokens(
-    loaded: Loaded, count: int = COUNT, length: int | None = None, seed: int = 0
+    loaded: Runnable, count: int = COUNT, length: int | None = None, seed: int = 0
 ) -> Inputs:
     """Sequences of independent, uniform tokens; as many as the model takes, at most 128 each."""
     length = _length(loaded, length)
     _require("count", count, 1)
-    ids = np.random.default_rng(seed).integers(loaded.vocabulary, size=(count, length))
+    ids = np.random.default_rng(seed).integers(vocabulary(loaded.spec), size=(count, length))
     return Inputs(tuple(_batches(loaded, ids.tolist())), "random tokens", seed)
 
 
 def read_text(
-    loaded: Loaded,
+    loaded: Runnable,
     file: str | Path,
     count: int = COUNT,
     length: int | None = None,
@@ -81,15 +111,15 @@ def read_text(
     rows = [ids for ids in rows if len(ids) > 1][:count]
     if not rows:
         raise SpecError(f"text {quote(str(file))}: fewer than 2 tokens; give a longer text")
-    if max(map(max, rows)) >= loaded.vocabulary:
+    if max(map(max, rows)) >= vocabulary(loaded.spec):
         raise refusal(
             Path(loaded.name),
-            f"its tokenizer knows more than the {loaded.vocabulary} tokens of the model",
+            f"its tokenizer knows more than the {vocabulary(loaded.spec)} tokens of the model",
         )
     return Inputs(tuple(_batches(loaded, rows)), shown(file))
 
 
-def token_name(loaded: Loaded, inputs: Inputs, position: int) -> str | None:
+def token_name(loaded: Runnable, inputs: Inputs, position: int) -> str | None:
     """The token at a position, if it is the same in all inputs and there is a tokenizer to ask."""
     found = {int(ids[position]) for batch in inputs.batches for ids in batch}
     if len(found) != 1 or loaded.folder is None:
@@ -100,13 +130,22 @@ def token_name(loaded: Loaded, inputs: Inputs, position: int) -> str | None:
         return None
 
 
-def _length(loaded: Loaded, given: int | None) -> int:
-    longest = loaded.longest
-    length = min(LENGTH, longest or LENGTH) if given is None else given
+def token_texts(loaded: Runnable, numbers: Sequence[int]) -> dict[int, str]:
+    """What tokens are called; none where there is no tokenizer to ask."""
+    try:
+        tokenizer = _tokenizer(loaded)
+    except SegreError:
+        return {}
+    return {n: str(tokenizer.decode([n], skip_special_tokens=False)) for n in numbers}
+
+
+def _length(loaded: Runnable, given: int | None) -> int:
+    most = longest(loaded.spec)
+    length = min(LENGTH, most or LENGTH) if given is None else given
     _require("length", length, 2)
-    if longest is not None and length > longest:
+    if most is not None and length > most:
         raise SpecError(
-            f"length: {length} is more than the {longest} positions of {quote(loaded.name)}"
+            f"length: {length} is more than the {most} positions of {quote(loaded.name)}"
         )
     return length
 
@@ -128,7 +167,7 @@ def _read(file: Path, letters: int) -> str:
         raise SpecError(f"text {quote(str(file))}: cannot be read ({said})") from None
 
 
-def _tokenized(loaded: Loaded, text: str, length: int, *, whole: bool) -> list[list[int]]:
+def _tokenized(loaded: Runnable, text: str, length: int, *, whole: bool) -> list[list[int]]:
     """Pieces of a text as tokens; only the first of a line."""
     tokenizer = _tokenizer(loaded)
     if tokenizer.num_special_tokens_to_add(False) >= length:
@@ -142,7 +181,7 @@ def _tokenized(loaded: Loaded, text: str, length: int, *, whole: bool) -> list[l
     return full or pieces[:1]
 
 
-def _tokenizer(loaded: Loaded) -> Any:
+def _tokenizer(loaded: Runnable) -> Any:
     """The tokenizer of the model's directory, as its tokenizer.json has it."""
     if loaded.folder is None:
         raise SpecError(
@@ -163,11 +202,11 @@ def _tokenizer(loaded: Loaded) -> Any:
     return tokenizer
 
 
-def _batches(loaded: Loaded, rows: list[list[int]]) -> Iterator[Array]:
+def _batches(loaded: Runnable, rows: list[list[int]]) -> Iterator[Array]:
     """Sequences of one length together, no more than fit into memory."""
     for length, same in groupby(sorted(rows, key=len), key=len):
         group = list(same)
-        one = 4 * length * (3 * loaded.heads * length + 24 * loaded.width)
+        one = 4 * length * (3 * loaded.spec.heads * length + 24 * loaded.spec.d)
         if one > DEFAULT_LIMIT:
             raise TooLargeError(
                 f"length: {length} tokens need about {one / 2**30:,.1f} GiB of memory; give fewer"

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from segre.checkpoint.align import Alignment, FartherError
+from segre.checkpoint.align import Alignment, FartherError, Known
+from segre.checkpoint.alignment import stream_freedom
 from segre.checkpoint.kinship import Centred
 from segre.checkpoint.layout import Tensors
+from segre.checkpoint.match import best_stream, stream_products
 from segre.checkpoint.model import Model, Progress, no_progress
-from segre.checkpoint.pairs import Finder
+from segre.checkpoint.pairs import Finder, aligned_pairs
 from segre.checkpoint.rounding import spacing
 from segre.fields.interface import Array
 
@@ -28,7 +30,7 @@ NARROW = 8  # matrices need so many rows and columns
 ROWS = 512  # of a change whose inner products are taken
 NEARER = 0.8  # of the distance: an alignment that leaves less than this shows that weights moved
 STRUCTURE = 1.1  # a change with less is noise ...
-MOVED_STRUCTURE = 1.15  # ... and if an alignment, which fits a little, was needed
+MOVED_STRUCTURE = 1.12  # ... and if an alignment, which fits a little, was needed
 TABLES = ("embed", "head")
 
 
@@ -39,10 +41,10 @@ class Change:
     moved: bool  # whether bases or orders had to be changed to see it
     size: float  # relative
     structure: float  # 1 for noise
-    projection: float  # of the change on the first, by its own square: -1 if numbers were removed
     zeroed: float  # fraction of numbers that are zero in one and not in the other
     widest: float  # the largest change of a number, in spacings of the coarser type
     untouched: float  # fraction of matrices that are the same in both
+    numbers: int  # of all these matrices
 
     @property
     def is_noise(self) -> bool:
@@ -55,10 +57,16 @@ class Change:
 
 
 class _Aligned(Alignment):
-    """In the basis in which relatives were found."""
+    """In the basis in which relatives were found, made best for all weights."""
 
     def _finder(self) -> Finder:
-        return Centred()
+        first, spec = Centred(), self.one.spec
+        if stream_freedom(spec) == "none":
+            return first
+        inner = np.zeros((spec.d, spec.d))
+        for a, b in aligned_pairs(self.one, self.two, first):
+            inner += stream_products(spec, a.tensors, b.tensors)
+        return Known(best_stream(spec, inner).after(first.basis))
 
 
 def change(
@@ -73,7 +81,6 @@ def change(
     if aligned.size >= NEARER * placed.size:
         return placed
     back = _measured(_aligned(two, one, progress), dtype, moved=True)
-    back = replace(back, projection=-1 - back.projection)  # on the first, in the other's basis
     return min(aligned, back, key=lambda found: found.structure)
 
 
@@ -93,7 +100,7 @@ def _aligned(one: Model, two: Model, progress: Progress) -> Iterator[tuple[str, 
 def _measured(
     parts: Iterator[tuple[str, Tensors, Tensors]], dtype: np.dtype[Any], *, moved: bool
 ) -> Change:
-    size = apart = inner = widest = 0.0
+    size = apart = widest = 0.0
     zeroed = total = untouched = count = 0
     structures = []
     for part, one, two in parts:
@@ -102,7 +109,7 @@ def _measured(
             if part in TABLES or min(a.shape) < NARROW:
                 continue
             d = b - a
-            size, apart, inner = size + _square(a), apart + _square(d), inner + float((a * d).sum())
+            size, apart = size + _square(a), apart + _square(d)
             zeroed += int(((a == 0) != (b == 0)).sum())
             total, count = total + a.size, count + 1
             if not d.any():
@@ -117,10 +124,10 @@ def _measured(
         moved,
         (apart / max(size, 1e-300)) ** 0.5,
         _without_ends(structures),
-        inner / apart if apart else 0.0,
         zeroed / max(total, 1),
         widest,
         untouched / max(count, 1),
+        total,
     )
 
 
