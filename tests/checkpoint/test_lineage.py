@@ -94,6 +94,31 @@ def test_training_is_told_from_noise(family: str, pool: dict[str, list[Any]]) ->
         assert found.change.moved == (other is not tuned)
 
 
+def test_training_of_a_part_is_seen(bases: dict[str, Checkpoint]) -> None:
+    """Only tables; only vectors; only one matrix, by an update of rank 2."""
+    arrays, config = bases["llama"]
+    rng = np.random.default_rng(0)
+
+    def low(shape: tuple[int, ...]) -> np.ndarray:
+        left, right = rng.standard_normal((shape[0], 2)), rng.standard_normal((2, shape[1]))
+        return 0.01 * left @ right
+
+    for ending, words in {
+        "embed_tokens.weight": "tables, and no other matrices, differ",
+        "model.norm.weight": "only vectors differ",
+        "1.mlp.up_proj.weight": "rows changed together",
+    }.items():
+        changed = {
+            n: (x + (low(x.shape) if x.ndim == 2 else 0.1)).astype(x.dtype)
+            if n.endswith(ending)
+            else x
+            for n, x in arrays.items()
+        }
+        found = relation((arrays, config), (changed, config))
+        assert found.verdict == "fine-tuned", found.reason
+        assert words in found.reason
+
+
 def test_models_that_were_trained_apart_are_unrelated(pool: dict[str, list[Any]]) -> None:
     for models in pool.values():
         for one, two in combinations([taken(model) for model in models], 2):

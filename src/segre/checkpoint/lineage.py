@@ -241,7 +241,10 @@ def _strangers(kin: Kinship) -> tuple[Kind, str]:
 def _changed(found: Change, kin: Kinship, one: Grid, two: Grid) -> tuple[Kind, str]:
     """What was done to one of two checkpoints of the same origin."""
     where = "after a change of basis, " if found.moved else ""
-    size = f"{where}matrices differ by {found.size:.2%}"
+    if not found.layers and not found.tables:
+        return "fine-tuned", f"{where}only vectors differ, no matrix"
+    what = "matrices" if found.layers else "tables, and no other matrices,"
+    size = f"{where}{what} differ by {found.size:.2%}"
     if one.type != two.type and not found.moved and found.widest <= SPACING:
         narrow = max((one, two), key=lambda grid: unit_roundoff(grid.dtype)).type
         return "rounded", f"{size}, and all numbers of one are those of type {narrow}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -36,15 +36,17 @@ TABLES = ("embed", "head")
 
 @dataclass(frozen=True)
 class Change:
-    """The change of the matrices of the layers, in the basis of one of the two."""
+    """The change of the matrices of the layers, or else of the tables, in the basis of one."""
 
     moved: bool  # whether bases or orders had to be changed to see it
     size: float  # relative
     structure: float  # 1 for noise
     zeroed: float  # fraction of numbers that are zero in one and not in the other
     widest: float  # the largest change of a number, in spacings of the coarser type
-    untouched: float  # fraction of matrices that are the same in both
-    numbers: int  # of all these matrices
+    layers: int  # matrices of layers that differ ...
+    tables: int  # ... and of embeddings and heads
+    numbers: int  # that were looked at
+    distance: float  # of layers and tables together, relative
 
     @property
     def is_noise(self) -> bool:
@@ -78,7 +80,7 @@ def change(
     """
     placed = _measured(_in_place(one, two, progress), dtype, moved=False)
     aligned = _measured(_aligned(one, two, progress), dtype, moved=True)
-    if aligned.size >= NEARER * placed.size:
+    if aligned.distance >= NEARER * placed.distance:
         return placed
     back = _measured(_aligned(two, one, progress), dtype, moved=True)
     return min(aligned, back, key=lambda found: found.structure)
@@ -100,35 +102,52 @@ def _aligned(one: Model, two: Model, progress: Progress) -> Iterator[tuple[str, 
 def _measured(
     parts: Iterator[tuple[str, Tensors, Tensors]], dtype: np.dtype[Any], *, moved: bool
 ) -> Change:
-    size = apart = widest = 0.0
-    zeroed = total = untouched = count = 0
-    structures = []
+    """Of the layers; of the tables, if no matrix of a layer changed."""
+    layers, tables = _Sums(), _Sums()
     for part, one, two in parts:
         for name in one:
             a, b = (_matrix(name, w[name]) for w in (one, two))
-            if part in TABLES or min(a.shape) < NARROW:
-                continue
-            d = b - a
-            size, apart = size + _square(a), apart + _square(d)
-            zeroed += int(((a == 0) != (b == 0)).sum())
-            total, count = total + a.size, count + 1
-            if not d.any():
-                untouched += 1
-                continue
-            structures += [structure(d), structure(d.T)]
-            if not moved:
-                least = spacing(np.minimum(np.abs(a), np.abs(b)), dtype)
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    widest = max(widest, float(np.nanmax(np.abs(d) / least)))
+            if min(a.shape) >= NARROW:
+                (tables if part in TABLES else layers).add(a, b, None if moved else dtype)
+    found = layers if layers.structures else tables
     return Change(
         moved,
-        (apart / max(size, 1e-300)) ** 0.5,
-        _without_ends(structures),
-        zeroed / max(total, 1),
-        widest,
-        untouched / max(count, 1),
-        total,
+        (found.apart / max(found.size, 1e-300)) ** 0.5,
+        _without_ends(found.structures),
+        found.zeroed / max(found.numbers, 1),
+        max(layers.widest, tables.widest),
+        len(layers.structures) // 2,
+        len(tables.structures) // 2,
+        found.numbers,
+        ((layers.apart + tables.apart) / max(layers.size + tables.size, 1e-300)) ** 0.5,
     )
+
+
+@dataclass
+class _Sums:
+    """Of several matrices."""
+
+    size: float = 0.0
+    apart: float = 0.0
+    widest: float = 0.0
+    zeroed: int = 0
+    numbers: int = 0
+    structures: list[float] = field(default_factory=list)
+
+    def add(self, one: Array, two: Array, dtype: np.dtype[Any] | None) -> None:
+        """Count a matrix; with a type, how many of its spacings the largest change is."""
+        change = two - one
+        self.size += _square(one)
+        self.apart += _square(change)
+        self.zeroed += int(((one == 0) != (two == 0)).sum())
+        self.numbers += one.size
+        if not change.any():
+            return
+        self.structures += [structure(change), structure(change.T)]
+        if dtype is not None:
+            steps = spacing(np.maximum(np.abs(one), np.abs(two)), dtype)
+            there = steps > 0
+            self.widest = max(self.widest, float((np.abs(change)[there] / steps[there]).max()))
 
 
 def _square(x: Array) -> float:
