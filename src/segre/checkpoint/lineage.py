@@ -16,7 +16,7 @@ import numpy as np
 
 from segre.checkpoint.function import differing_keys, in_words, require_same_scale
 from segre.checkpoint.grids import Grid, grid_of
-from segre.checkpoint.kinship import NULL_FAMILIES, NULL_MOST, NULL_PAIRS, Kinship, kinship
+from segre.checkpoint.kinship import NULL_MODELS, NULL_MOST, NULL_PAIRS, Kinship, kinship
 from segre.checkpoint.model import Model, Progress, no_progress, unit_roundoff
 from segre.checkpoint.noise import Change, change
 from segre.checkpoint.one_form import in_one_form
@@ -80,9 +80,9 @@ class Relation(Unbounded, Tabular):
         if self.kinship is None:
             return ""
         return (
-            f"threshold {self.kinship.threshold:.0%}; of {NULL_PAIRS} pairs trained apart "
-            f"({NULL_FAMILIES} families) none was above {NULL_MOST:.0%}: false positives below "
-            f"{self.kinship.error:.1%} with 95% confidence"
+            f"threshold {self.kinship.threshold:.0%}; of {NULL_PAIRS} pairs of {NULL_MODELS} "
+            f"models trained apart none had more than {NULL_MOST:.0%}: false positives below "
+            f"{self.kinship.error:.1%} (95% confidence, pairs taken as independent)"
         )
 
     @property
