@@ -15,6 +15,7 @@ Each function is one command of `segre weights`, on model directories or on mode
 
 from __future__ import annotations
 
+from segre.checkpoint.barrier import Barriers, barrier
 from segre.checkpoint.commands import (
     Written,
     align,
@@ -32,18 +33,22 @@ from segre.checkpoint.content_hash import ContentHash
 from segre.checkpoint.example import example
 from segre.checkpoint.info import Info
 from segre.checkpoint.lineage import Lineage
+from segre.checkpoint.merge import Merged, merge
 from segre.checkpoint.origins import content_hash, lineage
 from segre.checkpoint.same import Check, Comparison
 
 __all__ = [
+    "Barriers",
     "Check",
     "Comparison",
     "ContentHash",
     "Info",
     "Lineage",
+    "Merged",
     "Written",
     "align",
     "apply",
+    "barrier",
     "canonical",
     "check",
     "content_hash",
@@ -52,6 +57,7 @@ __all__ = [
     "expand",
     "info",
     "lineage",
+    "merge",
     "move",
     "same",
     "shrink",

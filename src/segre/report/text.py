@@ -26,6 +26,8 @@ HOMES = {
     "segre.checkpoint.shrunk": "weights",
     "segre.checkpoint.lineage": "lineage",
     "segre.checkpoint.content_hash": "lineage",
+    "segre.checkpoint.merge": "merging",
+    "segre.checkpoint.barrier": "merging",
     "segre.sequence.cost": "sequences",
     "segre.collapse.commands": "collapse",
     "segre.sweep.status": "sweeps",
