@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from pathlib import Path
 
 from segre.checkpoint.content_hash import ContentHash, hash_of
 from segre.checkpoint.lineage import Lineage, lineage_of
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.overflow import within_float64
+from segre.checkpoint.reading import read_json
 from segre.models import Source
 
 _ALL = 1 << 20
+LONGEST = 100_000_000  # bytes of a file with hashes
 
 
 @within_float64(_ALL)
@@ -48,3 +51,8 @@ def content_hash(
     """
     with Model.open(model) as opened:
         return hash_of(opened, progress, exact=exact)
+
+
+def read_hash(path: str | Path) -> ContentHash:
+    """What `segre weights hash --json` wrote."""
+    return ContentHash.read(read_json(Path(path), LONGEST))

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from segre.cli.output import Out
-
-if TYPE_CHECKING:
-    from segre.checkpoint.content_hash import ContentHash
 
 _HELP = (
     "Model directories (config.json and safetensors), .safetensors files beside their "
@@ -58,8 +55,9 @@ def content_hash(
 ) -> None:
     """A hash of what a checkpoint contains, the same for all copies of one function."""
     from segre.checkpoint.origins import content_hash as computed
+    from segre.checkpoint.origins import read_hash
 
-    other = None if compare is None else _read(compare)
+    other = None if compare is None else read_hash(compare)
     with out.progress() as progress:
         found = computed(directory, exact=exact, progress=progress)
     if other is None:
@@ -72,13 +70,6 @@ def content_hash(
         lines=[f"compared: {agreement.verdict}; {agreement.reason}"],
         code=int(agreement.verdict == "different"),
     )
-
-
-def _read(file: Path) -> ContentHash:
-    from segre.checkpoint.content_hash import ContentHash
-    from segre.checkpoint.reading import read_json
-
-    return ContentHash.read(read_json(file, 100_000_000))
 
 
 COMMANDS = (
