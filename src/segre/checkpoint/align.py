@@ -33,6 +33,9 @@ from segre.transformer.tensors import CONSTANTS, of_mlp
 See = Callable[[str, Tensors, Tensors], None]
 
 
+NEIGHBOURS = 0.9  # a cosine: by activations, only checkpoints this near stay as they are
+
+
 @dataclass
 class Nearness:
     """Distances and angle between two checkpoints in one block, before and after."""
@@ -128,7 +131,7 @@ class Alignment:
             self._measure(b.part, b.tensors)
             yield b.part, b.tensors
         before, after = self.total.distances()
-        if after > before:
+        if after > before and (not self.batches or self.total.cosines()[0] > NEIGHBOURS):
             raise FartherError
 
     def unchanged(self) -> Iterator[tuple[str, Tensors]]:
