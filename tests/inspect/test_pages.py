@@ -20,11 +20,11 @@ def test_the_switch_changes_the_map(tmp_path: Path) -> None:
     with running() as browser:
         with opened(browser, page) as seen:
             menu = seen.page.locator(".updatemenu-header").first
-            before = menu.inner_text()
+            before = menu.text_content()
             menu.click()
             seen.page.locator(".updatemenu-dropdown-button").nth(3).click()
             seen.page.wait_for_timeout(300)
-            assert seen.page.locator(".updatemenu-header").first.inner_text() != before
+            assert seen.page.locator(".updatemenu-header").first.text_content() != before
             assert "controls" in seen.page.inner_text("body")
             seen.check()
         with opened(browser, other) as seen:
