@@ -82,8 +82,10 @@ class StreamAlignment:
         assert self.signs is not None
         if self._still():
             return W
-        out = W[..., self.order, :]
-        out *= self.signs[:, None]
+        across = W.ndim == 2 and W.flags.f_contiguous  # a table, whose rows are columns
+        out = np.take(W.T, self.order, axis=1).T if across else np.take(W, self.order, axis=-2)
+        if (self.signs != 1).any():
+            out *= self.signs[:, None]
         return out
 
     def read(self, W: Array) -> Array:
@@ -95,8 +97,9 @@ class StreamAlignment:
         assert self.signs is not None
         if self._still():
             return W
-        out = W[..., self.order]
-        out *= self.signs
+        out = np.take(W, self.order, axis=-1)
+        if (self.signs != 1).any():
+            out *= self.signs
         return out
 
     def _still(self) -> bool:

@@ -28,9 +28,10 @@ IN_PLACE = 0.25  # rows that share at least this much, entry by entry, were not 
 FEW = 0.05  # other entries of a tensor that differ are few, if they are less than this
 EXPONENT = 0x7FF << 52  # the bits of a double that hold its exponent
 SINGLE = 1e-4  # and single ones, if less than this
-SIGNS = np.array([-1, 1], np.int8)
 ROOT_MEAN_SQUARE = 12**-0.5  # of a number that is evenly distributed within half a spacing
-ROWS = 4096  # of a table, at a time
+BLOCK = 1 << 16  # numbers at a time: what is done to them one after the other stays in the cache
+SIGN = np.uint64(1 << 63)  # the bit of a double that holds its sign
+SHIFTS = np.arange(64, dtype=np.uint64)[:, None]
 
 Where = tuple[str, str]  # a part, and what a tensor of it holds
 
@@ -42,10 +43,19 @@ def spacing(values: Array, dtype: DType) -> Array:
     [0.0009765625, 0.001953125, 0.0]
     """
     info = finfo(dtype)  # type: ignore[no-untyped-call]
-    powers = (np.asarray(values, np.float64).view(np.int64) & EXPONENT).view(np.float64)
-    out = np.maximum(powers, 2.0 ** int(info.minexp)) * 2.0 ** -int(info.nmant)
+    out = (np.asarray(values, np.float64).view(np.int64) & EXPONENT).view(np.float64)
+    np.maximum(out, 2.0 ** int(info.minexp), out=out)
+    out *= 2.0 ** -int(info.nmant)
     out *= values != 0
     return np.asarray(out)
+
+
+def flip_at_random(rng: np.random.Generator, values: Array) -> None:
+    """Give doubles random signs, in place: one random word has those of 64 of them."""
+    words = rng.integers(2**64, size=-(-values.size // 64), dtype=np.uint64)
+    signs = np.left_shift(words, SHIFTS).reshape(-1)[: values.size].reshape(values.shape)
+    signs &= SIGN
+    values.view(np.uint64)[...] ^= signs
 
 
 @dataclass
@@ -132,9 +142,16 @@ def _chunks(
 ) -> Iterator[tuple[int, Array, Array]]:
     """Rows of a tensor of both files, in one type."""
     files = ((one.store, ours.file), (two.store, theirs.file))
-    for start in range(0, one.store.entries[ours.file].shape[0], ROWS):
-        x, y = (rounded(store.rows(file, start, start + ROWS), dtype) for store, file in files)
+    entry = one.store.entries[ours.file]
+    for start, stop in row_blocks(entry.shape[0], entry.size):
+        x, y = (rounded(store.rows(file, start, stop), dtype) for store, file in files)
         yield start, x, y
+
+
+def row_blocks(rows: int, size: int) -> Iterator[tuple[int, int]]:
+    """First rows and ends of blocks of a tensor of so many rows and numbers."""
+    step = max(1, BLOCK * rows // max(size, 1))
+    return ((start, min(start + step, rows)) for start in range(0, rows, step))
 
 
 def coarser(one: DType, two: DType) -> DType:
@@ -159,7 +176,7 @@ def _compared(one: Model, two: Model, ours: Held, theirs: Held) -> tuple[Touched
     found.elsewhere = int((~rows).sum() * (~columns).sum())
     if found.elsewhere and there[1].sum() > equal[1].sum():
         strays = [
-            np.flatnonzero((x != y) & ~rows[start : start + ROWS, None] & ~columns)
+            np.flatnonzero((x != y) & ~rows[start : start + len(x), None] & ~columns)
             + start * shape[1]
             for start, x, y in _chunks(one, two, ours, theirs, dtype)
         ]
@@ -211,19 +228,22 @@ class Rounded(Model):
                 [self.seed, zlib.crc32(name), *([self.draw] * (self.draw > 0))]
             )
         rows = out.reshape(len(out), -1)
-        for start in range(0, len(rows), ROWS):
-            some, mask = rows[start : start + ROWS], found.mask(start, start + ROWS)
+        for start, stop in row_blocks(len(rows), rows.size):
+            some, mask = rows[start:stop], found.mask(start, stop)
             if finer:
                 some[...] = np.where(mask, some, rounded(some, found.dtype).astype(np.float64))
             if rng is not None:
-                noise = spacing(some, found.dtype)
-                noise *= self._moves(rng, some.shape)
-                noise *= mask
+                noise = self._noise(rng, spacing(some, found.dtype))
+                if not mask.all():
+                    noise *= mask
                 some += noise
         return out.astype(dtype, copy=False)
 
-    def _moves(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        """By how many spacings numbers are moved. Few that go up and down alike would cancel."""
+    def _noise(self, rng: np.random.Generator, noise: Array) -> Array:
+        """Spacings as random moves, in place. Few that go up and down alike would cancel."""
         if self.draw:
-            return rng.uniform(-0.5, 0.5, shape)
-        return np.asarray(ROOT_MEAN_SQUARE * rng.choice(SIGNS, shape))
+            noise *= rng.uniform(-0.5, 0.5, noise.shape)
+        else:
+            noise *= ROOT_MEAN_SQUARE
+            flip_at_random(rng, noise)
+        return noise

@@ -310,6 +310,8 @@ def check_blocks(one: Model, two: Model, turns: Witness, progress: Progress) -> 
 
 def _special(spec: Transformer, a: Reduced, b: Reduced, blocks: list[Block]) -> list[str]:
     """Why blocks of a part may differ although the function does not."""
+    if not blocks:
+        return []
     differ = [block.name.split()[0] for block in blocks]
     found = [*special_points(spec, a), *special_points(spec, b)]
     return [point.text for point in found if point.place in differ]

@@ -73,6 +73,7 @@ class Store:
         self.metadata: dict[str, dict[str, str]] = {}
         self._arrays: dict[str, Array] = {}
         self._places: dict[str, tuple[Mapped, int, int]] = {}
+        self._finite: set[str] = set()  # tensors of files that were read, and found to be finite
 
     @classmethod
     def open(cls, path: str | Path, name: str = "") -> Store:
@@ -153,6 +154,7 @@ class Store:
         if values.base is not stored.base and name in self._places:
             mapped, start, end = self._places[name]
             mapped.forget(start, end)
+            self._finite.add(name)
         return values
 
     def picked(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
@@ -171,7 +173,7 @@ class Store:
             )
         try:
             values = as_floats(stored, np.dtype(dtype), copy=copy)
-            finite = all_finite(values)
+            finite = name in self._finite or all_finite(values)
         except MemoryError:
             raise TooLargeError(
                 f"checkpoint {str(file)!r}: there is no memory for tensor {quote(name)} of shape "
