@@ -190,7 +190,10 @@ def compared_blocks(
         apart = list(measures(spec, a, b))
         effects = []
         for exact, known, repeats in zip((a, b), (None, turns), again, strict=True):
-            effects += [list(measures(spec, exact, x.part(exact, known))) for x in repeats]
+            for x in repeats:
+                moved = x.part(exact, known)
+                effects.append(list(measures(spec, exact, moved)))
+                moved.tensors.clear()
             if exact.part in ("embed", "head"):
                 exact.tensors.clear()  # tables are large, and not needed any more
         each = zip(apart, *effects, strict=True)

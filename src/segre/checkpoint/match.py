@@ -28,12 +28,14 @@ from segre.checkpoint.likeness import head_likeness
 from segre.checkpoint.match_units import match_units
 from segre.checkpoint.model import Model
 from segre.checkpoint.planes import free_planes, keys, met_keys, planes, queries, still, turning
+from segre.checkpoint.sizes import apart, inner
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.geometry.gauge.wiring import stream_readers, stream_writers
 from segre.transformer.spec import Transformer
 
 OPEN = 1e-9  # singular values below this fraction of the largest determine nothing
+WEAK = 1e-2  # and below this one little
 
 
 def match_stream(
@@ -107,6 +109,20 @@ def undetermined(spec: Transformer, one: Tensors, two: Tensors, unembedded: Arra
     sigma = np.linalg.svd(_named_products(one, two, unembedded), compute_uv=False)
     kept = sigma[:-1] if spec.norm == "layer" else sigma
     return bool(kept[-1] < OPEN * kept[0])
+
+
+def settled(spec: Transformer, one: Tensors, two: Tensors, near: float) -> bool:
+    """Whether tables, in one basis, are copies of each other to within `near`, and determine it."""
+    table = _named(one)
+    if spec.embed or (spec.vocab or spec.patch) < 2 * spec.d:
+        return False
+    size = inner(one[table], one[table])
+    if apart(one[table], two[table]) > near**2 * size:
+        return False
+    if stream_freedom(spec) != "orthogonal":
+        return _copied_axes(spec, one, two) is not None and bool(one[table].any(axis=1).all())
+    spectrum = np.linalg.eigvalsh(one[table] @ one[table].T)
+    return bool(spectrum[int(spec.norm == "layer")] > WEAK**2 * spectrum[-1])
 
 
 def unembedding_products(one: Model, two: Model) -> Array | None:

@@ -21,6 +21,7 @@ from ml_dtypes import finfo
 from segre.checkpoint.dtypes import DType, rounded
 from segre.checkpoint.layout import Held
 from segre.checkpoint.model import Model, unit_roundoff
+from segre.checkpoint.sizes import row_blocks
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
 
@@ -29,7 +30,6 @@ FEW = 0.05  # other entries of a tensor that differ are few, if they are less th
 EXPONENT = 0x7FF << 52  # the bits of a double that hold its exponent
 SINGLE = 1e-4  # and single ones, if less than this
 ROOT_MEAN_SQUARE = 12**-0.5  # of a number that is evenly distributed within half a spacing
-BLOCK = 1 << 16  # numbers at a time: what is done to them one after the other stays in the cache
 SIGN = np.uint64(1 << 63)  # the bit of a double that holds its sign
 SHIFTS = np.arange(64, dtype=np.uint64)[:, None]
 
@@ -146,12 +146,6 @@ def _chunks(
     for start, stop in row_blocks(entry.shape[0], entry.size):
         x, y = (rounded(store.rows(file, start, stop), dtype) for store, file in files)
         yield start, x, y
-
-
-def row_blocks(rows: int, size: int) -> Iterator[tuple[int, int]]:
-    """First rows and ends of blocks of a tensor of so many rows and numbers."""
-    step = max(1, BLOCK * rows // max(size, 1))
-    return ((start, min(start + step, rows)) for start in range(0, rows, step))
 
 
 def coarser(one: DType, two: DType) -> DType:

@@ -11,6 +11,12 @@ from segre.fields.interface import Array
 BLOCK = 1 << 15  # numbers at a time: these stay in the cache
 
 
+def row_blocks(rows: int, size: int, block: int = BLOCK) -> Iterator[tuple[int, int]]:
+    """The first rows and the ends of blocks of a tensor of so many rows and numbers."""
+    step = max(1, block * rows // max(size, 1))
+    return ((start, min(start + step, rows)) for start in range(0, rows, step))
+
+
 def blocks(*tensors: Array) -> Iterator[tuple[Array, ...]]:
     """The entries of tensors of one shape, block by block, each as a vector."""
     if all(x.ndim == 2 and x.flags.f_contiguous for x in tensors):
@@ -19,9 +25,8 @@ def blocks(*tensors: Array) -> Iterator[tuple[Array, ...]]:
     if first.size > BLOCK and len(first) == 1:
         yield from blocks(*(x[0] for x in tensors))
         return
-    step = max(1, BLOCK * len(first) // max(first.size, 1))
-    for start in range(0, len(first), step):
-        yield tuple(x[start : start + step].ravel() for x in tensors)
+    for start, stop in row_blocks(len(first), first.size):
+        yield tuple(x[start:stop].ravel() for x in tensors)
 
 
 def inner(one: Array, two: Array) -> float:
