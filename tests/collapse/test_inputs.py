@@ -10,7 +10,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from segre.collapse import inputs
+from segre.checkpoint import inputs
 from segre.collapse.inputs import Inputs, random_tokens, read_text
 from segre.collapse.models import Loaded, load
 from segre.errors import CheckpointError, SpecError, TooLargeError

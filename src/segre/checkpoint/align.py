@@ -7,13 +7,14 @@ these steps take them. Copies of one function land on the first to within roundi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from segre.checkpoint.alignment import StreamAlignment, stream_freedom
+from segre.checkpoint.by_activations import Watched, stream_by_activations
 from segre.checkpoint.function import require_same_scale
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import best_stream, settled, stream_products
@@ -25,6 +26,7 @@ from segre.checkpoint.same import require_same_architecture
 from segre.checkpoint.signs import StreamSigns
 from segre.checkpoint.sizes import blocks
 from segre.fields.interface import Array
+from segre.transformer.forward import Tokens
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import CONSTANTS, of_mlp
 
@@ -100,11 +102,17 @@ class Alignment:
     """Aligns `two` to `one`; `blocks` has the distances once all parts are done."""
 
     def __init__(
-        self, one: Model, two: Model, rounds: int = 1, progress: Progress = no_progress
+        self,
+        one: Model,
+        two: Model,
+        rounds: int = 1,
+        progress: Progress = no_progress,
+        batches: Sequence[Tokens] = (),
     ) -> None:
         require_same_architecture(one, two)
         require_same_scale(one, two)
         self.one, self.two, self.rounds, self.progress = one, two, rounds, progress
+        self.batches = batches  # by activations on these; by weights, if there are none
         self.blocks: dict[str, Nearness] = {}
         self.total = Nearness("whole model")
 
@@ -141,23 +149,39 @@ class Alignment:
     def _finder(self) -> Finder:
         """A basis of the stream that is best for all weights, not for the tables alone.
 
-        Tables that are copies of each other determine it.
+        Tables that are copies of each other determine it. By activations the first is best for
+        hidden states, and there is one round less.
         """
-        finder, near = Finder(), NEAR * max(self.one.roundoff(), self.two.roundoff())
+        finder = Finder() if not self.batches else self._watched(self._hidden())
         if stream_freedom(self.one.spec) == "none":
             return finder
-        for _ in range(self.rounds):
+        for _ in range(self.rounds - bool(self.batches)):
             inner = np.zeros((self.one.spec.d, self.one.spec.d))
             for done, (a, b) in enumerate(aligned_pairs(self.one, self.two, finder)):
-                if a.part == "embed" and settled(self.one.spec, a.tensors, b.tensors, near):
+                if a.part == "embed" and self._settled(a.tensors, b.tensors):
                     return Known(finder.basis)
                 self.progress("basis of the stream", done, len(self.one.parts))
                 inner += stream_products(self.one.spec, a.tensors, b.tensors)
-            finder = Known(best_stream(self.one.spec, inner).after(finder.basis))
+            basis = best_stream(self.one.spec, inner).after(finder.basis)
+            finder = self._watched(basis) if self.batches else Known(basis)
         return finder
 
+<<<<<<< HEAD
     def _measure(self, part: str, new: Tensors, target: Tensors) -> None:
         old = self.two.part(part)
+=======
+    def _settled(self, one: Tensors, two: Tensors) -> bool:
+        near = NEAR * max(self.one.roundoff(), self.two.roundoff())
+        return not self.batches and settled(self.one.spec, one, two, near)
+
+    def _hidden(self) -> StreamAlignment:
+        return stream_by_activations(self.one, self.two, self.batches, self.progress)
+
+    def _watched(self, basis: StreamAlignment) -> Finder:
+        return Watched(self.one.spec, self.batches, basis)
+
+    def _measure(self, part: str, new: Tensors) -> None:
+>>>>>>> main
         for name, value in new.items():
             block = self._block(part, name)
             self.blocks.setdefault(block, Nearness(block)).add(target[name], old[name], value)

@@ -16,6 +16,7 @@ import numpy as np
 
 from segre.checkpoint.align import Alignment, FartherError, Nearness
 from segre.checkpoint.canonical import canonical_parts
+from segre.checkpoint.common_inputs import Way
 from segre.checkpoint.gguf import convert
 from segre.checkpoint.info import Info, describe
 from segre.checkpoint.layout import Tensors
@@ -91,6 +92,7 @@ class Written(Tabular):
     unused: tuple[str, ...] = ()  # tensors that were left out
     what: str = ""  # what it is, in words
     blocks: tuple[Nearness, ...] = ()  # align: distances by block, the whole model last
+    by: str = ""  # align: what it went by, in words
     tensors: Mapping[str, Array] = field(default_factory=dict, repr=False)  # if in memory
     config: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
@@ -112,6 +114,7 @@ class Written(Tabular):
             "outputs": {"difference": self.difference, "tolerance": self.tolerance},
             "changes": [change.document() for change in self.changes],
             "left_out": list(self.unused),
+            **({"by": self.by} if self.by else {}),
             **({"blocks": [b.document() for b in self.blocks]} if self.blocks else {}),
         }
 
@@ -224,11 +227,17 @@ def align(
     two: Source,
     target: Where | None = None,
     *,
+    by: str = "weights",
+    text: Where | None = None,
+    rounds: int = 1,
     report: bool = True,
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Written:
     """The second checkpoint, moved along its own fiber towards the first.
+
+    `by` is "weights", or "activations": then both are run on the beginning of a `text`, by their
+    tokenizer, or on random tokens. Every round finds the basis of the stream anew.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.example import example
@@ -240,7 +249,8 @@ def align(
     (True, True)
     """
     with Model.open(one) as a, Model.open(two) as b:
-        alignment = Alignment(a, b, progress=progress)
+        said, batches = Way(by, text, rounds, seed).inputs(a, b)
+        alignment = Alignment(a, b, rounds, progress, batches)
 
         def write(parts: Iterator[tuple[str, Tensors]]) -> Written:
             return _write(b, parts, target, report=report, seed=seed, progress=progress, other=a)
@@ -250,7 +260,7 @@ def align(
         except FartherError:
             written = write(alignment.unchanged())
         blocks = (*alignment.blocks.values(), alignment.total)
-        return replace(written, blocks=blocks)
+        return replace(written, blocks=blocks, by=said)
 
 
 def apply(model: Source, weights: Source) -> None:

@@ -67,6 +67,11 @@ class Model:
         return self.store.name
 
     @property
+    def folder(self) -> Path | None:
+        """The directory of its config, if it has one: a tokenizer may be there."""
+        return self.store.directory
+
+    @property
     def parts(self) -> list[str]:
         """embed, 1, 2, ..., head: those that have tensors."""
         return [part for part, held in self.held.items() if held]

@@ -26,6 +26,21 @@ Report = Annotated[
     bool, typer.Option("--report", help="List what moved; compare outputs on random tokens.")
 ]
 
+By = Annotated[
+    str,
+    typer.Option(
+        metavar="WAY",
+        help="Match what heads and units are (weights), or what they do on tokens (activations).",
+    ),
+]
+Text = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="With --by activations: a text instead of random tokens."),
+]
+Rounds = Annotated[
+    int, typer.Option(metavar="N", help="How often the basis of the stream is found anew.")
+]
+
 
 def info(
     directory: Directory,
@@ -130,6 +145,9 @@ def align(
     one: Directory,
     two: Directory,
     output: Target,
+    by: By = "weights",
+    text: Text = None,
+    rounds: Rounds = 1,
     seed: Seed = 0,
     out: Out = Out(),
 ) -> None:
@@ -140,7 +158,9 @@ def align(
     from segre.checkpoint.commands import align as write
 
     with out.progress() as progress:
-        written = write(one, two, output, seed=seed, progress=progress)
+        written = write(
+            one, two, output, by=by, text=text, rounds=rounds, seed=seed, progress=progress
+        )
     out.emit(written, code=0 if written.agrees else 3)
 
 
@@ -226,10 +246,11 @@ Exit code 0: the witness holds; 1: it does not.""",
     (
         "align",
         align,
-        """Example:
+        """Examples:
     segre weights align base fine-tuned -o fine-tuned-aligned
+    segre weights align one two -o two-aligned --by activations --text words.txt
 
-then merge base and fine-tuned-aligned with any tool.""",
+then merge with any tool, or with `segre weights merge`.""",
     ),
     (
         "shrink",

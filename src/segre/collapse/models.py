@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from segre.checkpoint.inputs import longest, vocabulary
 from segre.checkpoint.model import described
 from segre.checkpoint.opening import opened, trained
 from segre.errors import SpecError, TooLargeError, UnsupportedError
@@ -21,8 +22,6 @@ from segre.transformer.forward import WeightSource
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import largest_stage
 from segre.values import quote, read_file
-
-PATCHES = 1 << 20  # random patches have numbers below
 
 
 @dataclass(frozen=True)
@@ -58,12 +57,12 @@ class Loaded:
     @property
     def vocabulary(self) -> int:
         """How many tokens it knows; of a model of patches, how many random ones there are."""
-        return self.spec.vocab or PATCHES
+        return vocabulary(self.spec)
 
     @property
     def longest(self) -> int | None:
         """The longest input, if there is a table of positions."""
-        return self.spec.positions - self.spec.offset or None
+        return longest(self.spec)
 
     @property
     def parameters(self) -> int:

@@ -120,6 +120,8 @@ def _print_alignment(written: Written) -> None:
         table.add_row(block.name, *(f"{x:.3g}" for x in distances), *(f"{x:.4f}" for x in cosines))
     console.print(table)
     console.print("distances are relative to the norm of the first checkpoint's block")
+    if written.by.startswith("activations"):
+        console.print(f"aligned by {written.by}")
     _print_outputs(console, written)
 
 

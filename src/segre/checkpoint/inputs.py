@@ -1,0 +1,207 @@
+"""Token sequences to run a model on: drawn at random, or read from a text by its tokenizer."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from segre.checkpoint.reading import refusal
+from segre.errors import SegreError, SpecError, TooLargeError
+from segre.fields.interface import Array
+from segre.files import read_given, shown
+from segre.geometry.memory import DEFAULT_LIMIT
+from segre.libraries import library
+from segre.transformer.spec import Transformer
+from segre.values import quote
+
+COUNT, LENGTH = 32, 128  # as in the paper
+AT_ONCE = 1 << 28  # bytes of one batch
+TOKENIZER = "tokenizer.json"
+LARGEST_TOKENIZER = 200_000_000
+LETTERS = 40  # that a token has at most, on average: no more of a text is read
+PATCHES = 1 << 20  # random patches have numbers below
+
+
+class Runnable(Protocol):
+    """What can be run on tokens: a transformer, and the directory in which its tokenizer may be."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def folder(self) -> Path | None:
+        """The directory of its config, if there is one."""
+        ...
+
+    @property
+    def spec(self) -> Transformer:
+        """Its architecture."""
+        ...
+
+
+def vocabulary(spec: Transformer) -> int:
+    """How many tokens a model knows; of a model of patches, how many random ones there are."""
+    return spec.vocab or PATCHES
+
+
+def longest(spec: Transformer) -> int | None:
+    """The longest input, if there is a table of positions."""
+    return spec.positions - spec.offset or None
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Token sequences, in batches of one length each."""
+
+    batches: tuple[Array, ...]  # tokens (inputs, length)
+    kind: str  # "random tokens", or the name of a text
+    seed: int | None = None  # of random tokens
+
+    @property
+    def count(self) -> int:
+        """How many sequences."""
+        return sum(int(batch.shape[0]) for batch in self.batches)
+
+    @property
+    def length(self) -> int:
+        """Tokens of the longest."""
+        return max(int(batch.shape[1]) for batch in self.batches)
+
+    def document(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"kind": self.kind, "count": self.count, "length": self.length, "seed": self.seed}
+
+
+def random_tokens(
+    loaded: Runnable, count: int = COUNT, length: int | None = None, seed: int = 0
+) -> Inputs:
+    """Sequences of independent, uniform tokens; as many as the model takes, at most 128 each."""
+    length = _length(loaded, length)
+    _require("count", count, 1)
+    ids = np.random.default_rng(seed).integers(vocabulary(loaded.spec), size=(count, length))
+    return Inputs(tuple(_batches(loaded, ids.tolist())), "random tokens", seed)
+
+
+def read_text(
+    loaded: Runnable,
+    file: str | Path,
+    count: int = COUNT,
+    length: int | None = None,
+    *,
+    lines: bool = False,
+) -> Inputs:
+    """The first sequences of a text file: pieces of `length` tokens, or its lines, cut there.
+
+    A piece that is shorter is left out unless it is the only one; so is a line of one token.
+    The tokenizer is that of the model's directory, and adds its special tokens.
+    """
+    length = _length(loaded, length)
+    _require("count", count, 1)
+    text = _read(Path(file), count * length * LETTERS)
+    given = [line for line in text.splitlines() if line.strip()][:count] if lines else [text]
+    rows = [ids for part in given for ids in _tokenized(loaded, part, length, whole=not lines)]
+    rows = [ids for ids in rows if len(ids) > 1][:count]
+    if not rows:
+        raise SpecError(f"text {quote(str(file))}: fewer than 2 tokens; give a longer text")
+    if max(map(max, rows)) >= vocabulary(loaded.spec):
+        raise refusal(
+            Path(loaded.name),
+            f"its tokenizer knows more than the {vocabulary(loaded.spec)} tokens of the model",
+        )
+    return Inputs(tuple(_batches(loaded, rows)), shown(file))
+
+
+def token_name(loaded: Runnable, inputs: Inputs, position: int) -> str | None:
+    """The token at a position, if it is the same in all inputs and there is a tokenizer to ask."""
+    found = {int(ids[position]) for batch in inputs.batches for ids in batch}
+    if len(found) != 1 or loaded.folder is None:
+        return None
+    try:
+        return str(_tokenizer(loaded).id_to_token(found.pop()))
+    except SegreError:
+        return None
+
+
+def _length(loaded: Runnable, given: int | None) -> int:
+    most = longest(loaded.spec)
+    length = min(LENGTH, most or LENGTH) if given is None else given
+    _require("length", length, 2)
+    if most is not None and length > most:
+        raise SpecError(
+            f"length: {length} is more than the {most} positions of {quote(loaded.name)}"
+        )
+    return length
+
+
+def _require(key: str, value: int, smallest: int) -> None:
+    if value < smallest:
+        raise SpecError(f"{key}: {value} is not allowed; allowed: whole numbers from {smallest}")
+
+
+def _read(file: Path, letters: int) -> str:
+    """The beginning of a text; letters have up to four bytes, and the last may be cut in two."""
+    try:
+        data = read_given(file, 4 * letters, cut=True)
+        return codecs.getincrementaldecoder("utf-8")().decode(data, final=len(data) < 4 * letters)[
+            :letters
+        ]
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise SpecError(f"text {quote(str(file))}: cannot be read ({said})") from None
+
+
+def _tokenized(loaded: Runnable, text: str, length: int, *, whole: bool) -> list[list[int]]:
+    """Pieces of a text as tokens; only the first of a line."""
+    tokenizer = _tokenizer(loaded)
+    if tokenizer.num_special_tokens_to_add(False) >= length:
+        raise SpecError(f"length: {length} has no room for words; give more")
+    tokenizer.enable_truncation(length)
+    found = tokenizer.encode(text)
+    if not whole:
+        return [found.ids]
+    pieces = [found.ids, *(more.ids for more in found.overflowing)]
+    full = [ids for ids in pieces if len(ids) == length]
+    return full or pieces[:1]
+
+
+def _tokenizer(loaded: Runnable) -> Any:
+    """The tokenizer of the model's directory, as its tokenizer.json has it."""
+    if loaded.folder is None:
+        raise SpecError(
+            f"model {quote(loaded.name)}: has no tokenizer; give the directory of a model, or "
+            "take random tokens"
+        )
+    tokenizers = library("tokenizers", "reading a text", extra="models")
+    file = loaded.folder / TOKENIZER
+    try:
+        text = read_given(file, LARGEST_TOKENIZER).decode()
+        tokenizer = tokenizers.Tokenizer.from_str(text)
+    except Exception as error:  # whatever the library raises on files that it cannot read
+        said = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
+        raise refusal(
+            loaded.folder, f"no tokenizer can be read from {TOKENIZER} ({said})"
+        ) from None
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _batches(loaded: Runnable, rows: list[list[int]]) -> Iterator[Array]:
+    """Sequences of one length together, no more than fit into memory."""
+    for length, same in groupby(sorted(rows, key=len), key=len):
+        group = list(same)
+        one = 4 * length * (3 * loaded.spec.heads * length + 24 * loaded.spec.d)
+        if one > DEFAULT_LIMIT:
+            raise TooLargeError(
+                f"length: {length} tokens need about {one / 2**30:,.1f} GiB of memory; give fewer"
+            )
+        step = max(1, AT_ONCE // one)
+        for start in range(0, len(group), step):
+            yield np.array(group[start : start + step])

@@ -1,0 +1,116 @@
+"""Two checkpoints aligned by what they do on tokens."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from segre.checkpoint.activations import Run
+from segre.checkpoint.commands import align, move
+from segre.checkpoint.model import Model
+from segre.checkpoint.outputs import random_tokens
+from segre.checkpoint.reduce import reduced
+from segre.errors import SegreError
+from segre.transformer.forward import run
+from support.checkpoints import apart, rewritten
+from support.zoo import save_tiny
+
+# One of each kind of stream, heads and units.
+MODELS = (
+    *("llama", "gpt2", "gpt2-relu", "gpt-neox", "gemma2-untied", "bert-mlm", "albert-mlm"),
+    *("qwen3-moe", "deepseek-v3", "vit"),
+)
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "gpt-neox", "albert", "deepseek-v3", "mixtral"])
+def test_reduced_weights_run_as_the_model_does(name: str, tmp_path: Path) -> None:
+    with Model.open(save_tiny(name, tmp_path / "model")) as model:
+        tokens = random_tokens(model.spec, 0)
+        mine = Run(model.spec, [tokens])
+        for found in reduced(model):
+            if found.part == "embed":
+                mine.embed(found.tensors)
+            elif found.part != "head":
+                list(mine.layer(found.tensors))
+        ((theirs,),) = run(model, [tokens])
+        there = np.moveaxis(theirs[:, 0, 0], 0, 1).reshape(model.spec.d, -1)
+    here = mine.stream
+    if model.spec.norm == "layer":  # nobody sees the mean
+        here, there = here - here.mean(axis=0), there - there.mean(axis=0)
+    shift = (here - there).mean(axis=1, keepdims=True)  # nor what readers make up for
+    np.testing.assert_allclose(here - shift, there, atol=1e-10 * np.abs(there).max())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_copies_come_back(name: str, tmp_path: Path) -> None:
+    model = save_tiny(name, tmp_path / "model")
+    move(model, tmp_path / "moved", seed=2)
+    way = {"by": "activations", "rounds": 2 if name == "llama" else 1}
+    written = align(model, tmp_path / "moved", tmp_path / "back", report=False, **way)
+    before, after = written.blocks[-1].distances()
+    assert before > 0.5
+    assert after < 1e-6
+    assert "random tokens" in written.by
+
+
+@pytest.mark.parametrize("name", ["llama-tied", "gpt2"])
+def test_functions_stay(name: str, tmp_path: Path) -> None:
+    def fresh(part: str, w: dict[str, np.ndarray]) -> None:
+        rng = np.random.default_rng(int.from_bytes(part.encode()))
+        for key, value in w.items():
+            w[key] = value.mean() + rng.standard_normal(value.shape) * value.std()
+
+    one = save_tiny(name, tmp_path / "one")
+    two = rewritten(one, tmp_path / "two", fresh)
+    written = align(one, two, tmp_path / "aligned", by="activations")
+    before, after = written.blocks[-1].distances()
+    assert after < before
+    assert written.agrees
+    assert apart(two, tmp_path / "aligned") < 1e-5
+
+
+def tokenizer(folder: Path, words: list[str]) -> None:
+    """A tokenizer of words, in a directory."""
+    vocab = {word: number for number, word in enumerate(words)}
+    data = {
+        "version": "1.0",
+        "added_tokens": [],
+        "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "model": {"type": "WordLevel", "vocab": vocab, "unk_token": words[0]},
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(data))
+
+
+def test_a_text_is_read_by_the_tokenizer_that_both_have(tmp_path: Path) -> None:
+    one = save_tiny("llama", tmp_path / "one")
+    move(one, tmp_path / "two", report=False)
+    text = tmp_path / "text"
+    text.write_text(" ".join(f"w{i % 20}" for i in range(400)))
+    way = {"by": "activations", "text": text}
+    with pytest.raises(SegreError, match="tokenizer"):
+        align(one, tmp_path / "two", **way)
+    words = [f"w{i}" for i in range(20)]
+    tokenizer(tmp_path / "two", words)  # that of either will do
+    written = align(one, tmp_path / "two", **way)
+    assert "text" in written.by
+    assert written.blocks[-1].distances()[1] < 1e-6
+    tokenizer(one, words[::-1])
+    with pytest.raises(SegreError, match="token 0 is 'w19' in one and 'w0' in the other"):
+        align(one, tmp_path / "two", **way)
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ({"by": "names"}, "allowed: weights, activations"),
+        ({"rounds": 0}, "allowed: whole numbers from 1"),
+        ({"text": "words.txt"}, "--by activations"),
+        ({"by": "activations", "text": "words.txt"}, "tokenizer|cannot be read"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(way: dict, said: str, tmp_path: Path) -> None:
+    model = save_tiny("llama", tmp_path / "model")
+    with pytest.raises(SegreError, match=said):
+        align(model, model, tmp_path / "out", **way)
+    assert not (tmp_path / "out").exists()
