@@ -166,10 +166,6 @@ class Alignment:
             finder = self._watched(basis) if self.batches else Known(basis)
         return finder
 
-<<<<<<< HEAD
-    def _measure(self, part: str, new: Tensors, target: Tensors) -> None:
-        old = self.two.part(part)
-=======
     def _settled(self, one: Tensors, two: Tensors) -> bool:
         near = NEAR * max(self.one.roundoff(), self.two.roundoff())
         return not self.batches and settled(self.one.spec, one, two, near)
@@ -180,8 +176,8 @@ class Alignment:
     def _watched(self, basis: StreamAlignment) -> Finder:
         return Watched(self.one.spec, self.batches, basis)
 
-    def _measure(self, part: str, new: Tensors) -> None:
->>>>>>> main
+    def _measure(self, part: str, new: Tensors, target: Tensors) -> None:
+        old = self.two.part(part)
         for name, value in new.items():
             block = self._block(part, name)
             self.blocks.setdefault(block, Nearness(block)).add(target[name], old[name], value)
