@@ -28,9 +28,9 @@ from segre.checkpoint.commands import (
     same,
     shrink,
 )
+from segre.checkpoint.comparison import Check, Comparison
 from segre.checkpoint.example import example
 from segre.checkpoint.info import Info
-from segre.checkpoint.same import Check, Comparison
 
 __all__ = [
     "Check",

@@ -165,28 +165,38 @@ def block(
     return Block(part, apart.kind, apart.member, *fields, width, limits)
 
 
+@dataclass(frozen=True)
+class Side:
+    """One of two checkpoints as it is compared with the other, and rounded again, several times."""
+
+    exact: Rounded
+    moved: tuple[Rounded, ...]
+
+    @classmethod
+    def of(cls, model: Model, found: Differences, seed: int = 0, draws: int = 1) -> Side:
+        """A checkpoint, for a comparison."""
+        moved = (Rounded.of(model, found, seed, draw) for draw in range(draws))
+        return cls(Rounded.of(model, found), tuple(moved))
+
+
 def compared_blocks(
-    one: Model,
-    two: Model,
+    one: Side,
+    two: Side,
     found: Differences,
     turns: Witness,
     progress: Progress = no_progress,
-    seed: int = 0,
-    draws: int = 1,
 ) -> Iterator[tuple[Reduced, Reduced, list[Block]]]:
     """Part by part: both, reduced, in the basis of `turns`, and their blocks.
 
-    What rounding does is the mean of so many draws.
+    What rounding does is the mean of all draws.
     """
-    spec, unit = one.spec, max(one.roundoff(), two.roundoff())
+    spec, draws = one.exact.spec, len(one.moved)
+    unit = max(one.exact.roundoff(), two.exact.roundoff())
     limits = Limits.of(unit)
-    again = [
-        [_Again(model, found, seed, NEAR * unit, draw) for draw in range(draws)]
-        for model in (one, two)
-    ]
-    pairs = aligned_pairs(Rounded.of(one, found), Rounded.of(two, found), turns)
+    again = [[_Again(side.exact, x, found, NEAR * unit) for x in side.moved] for side in (one, two)]
+    pairs = aligned_pairs(one.exact, two.exact, turns)
     for done, (a, b) in enumerate(pairs):
-        progress("comparing", done, len(one.parts))
+        progress("comparing", done, len(one.exact.parts))
         apart = list(measures(spec, a, b))
         effects = []
         for exact, known, repeats in zip((a, b), (None, turns), again, strict=True):
@@ -208,12 +218,11 @@ def compared_blocks(
 class _Again:
     """A checkpoint rounded again, part by part, in the basis in which it is compared."""
 
-    def __init__(self, model: Model, found: Differences, seed: int, near: float, draw: int) -> None:
-        moved = Rounded.of(model, found, seed, draw)
-        self.spec, self.parts, self.near = model.spec, reduced(moved), near
-        self.basis = StreamAlignment.identity(model.spec)
+    def __init__(self, exact: Rounded, moved: Rounded, found: Differences, near: float) -> None:
+        self.spec, self.parts, self.near = exact.spec, reduced(moved), near
+        self.basis = StreamAlignment.identity(exact.spec)
         self.in_place = found.in_place
-        self.unembedded = unembedding_products(Rounded.of(model, found), moved)
+        self.unembedded = unembedding_products(exact, moved)
 
     def part(self, exact: Reduced, known: Witness | None) -> Reduced:
         """The next part, like `exact`; `known` has the basis and the orders that it has."""

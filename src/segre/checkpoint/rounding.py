@@ -11,7 +11,7 @@ places but for a few, those few were changed: rounding explains no more than the
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -19,11 +19,13 @@ import numpy.typing as npt
 from ml_dtypes import finfo
 
 from segre.checkpoint.dtypes import DType, rounded
-from segre.checkpoint.layout import Held
+from segre.checkpoint.layout import Held, Tensors
 from segre.checkpoint.model import Model, unit_roundoff
+from segre.checkpoint.outputs import Running
 from segre.checkpoint.sizes import row_blocks
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
+from segre.transformer.forward import Tokens
 
 IN_PLACE = 0.25  # rows that share at least this much, entry by entry, were not rewritten
 FEW = 0.05  # other entries of a tensor that differ are few, if they are less than this
@@ -199,6 +201,8 @@ class Rounded(Model):
     touched: dict[Where, Touched] = field(default_factory=dict)
     seed: int | None = None
     draw: int = 0  # of several: the first moves all numbers as far as rounding does on average
+    running: Running | None = None  # runs on every part that is read
+    ahead: tuple[str, Tensors] | None = None  # the part that it runs on
 
     @classmethod
     def of(
@@ -207,6 +211,34 @@ class Rounded(Model):
         """A model, for a comparison."""
         own = {item.name: getattr(model, item.name) for item in fields(Model)}
         return cls(**own, touched=found.touched, seed=None if found.edited else seed, draw=draw)
+
+    @property
+    def as_it_is(self) -> bool:
+        """Whether nothing is rounded, moved or multiplied."""
+        every = ((part, held) for part in self.parts for held in self.held[part])
+        types = (
+            self.store.entries[x.file].dtype == self.touched[p, x.label].dtype for p, x in every
+        )
+        return self.seed is None and not self.factors and all(types)
+
+    def run(self, tokens: Tokens) -> Running:
+        """Its outputs, from what is read of it anyway."""
+        self.running = Running(self, tokens)
+        return self.running
+
+    def part(
+        self, part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
+    ) -> Tensors:
+        """The tensors of a part, rounded or moved."""
+        if self.ahead is not None and self.ahead[0] == part and dtype == np.float64:
+            read = self.ahead[1]
+            return dict(read) if names is None else {n: read[n] for n in names if n in read}
+        out = super().part(part, names, dtype)
+        if names is None and self.running is not None and self.ahead is None:
+            self.ahead = (part, out)
+            self.running.part(part)
+            self.ahead = None
+        return out
 
     def stored(self, part: str, held: Held, dtype: npt.DTypeLike = np.float64) -> Array:
         """A tensor of the file, rounded or moved."""

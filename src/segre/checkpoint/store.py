@@ -160,17 +160,17 @@ class Store:
 
     def _copied(self, name: str, dtype: DType) -> Array:
         """A tensor of a file, converted a slab at a time; the file's memory is let go of."""
-        stored = self.raw(name)
+        stored = np.atleast_1d(self.raw(name))
         out = np.empty(stored.shape, dtype)
         for start, stop in row_blocks(len(stored), stored.size, SLAB):
             out[start:stop] = as_floats(stored[start:stop], dtype)
             self._forget(name, start, stop)
-        return out
+        return out.reshape(self.raw(name).shape)
 
     def _forget(self, name: str, start: int, stop: int) -> None:
         """Let go of the memory of some rows of a tensor of a file."""
         mapped, first, last = self._places[name]
-        width = (last - first) // max(len(self.raw(name)), 1)
+        width = (last - first) // max(len(np.atleast_1d(self.raw(name))), 1)
         mapped.forget(first + start * width, min(first + stop * width, last))
 
     def picked(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
