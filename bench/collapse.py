@@ -10,8 +10,8 @@ from statistics import median
 from typing import Any
 
 from bench.harness import Report, arguments
+from segre.checkpoint.inputs import random_tokens
 from segre.collapse.curves import cost
-from segre.collapse.inputs import random_tokens
 from segre.collapse.models import load
 
 MODELS = ("bert-base-uncased", "gpt2", "smollm2-135m")

@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from segre import checkpoints, collapse, sweeps
     from segre.analysis.comparison import compare
+    from segre.analysis.diff import diff
     from segre.analysis.run import Analysis, analyze
     from segre.certificate import certify, write_certificate
     from segre.discovery import catalog
@@ -61,6 +62,7 @@ _HOMES = {
     "compare": "segre.analysis.comparison",
     "connect": "segre.geometry.fiber",
     "cost": "segre.sequence.cost",
+    "diff": "segre.analysis.diff",
     "dimension": "segre.geometry.dimension",
     "explain": "segre.geometry.explain",
     "progress_bar": "segre.report.progress",
@@ -94,6 +96,7 @@ __all__ = [
     "compare",
     "connect",
     "cost",
+    "diff",
     "dimension",
     "explain",
     "progress_bar",

@@ -11,27 +11,11 @@ from segre.checkpoint.commands import apply, check, info, move, same
 from segre.checkpoint.model import Model
 from segre.checkpoint.one_form import one_by_one
 from segre.errors import CheckpointError
+from support.checkpoints import padded
 from support.terminal import run
 from support.zoo import save_tiny
 
 PADDED = ("llama", "llama-tied", "gpt2", "bert-mlm", "bert", "gemma2", "roberta-mlm", "opt")
-TABLES = ("embed_tokens.weight", "lm_head.weight", "wte.weight", "word_embeddings.weight")
-BIASES = ("predictions.bias", "lm_head.bias", "decoder.bias", "decoder.weight")
-
-
-def padded(source: Path, target: Path, rows: int, value: float = 0.0) -> Path:
-    """A copy whose tables of tokens have more rows, as they are after padding."""
-    target.mkdir()
-    config = json.loads((source / "config.json").read_text())
-    tokens = config["vocab_size"]
-    (target / "config.json").write_text(json.dumps({**config, "vocab_size": tokens + rows}))
-    tensors = load_file(source / "model.safetensors")
-    for name, tensor in tensors.items():
-        if name.endswith((*TABLES, *BIASES)) and len(tensor) == tokens:
-            more = np.full((rows, *tensor.shape[1:]), value, tensor.dtype)
-            tensors[name] = np.concatenate([tensor, more])
-    save_file(tensors, target / "model.safetensors")
-    return target
 
 
 @pytest.mark.parametrize("name", PADDED)

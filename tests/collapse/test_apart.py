@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from flint import arb
 
+from segre.checkpoint.inputs import random_tokens
 from segre.collapse.continued import can_continue, continued
 from segre.collapse.curves import FLOOR, curves
-from segre.collapse.inputs import random_tokens
 from segre.collapse.models import Loaded, load
 from segre.collapse.residual import relative_residual
 from segre.collapse.variants import ALL, Variant

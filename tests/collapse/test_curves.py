@@ -10,9 +10,9 @@ import pytest
 
 from collapse.test_apart import DEEP
 from collapse.test_variants import streams
+from segre.checkpoint.inputs import Inputs, random_tokens
 from segre.collapse import curves as module
 from segre.collapse.curves import Curve, cost, curves
-from segre.collapse.inputs import Inputs, random_tokens
 from segre.collapse.models import Loaded, load
 from segre.collapse.residual import Measures
 from segre.collapse.streams import of_streams

@@ -4,17 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Whitespace
-from tokenizers.processors import TemplateProcessing
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoTokenizer
 
 from segre.checkpoint import inputs
-from segre.collapse.inputs import Inputs, random_tokens, read_text
+from segre.checkpoint.inputs import Inputs, random_tokens, read_text
 from segre.collapse.models import Loaded, load
 from segre.errors import CheckpointError, SpecError, TooLargeError
-from support.checkpoints import minilm
+from support.checkpoints import minilm, save_tokenizer
 from support.small_models import FAMILIES, small
 
 WORDS = [f"w{i}" for i in range(40)]
@@ -27,13 +23,7 @@ def rows(found: Inputs) -> list[list[int]]:
 @pytest.fixture
 def reader(tmp_path: Path) -> Loaded:
     """A model with a tokenizer: [CLS] is 0, [SEP] is 1, w0 is 2, ..."""
-    table = {word: i for i, word in enumerate(["[CLS]", "[SEP]", *WORDS])}
-    tokenizer = Tokenizer(WordLevel(table, unk_token="[SEP]"))
-    tokenizer.pre_tokenizer = Whitespace()
-    tokenizer.post_processor = TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 0), ("[SEP]", 1)]
-    )
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(tmp_path)
+    save_tokenizer(tmp_path, WORDS)
     return replace(small("bert"), folder=tmp_path)
 
 

@@ -17,8 +17,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForSequenceClassification
 
+from segre.checkpoint.inputs import random_tokens
 from segre.collapse.curves import curves
-from segre.collapse.inputs import random_tokens
 from segre.collapse.models import Loaded, load
 from segre.collapse.record import record
 from segre.collapse.variants import ALL, FULL

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from segre.checkpoint.inputs import random_tokens
 from segre.collapse.curves import curves
-from segre.collapse.inputs import random_tokens
 from segre.collapse.residual import relative_residual
 from segre.collapse.sinks import DOMINANT
 from segre.collapse.streams import of_streams

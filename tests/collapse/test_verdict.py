@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collapse.test_apart import DEEP
+from segre.checkpoint.inputs import random_tokens
 from segre.collapse.curves import Curve, Curves, curves
-from segre.collapse.inputs import random_tokens
 from segre.collapse.models import load
 from segre.collapse.variants import ALL, Variant, variant
 from segre.collapse.verdict import advice

@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,13 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.numpy import load_file as load_arrays
+from safetensors.numpy import save_file as save_arrays
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from tokenizers.processors import TemplateProcessing
 
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, saving
@@ -26,6 +32,8 @@ OUTPUTS = (
     *("logits", "last_hidden_state", "pooler_output"),
     *("prediction_logits", "seq_relationship_logits", "sop_logits"),
 )
+TABLES = ("embed_tokens.weight", "lm_head.weight", "wte.weight", "word_embeddings.weight")
+BIASES = ("predictions.bias", "lm_head.bias", "decoder.bias", "decoder.weight")
 
 
 def run(directory: Path, seed: int = 0, batch: int = 3, length: int = 10) -> np.ndarray:
@@ -100,6 +108,32 @@ def rewritten(source: Path, target: Path, change: Callable[[str, Tensors], None]
         for part, tensors in parts(model):
             save.part(part, tensors)
     return target
+
+
+def padded(source: Path, target: Path, rows: int, value: float = 0.0) -> Path:
+    """A copy whose tables of tokens have more rows, as they are after padding."""
+    target.mkdir()
+    config = json.loads((source / "config.json").read_text())
+    tokens = config["vocab_size"]
+    (target / "config.json").write_text(json.dumps({**config, "vocab_size": tokens + rows}))
+    tensors = load_arrays(source / "model.safetensors")
+    for name, tensor in tensors.items():
+        if name.endswith((*TABLES, *BIASES)) and len(tensor) == tokens:
+            more = np.full((rows, *tensor.shape[1:]), value, tensor.dtype)
+            tensors[name] = np.concatenate([tensor, more])
+    save_arrays(tensors, target / "model.safetensors")
+    return target
+
+
+def save_tokenizer(folder: Path, words: Sequence[str]) -> None:
+    """A tokenizer beside a model: [CLS] is 0, [SEP] is 1, then the words."""
+    table = {word: i for i, word in enumerate(["[CLS]", "[SEP]", *words])}
+    tokenizer = Tokenizer(WordLevel(table, unk_token="[SEP]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 0), ("[SEP]", 1)]
+    )
+    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
 
 
 def stored(directory: Path) -> dict[str, Any]:

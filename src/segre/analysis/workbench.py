@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from segre.analysis.target import Target
 from segre.checkpoint.commands import info
 from segre.checkpoint.info import Info
-from segre.collapse.inputs import random_tokens, read_text
+from segre.checkpoint.inputs import random_tokens, read_text
 from segre.collapse.models import Loaded, load
 from segre.collapse.record import patterns, record
 from segre.collapse.stack import Pass
@@ -26,7 +26,7 @@ from segre.geometry.progress import Progress, quiet
 from segre.models import Source
 
 if TYPE_CHECKING:
-    from segre.collapse.inputs import Inputs
+    from segre.checkpoint.inputs import Inputs
 
 RECORDED = 32  # tokens of the pass that is written down
 RECORDED_VARIANT = FULL  # what is run for it: the model as it is

@@ -7,7 +7,7 @@ these steps take them. Copies of one function land on the first to within roundi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -31,6 +31,7 @@ from segre.transformer.spec import Transformer
 from segre.transformer.tensors import CONSTANTS, of_mlp
 
 NEAR = 4.0  # rounding errors by which tables that are copies of each other may be apart
+See = Callable[[str, Tensors, Tensors], None]
 
 
 @dataclass
@@ -108,11 +109,13 @@ class Alignment:
         rounds: int = 1,
         progress: Progress = no_progress,
         batches: Sequence[Tokens] = (),
+        see: See | None = None,
     ) -> None:
         require_same_architecture(one, two)
         require_same_scale(one, two)
         self.one, self.two, self.rounds, self.progress = one, two, rounds, progress
         self.batches = batches  # by activations on these; by weights, if there are none
+        self.see = see  # is shown both, reduced and in one basis, before choices are given back
         self.blocks: dict[str, Nearness] = {}
         self.total = Nearness("whole model")
 
@@ -122,6 +125,8 @@ class Alignment:
         restore: Restore | None = None
         flips = StreamSigns(self.one.spec)
         for a, b in aligned_pairs(self.one, self.two, finder):
+            if self.see is not None:
+                self.see(b.part, a.tensors, b.tensors)
             a.tensors.clear()  # only its choices are needed from here on
             if restore is None:
                 restore = Restore(self.two.spec, finder.basis)

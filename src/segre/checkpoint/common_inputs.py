@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from segre.checkpoint.inputs import LARGEST_TOKENIZER, TOKENIZER, Inputs, random_tokens, read_text
+from segre.checkpoint.inputs import (
+    COUNT,
+    LARGEST_TOKENIZER,
+    TOKENIZER,
+    Inputs,
+    random_tokens,
+    read_text,
+)
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import random_tokens as random_inputs
 from segre.errors import CheckpointError, SpecError
@@ -19,7 +26,13 @@ WAYS = ("weights", "activations")
 
 
 def common_inputs(
-    one: Model, two: Model, text: str | Path | None = None, seed: int = 0
+    one: Model,
+    two: Model,
+    text: str | Path | None = None,
+    seed: int = 0,
+    *,
+    count: int = COUNT,
+    length: int | None = None,
 ) -> tuple[Inputs | None, list[Tokens]]:
     """The first pieces of a text, by the tokenizer that both have; random tokens without a text.
 
@@ -28,10 +41,11 @@ def common_inputs(
     if text is None and not one.spec.embedded:
         return None, [random_inputs(one.spec, seed, batch=32)]
     if text is None:
-        found = random_tokens(one, seed=seed)
+        found = random_tokens(one, count, length, seed)
     else:
         require_same_tokenizer(one, two)
-        found = read_text(one if _file(one) is not None or _file(two) is None else two, text)
+        reader = one if _file(one) is not None or _file(two) is None else two
+        found = read_text(reader, text, count, length)
     return found, [Tokens(batch) for batch in found.batches]
 
 

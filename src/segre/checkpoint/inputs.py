@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -128,6 +128,15 @@ def token_name(loaded: Runnable, inputs: Inputs, position: int) -> str | None:
         return str(_tokenizer(loaded).id_to_token(found.pop()))
     except SegreError:
         return None
+
+
+def token_texts(loaded: Runnable, numbers: Sequence[int]) -> dict[int, str]:
+    """What tokens are called; none where there is no tokenizer to ask."""
+    try:
+        tokenizer = _tokenizer(loaded)
+    except SegreError:
+        return {}
+    return {n: str(tokenizer.decode([n], skip_special_tokens=False)) for n in numbers}
 
 
 def _length(loaded: Runnable, given: int | None) -> int:

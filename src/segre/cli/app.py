@@ -13,6 +13,7 @@ from segre.cli import (
     checkpoints,
     collapse,
     comparison,
+    diff,
     dimensions,
     fibers,
     installation,
@@ -34,11 +35,10 @@ How many dimensions has it?     segre dim softmax/d=10,10,10/a=2,2/t=3
 Which symmetries, and why?      segre explain gpt2
 What does a choice buy?         segre compare softmax/d=8,8/a=4/t=3 double/d=8,8/a=4/t=3
 Can you prove it?               segre certify softmax/d=4,4,4/a=2/t=3 -o cert.json
-Is the proof right?             segre verify cert.json
 Are two checkpoints the same?   segre weights same model other-model
+What did a fine-tune change?    segre diff base fine-tuned
 Does depth collapse?            segre collapse bert-base-uncased --plot bert.png
-Does it hold for thousands?     segre sweep run deep-softmax -o softmax.db
-Is everything installed?        segre doctor"""),
+Does it hold for thousands?     segre sweep run deep-softmax -o softmax.db"""),
     epilog=verbatim("""Every command has --help with examples, --json and --quiet.
 Exit codes: 0 answered, 1 no or invalid, 2 bad input, 3 inconclusive, 70 failed, 130 interrupted.
 Documentation: docs/ in the repository, beginning with docs/command-line.md."""),
@@ -75,7 +75,9 @@ def options(
     show_full_paths(full_paths)
 
 
-for room in (analysis, dimensions, comparison, fibers, sequences, collapse, catalog, installation):
+for room in (
+    *(analysis, dimensions, comparison, fibers, diff, sequences, collapse, catalog, installation),
+):
     for command, epilog in room.COMMANDS:
         app.command(epilog=verbatim(epilog))(with_output(command))
 for name, help_text, group in (*checkpoints.GROUPS, *sweeps.GROUPS, *pictures.GROUPS):

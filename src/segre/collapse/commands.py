@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from segre.checkpoint.inputs import Inputs, random_tokens, read_text
 from segre.collapse.curves import Curves, curves
-from segre.collapse.inputs import Inputs, random_tokens, read_text
 from segre.collapse.mechanisms import MechanismStudy, mechanism_advice, mechanism_study
 from segre.collapse.models import Loaded, family_of, load
 from segre.collapse.paths import HeadSums, PathSums, head_sums, path_sums, path_term, sample_paths

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from segre.checkpoint.inputs import Inputs
 from segre.collapse.continued import can_continue, continued
-from segre.collapse.inputs import Inputs
 from segre.collapse.models import Loaded
 from segre.collapse.sinks import Sink, sink_of
 from segre.collapse.streams import measured

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from segre.collapse.inputs import Inputs, token_name
+from segre.checkpoint.inputs import Inputs, token_name
 from segre.collapse.models import Loaded
 from segre.fields.interface import Array
 

@@ -38,6 +38,7 @@ HOMES = {
     "segre.reproduce.rank_collapse": "collapse_experiments",
     "segre.analysis.run": "analysis.text",
     "segre.analysis.comparison": "comparison",
+    "segre.analysis.diff": "diff",
     "segre.discovery": "catalog",
     "segre.analysis.part": "analysis.text",
     "segre.doctor": "doctor",

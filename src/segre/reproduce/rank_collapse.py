@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from segre.checkpoint.inputs import random_tokens
 from segre.collapse.curves import FLOOR, Curves, curves
-from segre.collapse.inputs import random_tokens
 from segre.collapse.models import load
 from segre.collapse.variants import PAPER, Variant
 from segre.geometry.progress import Progress, quiet

@@ -172,7 +172,8 @@ def finished(steps: Generator[str, None, T]) -> T:
         try:
             next(steps)
         except StopIteration as end:
-            return end.value
+            out: T = end.value
+            return out
 
 
 def layer_by_layer(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from segre.report.page.blocks import Figure, Table
+from segre.report.page.blocks import Cell, Figure, Table
 
 Number = float | int | None
 
@@ -140,28 +140,54 @@ def by_head(
 ) -> Figure:
     """A map: a row for each layer, the first on top, a column for each head."""
     wide = max(len(row) for row in values)
+    rows = ("layer", list(range(1, len(values) + 1)))
+    return heat_map(
+        key, title, alt, rows, (across, list(range(1, wide + 1))), values, what=what, note=note
+    )
+
+
+def heat_map(
+    key: str,
+    title: str,
+    alt: str,
+    rows: tuple[str, Sequence[int | str]],
+    columns: tuple[str, Sequence[int | str]],
+    values: Sequence[Sequence[Number]],
+    *,
+    what: str,
+    note: str = "",
+) -> Figure:
+    """A map with a row and a column for each number or name, the first row on top."""
+    wide = len(columns[1])
     gap = 1 if wide <= 24 else 0  # on a phone cells of so many are not wider than gaps
-    heads, layers = list(range(1, wide + 1)), list(range(1, len(values) + 1))
     trace: dict[str, Any] = {
         "type": "heatmap",
-        "x": heads,
-        "y": layers,
+        "x": list(columns[1]),
+        "y": list(rows[1]),
         "z": [list(row) for row in values],
         "colorscale": "@sequential",
         "xgap": gap,
         "ygap": gap,
         "colorbar": {"title": {"text": what}, "thickness": 12},
-        "hovertemplate": f"layer %{{y}}, {across} %{{x}}: %{{z:.3g}}<extra></extra>",
+        "hovertemplate": f"{rows[0]} %{{y}}, {columns[0]} %{{x}}: %{{z:.3g}}<extra></extra>",
     }
     layout = {
-        "xaxis": {"title": {"text": across}, **whole_ticks(wide)},
-        "yaxis": {"title": {"text": "layer"}, "autorange": "reversed", **whole_ticks(len(values))},
+        "xaxis": {"title": {"text": columns[0]}, **_ticks(columns[1])},
+        "yaxis": {"title": {"text": rows[0]}, "autorange": "reversed", **_ticks(rows[1])},
     }
-    rows = tuple((layer, *row) for layer, row in zip(layers, values, strict=True))
-    names = ("layer", *(f"{across} {number}" for number in heads))
-    table = Table(f"{key}-numbers", f"{title}: {what}", names, rows, (True,) * (1 + wide))
+    cells: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, *row) for name, row in zip(rows[1], values, strict=True)
+    )
+    names = (rows[0], *(f"{columns[0]} {number}" for number in columns[1]))
+    numeric = (not isinstance(rows[1][0], str), *(True,) * wide)
+    table = Table(f"{key}-numbers", f"{title}: {what}", names, cells, numeric)
     height = max(300, min(640, 150 + 26 * len(values)))
     return Figure(key, title, alt, (trace,), layout, table, height, note)
+
+
+def _ticks(names: Sequence[int | str]) -> dict[str, Any]:
+    named = isinstance(names[0], str)
+    return {"type": "category"} if named else whole_ticks(len(names))
 
 
 def log_axis(values: Sequence[Number]) -> dict[str, Any]:

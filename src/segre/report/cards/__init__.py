@@ -27,6 +27,7 @@ HOMES = {
     "segre.referee.verdict": "proofs",
     "segre.analysis.run": "analysis",
     "segre.analysis.comparison": "comparison",
+    "segre.analysis.diff": "diff",
     "segre.analysis.part": "analysis",
     "segre.checkpoint.commands": "checkpoints",
     "segre.checkpoint.info": "checkpoints",

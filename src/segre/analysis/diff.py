@@ -1,0 +1,282 @@
+"""What changed between two checkpoints? Both in one gauge, so that only changes of function count.
+
+Configs first; then distances of the whole model, by layer, piece, head, unit and token; how much of
+the difference of the files was gauge; how many directions each update has, which tells a full
+fine-tune from one of low rank; and how far outputs are apart on a text or on random tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segre.checkpoint.changes import MOST, Change, Changes, Spot, changes
+from segre.checkpoint.common_inputs import common_inputs
+from segre.checkpoint.inputs import longest, token_texts
+from segre.checkpoint.model import Model, Progress, no_progress
+from segre.checkpoint.one_form import in_one_form
+from segre.checkpoint.outputs import furthest, outputs, random_tokens
+from segre.checkpoint.overflow import within_float64
+from segre.checkpoint.same import require_same_architecture
+from segre.checkpoint.updates import Update
+from segre.errors import SpecError
+from segre.fields.interface import Array
+from segre.files import shown
+from segre.finding import Status, Unbounded
+from segre.models import Source
+from segre.models.relevance import IRRELEVANT
+from segre.shown import Tabular
+from segre.transformer.forward import Tokens
+from segre.values import quote
+
+INPUTS, LENGTH = 4, 64
+
+
+@dataclass(frozen=True)
+class OutputChange:
+    """How far the outputs of two models are apart on the same inputs."""
+
+    inputs: str  # random tokens, or the name of a text
+    count: int
+    length: int
+    largest: float  # the largest difference, relative to the largest output
+    mean: float  # norm of the difference, relative to the norm of the outputs
+    divergence: float | None = None  # of next tokens, in nats; None: outputs are no logits
+    agreement: float | None = None  # how often the likeliest token is the same
+    losses: tuple[float, float] | None = None  # of next tokens of a text, in nats
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        losses = None if self.losses is None else list(self.losses)
+        return {**vars(self), "losses": losses}
+
+
+@dataclass(frozen=True)
+class Diff(Unbounded, Tabular):
+    """What changed from one checkpoint to another."""
+
+    one: str
+    two: str
+    config: Mapping[str, tuple[Any, Any]]  # keys that differ and may change the function
+    ignored: Mapping[str, tuple[Any, Any]]  # keys that differ and do not
+    changes: Changes
+    outputs: OutputChange
+    roundoff: float  # of the coarser of the two files
+    common: int | None = None  # only so many tokens were compared; None: all
+
+    @property
+    def value(self) -> float:
+        """The relative distance of the whole model, in one gauge."""
+        return self.changes.total.relative
+
+    @property
+    def status(self) -> Status:
+        """Distances are measured."""
+        return "measured"
+
+    @property
+    def how(self) -> str:
+        """How they are measured."""
+        return "in one gauge, relative to the first"
+
+    @property
+    def gauge(self) -> float:
+        """The share of the squared difference of the files that was gauge."""
+        total = self.changes.total
+        return max(0.0, 1 - total.after / total.raw) if total.raw else 0.0
+
+    @property
+    def by_piece(self) -> dict[str, Change]:
+        """Sums over the layers."""
+        return self.changes.summed(1)
+
+    @property
+    def by_part(self) -> dict[str, Change]:
+        """Sums over the pieces."""
+        return self.changes.summed(0)
+
+    @property
+    def updates(self) -> list[Update]:
+        """Updates of matrices and of the products of heads, the largest first."""
+        return sorted(self.changes.updates, key=lambda update: -update.distance)
+
+    @property
+    def telling(self) -> list[Update]:
+        """Those whose rank tells something: all matrices as stored, or what no gauge changes.
+
+        If files were moved, norms are folded in, and heads are seen through their products.
+        """
+        hidden = {"W_Q", "W_K", "W_V", "W_O"} if self.changes.moved else {"QK", "VO"}
+        return [update for update in self.updates if update.name not in hidden]
+
+    @property
+    def changed(self) -> list[Update]:
+        """Those of them that are more than rounding."""
+        return [update for update in self.telling if update.rank]
+
+    @property
+    def largest(self) -> dict[str, Update]:
+        """For every kind of matrix, or product of heads, that changed: where it changed most."""
+        out: dict[str, Update] = {}
+        for update in self.changed:
+            out.setdefault(update.name, update)
+        return out
+
+    @property
+    def low_rank(self) -> int | None:
+        """The largest rank of an update, if only matrices changed, and each in few directions."""
+        if not self.changed or not all(update.low_rank for update in self.changed):
+            return None
+        moved = self.changes.moved
+        others = ("tables",) if moved else ("norms", "tables")
+        rest = [c for (_, piece), c in self.changes.grid.items() if piece in others]
+        if any((c.after if moved else c.raw) > (64 * self.roundoff) ** 2 * c.size for c in rest):
+            return None
+        return max(update.rank for update in self.changed)
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        found = self.changes
+        return {
+            "one": shown(self.one),
+            "two": shown(self.two),
+            "config": {key: list(pair) for key, pair in self.config.items()},
+            "config_ignored": {key: list(pair) for key, pair in self.ignored.items()},
+            "common_tokens": self.common,
+            "roundoff": self.roundoff,
+            "whole": found.total.document(),
+            "gauge": self.gauge,
+            "moved": found.moved,
+            "low_rank": self.low_rank,
+            "pieces": {name: one.document() for name, one in self.by_piece.items()},
+            "layers": {name: one.document() for name, one in self.by_part.items()},
+            "grid": [
+                {"part": part, "piece": piece, **one.document()}
+                for (part, piece), one in found.grid.items()
+            ],
+            "updates": [one.document() for one in self.updates],
+            "spectra": {name: one.spectrum.tolist() for name, one in self.largest.items()},
+            "heads": [one.document() for one in found.heads],
+            "units": [one.document() for one in found.units],
+            "tokens": [one.document() for one in found.tokens],
+            "outputs": self.outputs.document(),
+        }
+
+
+@within_float64(2)
+def diff(
+    one: Source,
+    two: Source,
+    *,
+    text: str | Path | None = None,
+    inputs: int = INPUTS,
+    length: int = LENGTH,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> Diff:
+    """What changed from the first checkpoint to the second.
+
+    Outputs are compared on the beginning of `text`, or on random tokens.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import segre
+    >>> with TemporaryDirectory() as folder:
+    ...     model = segre.checkpoints.example(f"{folder}/model")
+    ...     moved = segre.checkpoints.move(model, f"{folder}/moved")
+    ...     found = segre.diff(model, moved.directory)
+    >>> found.value < 1e-6, round(found.gauge, 6), found.changed
+    (True, 1.0, [])
+    """
+    with Model.open(one) as first, Model.open(two) as second:
+        a, b, common = in_one_form(first, second)
+        require_same_architecture(a, b)
+        kind, batches = "random tokens", [random_tokens(a.spec, seed)]
+        if text is not None:
+            most = min(length, *(longest(model.spec) or length for model in (a, b)))
+            read, batches = common_inputs(first, second, text, count=inputs, length=most)
+            kind = str(text) if read is None else read.kind
+            if max(int(tokens.words.max()) for tokens in batches) >= a.spec.vocab:
+                raise SpecError(f"text {quote(str(text))}: has tokens that only one model knows")
+        found = changes(a, b, progress)
+        found.heads, found.units, tops = (
+            sorted(spots, key=lambda spot: -spot.distance)[:MOST]
+            for spots in (found.heads, found.units, found.tokens)
+        )
+        words = token_texts(first, [spot.number for spot in tops])
+        found.tokens = [replace(spot, text=words.get(spot.number, "")) for spot in tops]
+        changed, ignored = config_changes(first.store.config, second.store.config)
+        return Diff(
+            first.name,
+            second.name,
+            changed,
+            ignored,
+            found,
+            _outputs_apart(a, b, kind, batches, text is not None, progress),
+            max(a.roundoff(), b.roundoff()),
+            common,
+        )
+
+
+def config_changes(
+    one: Mapping[str, Any], two: Mapping[str, Any]
+) -> tuple[dict[str, tuple[Any, Any]], dict[str, tuple[Any, Any]]]:
+    """Keys in which two configs differ: those that may change the function, and the others."""
+    changed: dict[str, tuple[Any, Any]] = {}
+    ignored: dict[str, tuple[Any, Any]] = {}
+    for key in sorted({*one, *two}):
+        if one.get(key) != two.get(key):
+            pair = (one.get(key), two.get(key))
+            (ignored if key in IRRELEVANT else changed)[key] = pair
+    return changed, ignored
+
+
+def _outputs_apart(
+    one: Model, two: Model, kind: str, batches: list[Tokens], text: bool, progress: Progress
+) -> OutputChange:
+    spec = one.spec
+    logits = False
+    far: list[float] = []
+    sums = np.zeros(5)  # squares apart, squares, divergences, agreements, positions
+    losses: list[Array] = []
+    for tokens in batches:
+        ours, theirs = (outputs(model, tokens, progress) for model in (one, two))
+        far.append(furthest(ours, theirs))
+        sums[:2] += float(((ours - theirs) ** 2).sum()), float((ours**2).sum())
+        logits = spec.output != "hidden" and ours.shape[1:] == (spec.vocab, tokens.length)
+        if logits:
+            p, q = (_log_softmax(x) for x in (ours, theirs))
+            sums[2] += float((np.exp(p) * (p - q)).sum())
+            sums[3] += int((p.argmax(axis=1) == q.argmax(axis=1)).sum())
+            sums[4] += p.shape[0] * p.shape[2]
+            losses.append(np.stack([_losses(x, tokens.words) for x in (p, q)]))
+    words = batches[0].words
+    known = logits and text and spec.causal
+    every = np.concatenate(losses, axis=1).mean(axis=1) if known else None
+    return OutputChange(
+        kind,
+        sum(len(tokens.words) for tokens in batches),
+        int(words.shape[-1]),
+        max(far),
+        float(np.sqrt(sums[0] / sums[1])),
+        max(0.0, float(sums[2] / sums[4])) if logits else None,
+        float(sums[3] / sums[4]) if logits else None,
+        None if every is None else (float(every[0]), float(every[1])),
+    )
+
+
+def _log_softmax(logits: Array) -> Array:
+    """Over the tokens, which are rows."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
+
+
+def _losses(logs: Array, words: Array) -> Array:
+    """Minus the log-probability of every next token."""
+    return -np.take_along_axis(logs[:, :, :-1], words[:, None, 1:], axis=1).reshape(-1)
+
+
+__all__ = ["Diff", "OutputChange", "Spot", "diff"]

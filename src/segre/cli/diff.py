@@ -1,0 +1,74 @@
+"""The command that says what changed between two checkpoints: diff."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from segre.cli.checkpoints import Directory
+from segre.cli.options import Seed
+from segre.cli.output import TableOut
+
+
+def diff(
+    one: Directory,
+    two: Directory,
+    text: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Compare outputs on a text (default: random tokens)."),
+    ] = None,
+    inputs: Annotated[int, typer.Option(help="Pieces of the text.", min=1)] = 4,
+    length: Annotated[int, typer.Option(help="Tokens of a piece, at most.", min=2)] = 64,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.html", help="Write a page, too."),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it, as .png, .svg or .pdf.")
+    ] = None,
+    seed: Seed = 0,
+    out: TableOut = TableOut(),
+) -> None:
+    """What changed between two checkpoints: where, how much, in how many directions."""
+    from segre.analysis.diff import diff as difference
+
+    if plot is not None:
+        from segre.report.drawing import require_static_format
+
+        require_static_format(plot)
+    if output is not None:
+        from segre.report.analysis.page import require_report
+
+        require_report(output)
+    with out.progress() as progress:
+        found = difference(
+            one, two, text=text, inputs=inputs, length=length, seed=seed, progress=progress
+        )
+    if plot is not None:
+        from segre.report.diff_page import plot_diff
+
+        plot_diff(found, plot)
+    if output is not None:
+        from datetime import date
+
+        from segre.report.diff_page import write_diff
+
+        write_diff(found, output, made=f"{date.today():%Y-%m-%d}")
+    files = {"plot": plot, "page": output}
+    out.emit(found, files={what: file for what, file in files.items() if file is not None})
+
+
+COMMANDS = (
+    (
+        diff,
+        """Examples:
+    segre diff base fine-tuned
+    segre diff base fine-tuned --text sample.txt -o changes.html
+    segre diff base fine-tuned --plot changes.png --json > changes.json
+
+Files may differ in dtype, sharding, prefix and padding of the vocabulary, and the second may have
+been moved (rotated, permuted, rescaled): only changes of function count.""",
+    ),
+)

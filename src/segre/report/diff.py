@@ -1,0 +1,180 @@
+"""What changed between two checkpoints, on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.table import Table as Grid
+from rich.text import Text
+
+from segre.analysis.diff import Diff
+from segre.checkpoint.changes import PIECES, Spot
+from segre.checkpoint.updates import Update
+from segre.files import shown
+from segre.report.console import plain_console
+from segre.report.text import printed
+
+_FEW = 5  # heads, units, tokens
+_LAYERS = 40  # rows of the grid that are printed; of more layers, those that changed most
+
+
+@printed.register
+def print_diff(found: Diff) -> None:
+    """Configs, distances, ranks, outputs; then where."""
+    console = plain_console()
+    facts = Grid.grid(padding=(0, 2, 0, 0))
+    facts.add_column(style="bold", no_wrap=True)
+    facts.add_column()
+    for name, words in facts_of(found):
+        facts.add_row(name, Text(words))
+    console.print(facts)
+    if not found.changes.total.raw:
+        return
+    console.print()
+    console.print(f"Relative distance, {gauge_in_words(found)}:", style="bold")
+    grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    grid.add_column("", no_wrap=True)
+    pieces = [piece for piece in PIECES if piece in found.by_piece]
+    for piece in (*pieces, "all"):
+        grid.add_column(piece, justify="right", no_wrap=True)
+    for part, cells in rows_of(found):
+        grid.add_row(part_in_words(part), *(number(cells.get(piece)) for piece in (*pieces, "all")))
+    console.print(grid)
+    for title, spots in spots_of(found):
+        words = "; ".join(spot_in_words(spot) for spot in spots[:_FEW])
+        console.print(Text(f"{title}: {words}"), soft_wrap=True)
+
+
+def facts_of(found: Diff) -> Iterator[tuple[str, str]]:
+    """Lines about the whole."""
+    yield "first", shown(found.one)
+    yield "second", shown(found.two)
+    yield "config", config_in_words(found)
+    if found.common is not None:
+        yield "vocabulary", f"sizes differ; the first {found.common:,} tokens are compared"
+    yield "distance", distance_in_words(found)
+    yield "update", update_in_words(found)
+    yield "outputs", outputs_in_words(found)
+
+
+def config_in_words(found: Diff) -> str:
+    """Keys that differ."""
+    ignored = f"; without effect: {', '.join(found.ignored)}" if found.ignored else ""
+    if not found.config:
+        return f"no difference that changes the function{ignored}"
+    pairs = (f"{key} {one!r} -> {two!r}" for key, (one, two) in found.config.items())
+    return f"differs: {', '.join(pairs)}{ignored}"
+
+
+def distance_in_words(found: Diff) -> str:
+    """Overall, and what of it was gauge."""
+    total = found.changes.total
+    if not total.raw:
+        return "0: all weights are the same"
+    if found.value <= 8 * found.roundoff:
+        same = f"{found.value:.2g}, as rounding leaves it (1 part in {1 / found.roundoff:,.0f})"
+        return f"{same}; as stored {total.relative_raw:.3g}: the difference is gauge"
+    share = f"{100 * found.gauge:.3g} %"
+    return (
+        f"{found.value:.3g} of the first, in one gauge; {total.relative_raw:.3g} as stored: "
+        f"{share} of the squared difference was gauge"
+    )
+
+
+def gauge_in_words(found: Diff) -> str:
+    """Which gauge differences are listed in."""
+    return (
+        "the second brought into the gauge of the first"
+        if found.changes.moved
+        else "as stored (the files share a gauge)"
+    )
+
+
+def update_in_words(found: Diff) -> str:
+    """Full rank or low."""
+    changed = found.changed
+    if not changed:
+        rest = found.changes.total.after > (8 * found.roundoff) ** 2 * found.changes.total.size
+        return "no matrix of a layer changed" + (": tables or norms did" if rest else "")
+    names = ", ".join(dict.fromkeys(sorted(u.name for u in changed)))
+    if found.low_rank is not None:
+        return (
+            f"low rank, as an adapter such as LoRA leaves it: rank at most {found.low_rank} "
+            f"({names}); nothing else changed"
+        )
+    widest = max(changed, key=lambda u: u.rank / u.full)
+    median = sorted(u.directions / u.full for u in changed)[len(changed) // 2]
+    full = "full rank" if widest.rank == widest.full or widest.at_least else "not of low rank"
+    products = " and products of heads" if found.changes.moved else ""
+    return (
+        f"{full}: {len(changed):,} of {len(found.telling):,} matrices{products} changed; 99 % of "
+        f"the squared change lies in {100 * median:.0f} % of the directions (median)"
+    )
+
+
+def outputs_in_words(found: Diff) -> str:
+    """How far outputs are apart."""
+    out = found.outputs
+    words = [f"on {out.inputs} ({out.count} x {out.length}): {out.mean:.2g} apart, relative"]
+    if out.divergence is not None and out.agreement is not None:
+        words.append(f"divergence {out.divergence:.2g} nats")
+        words.append(f"same likeliest token at {100 * out.agreement:.3g} % of positions")
+    if out.losses is not None:
+        words.append(f"loss {out.losses[0]:.4f} -> {out.losses[1]:.4f} nats")
+    return "; ".join(words)
+
+
+def rows_of(found: Diff) -> list[tuple[str, dict[str, float]]]:
+    """Every part with its distances by piece; of many, those that changed most."""
+    rows: dict[str, dict[str, float]] = {}
+    moved = found.changes.moved
+    for (part, piece), one in found.changes.grid.items():
+        rows.setdefault(part, {})[piece] = one.relative if moved else one.relative_raw
+    for part, one in found.by_part.items():
+        rows[part]["all"] = one.relative if moved else one.relative_raw
+    if len(rows) <= _LAYERS:
+        return list(rows.items())
+    kept = sorted(rows, key=lambda part: -rows[part]["all"])[:_LAYERS]
+    return [(part, cells) for part, cells in rows.items() if part in kept]
+
+
+def spots_of(found: Diff) -> Iterator[tuple[str, list[Spot]]]:
+    """What moved most."""
+    for title, spots in (
+        ("heads that changed most", found.changes.heads),
+        ("units that changed most", found.changes.units),
+        ("tokens that changed most", found.changes.tokens),
+    ):
+        if spots:
+            yield title, spots
+
+
+def spot_in_words(spot: Spot) -> str:
+    """A head, unit or token."""
+    if spot.part == "embed":
+        named = f" {spot.text!r}" if spot.text else ""
+        return f"{spot.number}{named} {spot.distance:.2g}"
+    return f"{spot.part}.{spot.number} {spot.distance:.2g}{f' ({spot.text})' if spot.text else ''}"
+
+
+def rank_in_words(update: Update) -> str:
+    """The rank of an update.
+
+    >>> rank_in_words(Update("1", "W_Q", 0.1, 8, 64, 7, 2.0))
+    '8 of 64'
+    """
+    return f"{'at least ' if update.at_least else ''}{update.rank:,} of {update.full:,}"
+
+
+def part_in_words(part: str) -> str:
+    """As in reports.
+
+    >>> part_in_words("embed"), part_in_words("3")
+    ('embeddings', 'layer 3')
+    """
+    return {"embed": "embeddings", "head": "head"}.get(part, f"layer {part}")
+
+
+def number(value: float | None) -> str:
+    """Three digits; nothing where there is nothing."""
+    return "" if value is None else "0" if not value else f"{value:.3g}"

@@ -1,0 +1,168 @@
+"""What changed between two checkpoints, as a picture and as a page."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from segre import __version__
+from segre.analysis.diff import Diff
+from segre.checkpoint.changes import PIECES
+from segre.files import shown
+from segre.report.analysis.charts import heat_map, lines
+from segre.report.cards.diff import most_of, pieces_of, tiles_of, updates_of
+from segre.report.diff import facts_of, gauge_in_words, part_in_words
+from segre.report.drawing import picture
+from segre.report.page.blocks import Block, Facts, Figure, Page, Section
+from segre.report.page.render import write_page
+
+_LOWEST = 1e-6  # smaller singular values are drawn here
+
+
+def grid_of(found: Diff) -> tuple[list[str], list[str], list[list[float | None]]]:
+    """Parts, pieces, and the distances of every pair."""
+    pieces = [piece for piece in PIECES if piece in found.by_piece]
+    parts = list(found.by_part)
+    moved = found.changes.moved
+    cells: list[list[float | None]] = []
+    for part in parts:
+        known = [found.changes.grid.get((part, piece)) for piece in pieces]
+        cells.append(
+            [None if one is None else one.relative if moved else one.relative_raw for one in known]
+        )
+    return parts, pieces, cells
+
+
+def plot_diff(found: Diff, path: Path) -> None:
+    """The map of layers and pieces, and the directions of the updates."""
+    parts, pieces, cells = grid_of(found)
+    with picture(path, 11, max(3.6, 1.4 + 0.24 * len(parts))) as figure:
+        left, right = figure.subplots(1, 2)
+        values = np.array([[np.nan if x is None else x for x in row] for row in cells])
+        image = left.imshow(values, aspect="auto", cmap="viridis")
+        left.set_xticks(range(len(pieces)), pieces)
+        step = 1 if len(parts) <= 40 else -(-len(parts) // 40)
+        shown_parts = range(0, len(parts), step)
+        left.set_yticks(shown_parts, [part_in_words(parts[n]) for n in shown_parts], fontsize=8)
+        bar = figure.colorbar(image, ax=left)
+        bar.set_label("relative distance")
+        left.set_title(f"What changed, {gauge_in_words(found)}", fontsize=9)
+        for number, (name, one) in enumerate(found.largest.items()):
+            values = one.spectrum / max(float(one.spectrum[0]), 1e-300)
+            style = "--" if name in ("QK", "VO") else "-"
+            ranks = range(1, len(values) + 1)
+            label = f"{name}, layer {one.part}"
+            right.plot(ranks, values, style, color=f"C{number}", lw=1.5, label=label)
+        right.set_yscale("log")
+        right.set_ylim(_LOWEST, 2)
+        right.set_xlabel("direction")
+        right.set_ylabel("singular value, relative to the largest")
+        right.set_title("The update of each kind of matrix, where it is largest", fontsize=9)
+        right.legend(frameon=False, fontsize=8, ncols=2)
+        right.grid(alpha=0.25)
+        right.spines[["top", "right"]].set_visible(False)
+
+
+def write_diff(found: Diff, path: Path, made: str = "") -> None:
+    """The difference as one HTML file."""
+    write_page(page_of(found, made), path)
+
+
+def page_of(found: Diff, made: str = "") -> Page:
+    """The page: what changed, where, and in how many directions."""
+    command = shlex.join(["segre", "diff", shown(found.one), shown(found.two)])
+
+    def section(key: str, title: str, lead: str, how: str, *blocks: Block) -> Section:
+        return Section(
+            key=key,
+            title=title,
+            status="measured",
+            lead=lead,
+            how=how,
+            command=command,
+            data={},
+            blocks=blocks,
+        )
+
+    facts = dict(facts_of(found))
+    sections = (
+        section(
+            "whole",
+            "What changed",
+            facts["distance"].capitalize() + ".",
+            "The second is moved along its own fiber towards the first: its function stays, and "
+            "what is left of the difference is a change of function.",
+            Facts(tuple((name, words, "") for name, words in facts.items())),
+            pieces_of(found),
+        ),
+        section(
+            "where",
+            "Where",
+            f"Relative distances by layer and piece, {gauge_in_words(found)}.",
+            "Squares of differences, summed over the tensors of a piece, relative to the first. "
+            "Heads are compared by the products of queries with keys and values through outputs.",
+            _map(found),
+            *most_of(found),
+        ),
+        section(
+            "updates",
+            "Rank of the update",
+            facts["update"][:1].upper() + facts["update"][1:] + ".",
+            "Singular values of the difference of each matrix, beside those that rounding gives.",
+            *_spectra(found),
+            updates_of(found),
+        ),
+    )
+    words = ", ".join(word for word in (f"segre {__version__}", made) if word)
+    return Page(
+        title="What changed between two checkpoints",
+        subtitle=f"{shown(found.one)} → {shown(found.two)}",
+        tiles=tiles_of(found),
+        sections=sections,
+        document=found.document(),
+        command=command,
+        made=words,
+    )
+
+
+def _map(found: Diff) -> Figure:
+    parts, pieces, cells = grid_of(found)
+    return heat_map(
+        "grid",
+        "Relative distance by layer and piece",
+        "A map of relative distances: a row for each layer, a column for each piece.",
+        ("part", [part_in_words(part) for part in parts]),
+        ("piece", pieces),
+        cells,
+        what="distance",
+    )
+
+
+def _spectra(found: Diff) -> Iterator[Figure]:
+    """Singular values of the largest update of each kind of matrix."""
+    largest = found.largest
+    if not largest:
+        return
+    count = max(len(one.spectrum) for one in largest.values())
+    series = {}
+    for name, one in largest.items():
+        top = max(float(one.spectrum[0]), 1e-300)
+        values = [max(float(value) / top, _LOWEST) for value in one.spectrum]
+        series[f"{name}, layer {one.part}"] = [*values, *[None] * (count - len(values))]
+    figure = lines(
+        "spectra",
+        "Singular values of the update, relative to the largest",
+        "Lines: the singular values of the largest update of each kind of matrix.",
+        range(1, count + 1),
+        series,
+        y="singular value",
+        log=True,
+        first="direction",
+        note="A cliff shows an update of low rank; values below one millionth are drawn there.",
+    )
+    plain = tuple({**trace, "mode": "lines"} for trace in figure.traces)
+    yield replace(figure, traces=plain)
