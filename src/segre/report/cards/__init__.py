@@ -31,7 +31,7 @@ HOMES = {
     "segre.analysis.part": "analysis",
     "segre.checkpoint.commands": "checkpoints",
     "segre.checkpoint.info": "checkpoints",
-    "segre.checkpoint.same": "checkpoints",
+    "segre.checkpoint.comparison": "checkpoints",
     "segre.sweep.status": "sweeps",
     "segre.sweep.run": "sweeps",
     "segre.sweep.fit": "sweeps",
