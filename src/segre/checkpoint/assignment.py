@@ -40,15 +40,15 @@ def copied_rows(one: Array, two: Array, *, signed: bool = False) -> tuple[Array,
     """
     from scipy.spatial import cKDTree
 
-    probes = np.random.default_rng(0).standard_normal((one.shape[1], PROBES)) / PROBES**0.5
-    (x, rows), (y, columns) = (_projected(matrix, probes) for matrix in (one, two))
-    order, signs = np.empty(len(one), np.int64), np.ones(len(one))
+    x, y = projected(one), projected(two)
+    rows, columns = (np.flatnonzero(points.any(axis=1)) for points in (x, y))
     if len(rows) != len(columns) or len(rows) == 0:
         return None
-    silent = [np.setdiff1d(np.arange(len(one)), alive) for alive in (rows, columns)]
-    order[silent[0]] = silent[1]
+    order, signs = np.empty(len(one), np.int64), np.ones(len(one))
+    order[~x.any(axis=1)] = np.flatnonzero(~y.any(axis=1))
+    y = y[columns]
     points = np.concatenate([y, -y]) if signed else y
-    distances, found = cKDTree(points).query(x, k=2, distance_upper_bound=FAR)
+    distances, found = cKDTree(points).query(x[rows], k=2, distance_upper_bound=FAR)
     nearest = found[:, 0]
     if (distances[:, 0] > NEAR).any() or np.isfinite(distances[:, 1]).any():
         return None
@@ -57,8 +57,8 @@ def copied_rows(one: Array, two: Array, *, signed: bool = False) -> tuple[Array,
     return (order, signs) if len(np.unique(order)) == len(order) else None
 
 
-def _projected(matrix: Array, probes: Array) -> tuple[Array, Array]:
-    """Projections of the rows that are not zero, as rows of length 1, and which rows those are."""
-    sizes = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
-    alive = np.flatnonzero(sizes)
-    return (matrix @ probes)[alive] / sizes[alive, None], alive
+def projected(rows: Array) -> Array:
+    """Random projections of the rows of a matrix, each scaled to length 1; zeros of zeros."""
+    probes = np.random.default_rng(0).standard_normal((rows.shape[1], PROBES)) / PROBES**0.5
+    sizes = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    return np.asarray(rows @ probes / np.where(sizes > 0, sizes, 1))

@@ -16,6 +16,7 @@ from segre.checkpoint.latents import complex_rows
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.planes import planes, still, turning
 from segre.checkpoint.reduce import Reduced
+from segre.checkpoint.sizes import row_blocks
 from segre.checkpoint.units import SHARED, kinds
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
@@ -102,15 +103,20 @@ def _table(one: Array, two: Array, name: str, member: str) -> Iterator[Measure]:
 
 def _rows(one: Array, two: Array, name: str, member: str, shift: Array | float = 0.0) -> Measure:
     """Units, tokens, positions: each by itself, once a shift that all share is taken off."""
-    axis = 0 if name in BY_COLUMN else 1
-    differences, sizes = np.empty((2, one.shape[1 - axis]))
-    step = max(1, 2**22 // one.shape[axis])  # tables are large, and need no copies
-    for start in range(0, len(sizes), step):
-        some = np.s_[:, start : start + step] if axis == 0 else np.s_[start : start + step]
-        apart = one[some] - two[some] - shift
-        differences[start : start + step] = np.linalg.norm(apart, axis=axis)
-        sizes[start : start + step] = np.linalg.norm(one[some], axis=axis)
-    return Measure(name, member, differences, sizes, one.shape[axis])
+    if name in BY_COLUMN:
+        one, two, shift = one.T, two.T, np.transpose(shift)
+    squares = np.zeros((2, len(one)))
+    across = not one.flags.c_contiguous  # then entries are taken together that lie together
+    for start, stop in row_blocks(one.shape[int(across)], one.size):
+        some = np.s_[:, start:stop] if across else np.s_[start:stop]
+        own = np.s_[:] if across else some
+        apart = one[some] - two[some]
+        if np.any(shift):
+            apart -= np.broadcast_to(shift, one.shape)[some]
+        for total, x in zip(squares, (apart, one[some]), strict=True):
+            total[own] += np.einsum("ij,ij->i", x, x)
+    differences, sizes = np.sqrt(squares)
+    return Measure(name, member, differences, sizes, one.shape[1])
 
 
 # --- heads ------------------------------------------------------------------------------------
@@ -255,12 +261,8 @@ def _turning_scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measu
 
     q1, q2, k1, k2 = (planes(spec, w[name]) for name in ("W_Q", "W_K") for w in (a, b))
 
-    def weights(i: int, j: int) -> tuple[float, float]:
-        q, k = norm(q1[i, j]), norm(k2[i, 0])
-        apart = q * norm(k1[i, 0] - k2[i, 0]) + norm(q1[i, j] - q2[i, j]) * k
-        return float(np.linalg.norm(apart)), float(np.linalg.norm(q * norm(k1[i, 0])))
-
-    yield _by_head(spec, "QK", turning(spec) * spec.d, weights)
+    apart = norm(q1) * norm(k1 - k2) + norm(q1 - q2) * norm(k2)
+    yield _heads("QK", turning(spec) * spec.d, (norm(apart), norm(norm(q1) * norm(k1))))
     for name in ("b_Q", "b_K"):
         if name in a:
             x, y = (planes(spec, w[name])[..., 0] for w in (a, b))

@@ -8,15 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from segre.checkpoint.alignment import LayerAlignment
-from segre.checkpoint.assignment import assignment, copied_rows
+from segre.checkpoint.assignment import NEAR, assignment, copied_rows, projected
 from segre.checkpoint.experts import joined, reordered
 from segre.checkpoint.experts import likeness as expert_likeness
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.units import as_dense, by_expert, signed
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
-
-COPIED = 1e-4  # copies of units are this near to being alike
 
 
 def match_units(spec: Transformer, out: LayerAlignment, one: Tensors, two: Tensors) -> None:
@@ -52,7 +50,7 @@ def _match_units(spec: Transformer, one: Tensors, two: Tensors) -> tuple[Array, 
         return copied
 
     def inner(name: str) -> Array:
-        both = [_unit_rows(w, name).astype(np.float32) for w in (one, two)]
+        both = [_of_length_1(_unit_rows(w, name)).astype(np.float32) for w in (one, two)]
         return np.asarray(both[0] @ both[1].T)
 
     up, down = inner("up"), inner("down")
@@ -70,22 +68,25 @@ def _copied_units(spec: Transformer, one: Tensors, two: Tensors) -> tuple[Array,
         return None
     order, signs = found
 
-    def inner(name: str) -> Array:
-        a, b = (_unit_rows(w, name) for w in (one, two))
-        return np.asarray(np.einsum("ij,ij->i", a, np.take(b, order, axis=0)))
+    def both(name: str) -> tuple[Array, Array]:
+        a, b = (projected(_unit_rows(w, name)) for w in (one, two))
+        return a, b[order]
 
-    up, down = inner("up"), inner("down")
-    alike = up * down if signed(spec) else (up + down) / 2
-    alive = (up != 0) & (down != 0)
-    if (alike[alive] < 1 - COPIED).any():
-        return None
-    return order, np.where(up < 0, -1.0, 1.0) if signed(spec) else signs
+    up, down = both("up"), both("down")
+    if signed(spec):
+        signs = np.where((up[0] * up[1]).sum(axis=1) < 0, -1.0, 1.0)
+    apart = [np.linalg.norm(a - b * signs[:, None], axis=1) for a, b in (up, down)]
+    return (order, signs) if np.max(apart) <= NEAR else None
 
 
 def _unit_rows(w: Tensors, name: str) -> Array:
-    """What every unit reads (with its bias) or writes, as rows of length 1."""
+    """What every unit reads (with its bias) or writes, as rows."""
     rows = w["W_down"].T if name == "down" else w[f"W_{name}"]
     if f"b_{name}" in w and name != "down":
         rows = np.concatenate([rows, w[f"b_{name}"]], axis=1)
+    return rows
+
+
+def _of_length_1(rows: Array) -> Array:
     size = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(size > 0, size, 1)
+    return np.asarray(rows / np.where(size > 0, size, 1))

@@ -49,6 +49,7 @@ class Running:
     def part(self, part: str) -> None:
         """Go through a part, if it is the next."""
         if part == self._due:
+            self._due = ""  # it may read parts itself
             try:
                 self._due = next(self._steps)
             except StopIteration as end:

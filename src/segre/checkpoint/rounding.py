@@ -48,7 +48,7 @@ def spacing(values: Array, dtype: DType) -> Array:
     out = (np.asarray(values, np.float64).view(np.int64) & EXPONENT).view(np.float64)
     np.maximum(out, 2.0 ** int(info.minexp), out=out)
     out *= 2.0 ** -int(info.nmant)
-    out *= values != 0
+    out[values == 0] = 0
     return np.asarray(out)
 
 

@@ -33,7 +33,7 @@ from segre.fields.interface import Array
 from segre.values import quote
 
 LONGEST_CONFIG = 10_000_000
-SLAB = 1 << 20  # numbers that are converted at a time
+SLAB = 1 << 18  # numbers that are converted at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +162,10 @@ class Store:
         """A tensor of a file, converted a slab at a time; the file's memory is let go of."""
         stored = np.atleast_1d(self.raw(name))
         out = np.empty(stored.shape, dtype)
+        first = stored.dtype if stored.dtype.itemsize >= 4 else np.dtype(np.float32)
         for start, stop in row_blocks(len(stored), stored.size, SLAB):
-            out[start:stop] = as_floats(stored[start:stop], dtype)
+            with np.errstate(invalid="ignore", over="ignore"):
+                out[start:stop] = as_floats(stored[start:stop], first)
             self._forget(name, start, stop)
         return out.reshape(self.raw(name).shape)
 
