@@ -12,6 +12,7 @@ from segre.checkpoint.flips import NORMED, SUBLAYERS, Flips, flip
 from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.planes import keys, queries, set_still, still, turned, turning
+from segre.checkpoint.sizes import row_blocks
 from segre.checkpoint.units import SHARED, UNITS, ordered
 from segre.fields.interface import Array
 from segre.geometry.gauge.wiring import stream_readers, stream_writers
@@ -88,6 +89,16 @@ class StreamAlignment:
             out *= self.signs[:, None]
         return out
 
+    def _reorder(self, W: Array) -> bool:
+        """Act on a table whose columns lie together, in place; whether that can be done."""
+        if self.order is None or not (W.flags.f_contiguous and W.flags.writeable):
+            return False
+        assert self.signs is not None
+        if not self._still():
+            for start, stop in row_blocks(W.shape[1], W.size):
+                W.T[start:stop] = np.take(W.T[start:stop], self.order, axis=1) * self.signs
+        return True
+
     def read(self, W: Array) -> Array:
         """Act on what reads the stream: (..., n, d)."""
         if self.matrix is not None:
@@ -124,12 +135,16 @@ class StreamAlignment:
         order, signs = first.order[self.order], first.signs[self.order] * self.signs
         return StreamAlignment(order, signs, embed=first.embed)
 
-    def apply(self, spec: Transformer, part: str, w: Tensors) -> None:
-        """Act on the tensors of a part, in place."""
+    def apply(self, spec: Transformer, part: str, w: Tensors, *, own: bool = False) -> None:
+        """Act on the tensors of a part, in place.
+
+        If the arrays are the caller's `own`, numbers of tables are changed where they are.
+        """
         tables = self.embed or self
         for name in w:
             if name in ("tokens", "positions", "types"):
-                w[name] = tables.write(w[name])
+                if not (own and tables._reorder(w[name])):
+                    w[name] = tables.write(w[name])
             elif name == "W_E":
                 w[name] = tables.read(self.write(w[name]))
             elif name in stream_writers(spec):

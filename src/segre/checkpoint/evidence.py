@@ -194,19 +194,23 @@ def compared_blocks(
     unit = max(one.exact.roundoff(), two.exact.roundoff())
     limits = Limits.of(unit)
     again = [[_Again(side.exact, x, found, NEAR * unit) for x in side.moved] for side in (one, two)]
-    pairs = aligned_pairs(one.exact, two.exact, turns)
+    rounding: list[list[Measure]] = []  # its effects on the part at hand
+
+    def effects(exact: Reduced, known: Witness | None, repeats: list[_Again]) -> None:
+        for x in repeats:
+            moved = x.part(exact, known)
+            rounding.append(list(measures(spec, exact, moved)))
+            moved.tensors.clear()
+
+    pairs = aligned_pairs(one.exact, two.exact, turns, lambda a: effects(a, None, again[0]))
     for done, (a, b) in enumerate(pairs):
         progress("comparing", done, len(one.exact.parts))
         apart = list(measures(spec, a, b))
-        effects = []
-        for exact, known, repeats in zip((a, b), (None, turns), again, strict=True):
-            for x in repeats:
-                moved = x.part(exact, known)
-                effects.append(list(measures(spec, exact, moved)))
-                moved.tensors.clear()
-            if exact.part in ("embed", "head"):
-                exact.tensors.clear()  # tables are large, and not needed any more
-        each = zip(apart, *effects, strict=True)
+        if a.part in ("embed", "head"):
+            a.tensors.clear()  # tables are large, and not needed any more
+        effects(b, turns, again[1])
+        each = list(zip(apart, *rounding, strict=True))
+        rounding.clear()
         floor = ARITHMETIC if found.edited or unit > HALF else max(ARITHMETIC, unit / 4)
         yield (
             a,
@@ -239,7 +243,7 @@ class _Again:
             self.basis.transform = known.basis.transform
             self.basis.pooled = known.basis.pooled
             self.basis.pooled_signs = known.basis.pooled_signs
-        self.basis.apply(self.spec, exact.part, w)
+        self.basis.apply(self.spec, exact.part, w, own=True)
         if exact.part not in ("embed", "head"):
             layer = None if known is None else known.layers[exact.part]
             own = self.spec.at(exact.part)
