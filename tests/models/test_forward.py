@@ -40,6 +40,14 @@ SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a diffe
         "num_experts": 4,
         "num_experts_per_tok": 2,
     },
+    "minimax": {
+        "head_dim": 4,
+        "num_hidden_layers": 3,
+        "layer_types": ["linear_attention", "full_attention", "full_attention"],
+        "sliding_window": None,
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+    },
     "gemma3_text": {"head_dim": 4, "final_logit_softcapping": 3.0, "attention_bias": True},
     "gemma2": {
         "head_dim": 4,
@@ -170,6 +178,10 @@ def other_choices(spec: Transformer) -> dict[str, Transformer]:
         out["bylayer"] = replace(spec, bylayer=not spec.bylayer)
     if spec.causal:
         out["window"] = replace(spec, window=(3,) if spec.sees(1) == 2 else (2,))
+    if spec.mixnorm:
+        out["mixeps"] = replace(spec, mixeps=Fraction(1, 100))
+        out["decay"] = replace(spec, decay="none")
+        out["skip"] = replace(spec, skip=Fraction(1, 3))
     if spec.experts:
         out["active"] = replace(spec, active=spec.active + 1)
     return out

@@ -82,6 +82,9 @@ SPECS = [
     "transformer/d=3/heads=2/kv=1/head=2/gate=element/attn=lightning/causal=true/t=3",
     "transformer/d=3/heads=2/kv=1/head=2/gate=element/attn=lightning/feature=silu/mixnorm=true/t=2",
     "transformer/d=3/heads=2/head=2/gate=element/mixnorm=true/norm=rms/bias=qkv/eps=1e-5/t=2",
+    "transformer/d=3/layers=3/heads=3/kv=1/head=2/gate=element/attn=softmax,lightning/feature=silu"
+    "/mixnorm=true/mixeps=1e-3/decay=slopes/norm=rms/place=post/skip=1.5/pos=rope/causal=true/t=4",
+    "minimax/d=3/layers=2/heads=2/kv=1/head=2/experts=3/eff=2/eps=1e-5/vocab=4/window=2/t=3",
     "transformer/d=3/mlp=swiglu/experts=3/active=2/eff=2/shared=2/sharedgate=true/norm=rms/t=2",
     "vit/d=3/heads=1/layers=2/mlp=silu/ff=2/eps=1e-5/patch=2/labels=2/output=logits/t=3",
     "vit/d=3/heads=1/ff=2/patch=4/cls=false/output=hidden/t=2",

@@ -46,6 +46,8 @@ MODULAR = [
     "transformer/d=3/heads=2/head=2/attn=lightning/feature=silu/mixnorm=true/gate=element/t=2",
     "transformer/d=3/heads=2/head=2/attn=lightning/mixnorm=true/gate=element/bias=qkv/t=2",
     "transformer/d=3/head=2/attn=lightning/feature=silu/mixnorm=true/gate=element/t=1",
+    "transformer/d=3/layers=2/heads=2/kv=1/head=2/attn=lightning,softmax/feature=silu/mixnorm=true"
+    "/gate=element/decay=slopes/norm=rms/place=post/skip=2/pos=rope/causal=true/t=2",
     "transformer/d=3/layers=2/head=2/dv=3/norm=rms/place=sandwich/gain=false/attn=lightning"
     "/gate=element/feature=silu/mixnorm=true/t=2",
 ]
@@ -80,6 +82,7 @@ BALLS = [
     "transformer/d=3/mlp=swiglu/experts=3/active=2/eff=2/shared=1/sharedgate=true/norm=rms/t=2",
     "transformer/d=3/mlp=bilinear/experts=2/active=1/eff=3/shared=3/sharedgate=true/norm=rms/t=2",
     "transformer/d=3/head=1/dv=2/attn=lightning/mixnorm=true/gate=element/bias=qkv/t=2",
+    "minimax/d=3/layers=2/heads=2/kv=1/head=2/mlp=none/eps=1e-5/vocab=8/t=2",
     "vit/d=3/heads=1/layers=2/ff=2/patch=2/labels=2/t=3",
     "modernbert/d=3/heads=1/head=2/ff=2/eps=1e-5/vocab=4/tied=false/t=2",
     "transformer/d=3/norm=layer/place=post/bias=all/mlp=gelu/ff=2/vocab=4/labels=1/output=logits"

@@ -105,8 +105,12 @@ def weights_of(model: nn.Module, spec: Transformer) -> np.ndarray:
         with Model.open(folder) as found:
             assert replace(found.spec, output=spec.output, t=spec.t) == spec
             held = {part: found.part(part) for part in found.parts}
-    names, factor = query_factors(spec), spec.standard**-0.5
-    every = [held[part][name] * (factor if name in names else 1) for part, name in tensors(spec)]
+    factor = spec.standard**-0.5
+
+    def scale(part: str, name: str) -> float:
+        return factor if name in query_factors(spec.at(part)) else 1
+
+    every = [held[part][name] * scale(part, name) for part, name in tensors(spec)]
     return np.concatenate([tensor.ravel() for tensor in every])
 
 

@@ -120,7 +120,7 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
     known = MODEL_TYPES[model_type].defaults
     if known.get("head_dim", 0) is None and model_type != "deepseek_v3" and rng.random() < 0.3:
         del out["head_dim"]
-        if model_type == "mixtral":  # the library's rescaling fails without it
+        if model_type in ("mixtral", "minimax"):  # the library's rescaling fails without it
             out["rope_parameters"] = {"rope_theta": 100.0, "rope_type": "default"}
     out |= random_windows(model_type, out["num_hidden_layers"], rng)
     for key in ("attention_bias", "mlp_bias"):
@@ -187,10 +187,13 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
             if out["rope_parameters"]["rope_type"] == "dynamic":
                 out["rope_parameters"]["partial_rotary_factor"] = 1.0
         out["shared_expert_intermediate_size"] = rng.randint(2, 5)
-    if model_type in ("mixtral", "qwen3_moe", "qwen3_next"):
+    if model_type == "minimax":
+        out |= random_minimax(out["num_hidden_layers"], rng)
+    if model_type in ("mixtral", "minimax", "qwen3_moe", "qwen3_next"):
         experts = rng.randint(2, 6)
         out |= {"num_experts_per_tok": rng.randint(1, experts)}
-        out["num_local_experts" if model_type == "mixtral" else "num_experts"] = experts
+        local = model_type in ("mixtral", "minimax")
+        out["num_local_experts" if local else "num_experts"] = experts
         out["intermediate_size"] = rng.randint(2, 9)  # of 1 the library writes vectors
     if model_type == "gpt_oss":
         experts = rng.randint(1, 6)
@@ -211,6 +214,21 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
     if dynamic and model_type != "gpt_neox":  # needs two planes
         out["qk_rope_head_dim" if model_type == "deepseek_v3" else "head_dim"] = 4
     return out
+
+
+def random_minimax(layers: int, rng: Random) -> dict[str, Any]:
+    """Layers of either kind, and factors of skips and of what is added."""
+    kinds = ["full_attention", "linear_attention"]
+    alpha = rng.choice([1, 1.5, 3.25])
+    return {
+        "hidden_act": "silu",
+        "layer_types": rng.choice([None, [rng.choice(kinds) for _ in range(layers)]]),
+        "block_size": rng.choice([2, 256]),
+        "sliding_window": rng.choice([None, 3]),
+        **{f"{key}_alpha_factor": alpha for key in ("full_attn", "linear_attn", "mlp")},
+        **{f"{key}_beta_factor": rng.choice([1, 0.75]) for key in ("full_attn", "linear_attn")},
+        "mlp_beta_factor": rng.choice([1, 1.25]),
+    }
 
 
 def random_rescaling(rng: Random) -> dict[str, Any]:

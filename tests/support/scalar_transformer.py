@@ -66,6 +66,10 @@ class Reals:
             out *= (1 + float(spec.rescaling.all) / 10 * math.log(spec.rescaling.factor)) ** 2
         return out / layer if spec.bylayer else out
 
+    def decay(self, head: int, heads: int, layer: int, layers: int) -> float:
+        factor = 1 - (layer - 1) / (layers - 1 + 1e-5) + 1e-5
+        return math.exp(-factor * 2 ** (-8 * head / heads))
+
 
 class Dual:
     """x + y eps mod p, eps^2 = 0."""
@@ -170,6 +174,16 @@ class Residues:
 
     def scale(self, spec: Transformer, layer: int) -> Dual:
         return Dual(1)
+
+    def decay(self, head: int, heads: int, layer: int, layers: int) -> Dual:
+        whole, left = divmod(8 * head, heads)
+        g = Fraction(left, heads)
+        base = 1 + self.u(12, g.denominator * 2**20 + g.numerator) % (self.p - 1)
+        small = Fraction(1, 10**5)
+        factor = 1 - (layer - 1) / (layers - 1 + small) + small
+        n = factor * 2**16 * 10**5 * (10**5 * (layers - 1) + 1) / 2**whole
+        assert n.denominator == 1
+        return Dual(pow(base, n.numerator, self.p))
 
 
 def slowed(spec: Transformer, i: int) -> tuple[Any, bool]:
@@ -308,11 +322,22 @@ class Scalar:
         """The spec with the rotations of this layer; base 0 is none."""
         if self.s.pos != "rope":
             return replace(self.s, base=0)
+        if isinstance(self.s.attn, tuple) and self.own().attn == "lightning":
+            return replace(self.s, base=0, rescale="", scale=Fraction(0), bylayer=False)
         base, how = (
             x[(self.layer - 1) % len(x)] if isinstance(x, tuple) else x
             for x in (self.s.base, self.s.rescale)
         )
         return replace(self.s, base=base, rescale=how)
+
+    def own(self) -> Transformer:
+        """The spec with the mechanism of this layer."""
+        if isinstance(self.s.attn, str):
+            return self.s
+        if self.s.attn[(self.layer - 1) % len(self.s.attn)] == "lightning":
+            return replace(self.s, attn="lightning", kv=self.s.heads, window=())
+        plain = replace(self.s, attn="softmax", gate="none", feature="none")
+        return replace(plain, mixnorm=False, decay="none")
 
     def rotate(self, x: Column, position: int) -> Column:
         here = self.here()
@@ -325,8 +350,8 @@ class Scalar:
         return x
 
     def attention(self, X: list[Column], part: int) -> list[Column]:
-        s, t = self.s, self.s.t
         self.layer += 1
+        s, t = self.own(), self.s.t
         window = s.window[(self.layer - 1) % len(s.window)] if s.window else 0
         G = s.heads // s.kv
         out: list[Column | None] = [None] * t
@@ -370,6 +395,11 @@ class Scalar:
                 keys = range(max(0, q - window + 1), q + 1) if window else keys
                 factor = self.F.scale(self.here(), self.layer)
                 Z = [factor * (dot(K[k], Q[q]) + extra[k][q]) for k in keys]
+                if s.decay == "slopes":
+                    rate = self.F.decay(h + 1, s.heads, self.layer, s.layers)
+                    for k in keys:
+                        for _ in range(q - k):
+                            Z[k] = Z[k] * rate
                 if s.attn == "softmax":
                     if s.cap:
                         cap = self.F.constant(s.cap)
@@ -385,7 +415,7 @@ class Scalar:
             mixed = every[q][h]
             if s.mixnorm:
                 flat = [a for y in every[q] for a in y]
-                root = self.F.sqrt(dot(flat, flat) / len(flat) + self.F.constant(s.eps))
+                root = self.F.sqrt(dot(flat, flat) / len(flat) + self.F.constant(s.mixeps or s.eps))
                 gain = self.W(part, "normo.gain", h) or [[self.F.constant(1)]] * s.dv
                 mixed = [a / root * b[0] for a, b in zip(mixed, gain, strict=True)]
             if s.gate != "none":
@@ -466,6 +496,8 @@ class Scalar:
             Y = [[a * b[0] for a, b in zip(y, scale, strict=True)] for y in Y]
         if normed and s.place in ("sandwich", "after"):
             Y = [self.norm(y, part, f"post{number}", s.norm) for y in Y]
+        if s.skip != 1:
+            X = [[self.F.constant(s.skip) * a for a in x] for x in X]
         if s.residual:
             Y = [add(x, y) for x, y in zip(X, Y, strict=True)]
         if normed and s.place == "post":

@@ -125,9 +125,20 @@ CONFIGS["qwen3_next"] = {
     "num_experts": 4,
     "num_experts_per_tok": 2,
 }
+CONFIGS["minimax"] = {
+    "model_type": "minimax",
+    **_TWO,
+    "head_dim": 8,
+    "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+    "num_local_experts": 4,
+    "num_experts_per_tok": 2,
+}
 FAMILIES = tuple(CONFIGS)
-RECORDED = tuple(family for family in FAMILIES if family != "qwen3_next")  # no gates
-WHOLE = tuple(family for family in FAMILIES if family != "gpt_oss")  # patterns sum to one
+GATED = ("qwen3_next", "minimax")  # heads with gates
+RECORDED = tuple(family for family in FAMILIES if family not in GATED)
+WHOLE = tuple(  # patterns sum to one
+    family for family in FAMILIES if family not in ("gpt_oss", "minimax")
+)
 POST = ("bert", "albert", "roberta", "distilbert")
 CAUSAL = tuple(family for family in FAMILIES if family not in POST)
 PLAIN = ("bert", "albert", "gpt2", "llama", "mistral", "qwen2", "qwen3")  # in `by_hand`
@@ -149,7 +160,7 @@ class Read:
             if where != part or (names is not None and name not in set(names)):
                 continue
             value = self.vector[slot.range].reshape(slot.shape)
-            if name in query_factors(self.spec):  # the vector has the scale of the scores in it
+            if name in query_factors(self.spec.at(part)):  # the vector has the scale of scores
                 value = value * self.spec.standard**0.5
             for changed, factor in self.changes:
                 value = value * factor if name == changed else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import singledispatch
 
@@ -10,6 +11,7 @@ from segre.analysis.workbench import Workbench
 from segre.hybrid.spec import Hybrid
 from segre.network import tensors
 from segre.spec import Architecture, Network
+from segre.transformer.by_layer import every
 from segre.transformer.spec import Transformer
 
 Row = tuple[str, str | int, str]  # a name, its value, a remark
@@ -153,7 +155,11 @@ def _of_transformer(spec: Transformer) -> Iterator[Row]:
     if spec.latent:
         queries = f", of queries {spec.qrank}" if spec.qrank else ""
         yield "latent attention", spec.kvrank, f"rank of keys and values{queries}"
-    yield "attention", spec.attn, "causal" if spec.causal else "every token sees all"
+    seen = "causal" if spec.causal else "every token sees all"
+    yield "attention", " and ".join(one.name for one in spec.mechanisms), seen
+    if spec.by_mechanism:
+        counts = Counter(every(spec.attn, spec.layers))
+        yield "layers of attention", ", ".join(f"{n} {kind}" for kind, n in counts.items()), ""
     if spec.window:
         sizes = sorted({window for window in spec.window if window})
         some = "in some layers" if len(set(spec.window)) > 1 else "in all layers"
@@ -163,6 +169,8 @@ def _of_transformer(spec: Transformer) -> Iterator[Row]:
         yield "scores", f"over {by}", "and over the number of the layer" * spec.bylayer
     if spec.gate != "none":
         yield "gate of heads", spec.gate, "sigmoid(W_G x), times what a head mixes"
+    if spec.decay != "none":
+        yield "decay", spec.decay, "of lightning heads, each at a rate of its own"
     if spec.sinks:
         yield "sinks", "yes", "a score for nothing in every head"
     if spec.qknorm:
@@ -175,6 +183,8 @@ def _of_transformer(spec: Transformer) -> Iterator[Row]:
         yield "experts", spec.experts, remark
     else:
         yield "MLP", _MLP[spec.mlp], f"{spec.ff:,} hidden units"
+    if spec.skip != 1:
+        yield "skips", f"times {float(spec.skip):g}", "the stream, where something is added"
     if spec.parallel:
         yield "sublayers", "parallel", "attention and MLP read the same stream"
     if spec.norm == "none":

@@ -29,6 +29,7 @@ from segre.sequence.cost import Costs, cost
 from segre.shown import Tabular
 from segre.spec import Architecture, Network
 from segre.transformer.choices import Output
+from segre.transformer.spec import Transformer
 
 TOKENS = (4096, 32768)
 _VALUES = ("value-output", "scale", "mixing", "sum of heads", "heads GL")
@@ -161,7 +162,9 @@ def exponents(spec: Architecture) -> tuple[int | None, ...] | None:
 
 def mechanisms_of(spec: Architecture) -> tuple[Mechanism, ...]:
     """All mechanisms of a design, each once."""
-    return spec.mechanisms if isinstance(spec, Hybrid) else (spec.mechanism,)
+    if isinstance(spec, Hybrid | Transformer):
+        return spec.mechanisms
+    return (spec.mechanism,)
 
 
 def _group(name: str) -> str:

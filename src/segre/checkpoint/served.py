@@ -62,6 +62,8 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "share", "layers that share their weights, but for those of ALBERT"
     if spec.sharedgate:
         yield "sharedgate", "shared experts with a gate"
+    if spec.skip != 1:
+        yield "skip", "skips with a factor"
     if spec.feature != "none":
         yield "feature", "queries, keys and values through a feature map"
     if spec.gate != "none":

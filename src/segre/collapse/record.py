@@ -111,10 +111,11 @@ def record(
 
 
 def _require_patterns(loaded: Loaded) -> None:
-    if not loaded.spec.mechanism.sums_to_one:
-        raise UnsupportedError(
-            f"model {loaded.name!r}: {loaded.spec.attn} attention has no patterns that sum to one"
-        )
+    for mechanism in loaded.spec.mechanisms:
+        if not mechanism.sums_to_one:
+            raise UnsupportedError(
+                f"model {loaded.name!r}: {mechanism.name} attention has no patterns that sum to one"
+            )
     if loaded.spec.gate != "none":
         raise UnsupportedError(
             f"model {loaded.name!r}: gate: gated heads are no patterns times matrices"

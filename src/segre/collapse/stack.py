@@ -370,7 +370,7 @@ def _of_transformer(spec: Transformer, vector: Array) -> FloatNetwork:
         (spec.discrete, "a vocabulary"),
         (spec.pos != "none", "positions"),
         (spec.latent, "latent attention"),
-        (spec.attn != "softmax", f"{spec.attn} attention"),
+        (spec.attn != "softmax", "lightning attention"),
         (bool(spec.cap), "a soft cap"),
         (bool(spec.window), "a sliding window"),
         (spec.experts > 0 or spec.mlp in GATED, "a gated MLP"),

@@ -54,15 +54,16 @@ def contexts(spec: Transformer) -> set[Hashable]:
 
 def _after(spec: Transformer, layer: int, own: list[Hashable], query: int) -> Hashable:
     """The context of a token after a layer, by those before it."""
-    reach, turns = spec.sees(layer), spec.at(layer).rotary_dim > 0
+    reach, how = spec.sees(layer), spec.at(layer)
+    placed = how.rotary_dim > 0 or how.decay != "none"
     first = max(0, query - reach + 1)
     last = query if spec.causal else min(spec.t - 1, query + reach - 1)
     seen = range(first, last + 1)
     kept = own[query] if spec.residual else None
-    if spec.sums_to_one and len({own[key] for key in seen}) == 1:
+    if how.sums_to_one and len({own[key] for key in seen}) == 1:
         return layer, kept, own[first]  # the mean of equal values is the value
-    counts = Counter((own[key], key - query if turns else 0) for key in seen)
-    common = gcd(*counts.values()) if spec.sums_to_one else 1
+    counts = Counter((own[key], key - query if placed else 0) for key in seen)
+    common = gcd(*counts.values()) if how.sums_to_one else 1
     shares = frozenset((key, count // common) for key, count in counts.items())
     return layer, own[query], kept, shares
 

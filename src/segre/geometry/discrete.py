@@ -59,13 +59,9 @@ def discrete_of_hybrid(spec: Hybrid) -> tuple[Discrete, ...]:
 
 def _all(spec: Transformer) -> Iterator[Discrete]:
     layers = len(layer_parts(spec))
-    if spec.group > 1 and spec.kv > 1:
-        group = f"S_{spec.group} wr S_{spec.kv}"
-        yield Discrete(group, "query heads within their group, and groups", layers)
-    elif spec.heads > 1:
-        yield Discrete(f"S_{spec.heads}", "heads", layers)
-    if spec.gate == "element" and spec.dv > 1:
-        yield Discrete(f"S_{spec.dv}", "gated entries of a head", layers * spec.kv)
+    kinds = Counter(spec.at(part) for part in layer_parts(spec)) if spec.by_mechanism else None
+    for own, often in (kinds or {spec: layers}).items():
+        yield from _of_heads(own, often)
     if spec.qknorm and spec.gain:
         yield from _normed(spec)
     if spec.mlp != "none":
@@ -91,6 +87,19 @@ def _all(spec: Transformer) -> Iterator[Discrete]:
     if spec.pooler and spec.output != "hidden":
         yield Discrete(f"2^{spec.d} . S_{spec.d}", "signs and order of the pooled units", 1)
     yield from _stream(spec)
+
+
+def _of_heads(spec: Transformer, layers: int) -> Iterator[Discrete]:
+    """Of heads that are alike, and of what is gated entry by entry."""
+    if spec.decay != "none":
+        pass  # every head has a decay of its own
+    elif spec.group > 1 and spec.kv > 1:
+        group = f"S_{spec.group} wr S_{spec.kv}"
+        yield Discrete(group, "query heads within their group, and groups", layers)
+    elif spec.heads > 1:
+        yield Discrete(f"S_{spec.heads}", "heads", layers)
+    if spec.gate == "element" and spec.dv > 1:
+        yield Discrete(f"S_{spec.dv}", "gated entries of a head", layers * spec.kv)
 
 
 def _normed(spec: Transformer) -> Iterator[Discrete]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from segre.errors import SpecError, TooLargeError, UnluckyError
@@ -157,6 +158,7 @@ def _alternatives(spec: Transformer) -> Iterator[tuple[str, str, Transformer]]:
             continue
 
 
+_NO_MIXNORM = {"mixnorm": False, "mixeps": Fraction(0)}
 _PLACES = {
     "post": "norms after the skips",
     "sandwich": "norms on both sides",
@@ -184,7 +186,8 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
     if spec.bias != "none":
         yield "biases", "no biases", {"bias": "none", "outbias": False}
     if spec.residual:
-        yield "skips", "no skips", {"residual": False, "place": "pre", "parallel": False}
+        bare = {"residual": False, "place": "pre", "parallel": False, "skip": type(spec.skip)(1)}
+        yield "skips", "no skips", bare
     if spec.parallel:
         yield "attention and MLP in parallel", "one after the other", {"parallel": False}
     if spec.norm != "none" and not spec.transform:
@@ -196,7 +199,8 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
     if spec.place != "pre":
         final = spec.discrete
         name = _PLACES[spec.place]
-        yield name, "norms before the layers", {"place": "pre", "final": final}
+        changes = {"place": "pre", "final": final, "skip": type(spec.skip)(1)}
+        yield name, "norms before the layers", changes
     if spec.gain and spec.norm != "none":
         yield "gains of the norms", "no gains", {"gain": False}
     if spec.tied:
@@ -223,11 +227,17 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield "the gate of the shared experts", "no such gate", {"sharedgate": False}
     if spec.softmax_router:
         yield "a softmax over the experts", "a sigmoid for each", {"router": "sigmoid"}
+    if spec.by_mechanism:
+        plain = {"attn": "softmax", "feature": "none", "gate": "none", **_NO_MIXNORM}
+        what = "softmax in all layers, without gates"
+        yield "lightning layers", what, {**plain, "decay": "none"}
+    if spec.decay != "none":
+        yield "decays", "no decays", {"decay": "none"}
     if spec.feature != "none":
         what = "silu on queries, keys and values"
         yield what, "queries, keys and values as they are", {"feature": "none"}
     if spec.mixnorm:
-        yield "the norm of what heads mix", "no such norm", {"mixnorm": False}
+        yield "the norm of what heads mix", "no such norm", _NO_MIXNORM
     if spec.gate != "none":
         what = "head" if spec.gate == "head" else "entry of what a head mixes"
         yield f"a gate for every {what}", "no gates", {"gate": "none"}

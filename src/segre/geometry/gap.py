@@ -18,7 +18,7 @@ _FEATURES: dict[str, Callable[[Transformer], bool]] = {
     "norms of queries and keys": lambda s: bool(s.qknorm),
     "latents": lambda s: s.latent,
     "one token": lambda s: s.t == 1,
-    "lightning attention": lambda s: s.mechanism.bilinear,
+    "lightning attention": lambda s: any(one.bilinear for one in s.mechanisms),
     "quadratic maps of vectors of one length": lambda s: s.mlp == "bilinear" and not s.eps,
     "units or experts that are off in a region": lambda s: s.piecewise,
 }

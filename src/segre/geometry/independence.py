@@ -65,8 +65,9 @@ def only_in_balls(spec: Architecture) -> str | None:
         return "relu is piecewise"
     if spec.experts:
         return "the choice of experts is piecewise"
-    if spec.mlp in ("gelu-tanh", "geglu-tanh") and spec.rotary_dim:
-        return "pi and rotary angles are not known to be independent"
+    if spec.mlp in ("gelu-tanh", "geglu-tanh") and (spec.rotary_dim or spec.decay != "none"):
+        what = "rotary angles" if spec.rotary_dim else "decays"
+        return f"pi and {what} are not known to be independent"
     if len(spec.rotations) > 1:
         return "angles of layers that turn in different ways are not compared"
     for base, how in spec.rotations:

@@ -6,6 +6,7 @@ same pieces, as generators, are proved to be all on small architectures; here th
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache, lru_cache
 
 from segre.errors import SpecError, UnsupportedError
@@ -48,13 +49,17 @@ def counted(spec: Architecture) -> Finding:
 def _counted(spec: Transformer) -> Finding:
     _require_generic(spec)
     found: dict[tuple[str, str], Symmetry] = {}
+    places: Counter[tuple[str, str]] = Counter()
     for piece in pieces(spec):
         if not piece.count:
             continue
         key = (piece.kind, piece.name)
         before = found.get(key)
         total = piece.count + (before.dimension if before else 0)
-        where = piece.where if before is None or before.where == piece.where else "all layers"
+        places[key] += 1
+        some = spec.by_mechanism and places[key] < spec.layers
+        several = f"{places[key]} layers" if some else "all layers"
+        where = piece.where if before is None or before.where == piece.where else several
         found[key] = Symmetry(piece.name, where, total, piece.group, piece.holds)
     redundant = sum(symmetry.dimension for symmetry in found.values())
     statement = f"{redundant:,} symmetries of {spec.parameters:,} parameters, counted by formulas"

@@ -36,7 +36,7 @@ def small_instance(spec: Transformer) -> Transformer:
     narrow = 3 if spec.latent else 0
     routed = spec.experts > 0
     base, rescale = _rotations(spec)
-    by_layer = isinstance(base, tuple) or isinstance(rescale, tuple)
+    by_layer = isinstance(base, tuple) or isinstance(rescale, tuple) or spec.by_mechanism
     deep = (
         spec.cls
         or by_layer
@@ -78,6 +78,8 @@ def small_instance(spec: Transformer) -> Transformer:
         patch=min(spec.patch, 5),
         relation=min(spec.relation, 2),
         rescale=rescale,
+        attn=tuple(one.name for one in spec.mechanisms),
+        skip=Fraction(3, 2) if spec.skip != 1 else spec.skip,
         t=3,
     )
 
@@ -141,6 +143,8 @@ PROVED = {
     "qwen3/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 158,
     "qwen3/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11/tied=true": 128,
     "mixtral/d=4/heads=2/kv=1/eps=1e-5/experts=3/eff=2/vocab=11": 194,
+    "minimax/d=4/layers=2/heads=2/kv=1/eps=1e-5/experts=3/eff=2/vocab=11/"
+    "attn=lightning,softmax": 366,
     "qwen3-moe/d=4/heads=2/kv=1/eps=1e-5/experts=3/active=2/eff=2/vocab=11": 199,
     "qwen3-next/d=4/heads=2/kv=1/head=4/dv=2/rotary=2/eps=1e-5/experts=3/active=2/eff=2/"
     "vocab=11": 269,

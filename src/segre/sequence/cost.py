@@ -189,11 +189,12 @@ def _of_stack(spec: Network | Hybrid) -> tuple[list[Alike], int]:
 @alike_heads.register(Transformer)
 def _of_transformer(spec: Transformer) -> tuple[list[Alike], int]:
     a = spec.head + (spec.rotary_dim if spec.latent else 0)
-    kept = spec.kvrank + spec.rotary_dim if spec.latent else spec.kv * (a + spec.dv)
     out = []
     for layer in range(1, spec.layers + 1):
-        window = spec.window[(layer - 1) % len(spec.window)] if spec.window else 0
-        how = replace(spec.mechanism, causal=spec.causal, window=window - 1 if window else None)
+        own = spec.at(layer)
+        window = own.window[(layer - 1) % len(own.window)] if own.window else 0
+        how = replace(own.mechanism, causal=spec.causal, window=window - 1 if window else None)
+        kept = spec.kvrank + spec.rotary_dim if spec.latent else own.kv * (a + spec.dv)
         maps = _met(spec, 1 if spec.share else layer)
         out.append(Alike(how, spec.heads, a, spec.dv, spec.d, maps, kept))
     head = part_shapes(spec, "head")

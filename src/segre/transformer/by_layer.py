@@ -8,6 +8,7 @@ from typing import TypeVar
 Windows = tuple[int, ...]
 Bases = int | tuple[int, ...]
 Rescales = str | tuple[str, ...]
+Attns = str | tuple[str, ...]  # names of mechanisms
 Item = TypeVar("Item", int, str)
 
 
@@ -53,6 +54,15 @@ def rotations(base: Bases, rescale: Rescales, layers: int) -> tuple[Bases, Resca
     else:
         hows = [*used] or [""]
     return _one_or_list(bases), _one_or_list(hows)
+
+
+def mechanisms(given: Attns, layers: int) -> Attns:
+    """The shortest list, or one name.
+
+    >>> mechanisms(("lightning", "softmax", "lightning"), 2), mechanisms(("softmax", "softmax"), 2)
+    (('lightning', 'softmax'), 'softmax')
+    """
+    return _one_or_list(every(given, layers))
 
 
 def _one_or_list(values: list[Item]) -> Item | tuple[Item, ...]:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from segre.attention import mechanism
 from segre.attention.mechanism import Gate, Mechanism
-from segre.transformer.by_layer import Bases, Rescales, Windows, every, rotations, windows
+from segre.slope import Slope
+from segre.transformer.by_layer import (
+    Attns,
+    Bases,
+    Rescales,
+    Windows,
+    every,
+    mechanisms,
+    rotations,
+    windows,
+)
 from segre.transformer.rescale import Rescale, rescale
 
 MlpKind = Literal[
@@ -36,8 +46,8 @@ Bias = Literal["none", "qkv", "attn", "mlp", "all"]
 Router = Literal["sigmoid", "softmax", "sigmoid-raw", "softmax-raw"]
 Output = Literal["hidden", "logits", "softmax"]
 Read = Literal["all", "first", "last"]
-Attn = str  # the name of a mechanism
 QkvFeature = Literal["none", "silu"]
+Decay = Literal["none", "slopes"]
 
 PIECEWISE = ("relu", "relu2", "reglu", "clamped")
 GATED = ("swiglu", "geglu", "geglu-tanh", "geglu-quick", "reglu", "bilinear", "clamped")
@@ -68,16 +78,19 @@ class Choices:
     causal: bool = False
     window: Windows = ()  # how many tokens a token sees, itself included; again and again by layer
     residual: bool = True
+    skip: Fraction = Fraction(1)  # what the stream is multiplied by where something is added
     parallel: bool = False  # attention and MLP of a layer read the same stream, and both add to it
     qknorm: QkNorm = False  # norms of queries and keys: of every head, or one of all together
     vocab: int = 0
     tied: bool = False
     final: bool = False  # a norm after the last layer
-    attn: Attn = "softmax"
+    attn: Attns = "softmax"  # again and again by layer
     sinks: bool = False  # every head has a score of its own beside those of the keys, for nothing
     gate: Gate = "none"  # what heads mix is multiplied by sigmoid(W_G x): whole, or entry by entry
     feature: QkvFeature = "none"  # what queries, keys and values pass, entry by entry
     mixnorm: bool = False  # one norm of all that the heads of a layer mix, before gates
+    mixeps: Fraction = Fraction(0)  # its eps; 0 is that of the other norms
+    decay: Decay = "none"  # slopes: heads forget at rates of their own, later layers more slowly
     scale: Fraction = Fraction(0)  # scores are divided by its root; 0 is the dimensions of a head
     bylayer: bool = False  # and, in layer i, by i
     cap: Fraction = Fraction(0)  # soft cap of the scores; 0 is none
@@ -130,6 +143,10 @@ class Choices:
             base, how = rotations(self.base, self.rescale, self.layers)
             object.__setattr__(self, "base", base)
             object.__setattr__(self, "rescale", how)
+        if isinstance(self.attn, tuple):
+            object.__setattr__(self, "attn", mechanisms(self.attn, self.layers))
+        if self.mixeps == self.eps:
+            object.__setattr__(self, "mixeps", Fraction(0))
         if self.qknorm == "all" and self.heads == 1:
             object.__setattr__(self, "qknorm", True)
         if self.gate == "element" and self.dv == 1:
@@ -152,6 +169,8 @@ class Choices:
 
     def sees(self, layer: int) -> int:
         """How many tokens a token of a layer sees at most, itself included."""
+        if self.by_mechanism and every(self.attn, self.layers)[layer - 1] != "softmax":
+            return self.t  # windows are of the other layers
         window = self.window[(layer - 1) % len(self.window)] if self.window else 0
         return min(window or self.t, self.t)
 
@@ -174,9 +193,20 @@ class Choices:
     def _turns_by_layer(self) -> bool:
         return isinstance(self.base, tuple) or isinstance(self.rescale, tuple)
 
+    @property
+    def by_mechanism(self) -> bool:
+        """Whether layers have different mechanisms."""
+        return isinstance(self.attn, tuple)
+
     def at(self, part: int | str) -> Self:
-        """The same with the rotations of one layer, counted from 1, in all layers."""
-        if not self._turns_by_layer or part in ("embed", "head"):
+        """The same with the attention of one layer, counted from 1, in all layers."""
+        if part in ("embed", "head"):
+            return self
+        if isinstance(self.attn, tuple):
+            own = every(self.attn, self.layers)[int(part) - 1]
+            rest = _OF_LIGHTNING if own == "softmax" else {**_OF_SOFTMAX, "kv": self.heads}
+            return replace(self, attn=own, **rest).at(part)
+        if not self._turns_by_layer:
             return self
         base = every(self.base, self.layers)[int(part) - 1]
         if base:
@@ -215,8 +245,8 @@ class Choices:
     @property
     def exponentials(self) -> bool:
         """Whether there are transcendental functions: of scores, of gates, or in an MLP."""
-        gated = self.mechanism.exponentials or self.gate != "none"
-        return gated or self.mlp not in ("none", "bilinear")
+        scored = self.by_mechanism or self.mechanism.exponentials
+        return scored or self.gate != "none" or self.mlp not in ("none", "bilinear")
 
     @property
     def piecewise(self) -> bool:
@@ -256,9 +286,28 @@ class Choices:
 
     @property
     def mechanism(self) -> Mechanism:
-        """How scores become mixing weights."""
+        """How scores become mixing weights; of a layer (`at`) where mechanisms differ."""
+        assert isinstance(self.attn, str)
         found = mechanism(self.attn)
         return found if self.feature == "none" else replace(found, feature=self.feature)
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """All mechanisms, each once, in the order of the layers."""
+        layers = range(1, self.layers + 1) if self.by_mechanism else (1,)
+        return tuple(dict.fromkeys(self.at(i).mechanism for i in layers))
+
+    def slopes(self, layer: int) -> tuple[Slope, ...]:
+        """The decay of every head of a layer, counted from 1; empty without decay."""
+        if self.at(layer).decay == "none":
+            return ()
+        heads = range(1, self.heads + 1)
+        return tuple(Slope.in_layer(h, self.heads, layer, self.layers) for h in heads)
+
+    @property
+    def mixing_eps(self) -> Fraction:
+        """The eps of the norm of what heads mix."""
+        return self.mixeps or self.eps
 
     @property
     def latent(self) -> bool:
@@ -277,13 +326,14 @@ class Choices:
 
     @property
     def ignores_shifts(self) -> bool:
-        """Whether a number added to all scores of a query changes nothing."""
-        return self.mechanism.ignores_shifts and not self.cap and not self.sinks
+        """Whether a number added to all scores of a query changes nothing, in every layer."""
+        plain = not (self.by_mechanism or self.cap or self.sinks)
+        return plain and self.mechanism.ignores_shifts
 
     @property
     def sums_to_one(self) -> bool:
-        """Whether a query shares out a whole among the keys."""
-        return self.mechanism.sums_to_one and not self.sinks
+        """Whether a query shares out a whole among the keys, in every layer."""
+        return not (self.by_mechanism or self.sinks) and self.mechanism.sums_to_one
 
     @property
     def normed_before(self) -> bool:
@@ -361,3 +411,13 @@ class Choices:
 
 KEYS = tuple(item.name for item in fields(Choices))
 DEFAULTS = {item.name: item.default for item in fields(Choices)}
+
+# Where mechanisms differ: what layers of the other mechanism have not.
+_OF_LIGHTNING: dict[str, Any] = {
+    **{"gate": "none", "feature": "none", "decay": "none"},
+    **{"mixnorm": False, "mixeps": Fraction(0)},
+}
+_OF_SOFTMAX: dict[str, Any] = {
+    **{"pos": "none", "rotary": 0, "base": Choices.base, "rescale": "", "window": ()},
+    **{"scale": Fraction(0), "bylayer": False},
+}

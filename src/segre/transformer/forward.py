@@ -126,7 +126,7 @@ def sublayer_weights(
     part = "1" if spec.share else str(layer)
     names = [n for n in part_shapes(spec, part) if of_mlp(n) == (number == MLP)]
     names += CONSTANTS if number == MLP else ()
-    return scaled(spec, _unscaled(weights.part(part, names, dtype)))
+    return scaled(spec.at(part), _unscaled(weights.part(part, names, dtype)))
 
 
 def _unscaled(w: Tensors) -> Tensors:
@@ -145,7 +145,9 @@ def scaled(spec: Transformer, w: Tensors) -> Tensors:
 
 
 def query_factors(spec: Transformer) -> tuple[str, ...]:
-    """The tensors of a layer that absorb a factor of its scores."""
+    """The tensors of a layer that absorb a factor of its scores; none where there is no factor."""
+    if spec.feature != "none":
+        return ()
     return ("normq.gain",) if spec.qknorm else ("W_Q", "R_Q", "b_Q")
 
 

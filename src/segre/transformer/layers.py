@@ -7,13 +7,16 @@ are for key-value heads and for the query heads of each.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from segre.attention.pattern import featured, pattern
+from segre.attention.pattern import decays, featured, pattern
 from segre.fields.interface import Analytic, Array, E
+from segre.slope import Slope
 from segre.transformer.rotary import frequencies
 from segre.transformer.spec import Transformer
 
@@ -48,14 +51,22 @@ def root_mean_square(
     return gained(field, w, name, _over_root(field, spec, x, width))
 
 
-def _over_root(field: Analytic[E], spec: Transformer, x: E, width: int, heads: int = 0) -> E:
+def _over_root(
+    field: Analytic[E],
+    spec: Transformer,
+    x: E,
+    width: int,
+    heads: int = 0,
+    eps: Fraction | None = None,
+) -> E:
     """Columns over the root of their mean square; over that of so many heads together."""
+    eps = spec.eps if eps is None else eps
     square = field.sum(field.mul(x, x), axis=-2)
     if heads:
         square = field.sum(field.sum(square, axis=-3), axis=-4)
     square = field.mul(square, field.fraction(Fraction(1, width * (heads or 1))))
-    if spec.eps:
-        square = field.add(square, field.fraction(spec.eps))
+    if eps:
+        square = field.add(square, field.fraction(eps))
     return field.mul(x, field.reciprocal(field.sqrt(square)))
 
 
@@ -140,9 +151,14 @@ def attention(field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: in
         scores = field.add(scores, field.mul(w["sinks"], field.fraction(Fraction(-1))))
     used = _seen(spec, layer) if spec.causal or spec.sees(layer) < spec.t else None
     seen = None if used is None else field.constant(used)
+    if slopes := spec.slopes(layer):
+        seen = decays(
+            field, replace(spec.mechanism, causal=True), spec.t, _rates(field, spec, slopes)
+        )
     mixed = field.matmul(values, pattern(field, spec.mechanism, scores, seen, used, spec.sinks))
     if spec.mixnorm:
-        mixed = gained(field, w, "normo", _over_root(field, spec, mixed, spec.dv, spec.heads))
+        alike = _over_root(field, spec, mixed, spec.dv, spec.heads, spec.mixing_eps)
+        mixed = gained(field, w, "normo", alike)
     if spec.gate != "none":
         mixed = field.mul(mixed, field.sigmoid(linear(field, w, "G", x)))
     written = field.joined(w["W_O"], mixed, (spec.group, spec.kv))
@@ -154,6 +170,16 @@ def _seen(spec: Transformer, layer: int) -> Array:
     near = np.triu(np.ones((spec.t, spec.t), dtype=np.int64))
     near = near - np.triu(near, spec.sees(layer))
     return near if spec.causal else near | near.T
+
+
+def _rates(field: Analytic[E], spec: Transformer, slopes: tuple[Slope, ...]) -> E:
+    """The decay of every head, on the axes of heads."""
+    place = np.eye(spec.heads, dtype=np.int64).reshape(-1, spec.kv, spec.group, 1, 1)
+    each = (
+        field.mul(field.constant(one), field.slope(slope))
+        for one, slope in zip(place, slopes, strict=True)
+    )
+    return reduce(field.add, each)
 
 
 def _factors(field: Analytic[E], spec: Transformer, layer: int) -> Iterator[E]:

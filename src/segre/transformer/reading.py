@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from functools import partial
 from typing import Any, get_args
 
 from segre.attention import PLAIN as NAMES
 from segre.attention.mechanism import Gate
 from segre.errors import SpecError
 from segre.spec import DEEPEST
-from segre.transformer.by_layer import Bases, Rescales, Windows
+from segre.transformer.by_layer import Attns, Bases, Rescales, Windows
 from segre.transformer.choices import (
     DEFAULTS,
     KEYS,
     Bias,
     Choices,
+    Decay,
     Layout,
     MlpKind,
     NormKind,
@@ -69,6 +69,11 @@ def _rescales(key: str, value: Any) -> Rescales:
     return given[0] if len(given) == 1 else given
 
 
+def _mechanisms(key: str, value: Any) -> Attns:
+    given = tuple(choice(key, name, NAMES) for name in _listed(key, value))
+    return given[0] if len(given) == 1 else given
+
+
 def _windows(key: str, value: Any) -> Windows:
     given = _listed(key, value) if value != [] else []
     for window in given:
@@ -100,7 +105,7 @@ def _reader(annotation: str) -> Callable[[str, Any], Any]:
         "Windows": _windows,
         "Bases": _bases,
         "Rescales": _rescales,
-        "Attn": partial(choice, allowed=NAMES),
+        "Attns": _mechanisms,
     }
     choices = {
         "MlpKind": MlpKind,
@@ -113,6 +118,7 @@ def _reader(annotation: str) -> Callable[[str, Any], Any]:
         "Read": Read,
         "Gate": Gate,
         "QkvFeature": QkvFeature,
+        "Decay": Decay,
     }
     if annotation in plain:
         return plain[annotation]

@@ -74,6 +74,8 @@ def require(spec: Choices) -> None:
         raise SpecError("headnorm=false needs transform=true, labels, and a smooth activation")
     if spec.embscale and spec.tied and not (spec.gain and (spec.final or spec.transform)):
         raise SpecError("embscale with tied tables needs a norm with gains before the output")
+    if spec.by_mechanism:
+        _require_mechanisms(spec)
     if spec.latent:
         for key, wrong in (
             ("qknorm", spec.qknorm),
@@ -89,16 +91,16 @@ def require(spec: Choices) -> None:
                 raise SpecError(f"{key} does not go with latent attention (kvrank)")
     elif spec.qrank:
         raise SpecError("qrank needs kvrank: the two are the ranks of latent attention")
-    if spec.cap and not spec.mechanism.ignores_shifts:
-        raise SpecError("cap needs attn=softmax")
-    if spec.sinks and not spec.mechanism.ignores_shifts:
-        raise SpecError("sinks need attn=softmax")
-    if spec.qknorm and not spec.mechanism.ignores_shifts:
-        raise SpecError("qknorm needs attn=softmax")
-    if spec.feature != "none" and (spec.mechanism.weigh != "identity" or spec.pos == "rope"):
-        raise SpecError("feature needs attn=lightning, and not pos=rope")
+    if not spec.by_mechanism:
+        _require_scores(spec)
     if spec.mixnorm and spec.gate != "element":
         raise SpecError("mixnorm needs gate=element, and heads of more than one dimension")
+    if spec.mixeps and not spec.mixnorm:
+        raise SpecError("mixeps needs mixnorm=true")
+    if spec.decay != "none" and (spec.gate != "element" or not spec.causal):
+        raise SpecError("decay needs causal=true and gate=element")
+    if spec.skip != 1:
+        _require_skip(spec)
     if spec.experts:
         if not spec.gated or not 0 < spec.active <= spec.experts or not spec.eff:
             raise SpecError("experts need a gated mlp, active (1 to experts) and eff")
@@ -116,6 +118,46 @@ def require(spec: Choices) -> None:
         raise SpecError("mlp=clamped needs limit, for example limit=7, and limit needs mlp=clamped")
     if spec.expbias and not (spec.experts and spec.norm == "rms" and not spec.shared):
         raise SpecError("expbias needs experts, norm=rms and shared=0")
+
+
+def _require_scores(spec: Choices) -> None:
+    """What goes with the mechanism of all layers."""
+    if spec.cap and not spec.mechanism.ignores_shifts:
+        raise SpecError("cap needs attn=softmax")
+    if spec.sinks and not spec.mechanism.ignores_shifts:
+        raise SpecError("sinks need attn=softmax")
+    if spec.qknorm and not spec.mechanism.ignores_shifts:
+        raise SpecError("qknorm needs attn=softmax")
+    bilinear = spec.mechanism.weigh == "identity"
+    if spec.feature != "none" and (not bilinear or spec.pos == "rope"):
+        raise SpecError("feature needs attn=lightning, and not pos=rope")
+    if spec.decay != "none" and (not bilinear or spec.pos == "rope" or spec.window):
+        raise SpecError("decay needs attn=lightning, and neither pos=rope nor window")
+
+
+def _require_skip(spec: Choices) -> None:
+    """What is carried by a factor of its own is normed with what is added, by RMSNorms alone."""
+    if not spec.skip:
+        raise SpecError("skip: 0 is not allowed; allowed: numbers above 0, or residual=false")
+    if spec.norm != "rms" or spec.place != "post" or spec.bias != "none" or spec.project:
+        raise SpecError("skip needs norm=rms, place=post, bias=none and project=false")
+
+
+def _require_mechanisms(spec: Choices) -> None:
+    """Layers of both mechanisms: lightning ones are as in MiniMax, softmax ones are plain."""
+    if spec.feature == "none" or not spec.mixnorm or spec.gate != "element":
+        raise SpecError("attn by layer needs feature=silu, gate=element and mixnorm=true")
+    if spec.norm != "rms" or spec.place not in ("pre", "post"):
+        raise SpecError("attn by layer needs norm=rms, and place=pre or post")
+    for key, wrong in (
+        ("pos", spec.pos == "learned"),
+        ("kvrank", spec.latent),
+        *((key, getattr(spec, key)) for key in ("share", "parallel", "sinks", "cap", "qknorm")),
+        ("bias", spec.bias != "none"),
+        ("t", spec.t == 1),
+    ):
+        if wrong:
+            raise SpecError(f"{key}={show(getattr(spec, key))} does not go with attn by layer")
 
 
 def _require_patches(spec: Choices) -> None:

@@ -106,7 +106,7 @@ class Transformer(Choices):
     @classmethod
     def _built(cls, values: dict[str, Any]) -> Transformer:
         spec = cls(**completed(values))
-        for key in ("window", "base", "rescale"):
+        for key in ("window", "base", "rescale", "attn"):
             given = values.get(key, ())
             if isinstance(given, tuple) and len(given) > spec.layers:
                 raise SpecError(f"{key}: more {key}s than layers={spec.layers}; allowed: as many")

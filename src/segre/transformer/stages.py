@@ -128,7 +128,8 @@ def sublayer(
     if spec.normed_inside:
         out = normalise(field, spec, w, f"post{number}", out, spec.d)
     if spec.residual or reads is not None:
-        out = field.add(x, out)
+        kept = x if spec.skip == 1 else field.mul(x, field.fraction(spec.skip))
+        out = field.add(kept, out)
     if normed and spec.place == "post":
         out = normalise(field, spec, w, f"post{number}", out, spec.d)
     return out

@@ -13,6 +13,7 @@ from functools import lru_cache
 from math import prod
 
 from segre.stage import Slot
+from segre.transformer.by_layer import every
 from segre.transformer.spec import Transformer
 
 Shapes = dict[str, tuple[int, ...]]
@@ -44,6 +45,8 @@ def count(spec: Transformer) -> int:
     if not spec.firstnorm:
         missing = sum(prod(shape) for shape in _norm(spec, "norm1", spec.d).values())
         return count(replace(spec, firstnorm=True)) - missing
+    if spec.by_mechanism:
+        return ends + sum(_layer_size(spec, i) * n for i, n in _alike(spec).items())
     first = min(spec.dense, spec.layers) if spec.experts else spec.layers
     rest = spec.layers - first
     return ends + first * _layer_size(spec, 1) + rest * _layer_size(spec, spec.layers)
@@ -51,9 +54,8 @@ def count(spec: Transformer) -> int:
 
 def largest_stage(spec: Transformer) -> int:
     """Number of weights of the largest of all attentions and MLPs."""
-    layers = {
-        part: part_shapes(spec, part) for part in ("1", str(1 if spec.share else spec.layers))
-    }
+    kinds = _alike(spec) if spec.by_mechanism else (1, 1 if spec.share else spec.layers)
+    layers = {part: part_shapes(spec, part) for part in map(str, kinds)}
     sizes = [
         sum(prod(shape) for name, shape in shapes.items() if of_mlp(name) == mlp)
         for shapes in layers.values()
@@ -79,12 +81,23 @@ def part_shapes(spec: Transformer, part: str) -> Shapes:
         return _embed_shapes(spec)
     if part == "head":
         return _head_shapes(spec)
-    return {**_attention_shapes(spec, int(part)), **_mlp_shapes(spec, int(part))}
+    own = spec.at(part) if spec.by_mechanism else spec
+    return {**_attention_shapes(own, int(part)), **_mlp_shapes(spec, int(part))}
 
 
 def routed(spec: Transformer, layer: int) -> bool:
     """Whether the MLP of a layer (counted from 1) has experts."""
     return spec.experts > 0 and layer > spec.dense
+
+
+def _alike(spec: Transformer) -> dict[int, int]:
+    """Layers of every kind that there is: the first, and how many there are."""
+    first: dict[tuple[str, bool], int] = {}
+    out: dict[int, int] = {}
+    for i, attn in enumerate(every(spec.attn, spec.layers), 1):
+        at = first.setdefault((attn, routed(spec, i)), i)
+        out[at] = out.get(at, 0) + 1
+    return out
 
 
 def _layer_size(spec: Transformer, layer: int) -> int:

@@ -30,10 +30,11 @@ Maps = dict[str, Array]  # Q and O by group and head, K and V by group; rows [W,
 
 def cubic_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
     """The piece of one layer; it is empty if its weights do not reach all maps."""
-    turns = spec.at(part).rotary_dim and spec.t > 1
-    if spec.gate != "none":
+    own = spec.at(part)
+    turns = own.rotary_dim and spec.t > 1
+    if own.gate != "none":
         return
-    if spec.mechanism.bilinear and not spec.qknorm and not spec.latent and not turns:
+    if own.mechanism.bilinear and not spec.qknorm and not spec.latent and not turns:
         yield _piece(spec, part)
 
 

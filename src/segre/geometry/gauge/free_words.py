@@ -26,6 +26,7 @@ def free_word_pieces(spec: Transformer) -> Iterator[Piece]:
     first = sublayers(spec)[0]
     if {producer for producer, consumer in points(spec) if consumer == first} != {("embed", "")}:
         return
+    spec = spec.at(first[0])
     plain = not spec.embnorm and norm_before(spec, first) is None
     biased = has(spec, first[0], "b_K")
     centred = not plain and spec.norm == "layer"
@@ -81,12 +82,13 @@ def _form_of_ones(w: ModularWeights) -> Array:
 
 
 def _constants(spec: Transformer, first: End) -> Iterator[Piece]:
-    still = [] if spec.qknorm else range(spec.at(first[0]).rotary_dim, spec.head)
+    still = [] if spec.qknorm else range(spec.rotary_dim, spec.head)
     if spec.ignores_shifts and len(still):
         yield _keys(spec, first, list(still))
     if spec.gate != "none":
         return
-    if spec.sums_to_one and spec.residual and (not spec.tied or logits_may_shift(spec)):
+    carried = spec.residual and spec.skip == 1
+    if spec.sums_to_one and carried and (not spec.tied or logits_may_shift(spec)):
         yield _values(spec, first)
     last = sublayers(spec) == (first,) and spec.residual and spec.output != "hidden"
     bare = spec.norm == "none" and not (spec.transform or spec.pooler or spec.logitcap)

@@ -18,9 +18,10 @@ from segre.transformer.spec import Transformer
 
 def full_head_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
     """Heads of different keys, where any form is a head's score and any map is what it writes."""
-    if not spec.mechanism.bilinear or spec.kv == 1 or spec.qknorm or spec.at(part).rotary_dim:
+    own = spec.at(part)
+    if not own.mechanism.bilinear or own.kv == 1 or own.qknorm or own.rotary_dim:
         return
-    if spec.gate != "none":
+    if own.gate != "none":
         return
     if min(spec.head, spec.dv) >= _width(spec, (part, "attention")):
         yield _piece(spec, part)

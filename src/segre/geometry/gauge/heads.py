@@ -134,7 +134,7 @@ def _unmet(spec: Transformer, part: str, at: str, key: str, query: str, transpos
                 for row, (q, n, c) in enumerate(np.ndindex(spec.group, len(forms), columns)):
                     view[row, g, q, :, c] = forms[n]
                 rows.append(canvas.rows)
-        return np.concatenate([np.zeros((0, spec.parameters)), *rows])
+        return np.concatenate([np.zeros((0, w.spec.parameters)), *rows])
 
     name = "outputs that no value reaches" if transpose else "queries that no key meets"
     group: Group = "VO" if transpose else "QK"

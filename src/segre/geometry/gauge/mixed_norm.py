@@ -20,7 +20,7 @@ def mixed_norm_pieces(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
         return
     if spec.mechanism.scales:
         yield _scores(spec, part, at)
-    if not spec.eps:
+    if not spec.mixing_eps:
         yield _values(spec, part, at)
 
 

@@ -3,7 +3,8 @@
 With eps > 0 the norm y / sqrt(|y|^2 / d + eps) is a bijection onto a ball: n' = n + M n, if
 y' = y + M y + y (y^T M y) / (d eps). So each word makes up for a change of the gain, and for a
 rotation of the stream. What is left of it along 1 no LayerNorm sees, and the first attention, which
-has no norm before it, takes it back.
+has no norm before it, takes it back. Where norms come after the skips, the gain alone is free; this
+is counted for designs with decays, of others `wider` knows it.
 """
 
 from __future__ import annotations
@@ -32,13 +33,16 @@ _TOKENS, _GAIN, _HEAD = ("embed", "tokens"), ("embed", "norm.gain"), ("head", ""
 def normed_word_pieces(spec: Transformer) -> Iterator[Piece]:
     """The gain of the words' norm, and where the stream is not seen its basis."""
     alone = not spec.tied and spec.pos != "learned" and not spec.types and not spec.embscale
-    if not (spec.discrete and spec.embnorm and spec.eps and alone) or spec.firstnorm:
+    if not (spec.discrete and spec.embnorm and spec.eps and alone):
+        return
+    carried = spec.firstnorm and spec.norm == "rms" and spec.place == "post"
+    if spec.firstnorm and not (carried and spec.decay != "none"):
         return
     if spec.norm == "layer" and not spec.final:
         return
     if spec.gain:
         yield _gains(spec)
-    if not spec.shows_stream:
+    if not spec.firstnorm and not spec.shows_stream:
         yield _turns(spec)
 
 

@@ -26,6 +26,7 @@ _SCORES = ("W_Q", "b_Q", "W_K", "b_K", "normq.gain", "R_Q", "R_K", "A_Q")
 
 def silent_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
     """The pieces of one layer."""
+    spec = spec.at(part)
     if spec.t == 1 and spec.sums_to_one:
         names = [*_SCORES, *([] if spec.latent else ["normk.gain"])]
         kept = [name for name in names if has(spec, part, name)]
@@ -36,7 +37,8 @@ def silent_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
         names = [name for name in ("W_Q", "b_Q", "W_K", "b_K") if has(spec, part, name)]
         title = "queries and keys of one number, whose norm is a sign"
         yield free_entries(spec, part, names, "signs", title)
-    if spec.mixnorm and spec.heads == 1 and spec.mechanism.weigh == "identity" and not spec.eps:
+    alone = spec.mixnorm and spec.heads == 1 and not spec.mixing_eps
+    if alone and spec.mechanism.weigh == "identity":
         # one head's scores of a query: a norm takes a common factor away
         letters = "QK" if spec.t == 1 else "Q" if spec.head == 1 else ""
         names = [f"{x}_{y}" for y in letters for x in "Wb" if has(spec, part, f"{x}_{y}")]

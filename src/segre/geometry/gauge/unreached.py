@@ -298,9 +298,10 @@ def _unmet(spec: Transformer, end: End) -> Iterator[Piece]:
     read = read_dimension(spec, end)
     if spec.latent:
         read = min(spec.kvrank, read)
+    spec = spec.at(end[0])
     if spec.feature != "none":
         return
-    turned = not spec.latent and (spec.qknorm or spec.at(end[0]).rotary_dim)
+    turned = not spec.latent and (spec.qknorm or spec.rotary_dim)
     if spec.head > read and not turned:
         yield _unmet_side(spec, end, "K", "queries that no key meets")
     if spec.dv > read and spec.gate != "element":
@@ -312,7 +313,7 @@ def _unmet_side(spec: Transformer, end: End, letter: str, name: str) -> Piece:
     asking = ["W_Q", "b_Q"] if keys else ["W_O"]
 
     def build(w: ModularWeights) -> Array:
-        rows = [np.zeros((0, spec.parameters))]
+        rows = [np.zeros((0, w.spec.parameters))]
         span = read_span(w, end)
         if spec.latent:
             span = _latent_span(w, part, span, norm_at(spec, part, "normk", spec.kvrank), "A_K")

@@ -20,11 +20,11 @@ def attention(run: Run, x: int, stage: Stage) -> int:
     scores, values = (_latent if spec.kvrank else _plain)(run, spec, x, part)
     for factor in _factors(run, spec, stage.layer):
         scores = [tape.scaled(Z, factor) for Z in scores]
-    patterns = _patterns(run, scores, stage)
+    patterns = _patterns(run, spec, scores, stage)
     group = spec.heads // spec.kv
     mixed = [tape.product(values[h // group], pattern) for h, pattern in enumerate(patterns)]
     if spec.mixnorm:
-        mixed = _normed_together(run, mixed, part, "normo")
+        mixed = _normed_together(run, mixed, part, "normo", spec.mixeps or spec.eps)
     if spec.gate != "none":
         mixed = [_gated(run, spec, y, x, part, h) for h, y in enumerate(mixed)]
     written = [tape.product(run.leaves[part, "W_O", h], y) for h, y in enumerate(mixed)]
@@ -58,9 +58,13 @@ def _plain(run: Run, spec: Transformer, x: int, part: int) -> tuple[list[int], l
     if spec.feature == "silu":
         keys, queries, values = ([_silu(run, y) for y in own] for own in (keys, queries, values))
     if spec.qknorm:
-        norm = _normed_together if spec.qknorm == "all" else _normed
-        keys = norm(run, keys, part, "normk")
-        queries = norm(run, queries, part, "normq")
+        eps = spec.eps
+        if spec.qknorm == "all":
+            keys = _normed_together(run, keys, part, "normk", eps)
+            queries = _normed_together(run, queries, part, "normq", eps)
+        else:
+            keys = _normed(run, keys, part, "normk")
+            queries = _normed(run, queries, part, "normq")
     if turning(spec):
         keys = [_rotated(run, spec, key) for key in keys]
         queries = [_rotated(run, spec, query) for query in queries]
@@ -72,14 +76,16 @@ def _normed(run: Run, matrices: list[int], part: int, name: str) -> list[int]:
     return [run.normalised(x, part, name, False, root, i) for i, x in enumerate(matrices)]
 
 
-def _normed_together(run: Run, matrices: list[int], part: int, name: str) -> list[int]:
+def _normed_together(
+    run: Run, matrices: list[int], part: int, name: str, eps: Fraction
+) -> list[int]:
     """One norm of all matrices, each with a gain of its own."""
     tape, numbers = run.tape, run.numbers
     width = tape.values[matrices[0]].nrows()
     share = numbers.number(Fraction(1, width * len(matrices)))
     mean = tape.constant(numbers.ones(1, width) * share)
     squares = [tape.product(mean, tape.times(x, x)) for x in matrices]
-    q = tape.shifted(reduce(tape.sum, squares), run.spec.eps)
+    q = tape.shifted(reduce(tape.sum, squares), eps)
     inverse = tape.inverse_roots(q, Radicand(run.stage, run.open_root(), 0), run.here)
     result = []
     for i, x in enumerate(matrices):
@@ -128,15 +134,19 @@ def _factors(run: Run, spec: Transformer, layer: int) -> Iterator[Scalar]:
             yield run.numbers.grown(Fraction(1), how.all / 10, none, how.factor)
 
 
-def _patterns(run: Run, scores: list[int], stage: Stage) -> list[int]:
+def _patterns(run: Run, spec: Transformer, scores: list[int], stage: Stage) -> list[int]:
     """How much each query (a column) takes from each key (a row), for every head."""
-    spec, tape, t = run.spec, run.tape, run.spec.t
+    tape, t = run.tape, spec.t
     layer, part = stage.layer, stage.part
     # The mask, and the scores that are noted for every head.
     charge((3 + 3 * len(scores)) * t * t * run.numbers.rates.entry)
     past = [[int(seen(spec, layer, key, query)) for query in range(t)] for key in range(t)]
     mask = tape.constant(run.numbers.matrix(t, t, [entry for row in past for entry in row]))
     masked = spec.causal or bool(spec.window)
+    if spec.decay == "slopes":
+        charge(len(scores) * t * t * run.numbers.rates.entry)
+        faded = [_faded(run, spec, layer, h, past) for h in range(spec.heads)]
+        return [tape.times(Z, own) for Z, own in zip(scores, faded, strict=True)]
     if spec.attn == "lightning":
         return [tape.times(Z, mask) if masked else Z for Z in scores]
     if spec.cap:
@@ -158,6 +168,22 @@ def _patterns(run: Run, scores: list[int], stage: Stage) -> list[int]:
         E = tape.exp(Z, run.here)
         patterns.append(run.columns_over_sum(tape.times(E, mask) if masked else E, spec.sinks))
     return patterns
+
+
+def _faded(run: Run, spec: Transformer, layer: int, head: int, past: list[list[int]]) -> int:
+    """The mask, times the decay of a head to the power of how long ago a key was."""
+    fine = 10**5 * (spec.layers - 1) + 1
+    factor = 1 - Fraction(10**5 * (layer - 1), fine) + Fraction(1, 10**5)
+    rate = run.numbers.slope(Fraction(8 * (head + 1), spec.heads), factor, fine)
+    powers = [run.numbers.number(Fraction(1))]
+    for _ in past[1:]:
+        powers.append(powers[-1] * rate)
+    entries = [
+        powers[query - key] * keep if keep else 0
+        for key, row in enumerate(past)
+        for query, keep in enumerate(row)
+    ]
+    return run.tape.constant(run.numbers.matrix(spec.t, spec.t, entries))
 
 
 def _beyond_sink(run: Run, Z: int, part: int, head: int) -> int:

@@ -106,7 +106,7 @@ class Balls(Numbers):
         turned = position * angle(spec, plane)
         return turned.cos(), turned.sin()
 
-    def slope(self, exponent: Fraction, factor: Fraction) -> arb:
+    def slope(self, exponent: Fraction, factor: Fraction, fine: int = 1) -> arb:  # noqa: ARG002
         """The decay rate."""
         return (-self._number(factor) * arb(2) ** -self._number(exponent)).exp()
 

@@ -42,6 +42,7 @@ def few_contexts(spec: Transformer, claimed: int) -> int:
 
 def _seen(spec: Transformer, layer: int, now: list[Context], c: int) -> Context:
     """The context of token c after a layer."""
+    spec = spec.at(layer)
     window = spec.window[(layer - 1) % len(spec.window)] if spec.window else 0
     keys = [
         k
@@ -52,7 +53,7 @@ def _seen(spec: Transformer, layer: int, now: list[Context], c: int) -> Context:
     skip = now[c] if spec.residual else ()
     if shared and all(now[k] == now[keys[0]] for k in keys):
         return (layer, "same", skip, now[keys[0]])
-    turns = turning(spec.at(layer)) > 0
+    turns = turning(spec) > 0 or spec.decay != "none"
     heard = sorted((now[k], k - c if turns else 0) for k in keys)
     numbers = [(key, len(list(group))) for key, group in groupby(heard)]
     factor = gcd(*(n for _, n in numbers)) if shared else 1

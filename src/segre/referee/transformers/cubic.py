@@ -17,8 +17,8 @@ from segre.referee.transformers.weights import Key, bilinear, turning
 
 def cubic(point: Point, part: int) -> Family:
     """Family 59, of one layer."""
-    spec, p, d = point.spec, point.p, point.spec.d
-    turns = turning(spec.at(part)) and spec.t > 1
+    spec, p, d = point.spec.at(part), point.p, point.spec.d
+    turns = turning(spec) and spec.t > 1
     if not bilinear(spec) or spec.qknorm or spec.kvrank or turns or spec.gate != "none":
         return
     span, biased = span_of(point, Actor("attention", part)), point.has((part, "b_Q"))

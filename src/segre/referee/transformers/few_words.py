@@ -24,6 +24,7 @@ def few_words(point: Point) -> Family:
     first = stream.consumers[0]
     if stream.producers_for(first) != [EMBEDDING]:
         return
+    spec = spec.at(first.part)
     plain = not spec.embnorm and stream.norm_before(first) is None
     biased = point.has((first.part, "b_K"))
     most = spec.d + (1 if plain and biased else 0) - (not plain and spec.norm == "layer")
@@ -39,7 +40,7 @@ def few_words(point: Point) -> Family:
 
 def _weights(point: Point, part: int) -> Family:
     """Family 49."""
-    spec = point.spec
+    spec = point.spec.at(part)
     Y = word_columns(point)
     wide = spec.vocab > spec.d
     forms = left_inverse(above([Y, point.field.ones(1, spec.vocab)]) if wide else Y)
@@ -59,16 +60,16 @@ def _weights(point: Point, part: int) -> Family:
 
 def _constants(point: Point, part: int) -> Iterator[Tangent]:
     """Family 50."""
-    spec, stream = point.spec, point.stream
+    spec, stream = point.spec.at(part), point.stream
     span = written_by_words(point)
     assert span.a is not None
     f = select(left_inverse(beside([span.a, span.A])), [0], range(spec.d))
     softmax = spec.attn == "softmax" and not spec.sinks
     if softmax and not spec.cap and not spec.qknorm:
         for g in range(spec.kv):
-            for j in range(turning(spec.at(part)), spec.head):
+            for j in range(turning(spec), spec.head):
                 yield {(part, "W_K", g): point.field.unit(spec.head, 1, j, 0) * f}
-    back = spec.residual and (not spec.tied or shiftable(point))
+    back = spec.residual and spec.skip == 1 and (not spec.tied or shiftable(point))
     alone = len(stream.sequence) == 1 and spec.residual and spec.output != "hidden"
     seen = alone and spec.norm == "none" and point.has((HEAD, "b_U")) and not spec.logitcap
     seen = seen and not (spec.transform or spec.pooler)
@@ -86,7 +87,7 @@ def _constants(point: Point, part: int) -> Iterator[Tangent]:
 
 def _written(point: Point, part: int) -> Iterator[tuple[int, int, nmod_mat]]:
     """c of family 39, for each (g, j)."""
-    spec = point.spec
+    spec = point.spec.at(part)
     G = spec.heads // spec.kv
     for g in range(spec.kv):
         outputs = total([point.matrices[part, "W_O", g * G + q] for q in range(G)])

@@ -55,6 +55,8 @@ def _evaluate(run: Run, inputs: Matrix) -> int:
                 y = tape.times(y, tape.product(scale, tape.constant(run.numbers.ones(1, spec.t))))
             if normed and spec.place in ("sandwich", "after"):
                 y = run.norm(y, stage.part, f"post{index}")
+            if spec.skip != 1:
+                x = tape.scaled_by(x, spec.skip)
             x = tape.sum(x, y) if spec.residual else y
             if normed and spec.place == "post":
                 x = run.norm(x, stage.part, f"post{index}")

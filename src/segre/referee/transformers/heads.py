@@ -230,7 +230,7 @@ class Heads:
             }
 
     def _values_scale(self) -> Iterator[Tangent]:
-        if not self.spec.eps:
+        if not (self.spec.mixeps or self.spec.eps):
             every = (self.point.with_bias(self.part, "V", g) for g in range(self.spec.kv))
             yield {key: self.point.matrices[key] for keys in every for key in keys}
 

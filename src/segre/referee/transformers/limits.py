@@ -101,12 +101,14 @@ class Effort:
         self.entries += heads * 14 * k * t
         self.fresh += (4 * heads + 3 * spec.layers) * t * t
         self.steps += 40 * heads
-        if spec.attn == "softmax":
+        if spec.attn != "lightning":
             self._scaled(t, t, heads)
             self.functions += heads * t * t * (6 if spec.cap else 2)
             self.entries += heads * t * t * (10 if spec.cap else 4)
         elif spec.causal or spec.window:
             self.entries += heads * t * t
+        if spec.decay != "none":
+            self.fresh += heads * t * t
         for width in (spec.qrank, spec.kvrank):
             if width:
                 self._norm(width, t, spec.layers)

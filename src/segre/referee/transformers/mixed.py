@@ -51,8 +51,8 @@ def shared_maps(point: Point, part: int) -> Family:
 
 def head_mixing(point: Point, part: int) -> Family:
     """Family 55, of one layer."""
-    spec, p, d = point.spec, point.p, point.spec.d
-    if not bilinear(spec) or spec.kv == 1 or spec.qknorm or turning(spec.at(part)):
+    spec, p, d = point.spec.at(part), point.p, point.spec.d
+    if not bilinear(spec) or spec.kv == 1 or spec.qknorm or turning(spec):
         return
     if spec.gate != "none":
         return

@@ -205,14 +205,15 @@ class Modular(Numbers):
             power >>= 1
         return cos, sin
 
-    def slope(self, exponent: Fraction, factor: Fraction) -> int:
+    def slope(self, exponent: Fraction, factor: Fraction, fine: int = 1) -> int:
         """A power of a random residue, one for every fractional part of an exponent."""
         whole = exponent.numerator // exponent.denominator
         rest = exponent - whole
         # Before anything large is computed: a power that is whole is at least 1.
-        if not -64 <= whole <= (factor.numerator * _SLOPE_UNIT).bit_length():
+        unit = fine * _SLOPE_UNIT
+        if not -64 <= whole <= (factor.numerator * unit).bit_length():
             raise RejectionError(f"spec: the slope of exponent {quote(str(exponent))} is no power")
-        power = factor * _SLOPE_UNIT / Fraction(2) ** whole
+        power = factor * unit / Fraction(2) ** whole
         index = (rest.denominator << 20) + rest.numerator
         if power.denominator != 1 or index >= WORD:
             raise RejectionError(f"spec: the slope of exponent {quote(str(exponent))} is no power")

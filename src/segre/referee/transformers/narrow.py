@@ -199,11 +199,11 @@ def _latent_span(point: Point, part: int, span: Span) -> Span:
 
 
 def _unmet(point: Point, part: int, span: Span) -> Iterator[Tangent]:
-    spec = point.spec
+    spec = point.spec.at(part)
     if spec.feature != "none":
         return
     G = spec.heads // spec.kv
-    met = not spec.kvrank and (spec.qknorm or turning(spec.at(part)) > 0)
+    met = not spec.kvrank and (spec.qknorm or turning(spec) > 0)
     shifts = spec.attn == "softmax" and not spec.cap and not spec.sinks
     for g in range(spec.kv):
         heads = range(g * G, (g + 1) * G)

@@ -14,7 +14,10 @@ _TOKENS, _NORM = (EMBED, "tokens", 0), "norm"
 def normed_words(point: Point) -> Family:
     """Families 60 and 61."""
     spec = point.spec
-    if not spec.vocab or not spec.embnorm or spec.firstnorm or spec.eps == 0:
+    if not spec.vocab or not spec.embnorm or spec.eps == 0:
+        return
+    fading = spec.norm == "rms" and spec.place == "post" and spec.decay == "slopes"
+    if spec.firstnorm and not fading:
         return
     if spec.tied or spec.pos == "learned" or spec.types or spec.embscale:
         return
@@ -23,7 +26,7 @@ def normed_words(point: Point) -> Family:
     norm = Norm(EMBED, _NORM, spec.d)
     for i in range(spec.d) if point.has(norm.gain) else ():
         yield "word-gains", _gain(point, norm, i)
-    if not shows_stream(spec):
+    if not spec.firstnorm and not shows_stream(spec):
         for S in point.skew(spec.d, spec.norm == "layer"):
             yield "word-turns", _turn(point, norm, S)
 

@@ -96,8 +96,8 @@ class Numbers(ABC):
         """cos and sin of the angle of a plane at a position."""
 
     @abstractmethod
-    def slope(self, exponent: Fraction, factor: Fraction) -> Scalar:
-        """The decay rate exp(-factor 2^-exponent) of hybrid stacks."""
+    def slope(self, exponent: Fraction, factor: Fraction, fine: int = 1) -> Scalar:
+        """The decay rate exp(-factor 2^-exponent); `fine` is a denominator of all factors."""
 
     # What follows from these.
 

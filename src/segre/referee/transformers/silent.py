@@ -14,7 +14,7 @@ _SCORES = ("W_Q", "b_Q", "W_K", "b_K", "normq.gain", "A_Q", "R_Q", "R_K")
 
 def silent(point: Point, part: int) -> Family:
     """Families 31 to 34, and 42,, of one layer."""
-    spec = point.spec
+    spec = point.spec.at(part)
     if spec.attn == "lightning":
         yield from () if spec.gate != "none" or not bilinear(spec) else _group_mixing(point, part)
     elif not spec.sinks and spec.t == 1:
@@ -24,7 +24,8 @@ def silent(point: Point, part: int) -> Family:
             yield from _pooled(point, part)
     if spec.qknorm is True and spec.head == 1 and spec.eps == 0:
         yield from _free(point, part, ("W_Q", "b_Q", "W_K", "b_K"), "signs")
-    if spec.mixnorm and spec.heads == 1 and spec.attn == "lightning" and spec.eps == 0:
+    alone = spec.mixnorm and spec.heads == 1 and not (spec.mixeps or spec.eps)
+    if alone and spec.attn == "lightning":
         factors = "QK" if spec.t == 1 else "Q" if spec.head == 1 else ""
         scaling = tuple(f"{x}_{y}" for y in factors for x in "Wb")
         yield from _free(point, part, scaling, "signs")
@@ -36,7 +37,7 @@ def silent(point: Point, part: int) -> Family:
 
 def _one_gate(point: Point, part: int) -> bool:
     """Whether a gate scales all that attention writes, and the next is a norm with eps = 0."""
-    spec, stream = point.spec, point.stream
+    spec, stream = point.spec.at(part), point.stream
     if spec.gate != "head" or spec.heads > 1 or spec.norm == "none" or spec.eps:
         return False
     if point.has((part, "b_O")):
@@ -72,8 +73,9 @@ def _free(point: Point, part: int, names: tuple[str, ...], family: str) -> Famil
 
 
 def _group_mixing(point: Point, part: int) -> Family:
-    G = point.spec.heads // point.spec.kv
-    for g, (q, k) in product(range(point.spec.kv), permutations(range(G), 2)):
+    spec = point.spec.at(part)
+    G = spec.heads // spec.kv
+    for g, (q, k) in product(range(spec.kv), permutations(range(G), 2)):
         tangent = {(part, "W_O", g * G + q): point.matrices[part, "W_O", g * G + k]}
         lost = point.with_bias(part, "Q", g * G + k)
         for key, other in zip(lost, point.with_bias(part, "Q", g * G + q), strict=True):

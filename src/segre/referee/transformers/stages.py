@@ -71,7 +71,7 @@ def roots(spec: Transformer, stage: Stage) -> list[int]:
             result += [t, t]
         elif spec.qknorm:
             result += [spec.kv * t, spec.heads * t]
-        result += [t] * spec.mixnorm
+        result += [t] * spec.at(stage.layer).mixnorm
     return result + [t] * (normed and spec.place != "pre")
 
 
@@ -105,12 +105,13 @@ def argument_count(spec: Transformer) -> int:
     """How many arguments there are, without a vocabulary, experts or relu."""
     t, total = spec.t, 0
     for layer in range(1, spec.layers + 1):
-        if spec.attn == "softmax":
-            total += spec.heads * (_pairs(spec, layer) + (t * t if spec.cap else 0))
-        if spec.feature != "none":
-            total += t * ((spec.heads + spec.kv) * spec.head + spec.kv * spec.dv)
-        if spec.gate != "none":
-            total += spec.heads * t * (spec.dv if spec.gate == "element" else 1)
+        own = spec.at(layer)
+        if own.attn == "softmax":
+            total += spec.heads * (_pairs(own, layer) + (t * t if spec.cap else 0))
+        if own.feature != "none":
+            total += t * ((own.heads + own.kv) * own.head + own.kv * own.dv)
+        if own.gate != "none":
+            total += spec.heads * t * (spec.dv if own.gate == "element" else 1)
         if spec.mlp in SIGMOID + TANH + NORMAL:
             total += spec.ff * t
     return total
@@ -118,13 +119,13 @@ def argument_count(spec: Transformer) -> int:
 
 def minor_mod_p(spec: Transformer) -> bool:
     """Whether a minor mod p proves anything about this transformer, section 6."""
-    turned = turning(spec) > 0
+    constants = turning(spec) > 0 or spec.decay != "none"
     return (
         spec.vocab == 0
         and spec.patch == 0
         and spec.experts == 0
         and spec.mlp not in RELU
-        and not (turned and spec.mlp in TANH)
+        and not (constants and spec.mlp in TANH)
         and _one_way(spec)
     )
 

@@ -115,6 +115,7 @@ def _embed(spec: Transformer) -> Iterator[Shape]:
 
 
 def _attention(spec: Transformer, layer: int) -> Iterator[Shape]:
+    spec = spec.at(layer)
     d, k, v, kv, heads = spec.d, spec.head, spec.dv, spec.kv, spec.heads
     normed = spec.norm != "none"
     if normed and spec.place in ("pre", "sandwich") and (spec.firstnorm or layer > 1):

@@ -1,0 +1,216 @@
+"""MiniMax: layers of lightning attention between layers of softmax, and routed experts in all.
+
+What a skip carries is normed first: the norm before a sub-layer is, in specs, the one after the
+sub-layer before it. The factors of what is added (beta) are part of the weights that write it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from segre.errors import SpecError
+from segre.models import experts, llama
+from segre.models.config import Config
+from segre.models.family import Family, Names, Stored, Values, decoder_labels, norm, table
+from segre.models.windows import FULL, window
+from segre.transformer.by_layer import every
+from segre.transformer.spec import Transformer
+from segre.values import choice, quote, show
+
+LINEAR = "linear_attention"
+ATTENTION = {FULL: "softmax", LINEAR: "lightning"}
+EPS = "0.000001"  # of the norm of what heads mix, whatever the config says of the others
+_LIGHTNING: Values = {
+    **{"feature": "silu", "gate": "element", "decay": "slopes"},
+    **{"mixnorm": True, "mixeps": EPS},
+}
+
+
+def _read(config: Config) -> Values:
+    out = experts.all_routed(config, llama.decoder(config))
+    kinds = _kinds(config)
+    out |= {"attn": [ATTENTION[kind] for kind in kinds], "skip": _skip(config, kinds)}
+    _betas(config)
+    if FULL in kinds:
+        out["window"] = [window(config)]
+    else:
+        out |= {"kv": out["heads"], "pos": "none"}
+        del out["base"], out["rescale"]
+    if LINEAR in kinds and out["mlp"] != "swiglu":
+        raise SpecError(f"hidden_act: {quote(str(config.get('hidden_act')[1]))}; allowed: silu")
+    return out
+
+
+def _kinds(config: Config) -> list[str]:
+    """The kind of every layer; full attention comes first where nothing is said."""
+    layers = config.count("num_hidden_layers")
+    key, kinds = config.get("layer_types")
+    if kinds is None:
+        kinds = [(FULL, LINEAR)[i % 2] for i in range(layers)]
+    if not isinstance(kinds, list) or len(kinds) != layers:
+        raise SpecError(f"{key}: {quote(str(kinds))}; allowed: a list, one for each layer")
+    return [choice(key, kind, tuple(ATTENTION)) for kind in kinds]
+
+
+def _skip(config: Config, kinds: list[str]) -> Fraction:
+    """By what the stream is multiplied where something is added: one number for all layers."""
+    names = {FULL: "full_attn_alpha_factor", LINEAR: "linear_attn_alpha_factor"}
+    keys = [*(key for kind, key in names.items() if kind in kinds), "mlp_alpha_factor"]
+    found = {key: _positive(config, key) for key in keys}
+    if len({*found.values()}) > 1:
+        raise SpecError(f"{', '.join(keys)} differ; allowed: one number")
+    return found["mlp_alpha_factor"]
+
+
+def _betas(config: Config) -> dict[str, float]:
+    """By what a sub-layer multiplies what it writes: by kind of attention, and of MLPs."""
+    keys = {FULL: "full_attn", LINEAR: "linear_attn", "mlp": "mlp"}
+    return {kind: float(_positive(config, f"{key}_beta_factor")) for kind, key in keys.items()}
+
+
+def _positive(config: Config, key: str) -> Fraction:
+    value = config.number(key)
+    if not value:
+        raise SpecError(f"{key}: {show(value)} is not allowed; allowed: numbers above 0")
+    return value
+
+
+def _write(spec: Transformer) -> Values:
+    kinds = _written_kinds(spec)
+    turning = kinds.index(FULL) + 1 if FULL in kinds else 1
+    alpha = float(spec.skip)
+    return {
+        **llama.write_decoder(spec),
+        **llama.written_rotary(spec, turning),
+        **experts.written_routed(spec),
+        "layer_types": kinds,
+        "sliding_window": max(spec.window, default=0) or None,
+        **{f"{key}_alpha_factor": alpha for key in ("full_attn", "linear_attn", "mlp")},
+    }
+
+
+def _written_kinds(spec: Transformer) -> list[str]:
+    names = {attn: kind for kind, attn in ATTENTION.items()}
+    return [names[attn] for attn in every(spec.attn, spec.layers)]
+
+
+def _names(spec: Transformer, part: str, config: Config) -> Names:
+    """Where the tensors of a part lie, but for those of experts."""
+    if part == "embed":
+        first = norm("model.layers.0.input_layernorm", "norm")
+        return {**table("model.embed_tokens", "tokens"), **first}
+    if part == "head":
+        return {"lm_head.weight": Stored(("W_U",))}
+    at = f"model.layers.{int(part) - 1}"
+    last = int(part) == spec.layers
+    kind = _written_kinds(spec)[int(part) - 1]
+    beta = _betas(config)[kind]
+    return {
+        **(_lightning if kind == LINEAR else _full)(f"{at}.self_attn", beta),
+        **norm(f"{at}.post_attention_layernorm", "post1"),
+        **norm("model.norm" if last else f"model.layers.{part}.input_layernorm", "post2"),
+    }
+
+
+def _full(own: str, beta: float) -> Names:
+    return {**llama.attention(own), f"{own}.o_proj.weight": Stored(("W_O",), times=beta)}
+
+
+def _lightning(own: str, beta: float) -> Names:
+    """Rows of queries, keys and values of a head, then those of the next."""
+    return {
+        f"{own}.qkv_proj.weight": Stored(("W_Q", "W_K", "W_V"), by_head=True),
+        f"{own}.output_gate.weight": Stored(("W_G",)),
+        f"{own}.norm.weight": Stored(("normo.gain",)),
+        f"{own}.out_proj.weight": Stored(("W_O",), times=beta),
+    }
+
+
+def _tensors(spec: Transformer, part: str, config: Config) -> Names:
+    out = _names(spec, part, config)
+    if part in ("embed", "head"):
+        return out
+    at = f"model.layers.{int(part) - 1}.block_sparse_moe"
+    out[f"{at}.gate.weight"] = Stored(("W_R",))
+    files, times = ("w1", "w3", "w2"), _betas(config)["mlp"]
+    return {**out, **experts.one_by_one(spec, f"{at}.experts", files, times)}
+
+
+def _stacked(_spec: Transformer, part: str, config: Config) -> Names:
+    if part in ("embed", "head"):
+        return {}
+    at, times = f"model.layers.{int(part) - 1}.mlp", _betas(config)["mlp"]
+    return {f"{at}.gate.weight": Stored(("W_R",)), **experts.stacked(f"{at}.experts", times)}
+
+
+def _rest(given: Mapping[str, Any]) -> Values:
+    """Experts; softmax and lightning layers in turn; what those of either kind have."""
+    out = experts.rest(given, 8, 2)
+    layers = given.get("layers", 1)
+    if not isinstance(layers, int) or layers < 1:
+        return out
+    out["attn"] = ["softmax", "lightning"][:layers]
+    attn = given.get("attn", out["attn"])
+    listed = attn if isinstance(attn, list) else [attn]
+    names = {*map(str, listed[:layers])}
+    if "lightning" in names:
+        out |= _LIGHTNING
+    return out | ({"pos": "none"} if "softmax" not in names else {})
+
+
+def _text_01() -> Values:
+    """As the library's documentation describes it; the context is that of a silent config."""
+    return {
+        **llama.preset("minimax", "MiniMaxForCausalLM", 80, 6144, 9216, 64, 8, 200064, 131072),
+        "head_dim": 128,
+        "layer_types": [FULL if i % 8 == 7 else LINEAR for i in range(80)],
+        "num_experts_per_tok": 2,
+        "num_local_experts": 32,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 10_000_000,
+    }
+
+
+FAMILY = Family(
+    model_type="minimax",
+    base_class="MiniMaxModel",
+    head_classes=("MiniMaxForCausalLM",),
+    label_classes=decoder_labels("MiniMax"),
+    defaults={
+        **llama.DEFAULTS,
+        "vocab_size": 32000,
+        "intermediate_size": 14336,
+        "num_key_value_heads": 8,
+        "max_position_embeddings": 131072,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 1000000,
+        "sliding_window": None,
+        "num_local_experts": 8,
+        "num_experts_per_tok": 2,
+        "layer_types": None,
+        "block_size": 256,  # how the library computes, and not what
+        **{
+            f"{key}_{factor}_factor": 1
+            for key in ("full_attn", "linear_attn", "mlp")
+            for factor in ("alpha", "beta")
+        },
+    },
+    also=("num_experts",),
+    read=_read,
+    write=_write,
+    prefix="model.",
+    tensors=_tensors,
+    stacked=_stacked,
+    choices={**llama.CHOICES, "place": "post"},
+    with_tokens={"embnorm": True},
+    rest=_rest,
+    presets={"minimax-text-01": _text_01()},
+    copies=llama.COPIES,
+    buffers=(
+        *llama.BUFFERS,
+        *(f".self_attn.{name}" for name in ("slope_rate", "query_decay")),
+        *(f".self_attn.{name}" for name in ("key_decay", "diagonal_decay")),
+    ),
+)
