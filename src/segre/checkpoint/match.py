@@ -245,7 +245,7 @@ def rematched(
     out.flips = written_flips(spec, one, two, near)
     if turning(spec):
         _flip_asked(spec, out, one, two, near)
-        out.apply(spec, two := dict(two))
+        _of_heads(out).apply(spec, two := dict(two))
         free = free_planes(spec, one, near) if spec.qknorm else None
         out.planes = _match_planes(spec, one, two, free)
     return out
@@ -256,8 +256,13 @@ def _flip_asked(
 ) -> None:
     """Add the signs of queries and keys, for the order of heads that was found."""
     if spec.qknorm:
-        out.apply(spec, two := dict(two))
+        _of_heads(out).apply(spec, two := dict(two))
         out.flips |= asked_flips(spec, one, two, near)
+
+
+def _of_heads(turn: LayerAlignment) -> LayerAlignment:
+    """A turn of the heads of a layer alone."""
+    return replace(turn, units=None, experts=None, shared=None)
 
 
 def nearest_orthogonal(inner: Array) -> Array:

@@ -32,6 +32,7 @@ FEW = 0.05  # other entries of a tensor that differ are few, if they are less th
 EXPONENT = 0x7FF << 52  # the bits of a double that hold its exponent
 SINGLE = 1e-4  # and single ones, if less than this
 ROOT_MEAN_SQUARE = 12**-0.5  # of a number that is evenly distributed within half a spacing
+SLAB = 1 << 18  # numbers that are compared at a time
 SIGN = np.uint64(1 << 63)  # the bit of a double that holds its sign
 SHIFTS = np.arange(64, dtype=np.uint64)[:, None]
 
@@ -145,7 +146,7 @@ def _chunks(
     """Rows of a tensor of both files, in one type."""
     files = ((one.store, ours.file), (two.store, theirs.file))
     entry = one.store.entries[ours.file]
-    for start, stop in row_blocks(entry.shape[0], entry.size):
+    for start, stop in row_blocks(entry.shape[0], entry.size, SLAB):
         x, y = (rounded(store.rows(file, start, stop), dtype) for store, file in files)
         yield start, x, y
 
@@ -164,20 +165,25 @@ def _compared(one: Model, two: Model, ours: Held, theirs: Held) -> tuple[Touched
     for start, x, y in _chunks(one, two, ours, theirs, dtype):
         known = (x != 0) | (y != 0)
         for sums, what in ((there, known), (equal, known & (x == y))):
-            sums[0, start : start + len(x)] = what.sum(axis=1)
-            sums[1, : shape[1]] += what.sum(axis=0)
+            found = np.count_nonzero(what)
+            if found in (0, what.size):  # all or none: nothing to add up
+                sums[0, start : start + len(x)] = shape[1] if found else 0
+                sums[1, : shape[1]] += len(x) if found else 0
+            else:
+                sums[0, start : start + len(x)] = what.sum(axis=1)
+                sums[1, : shape[1]] += what.sum(axis=0)
     moved = equal < IN_PLACE * there
     rows, columns = moved[0, : shape[0]], moved[1, : shape[1]]
-    found = Touched(dtype, rows, columns, np.zeros(0, np.int64), 0)
-    found.elsewhere = int((~rows).sum() * (~columns).sum())
-    if found.elsewhere and there[1].sum() > equal[1].sum():
+    out = Touched(dtype, rows, columns, np.zeros(0, np.int64), 0)
+    out.elsewhere = int((~rows).sum() * (~columns).sum())
+    if out.elsewhere and there[1].sum() > equal[1].sum():
         strays = [
             np.flatnonzero((x != y) & ~rows[start : start + len(x), None] & ~columns)
             + start * shape[1]
             for start, x, y in _chunks(one, two, ours, theirs, dtype)
         ]
-        found.entries = np.concatenate(strays)
-    return found, int(there[1].sum()), int(equal[1].sum())
+        out.entries = np.concatenate(strays)
+    return out, int(there[1].sum()), int(equal[1].sum())
 
 
 def _touch_vectors(touched: dict[Where, Touched], shared: float) -> None:

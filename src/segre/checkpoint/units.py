@@ -68,10 +68,11 @@ def scale_units(spec: Transformer, w: Tensors, factor: Array, kind: str = UNITS)
 
 def unit_norms(w: Tensors, kind: str = UNITS) -> tuple[Array, Array]:
     """Norms of what each unit reads (its scalable part, with bias) and writes."""
-    reads = (w[f"{kind}_up"] ** 2).sum(axis=-1)
+    up, down = w[f"{kind}_up"], w[f"{kind}_down"]
+    reads = np.einsum("...ij,...ij->...i", up, up)
     if bias := biased(w, kind, "up"):
         reads = reads + w[bias][..., 0] ** 2
-    return np.sqrt(reads), np.linalg.norm(w[f"{kind}_down"], axis=-2)
+    return np.sqrt(reads), np.sqrt(np.einsum("...ij,...ij->...j", down, down))
 
 
 def unit_sizes(w: Tensors, kind: str = UNITS) -> Array:
