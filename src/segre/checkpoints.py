@@ -15,6 +15,7 @@ Each function is one command of `segre weights`, on model directories or on mode
 
 from __future__ import annotations
 
+from segre.checkpoint.barrier import Barriers, barrier
 from segre.checkpoint.commands import (
     Written,
     align,
@@ -31,20 +32,25 @@ from segre.checkpoint.commands import (
 from segre.checkpoint.comparison import Check, Comparison
 from segre.checkpoint.example import example
 from segre.checkpoint.info import Info
+from segre.checkpoint.merge import Merged, merge
 
 __all__ = [
+    "Barriers",
     "Check",
     "Comparison",
     "Info",
+    "Merged",
     "Written",
     "align",
     "apply",
+    "barrier",
     "canonical",
     "check",
     "convert",
     "example",
     "expand",
     "info",
+    "merge",
     "move",
     "same",
     "shrink",

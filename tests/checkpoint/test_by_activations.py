@@ -1,6 +1,5 @@
 """Two checkpoints aligned by what they do on tokens."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from segre.checkpoint.outputs import random_tokens
 from segre.checkpoint.reduce import reduced
 from segre.errors import SegreError
 from segre.transformer.forward import run
-from support.checkpoints import apart, rewritten
+from support.checkpoints import apart, rewritten, write_tokenizer
 from support.zoo import save_tiny
 
 # One of each kind of stream, heads and units.
@@ -70,18 +69,6 @@ def test_functions_stay(name: str, tmp_path: Path) -> None:
     assert apart(two, tmp_path / "aligned") < 1e-5
 
 
-def tokenizer(folder: Path, words: list[str]) -> None:
-    """A tokenizer of words, in a directory."""
-    vocab = {word: number for number, word in enumerate(words)}
-    data = {
-        "version": "1.0",
-        "added_tokens": [],
-        "pre_tokenizer": {"type": "WhitespaceSplit"},
-        "model": {"type": "WordLevel", "vocab": vocab, "unk_token": words[0]},
-    }
-    (folder / "tokenizer.json").write_text(json.dumps(data))
-
-
 def test_a_text_is_read_by_the_tokenizer_that_both_have(tmp_path: Path) -> None:
     one = save_tiny("llama", tmp_path / "one")
     move(one, tmp_path / "two", report=False)
@@ -91,11 +78,11 @@ def test_a_text_is_read_by_the_tokenizer_that_both_have(tmp_path: Path) -> None:
     with pytest.raises(SegreError, match="tokenizer"):
         align(one, tmp_path / "two", **way)
     words = [f"w{i}" for i in range(20)]
-    tokenizer(tmp_path / "two", words)  # that of either will do
+    write_tokenizer(tmp_path / "two", words)  # that of either will do
     written = align(one, tmp_path / "two", **way)
     assert "text" in written.by
     assert written.blocks[-1].distances()[1] < 1e-6
-    tokenizer(one, words[::-1])
+    write_tokenizer(one, words[::-1])
     with pytest.raises(SegreError, match="token 0 is 'w19' in one and 'w0' in the other"):
         align(one, tmp_path / "two", **way)
 

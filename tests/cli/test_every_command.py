@@ -51,7 +51,7 @@ RANDOM = {
         "collapse",
         "paths",
     ),
-    *("weights canonical", "weights move", "weights same", "weights align"),
+    *("weights canonical", "weights move", "weights same", "weights align", "weights merge"),
     *("sweep fit", "plot slice", "reproduce normalized-dimension", "reproduce path-sort"),
     *("reproduce path-hull", "reproduce path-memorize", "reproduce circle"),
     "reproduce rank-collapse",
@@ -182,6 +182,8 @@ CASES = {
     "weights same": "weights same model model",
     "weights check": "weights check model other turn.safetensors",
     "weights align": "weights align model model -o aligned",
+    "weights merge": "weights merge model other -o merged --weight 0.3 --by activations",
+    "weights barrier": "weights barrier model other --text text.txt --length 4 --points 3",
     "weights shrink": "weights shrink model -o smaller",
     "weights expand": "weights expand small -o again",
     "weights convert": "weights convert model.gguf -o converted",
@@ -208,6 +210,7 @@ CASES = {
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a file of every kind that commands read."""
     from checkpoint.test_gguf import small as small_gguf  # here: torch takes seconds
+    from support.checkpoints import write_tokenizer
     from support.zoo import save_tiny
 
     folder = tmp_path_factory.mktemp("desk")
@@ -219,7 +222,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Y = np.ones((2, 3)) @ X @ (X.transpose(0, 2, 1) @ np.diag([1.0, 2, 3]) @ X)
     np.savez(folder / "samples.npz", X=X, Y=Y)
     np.save(folder / "x.npy", np.ones((5, 4)))
-    save_tiny("llama", folder / "model")
+    write_tokenizer(save_tiny("llama", folder / "model"), [f"w{i}" for i in range(8)])
+    (folder / "text.txt").write_text(" ".join(f"w{i % 8}" for i in range(40)))
     small_gguf(folder / "model.gguf")
     for line in (
         "certify lightning/d=3,3/a=1/t=2 -o cert.json",

@@ -76,13 +76,13 @@ def test_nothing_is_left(line: str, sent: signal.Signals, folder: Path) -> None:
 
 
 @SIGNALS
-@pytest.mark.parametrize("command", ["canonical", "move", "align", "shrink"])
+@pytest.mark.parametrize("command", ["canonical", "move", "align", "merge", "shrink"])
 def test_a_model_is_written_whole_or_not_at_all(
     command: str, sent: signal.Signals, folder: Path
 ) -> None:
     """In the middle of writing it: the temporary directory is there, and then it is not."""
     model = minilm()
-    given = [str(model)] * (2 if command == "align" else 1)
+    given = [str(model)] * (2 if command in ("align", "merge") else 1)
     line = f"weights {command} {' '.join(given)} -o out"
     said = interrupted(line, folder, sent, begun=lambda: any(folder.glob(".out.*")))
     assert said == "nothing was written"

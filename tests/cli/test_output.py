@@ -30,7 +30,17 @@ from segre.weights import Weights
 from support.architectures import random_stacks, random_transformers
 
 SOURCE = Path(segre.__file__).parent
-TABLES = {"Findings", "Builtin", "Rows", "PathLengths", "Swept", "Written", "Shrinking", "Analysis"}
+TABLES = {
+    "Merged",
+    "Findings",
+    "Builtin",
+    "Rows",
+    "PathLengths",
+    "Swept",
+    "Written",
+    "Shrinking",
+    "Analysis",
+}
 
 
 def answers() -> Iterator[Any]:
@@ -72,6 +82,8 @@ def answers() -> Iterator[Any]:
         found.witness.write(f"{folder}/witness.safetensors")
         yield segre.checkpoints.check(one, moved.directory, f"{folder}/witness.safetensors")
         yield segre.checkpoints.align(one, moved.directory, f"{folder}/aligned")
+        yield segre.checkpoints.merge(one, moved, f"{folder}/merged")
+        yield segre.checkpoints.barrier(one, moved, tokens=[[1, 2, 3]], points=3)
         yield segre.checkpoints.shrink(one, f"{folder}/small")
         fields = {"layers": 1, "d": "2..9", "a": 1, "t": 2}
         plan = {"kind": "lightning", "exhaustive": True, "compute": ["exact"], "fields": fields}

@@ -136,6 +136,19 @@ def save_tokenizer(folder: Path, words: Sequence[str]) -> None:
     transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
 
 
+def write_tokenizer(folder: Path, words: list[str]) -> Path:
+    """Give a model directory a tokenizer of words that spaces separate."""
+    vocab = {word: number for number, word in enumerate(words)}
+    data = {
+        "version": "1.0",
+        "added_tokens": [],
+        "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "model": {"type": "WordLevel", "vocab": vocab, "unk_token": words[0]},
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(data))
+    return folder
+
+
 def stored(directory: Path) -> dict[str, Any]:
     """All tensors as they are stored, copied."""
     with Model.open(directory) as model:

@@ -228,7 +228,9 @@ def align(
     *,
     by: str = "weights",
     text: Where | None = None,
+    length: int | None = None,
     rounds: int = 1,
+    untie: bool = False,
     report: bool = True,
     seed: int = 0,
     progress: Progress = no_progress,
@@ -236,7 +238,9 @@ def align(
     """The second checkpoint, moved along its own fiber towards the first.
 
     `by` is "weights", or "activations": then both are run on the beginning of a `text`, by their
-    tokenizer, or on random tokens. Every round finds the basis of the stream anew.
+    tokenizer, or on random tokens, in sequences of `length`. Every round finds the basis of the
+    stream anew. `untie` gives both an unembedding of their own, a copy of their table of tokens:
+    then the stream can be turned, where a tied table lets it only be put in another order.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.example import example
@@ -248,7 +252,9 @@ def align(
     (True, True)
     """
     with Model.open(one) as a, Model.open(two) as b:
-        said, batches = Way(by, text, rounds, seed).inputs(a, b)
+        way = Way(by, text, rounds, seed, length, untie)
+        a, b = way.opened(a), way.opened(b)
+        said, batches = way.inputs(a, b)
         alignment = Alignment(a, b, rounds, progress, batches)
 
         def write(parts: Iterator[tuple[str, Tensors]]) -> Written:

@@ -18,6 +18,7 @@ from segre.checkpoint.inputs import (
 )
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import random_tokens as random_inputs
+from segre.checkpoint.untied import untied
 from segre.errors import CheckpointError, SpecError
 from segre.files import read_given
 from segre.transformer.forward import Tokens
@@ -57,6 +58,8 @@ class Way:
     text: str | Path | None = None
     rounds: int = 1
     seed: int = 0
+    length: int | None = None  # of the sequences, in tokens
+    untie: bool = False  # give both an unembedding of their own
 
     def __post_init__(self) -> None:
         if self.by not in WAYS:
@@ -66,16 +69,18 @@ class Way:
         if self.text is not None and self.by != "activations":
             raise SpecError("text: is read only by activations; give --by activations too")
 
+    def opened(self, model: Model) -> Model:
+        """A model as it is aligned."""
+        return untied(model) if self.untie else model
+
     def inputs(self, one: Model, two: Model) -> tuple[str, list[Tokens]]:
         """What the alignment goes by, in words, and the tokens on which both are run."""
         if self.by == "weights":
             return "weights", []
-        found, batches = common_inputs(one, two, self.text, self.seed)
+        found, batches = common_inputs(one, two, self.text, self.seed, length=self.length)
         if found is None:
             return f"activations on random inputs, seed {self.seed}", batches
-        seed = "" if found.seed is None else f", seed {found.seed}"
-        sizes = f"{found.count} x {found.length} tokens"
-        return f"activations on {found.kind} ({sizes}{seed})", batches
+        return f"activations on {found.said}", batches
 
 
 def require_same_tokenizer(one: Model, two: Model) -> None:

@@ -75,6 +75,12 @@ class Inputs:
         """Tokens of the longest."""
         return max(int(batch.shape[1]) for batch in self.batches)
 
+    @property
+    def said(self) -> str:
+        """In words: random tokens (32 x 128, seed 0)."""
+        seed = "" if self.seed is None else f", seed {self.seed}"
+        return f"{self.kind} ({self.count} x {self.length}{seed})"
+
     def document(self) -> dict[str, Any]:
         """As plain data."""
         return {"kind": self.kind, "count": self.count, "length": self.length, "seed": self.seed}

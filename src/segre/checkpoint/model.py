@@ -288,7 +288,7 @@ def bring_along(store: Store, folder: Path) -> None:
     """Write what a model has besides weights: its config, and what lies beside that."""
     if store.directory is not None:
         carry_along(store.directory, folder, alone=store.alone)
-    if store.directory is None:
+    if store.directory is None or store.changed:
         text = json.dumps(store.config, indent=2, sort_keys=True, default=str)
         (folder / CONFIG).write_text(text + "\n", encoding="utf-8")
 

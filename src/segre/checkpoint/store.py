@@ -9,7 +9,8 @@ already: then it has no directory.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,7 @@ class Store:
         self.name = name or str(directory)
         self.alone = False  # one file of a directory that is not the model's own
         self.config = config
+        self.changed = False  # the config is not that of the directory
         self.index = index
         self.entries: dict[str, Entry] = {}
         self.metadata: dict[str, dict[str, str]] = {}
@@ -120,6 +122,14 @@ class Store:
             store._arrays[key] = own
             store.entries[key] = Entry(key, array.dtype, array.shape, WEIGHTS)
         return store
+
+    def with_copy(self, name: str, copied: str, config: Mapping[str, Any]) -> Store:
+        """The same tensors, one of them under another name too, with another config."""
+        out = copy(self)
+        out.config, out.changed = dict(config), True
+        out.entries = self.entries | {copied: replace(self.entries[name], name=copied)}
+        out._arrays = self._arrays | {copied: self._arrays[name]}
+        return out
 
     @property
     def inputs(self) -> list[Path]:

@@ -7,39 +7,11 @@ from typing import Annotated
 
 import typer
 
+from segre.cli.merging import COMMANDS as MERGING
 from segre.cli.options import Seed
 from segre.cli.output import Out
+from segre.cli.weight_options import By, Directory, Length, Report, Rounds, Target, Text, Untie
 from segre.files import shown
-
-_HELP = (
-    "A model directory (config.json and safetensors), a .safetensors file beside its config.json, "
-    "or the id of a model in the local Hugging Face cache."
-)
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help=_HELP)]
-Target = Annotated[
-    Path,
-    typer.Option(
-        "--output", "-o", metavar="OUT", help="The directory to write: new, whole or not at all."
-    ),
-]
-Report = Annotated[
-    bool, typer.Option("--report", help="List what moved; compare outputs on random tokens.")
-]
-
-By = Annotated[
-    str,
-    typer.Option(
-        metavar="WAY",
-        help="Match what heads and units are (weights), or what they do on tokens (activations).",
-    ),
-]
-Text = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="With --by activations: a text instead of random tokens."),
-]
-Rounds = Annotated[
-    int, typer.Option(metavar="N", help="How often the basis of the stream is found anew.")
-]
 
 
 def info(
@@ -147,7 +119,9 @@ def align(
     output: Target,
     by: By = "weights",
     text: Text = None,
+    length: Length = None,
     rounds: Rounds = 1,
+    untie: Untie = False,
     seed: Seed = 0,
     out: Out = Out(),
 ) -> None:
@@ -159,7 +133,14 @@ def align(
 
     with out.progress() as progress:
         written = write(
-            one, two, output, by=by, text=text, rounds=rounds, seed=seed, progress=progress
+            *(one, two, output),
+            by=by,
+            text=text,
+            length=length,
+            rounds=rounds,
+            untie=untie,
+            seed=seed,
+            progress=progress,
         )
     out.emit(written, code=0 if written.agrees else 3)
 
@@ -275,6 +256,6 @@ GROUPS = (
     (
         "weights",
         "Checkpoints: normal form, same function or not, alignment.",
-        COMMANDS,
+        (*COMMANDS, *MERGING),
     ),
 )

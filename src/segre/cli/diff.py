@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from segre.cli.checkpoints import Directory
 from segre.cli.options import Seed
 from segre.cli.output import TableOut
+from segre.cli.weight_options import Directory
 
 
 def diff(

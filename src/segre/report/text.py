@@ -24,6 +24,8 @@ HOMES = {
     "segre.checkpoint.commands": "weights",
     "segre.checkpoint.comparison": "weights",
     "segre.checkpoint.shrunk": "weights",
+    "segre.checkpoint.merge": "merging",
+    "segre.checkpoint.barrier": "merging",
     "segre.sequence.cost": "sequences",
     "segre.collapse.commands": "collapse",
     "segre.sweep.status": "sweeps",

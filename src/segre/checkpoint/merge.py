@@ -1,0 +1,210 @@
+"""Two checkpoints merged into one: aligned first, then added up part by part, in double precision.
+
+Without a base, C = (1 - weight) A + weight B', where B' is B aligned to A. With one, what training
+made of the base is added up: C = A' + weight (B' - BASE), where A' and B' are aligned to BASE (task
+arithmetic with the weights 1 and `weight`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from segre.checkpoint.align import Alignment, FartherError, Nearness
+from segre.checkpoint.common_inputs import WAYS, Way, require_same_tokenizer
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.model import Kept, Model, Progress, Saving, no_progress, saving
+from segre.checkpoint.overflow import within_float64
+from segre.errors import SpecError
+from segre.fields.interface import Array
+from segre.files import shown
+from segre.models import Source
+from segre.shown import Shown
+
+AS_THEY_ARE = "none"
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """How far a checkpoint was from the one that it was aligned to, and is."""
+
+    name: str
+    to: str
+    whole: Nearness
+    moved: bool  # or as it is: the steps would have led away, or none were asked for
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        distance = self.whole.document()["distance"]
+        return {
+            "checkpoint": shown(self.name),
+            "to": shown(self.to),
+            "distance": distance,
+            "moved": self.moved,
+        }
+
+
+@dataclass(frozen=True)
+class Merged(Shown):
+    """A checkpoint that was merged of two; it is itself one that other functions take."""
+
+    directory: Path | None  # None: its weights are in memory
+    formula: str
+    weight: float
+    by: str  # what the alignment went by, in words
+    aligned: tuple[Aligned, ...]
+    tensors: Mapping[str, Array] = field(default_factory=dict, repr=False)  # if in memory
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def as_checkpoint(self) -> Path | tuple[Mapping[str, Array], Mapping[str, Any]]:
+        """What other functions read: the directory, or the weights and their config."""
+        return (self.tensors, self.config) if self.directory is None else self.directory
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "directory": None if self.directory is None else shown(self.directory),
+            "formula": self.formula,
+            "weight": self.weight,
+            "by": self.by,
+            "aligned": [one.document() for one in self.aligned],
+        }
+
+
+@within_float64(2)
+def merge(
+    one: Source,
+    two: Source,
+    target: str | Path | None = None,
+    *,
+    weight: float | None = None,
+    task_vector: Source | None = None,
+    by: str = "weights",
+    text: str | Path | None = None,
+    length: int | None = None,
+    rounds: int = 1,
+    untie: bool = False,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> Merged:
+    """One checkpoint of two, aligned and then added up; in a new directory or in memory.
+
+    (1 - weight) A + weight B', half of each unless said otherwise. With `task_vector`, a base of
+    both, A' + weight (B' - BASE), where the weight is 1 unless said otherwise. `by` is that of
+    `align`, or "none": merged as they are; `text`, `length`, `rounds` and `untie` are those of
+    `align` too. Tensors have the types of the first.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.commands import move, same
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     merged = merge(model, move(model, seed=1))
+    ...     found = same(model, merged)
+    >>> merged.formula, found.verdict
+    ("0.5 A + 0.5 B'", 'same function')
+    """
+    allowed = (*WAYS, AS_THEY_ARE)
+    if by not in allowed:
+        raise SpecError(f"by: {by!r} is not allowed; allowed: {', '.join(allowed)}")
+    way = Way("weights" if by == AS_THEY_ARE else by, text, rounds, seed, length, untie)
+    share = (0.5 if task_vector is None else 1.0) if weight is None else weight
+    if not isfinite(share):
+        raise SpecError(f"weight: {share} is not allowed; allowed: numbers, 0.5 for half of each")
+    with ExitStack() as opened:
+
+        def entered(source: Source) -> Model:
+            return way.opened(opened.enter_context(Model.open(source)))
+
+        a, b = entered(one), entered(two)
+        base = None if task_vector is None else entered(task_vector)
+        others = [b] if base is None else [a, b]
+        to = a if base is None else base
+        for other in others:
+            require_same_tokenizer(to, other)
+        sides = [_Side(to, other, way, still=by == AS_THEY_ARE) for other in others]
+        written = _write(a, base, sides, share, target, progress)
+        return Merged(
+            None if target is None else Path(target),
+            _formula(share, base is not None, by),
+            share,
+            sides[0].said,
+            tuple(side.found() for side in sides),
+            {} if written is None else written.arrays,
+            {} if written is None else a.store.config,
+        )
+
+
+def _formula(weight: float, based: bool, by: str) -> str:
+    """What was added up."""
+    mark = "" if by == AS_THEY_ARE else "'"
+    if based:
+        return f"A{mark} + {weight:g} (B{mark} - BASE)"
+    return f"{1 - weight:g} A + {weight:g} B{mark}"
+
+
+class _Side:
+    """A checkpoint as it is aligned to another, or as it is if that would lead away."""
+
+    def __init__(self, to: Model, model: Model, way: Way, *, still: bool) -> None:
+        self.to, self.model, self.way, self.still = to, model, way, still
+        self.said, self.batches = ("none, as they are", []) if still else way.inputs(to, model)
+        self.alignment = Alignment(to, model)
+
+    def parts(self, progress: Progress) -> Iterator[tuple[str, Tensors]]:
+        """Its parts, aligned."""
+        self.alignment = Alignment(self.to, self.model, self.way.rounds, progress, self.batches)
+        if self.still:
+            yield from self.alignment.unchanged()
+            return
+        try:
+            yield from self.alignment.parts()
+        except FartherError:
+            self.still = True
+            raise
+
+    def found(self) -> Aligned:
+        """How near it came."""
+        return Aligned(self.model.name, self.to.name, self.alignment.total, not self.still)
+
+
+def _write(
+    one: Model,
+    base: Model | None,
+    sides: list[_Side],
+    weight: float,
+    target: str | Path | None,
+    progress: Progress,
+) -> Kept | None:
+    """Write the sum; again, if a side turns out to be nearest as it is."""
+    inputs = [path for side in sides for path in (*side.model.store.inputs, *side.to.store.inputs)]
+    while True:
+        kept = Kept(one)
+        memory = nullcontext(Saving(one, kept))
+        try:
+            with memory if target is None else saving(one, target, inputs) as save:
+                for done, (part, tensors) in enumerate(_sums(one, base, sides, weight, progress)):
+                    progress("merging", done, len(one.parts))
+                    save.part(part, tensors)
+        except FartherError:
+            continue
+        return kept if target is None else None
+
+
+def _sums(
+    one: Model, base: Model | None, sides: list[_Side], weight: float, progress: Progress
+) -> Iterator[tuple[str, Tensors]]:
+    """The parts, added up."""
+    for parts in zip(*(side.parts(progress) for side in sides), strict=True):
+        name, last = parts[-1]
+        if base is None:
+            first = one.part(name)
+            yield name, {n: (1 - weight) * first[n] + weight * x for n, x in last.items()}
+        else:
+            first, rest = parts[0][1], base.part(name)
+            yield name, {n: first[n] + weight * (x - rest[n]) for n, x in last.items()}

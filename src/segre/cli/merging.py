@@ -1,0 +1,114 @@
+"""Commands that put checkpoints together: weights merge, barrier."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from segre.cli.options import Seed
+from segre.cli.output import Out
+from segre.cli.weight_options import By, Directory, Length, Rounds, Target, Text, Untie
+
+
+def merge(
+    one: Directory,
+    two: Directory,
+    output: Target,
+    weight: Annotated[
+        float | None,
+        typer.Option(
+            metavar="W", help="The share of the second: 0.5; of a task vector, its factor: 1."
+        ),
+    ] = None,
+    task_vector: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="BASE", help="A base of both: what training made of it is added to the first."
+        ),
+    ] = None,
+    by: By = "weights",
+    text: Text = None,
+    length: Length = None,
+    rounds: Rounds = 1,
+    untie: Untie = False,
+    seed: Seed = 0,
+    out: Out = Out(),
+) -> None:
+    """Align the second checkpoint to the first, then merge both: (1 - W) A + W B'.
+
+    With --task-vector BASE both are aligned to BASE, and A' + W (B' - BASE) is written. Tensors
+    have the types of the first, and its config and tokenizer come along. --by none merges without
+    aligning.
+    """
+    from segre.checkpoint.merge import merge as write
+
+    with out.progress() as progress:
+        merged = write(
+            *(one, two, output),
+            weight=weight,
+            task_vector=task_vector,
+            by=by,
+            text=text,
+            length=length,
+            rounds=rounds,
+            untie=untie,
+            seed=seed,
+            progress=progress,
+        )
+    out.emit(merged)
+
+
+def barrier(
+    one: Directory,
+    others: Annotated[
+        list[Path], typer.Argument(metavar="DIR", help="Checkpoints at the other ends.")
+    ],
+    text: Annotated[
+        Path, typer.Option(metavar="FILE", help="The text on which losses are measured.")
+    ],
+    length: Length = None,
+    points: Annotated[int, typer.Option(metavar="N", help="Points of each line.")] = 11,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it too: .png, .svg or .pdf.")
+    ] = None,
+    out: Out = Out(),
+) -> None:
+    """The loss along the straight line from one checkpoint to each of the others.
+
+    The loss is the mean cross-entropy of the next token; the barrier is how far it rises above the
+    straight line between its ends.
+    """
+    from segre.checkpoint.barrier import barrier as measure
+
+    if plot is not None:
+        from segre.report.drawing import require_static_format
+
+        require_static_format(plot)
+    with out.progress() as progress:
+        found = measure(one, *others, text=text, length=length, points=points, progress=progress)
+    if plot is not None:
+        from segre.report.merging import plot_barriers
+
+        plot_barriers(found, plot)
+    out.emit(found, lines=() if plot is None else [f"plot: {plot}"])
+
+
+COMMANDS = (
+    (
+        "merge",
+        merge,
+        """Examples:
+    segre weights merge one two -o merged
+    segre weights merge one two -o merged --weight 0.3 --by activations --text words.txt
+    segre weights merge chat code -o both --task-vector base""",
+    ),
+    (
+        "barrier",
+        barrier,
+        """Examples:
+    segre weights barrier one two --text words.txt
+    segre weights barrier one two two-aligned --text words.txt --plot line.png""",
+    ),
+)
