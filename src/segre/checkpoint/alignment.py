@@ -77,7 +77,7 @@ class StreamAlignment:
     def write(self, W: Array) -> Array:
         """Act on what is written to the stream: (..., d, n)."""
         if self.matrix is not None:
-            return self.matrix @ W
+            return W if self._still() else self.matrix @ W
         if self.order is None:
             return W
         assert self.signs is not None
@@ -102,7 +102,7 @@ class StreamAlignment:
     def read(self, W: Array) -> Array:
         """Act on what reads the stream: (..., n, d)."""
         if self.matrix is not None:
-            return W @ self.matrix.T
+            return W if self._still() else W @ self.matrix.T
         if self.order is None:
             return W
         assert self.signs is not None
@@ -114,7 +114,9 @@ class StreamAlignment:
         return out
 
     def _still(self) -> bool:
-        """Whether a signed permutation changes nothing: tables are large, and need no copies."""
+        """Whether it changes nothing: tables are large, and need no copies."""
+        if self.matrix is not None:
+            return bool((self.matrix == np.eye(len(self.matrix))).all())
         assert self.order is not None
         assert self.signs is not None
         return bool((self.order == np.arange(len(self.order))).all() and (self.signs == 1).all())
