@@ -28,6 +28,7 @@ ORDER = [
     {"checkpoint"},
     {"checkpoints"},
     {"collapse"},
+    {"inspect"},
     {"sweep"},
     {"sweeps"},
     {"reproduce"},

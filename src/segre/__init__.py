@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from segre.geometry.same import same_function
     from segre.geometry.strata import classify
     from segre.hybrid.spec import Hybrid
+    from segre.inspect.diagnose import diagnose
+    from segre.inspect.trace import trace
     from segre.models import architecture
     from segre.referee import Verdict, verify
     from segre.report.progress import progress_bar
@@ -62,6 +64,7 @@ _HOMES = {
     "compare": "segre.analysis.comparison",
     "connect": "segre.geometry.fiber",
     "cost": "segre.sequence.cost",
+    "diagnose": "segre.inspect.diagnose",
     "diff": "segre.analysis.diff",
     "dimension": "segre.geometry.dimension",
     "explain": "segre.geometry.explain",
@@ -69,6 +72,7 @@ _HOMES = {
     "recover": "segre.geometry.recover",
     "same_function": "segre.geometry.same",
     "sample": "segre.geometry.fiber",
+    "trace": "segre.inspect.trace",
     "verify": "segre.referee",
     "write_certificate": "segre.certificate",
 }
@@ -96,6 +100,7 @@ __all__ = [
     "compare",
     "connect",
     "cost",
+    "diagnose",
     "diff",
     "dimension",
     "explain",
@@ -104,6 +109,7 @@ __all__ = [
     "same_function",
     "sample",
     "sweeps",
+    "trace",
     "verify",
     "write_certificate",
 ]

@@ -101,3 +101,27 @@ def test_what_makes_no_sense_is_refused(way: dict, said: str, tmp_path: Path) ->
     with pytest.raises(SegreError, match=said):
         align(model, model, tmp_path / "out", **way)
     assert not (tmp_path / "out").exists()
+
+
+def test_far_models_are_aligned_even_if_their_weights_come_no_nearer(tmp_path: Path) -> None:
+    """A gain near 0 makes what reads it large; neighbours stay as they are."""
+
+    def small_gains(part: str, w: dict[str, np.ndarray]) -> None:
+        if part == "head":
+            w["norm.gain"][::3] = 1e-3
+
+    def fresh(part: str, w: dict[str, np.ndarray]) -> None:
+        rng = np.random.default_rng(int.from_bytes(part.encode()))
+        for key, value in w.items():
+            w[key] = value.mean() + rng.standard_normal(value.shape) * value.std()
+
+    plain = save_tiny("gpt2-untied", tmp_path / "plain")
+    one = rewritten(plain, tmp_path / "one", small_gains)
+    two = rewritten(plain, tmp_path / "two", fresh)
+    far = align(one, two, tmp_path / "far", by="activations")
+    before, after = far.blocks[-1].distances()
+    assert after > before
+    assert far.agrees
+    assert "farther" in str(far)
+    near = align(plain, rewritten(plain, tmp_path / "near", lambda *_: None), by="activations")
+    assert near.blocks[-1].distances() == (0.0, 0.0)

@@ -46,6 +46,8 @@ RANDOM = {
         "symmetries",
         "same",
         "diff",
+        "diagnose",
+        "trace",
         "move",
         "recover",
         "collapse",
@@ -126,7 +128,7 @@ def test_what_draws_at_random_has_a_seed() -> None:
 
 def test_the_front_page_fits_a_screen_and_is_in_order() -> None:
     shown = run("--help").stdout
-    assert len(shown.splitlines()) <= 49
+    assert len(shown.splitlines()) <= 52
     assert max(map(len, shown.splitlines())) <= 100
     assert not re.search(r"[^\]]\.\.\.$", shown, re.MULTILINE), "a line is cut"
     listed = re.findall(r"^  ([a-z]+)  +[A-Z]", shown.partition("Commands:")[2], re.MULTILINE)
@@ -167,6 +169,8 @@ CASES = {
     "verify": "verify cert.json",
     "same": "same one.json one.json",
     "diff": "diff model other",
+    "diagnose": "diagnose model --length 8",
+    "trace": "trace model --length 8",
     "move": "move one.json -o two.json",
     "point": "point fold.json",
     "recover": "recover samples.npz --spec lightning/d=3,2/a=3/t=3",

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from segre.collapse.paths import (
     all_paths,
-    head_sums,
+    head_products,
+    head_shares,
     isolated,
     path_sums,
     path_term,
@@ -66,24 +67,26 @@ def brute(done: Pass) -> tuple[np.ndarray, dict]:
 def test_sums_are_those_of_all_paths_listed(stack: FloatNetwork) -> None:
     done = stack.forward(tokens())
     lengths, heads = brute(done)
-    found, through = path_sums(done), head_sums(done)
+    found, against = path_sums(done), tokens(9)
+    through = head_products(done, against)
     assert close(found.by_length, lengths)
     assert found.counts == tuple(
         Counter(sum(h > 0 for h in p) for p in all_paths(done))[k] for k in range(len(lengths))
     )
     for (layer, h), term in heads.items():
+        along = (term * against).sum()
         if h:
-            assert np.allclose(through.by_head[layer][h - 1], term, atol=1e-12)
+            assert np.allclose(through[layer][h - 1], along, atol=1e-11)
         else:
-            past = found.by_length.sum(axis=0) - through.by_layer[layer]
-            assert np.allclose(past, term, atol=1e-12)
+            past = (found.by_length.sum(axis=0) * against).sum() - through[layer].sum()
+            assert np.allclose(past, along, atol=1e-11)
 
 
 @given(stacks)
 def test_shares_add_up_to_one(stack: FloatNetwork) -> None:
     """By length with the biases; and in every layer, by head, past it, and the biases."""
     done = stack.forward(tokens())
-    found, through = path_sums(done), head_sums(done)
+    found, through = path_sums(done), head_shares(done)
     _, heads = brute(done)
     assert found.shares.sum() + found.bias_share == pytest.approx(1)
     for layer, own in enumerate(through.shares):
@@ -102,8 +105,8 @@ def test_a_term_that_others_cancel_has_a_large_norm_and_no_share() -> None:
     done = Pass(tokens(), (layer,), tokens())
     found = path_sums(done)
     assert found.shares == pytest.approx([1, 0])
-    assert np.abs(head_sums(done).shares[0]).max() > 1
-    assert head_sums(done).shares[0].sum() == pytest.approx(0, abs=1e-9)
+    assert np.abs(head_shares(done).shares[0]).max() > 1
+    assert head_shares(done).shares[0].sum() == pytest.approx(0, abs=1e-9)
 
 
 def test_of_nothing_there_are_no_shares() -> None:
@@ -132,7 +135,10 @@ def test_a_path_of_length_k_is_in_the_sums_of_k_heads(stack: FloatNetwork) -> No
     done = stack.forward(tokens())
     found = path_sums(done)
     weighted = sum(k * term for k, term in enumerate(found.by_length))
-    assert np.allclose(head_sums(done).by_layer.sum(axis=0), weighted, atol=1e-11)
+    through = head_products(done, against := tokens(3))
+    assert np.allclose(
+        sum(layer.sum() for layer in through), (weighted * against).sum(), atol=1e-10
+    )
 
 
 @given(stacks, st.floats(-2, 2))
@@ -201,18 +207,22 @@ def test_mlps_may_be_left_out(stack: FloatNetwork) -> None:
     assert close(path_sums(done, mlp=False).total, bare.replay()[-1])
     path = sample_paths(done, len(done.layers), 1)[0]
     assert close(path_term(done, path, mlp=False), path_term(bare, path))
-    assert close(head_sums(done, mlp=False).by_layer, head_sums(bare).by_layer)
+    for ours, theirs in zip(
+        head_products(done, tokens(1), mlp=False), head_products(bare, tokens(1)), strict=True
+    ):
+        assert close(ours, theirs)
 
 
 def test_a_batch_is_one_at_a_time() -> None:
     stack = FloatNetwork.random(3, 2, D, k=2, v=2, bias=0.2, skip=True, ff=4)
     X = np.stack([tokens(1), tokens(2)])
     done = stack.forward(X)
-    together, heads = path_sums(done), head_sums(done)
+    together, heads = path_sums(done), head_shares(done)
     for i, one in enumerate(X):
         alone = stack.forward(one)
         assert close(together.by_length[:, i], path_sums(alone).by_length)
-        assert close(heads.by_layer[:, i], head_sums(alone).by_layer)
+        for both, own in zip(heads.shares, head_shares(alone).shares, strict=True):
+            assert close(both[:, i], own)
 
 
 def test_norms_and_layers_that_differ() -> None:
@@ -235,12 +245,12 @@ def test_norms_and_layers_that_differ() -> None:
         layer(2, skip=True, after=(norm_map(rng.random((N, D))),)),
     )
     done = Pass(tokens(7), layers, tokens(7))
-    found, through = path_sums(done), head_sums(done)
+    found, through = path_sums(done), head_products(done, tokens(8))
     lengths, heads = brute(done)
     assert found.counts == (0, 3, 9, 6)
     assert close(found.by_length, lengths)
     assert close(found.total, done.replay()[-1])
-    assert close(through.by_head[1][2], heads[1, 3])
+    assert through[1][2] == pytest.approx((heads[1, 3] * tokens(8)).sum())
     assert {len(path_term(done, path)) for path in sample_paths(done, 2, 20)} == {N}
 
 
@@ -290,9 +300,9 @@ def test_sums_are_plain_data() -> None:
     document = json.loads(json.dumps(path_sums(done).document()))
     assert document["counts"] == [1, 6, 9]
     assert len(document["norm"]) == len(document["residual"]) == 3
-    heads = json.loads(json.dumps(head_sums(done).document()))
-    assert len(heads["heads"]) == len(heads["layers"]["norm"]) == 2
-    assert len(heads["heads"][0]["residual"]) == 3
+    heads = json.loads(json.dumps(head_shares(done).document()))
+    assert len(heads["heads"]) == len(heads["layers"]["share"]) == 2
+    assert len(heads["heads"][0]["share"]) == 3
 
 
 # --- shares ---------------------------------------------------------------------------------

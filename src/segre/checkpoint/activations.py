@@ -71,8 +71,8 @@ class Run:
         source = OnePart(self.spec, w)
         self.streams = [embed(source, tokens, Real()) for tokens in self.batches]
 
-    def layer(self, w: Tensors) -> Iterator[Tensors]:
-        """What each map of a layer is given: (..., rows, tokens); once for every depth it is at."""
+    def layer(self, w: Tensors, watched: Sequence[str] = ()) -> Iterator[Tensors]:
+        """What some maps of a layer are given: (..., rows, tokens); for every depth it is at."""
         if not self.streams:
             self.embed({})  # the stream begins with its inputs
         for _ in range(self.spec.layers if self.spec.share else 1):
@@ -80,15 +80,17 @@ class Run:
             begin = list(self.streams)
             seen: Tensors = {}
             for number in (ATTENTION, MLP) if self.spec.mlp != "none" else (ATTENTION,):
-                seen |= self._sublayer(w, number, begin)
+                seen |= self._sublayer(w, number, begin, watched)
             yield seen
 
-    def _sublayer(self, w: Tensors, number: int, begin: list[Array]) -> Tensors:
+    def _sublayer(
+        self, w: Tensors, number: int, begin: list[Array], watched: Sequence[str]
+    ) -> Tensors:
         spec = self.spec
         w = sublayer_weights(OnePart(spec, w), self.depth, number)
         found: list[Tensors] = []
         for i, tokens in enumerate(self.batches):
-            field = Watching(w)
+            field = Watching({name: w[name] for name in watched if name in w})
             self.streams[i] = sublayer(
                 field,
                 w,

@@ -27,6 +27,7 @@ from segre.transformer.spec import Transformer
 
 READERS = ("W_Q", "W_K", "W_V")  # of the stream, in a layer without latents
 OF_LATENTS = ("A_Q", "A_K", "R_K")
+WATCHED = ("W_V", "A_K", "W_down", "S_down")
 
 
 def stream_by_activations(
@@ -95,7 +96,7 @@ class Watched(Finder):
 
     def layer(self, spec: Transformer, part: str, one: Tensors, two: Tensors) -> LayerAlignment:
         """Heads and units of a layer."""
-        depths = [list(run.layer(w)) for run, w in zip(self.runs, (one, two), strict=True)]
+        depths = [list(run.layer(w, WATCHED)) for run, w in zip(self.runs, (one, two), strict=True)]
         seen = [_joined(every) for every in depths]
         own = spec.at(part)
         out = match_layer(own, _values(one, seen[0]), _values(two, seen[1]), self.near)
@@ -113,10 +114,11 @@ def _joined(depths: list[Tensors]) -> Tensors:
 def _values(w: Tensors, seen: Tensors) -> Tensors:
     """The tensors of a layer, with values on tokens in the place of maps that read the stream."""
     out = dict(w)
-    for name in OF_LATENTS if "A_K" in w else READERS:
+    latent = "A_K" in w
+    x = _of_stream(seen, "A_K" if latent else "W_V")
+    for name in OF_LATENTS if latent else READERS:
         if name not in w:
             continue
-        x = _of_stream(seen, name)
         bias = out.pop(name.replace("W", "b"), 0.0) if name in READERS else 0.0
         out[name] = (w[name] @ x + bias) / x.shape[-1] ** 0.5
     return out

@@ -16,6 +16,7 @@ from segre.cli import (
     diff,
     dimensions,
     fibers,
+    inspection,
     installation,
     pictures,
     sequences,
@@ -37,6 +38,7 @@ What does a choice buy?         segre compare softmax/d=8,8/a=4/t=3 double/d=8,8
 Can you prove it?               segre certify softmax/d=4,4,4/a=2/t=3 -o cert.json
 Are two checkpoints the same?   segre weights same model other-model
 What did a fine-tune change?    segre diff base fine-tuned
+What is odd in this model?      segre diagnose model --text book.txt
 Does depth collapse?            segre collapse bert-base-uncased --plot bert.png
 Does it hold for thousands?     segre sweep run deep-softmax -o softmax.db"""),
     epilog=verbatim("""Every command has --help with examples, --json and --quiet.
@@ -75,9 +77,11 @@ def options(
     show_full_paths(full_paths)
 
 
-for room in (
-    *(analysis, dimensions, comparison, fibers, diff, sequences, collapse, catalog, installation),
-):
+ROOMS = (
+    *(analysis, dimensions, comparison, fibers, diff, inspection, sequences, collapse, catalog),
+    installation,
+)
+for room in ROOMS:
     for command, epilog in room.COMMANDS:
         app.command(epilog=verbatim(epilog))(with_output(command))
 for name, help_text, group in (*checkpoints.GROUPS, *sweeps.GROUPS, *pictures.GROUPS):

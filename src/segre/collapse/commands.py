@@ -14,7 +14,14 @@ from segre.checkpoint.inputs import Inputs, random_tokens, read_text
 from segre.collapse.curves import Curves, curves
 from segre.collapse.mechanisms import MechanismStudy, mechanism_advice, mechanism_study
 from segre.collapse.models import Loaded, family_of, load
-from segre.collapse.paths import HeadSums, PathSums, head_sums, path_sums, path_term, sample_paths
+from segre.collapse.paths import (
+    HeadShares,
+    PathSums,
+    head_shares,
+    path_sums,
+    path_term,
+    sample_paths,
+)
 from segre.collapse.record import record
 from segre.collapse.residual import norm, relative_residual
 from segre.collapse.shares import shares_of
@@ -77,7 +84,7 @@ class Paths(Unbounded, Tabular):
 
     name: str
     sums: PathSums
-    heads: HeadSums
+    heads: HeadShares
     error: float  # of the sum of all paths and biases against the output, relative
     sampled: list[dict[str, Any]]
 
@@ -204,7 +211,7 @@ def decompose(
         tokens = _tokens(loaded, 1, length or min(_TOKENS, loaded.longest or _TOKENS), text, seed)
         done = record(loaded, tokens.batches[0][0], kept, memory=memory)
         name = f"{loaded.name} ({kept.described})"
-    sums, heads = path_sums(done), head_sums(done)
+    sums, heads = path_sums(done), head_shares(done)
     error = float(abs(sums.total - done.output).max() / abs(done.output).max())
     return Paths(name, sums, heads, error, _drawn(done, sample, of_length, seed))
 

@@ -81,34 +81,21 @@ class PathSums:
 
 
 @dataclass(frozen=True)
-class HeadSums:
-    """Sums of all paths through each head of each layer."""
+class HeadShares:
+    """Shares of the output of all paths through each head of each layer: (H, ...) for each layer.
 
-    by_head: tuple[Array, ...]  # for each layer (H, ..., n, d)
-    output: Array  # (..., n, d): of all paths and the bias
+    In one layer they add up, with that of the paths that go past it and that of the biases, to one.
+    Over layers they do not: a path goes through several heads.
+    """
 
-    @property
-    def by_layer(self) -> Array:
-        """Sums of all paths that do not go past a layer: (layers, ..., n, d)."""
-        return np.stack([heads.sum(axis=0) for heads in self.by_head])
-
-    @property
-    def shares(self) -> tuple[Array, ...]:
-        """Shares of the output by layer and head: (H, ...) for each layer.
-
-        In one layer they add up, with that of the paths that go past it and that of the biases,
-        to one. Over layers they do not: a path goes through several heads.
-        """
-        return tuple(share(heads, self.output) for heads in self.by_head)
+    shares: tuple[Array, ...]
 
     def document(self) -> dict[str, Any]:
-        """Norms, residuals and shares by layer and head, as plain data for JSON."""
-        heads = [
-            {**_sizes(heads), "share": shares.tolist()}
-            for heads, shares in zip(self.by_head, self.shares, strict=True)
-        ]
-        layers = _sizes(self.by_layer) | {"share": share(self.by_layer, self.output).tolist()}
-        return {"layers": layers, "heads": heads}
+        """By layer and head, as plain data for JSON."""
+        return {
+            "layers": {"share": [layer.sum(axis=0).tolist() for layer in self.shares]},
+            "heads": [{"share": layer.tolist()} for layer in self.shares],
+        }
 
 
 def share(terms: Array, whole: Array) -> Array:
@@ -141,20 +128,33 @@ def path_sums(done: Pass, mlp: bool = True) -> PathSums:
     return PathSums(every, bias, tuple(_suffixes(layers)[0]))
 
 
-def head_sums(done: Pass, mlp: bool = True) -> HeadSums:
-    """The sums of all paths through each head: up to its layer, through it, and through the rest.
+def head_shares(done: Pass, mlp: bool = True) -> HeadShares:
+    """Shares of the output of all paths through each head, in one sweep forwards and one back."""
+    whole = done.X
+    layers = _layers(done, mlp)
+    for layer in layers:
+        whole = layer.apply(whole)
+    square = (whole * whole).sum(axis=(-2, -1))
+    size = np.where(square > 0, square, np.nan)
+    return HeadShares(tuple(along / size for along in head_products(done, whole, mlp)))
 
+
+def head_products(done: Pass, against: Array, mlp: bool = True) -> list[Array]:
+    """Inner products with `against` of the sum of all paths through each head: (H, ...) by layer.
+
+    Such a path goes up to the head's layer, through it, and through the rest in any way. The rest
+    is pulled back onto `against` layer by layer, so that no head is pushed through later layers.
     Every path of length k is in the sums of k heads, one in each layer that it does not go past.
     """
     layers = _layers(done, mlp)
-    tokens, whole, out = done.X, done.X, []
-    for i, layer in enumerate(layers):
-        own = layer.finish(layer.written(tokens), constants=False)
-        for later in layers[i + 1 :]:
-            own = later.apply(own, constants=False)
-        out.append(own)
-        tokens, whole = layer.apply(tokens, constants=False), layer.apply(whole)
-    return HeadSums(tuple(out), whole)
+    states = [done.X]
+    for layer in layers[:-1]:
+        states.append(layer.apply(states[-1], constants=False))
+    out: list[Array] = []
+    for layer, tokens in zip(reversed(layers), reversed(states), strict=True):
+        out.append(np.moveaxis(layer.along(tokens, layer.pull_finish(against)), -1, 0))
+        against = layer.pull(against)
+    return out[::-1]
 
 
 def path_term(done: Pass, path: Path, mlp: bool = True) -> Array:

@@ -51,6 +51,11 @@ class Affine:
             out = out + self.a[..., None, :]
         return out if self.s is None else out * self.s
 
+    def pull(self, U: Array) -> Array:
+        """The transpose of its linear part."""
+        out = U if self.s is None else U * self.s
+        return out if self.A is None else out @ self.A.swapaxes(-1, -2)
+
 
 @dataclass(frozen=True)
 class TokenMap:
@@ -70,6 +75,13 @@ class TokenMap:
         for step in self.steps:
             out = step.apply(out, constants)
         return X + out if self.skip else out
+
+    def pull(self, U: Array) -> Array:
+        """The transpose of its linear part."""
+        out = U
+        for step in reversed(self.steps):
+            out = step.pull(out)
+        return U + out if self.skip else out
 
 
 @dataclass(frozen=True)
@@ -140,6 +152,41 @@ class RecordedLayer:
         for step in self.after:
             X = step.apply(X, constants)
         return X
+
+    def pull_finish(self, U: Array) -> Array:
+        """The transpose of the maps after attention and skip."""
+        for step in reversed(self.after):
+            U = step.pull(U)
+        return U
+
+    def pull_past(self, U: Array) -> Array:
+        """The transpose of what comes past the heads, where there is a way."""
+        if self.beside is None:
+            return U
+        out = self.beside.pull(U)
+        return U + out if self.skip else out
+
+    def pull_values(self, U: Array) -> Array:
+        """The transpose of what is done to mixed values, for each head: (..., H, n, v)."""
+        written = U if self.out is None else self.out.pull(U)
+        return np.asarray(written[..., None, :, :] @ self.W_O.swapaxes(-1, -2))
+
+    def pull_heads(self, U: Array) -> Array:
+        """The transpose of what all heads do, constants aside."""
+        own = self.P.swapaxes(-1, -2) @ self.pull_values(U)
+        read = (own @ self.W_V.swapaxes(-1, -2)).sum(axis=-3)
+        return np.asarray(read if self.before is None else self.before.pull(read))
+
+    def pull(self, U: Array) -> Array:
+        """The transpose of the layer's linear part."""
+        after = self.pull_finish(U)
+        own = self.pull_heads(after)
+        return own + self.pull_past(after) if self.passes else own
+
+    def along(self, X: Array, U: Array) -> Array:
+        """Inner products of U with what each head writes for tokens X, biases aside: (..., H)."""
+        mixed = self._mixed(X, constants=False)
+        return np.asarray((mixed * self.pull_values(U)).sum(axis=(-2, -1)))
 
     def without(self, name: str) -> RecordedLayer:
         """The same layer, its maps of this name left out."""

@@ -243,7 +243,7 @@ def print_paths(found: Paths) -> None:
     )
     table = _table("layer", "share through its heads", "share past it", "largest share of a head")
     rest = 1 - np.mean(sums.bias_share)
-    for layer in shown_layers(len(heads.by_head) - 1):
+    for layer in shown_layers(len(heads.shares) - 1):
         own = heads.shares[layer].reshape(len(heads.shares[layer]), -1).mean(axis=1)
         largest = int(own.argmax())
         table.add_row(

@@ -41,6 +41,8 @@ HOMES = {
     "segre.analysis.run": "analysis.text",
     "segre.analysis.comparison": "comparison",
     "segre.analysis.diff": "diff",
+    "segre.inspect.diagnose": "inspection",
+    "segre.inspect.trace": "inspection",
     "segre.discovery": "catalog",
     "segre.analysis.part": "analysis.text",
     "segre.doctor": "doctor",

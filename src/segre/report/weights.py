@@ -113,6 +113,8 @@ def _print_alignment(written: Written) -> None:
     console = plain_console()
     before, after = written.blocks[-1].distances()
     what = "nearer" if after < before else "unchanged: these steps would lead away"
+    if after > before:
+        what = "aligned, though its weights are farther"
     console.print(f"{written.directory}: the same function, {what}", soft_wrap=True)
     table = _table("block", "distance", "after", "cosine", "after")
     for block in written.blocks:

@@ -28,6 +28,8 @@ HOMES = {
     "segre.analysis.run": "analysis",
     "segre.analysis.comparison": "comparison",
     "segre.analysis.diff": "diff",
+    "segre.inspect.diagnose": "inspection",
+    "segre.inspect.trace": "inspection",
     "segre.analysis.part": "analysis",
     "segre.checkpoint.commands": "checkpoints",
     "segre.checkpoint.info": "checkpoints",

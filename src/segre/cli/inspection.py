@@ -1,0 +1,133 @@
+"""Commands that look inside a model: diagnose and trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from segre.cli import completion
+from segre.cli.options import Memory, Seed, memory_bytes
+from segre.cli.output import TableOut
+
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A model directory; or a name, config or spec of a transformer, with random weights.",
+        autocompletion=completion.architecture,
+    ),
+]
+Text = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The text to run on (default: random tokens)."),
+]
+Length = Annotated[int, typer.Option(help="Tokens of the text, at most.", min=2)]
+
+
+def diagnose(
+    model: Model,
+    text: Text = None,
+    length: Length = 64,
+    control: Annotated[
+        bool, typer.Option("--control", help="Measure random weights beside it.")
+    ] = False,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="DEPTH:TOKEN:CHANNEL=VALUE",
+            help="Set a number of the stream to a value or median, and say what that does.",
+        ),
+    ] = None,
+    ablate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART", help="Remove a head (LAYER.HEAD) or an MLP (mlp:LAYER), likewise."
+        ),
+    ] = None,
+    seed: Seed = 0,
+    out: TableOut = TableOut(),
+) -> None:
+    """What is odd in a model, and where: spikes, sinks, dead heads, rank, gradients."""
+    from segre.inspect.diagnose import diagnose as look
+
+    with out.progress() as progress:
+        found = look(
+            model,
+            text=text,
+            length=length,
+            control=control,
+            settings=set_ or (),
+            ablations=ablate or (),
+            seed=seed,
+            progress=progress,
+        )
+    out.emit(found)
+
+
+def trace(
+    model: Model,
+    text: Text = None,
+    target: Annotated[
+        str,
+        typer.Option(
+            metavar="POSITION[:TOKEN]",
+            help="The output: a position (0 is the first, -1 the last), perhaps with the number of "
+            "a token whose logit is meant (default: the likeliest).",
+        ),
+    ] = "-1",
+    length: Length = 64,
+    dense: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.npy", help="Write the whole operator, n d x n d numbers."),
+    ] = None,
+    seed: Seed = 0,
+    memory: Memory = "8G",
+    out: TableOut = TableOut(),
+) -> None:
+    """Which input token made this output: rollout, relevance, operator, gradient."""
+    from segre.inspect.trace import trace as follow
+    from segre.sequence.files import require_array_file, write_array
+
+    if dense is not None:
+        require_array_file(dense)
+    with out.progress() as progress:
+        found = follow(
+            model,
+            text=text,
+            target=target,
+            length=length,
+            seed=seed,
+            whole=dense is not None,
+            memory=memory_bytes(memory),
+            progress=progress,
+        )
+    if dense is not None:
+        assert found.operator is not None
+        write_array(dense, found.operator)
+    out.emit(found, files={"operator": dense} if dense is not None else None)
+
+
+COMMANDS = (
+    (
+        diagnose,
+        """Examples:
+    segre diagnose model --text book.txt
+    segre diagnose model --text book.txt --control --json > diagnosis.json
+    segre diagnose model --text book.txt --set 12:0:507=median --ablate 3.7
+
+Depth 0 is before the first layer, depth 1 after it; layers and heads are counted from 1, tokens and
+channels from 0. Interventions come with controls: the same done to other places.""",
+    ),
+    (
+        trace,
+        """Examples:
+    segre trace model --text book.txt
+    segre trace model --text book.txt --target 12:345 --json
+    segre trace model --text line.txt --length 8 --dense operator.npy
+
+Terms of the operator add up to the output, with the constants; scores of the other ways do not.""",
+    ),
+)

@@ -1,0 +1,224 @@
+"""What is odd in a model, and where? Findings in words, ranked, from one recorded pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segre.checkpoint.inputs import Inputs, longest, random_tokens, read_text, token_texts
+from segre.errors import SegreError, SpecError
+from segre.fields.interface import Array
+from segre.finding import Status, Unbounded
+from segre.geometry.progress import Progress, quiet
+from segre.inspect.interventions import NOTHING, Intervention
+from segre.inspect.measure import Finding, Measure, measures
+from segre.inspect.measures.sinks import SINK, largest
+from segre.inspect.recorded import Recorded, recorded
+from segre.inspect.subject import Subject, subject
+from segre.models import Source
+from segre.shown import Tabular
+
+LENGTH = 64
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What an intervention does."""
+
+    what: str
+    loss: float | None  # nats for each next token; None if the model predicts none
+    sinks: int | None  # heads that attend to one token
+    apart: float  # outputs, relative to those of the model as it is
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return vars(self)
+
+
+@dataclass(frozen=True)
+class Diagnosis(Unbounded, Tabular):
+    """What stands out in a model on one input."""
+
+    model: Mapping[str, Any]
+    inputs: str  # the name of a text, or random tokens
+    words: tuple[str, ...]  # tokens as texts, if they are known
+    tokens: int
+    loss: float | None
+    findings: tuple[Finding, ...]  # the most telling first
+    values: Mapping[str, Array]  # by measure
+    control: Mapping[str, Array]  # the same with random weights, if asked for
+    control_findings: int | None = None  # how many, there
+    effects: tuple[Effect, ...] = ()  # as it is, of the intervention, and of controls
+
+    @property
+    def value(self) -> int:
+        """How many findings."""
+        return len(self.findings)
+
+    @property
+    def status(self) -> Status:
+        """All of it is measured, on one input."""
+        return "measured"
+
+    @property
+    def how(self) -> str:
+        """How it is known."""
+        return f"one recorded pass on {self.tokens} tokens"
+
+    @property
+    def measured(self) -> tuple[Measure, ...]:
+        """The measures that this model has."""
+        return tuple(one for one in measures() if one.key in self.values)
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            **self.model,
+            "inputs": {"kind": self.inputs, "tokens": self.tokens},
+            "loss": self.loss,
+            "findings": [one.document() for one in self.findings],
+            "measures": [
+                {
+                    "key": one.key,
+                    "title": one.title,
+                    "axis": one.axis,
+                    "how": one.how,
+                    "values": _plain(self.values[one.key]),
+                    "control": _plain(self.control[one.key]) if one.key in self.control else None,
+                }
+                for one in self.measured
+            ],
+            "control_findings": self.control_findings,
+            "effects": [one.document() for one in self.effects],
+        }
+
+
+def diagnose(
+    source: Source,
+    *,
+    text: str | Path | None = None,
+    length: int = LENGTH,
+    control: bool = False,
+    settings: Sequence[str] = (),
+    ablations: Sequence[str] = (),
+    seed: int = 0,
+    progress: Progress = quiet,
+) -> Diagnosis:
+    """What stands out in a model on the first tokens of a text, or on random ones.
+
+    `control` measures the same architecture with random weights beside it. `settings` and
+    `ablations` are interventions as the command line has them: "12:0:507=median", "3.7", "mlp:2".
+
+    >>> found = diagnose("gpt2/d=16/layers=2/heads=2/ff=8/vocab=50/t=16", length=12)
+    >>> found.findings, sorted(found.values)[:3]
+    ((), ['alike', 'contraction', 'cosine'])
+    """
+    model = subject(source, seed)
+    given = tokens_of(model, text, length, seed)
+    ids = given.batches[0][0]
+    words = words_of(model, ids)
+    intervention = Intervention.read(settings, ablations)
+    intervention.require(model.spec, len(ids))
+    seen = recorded(model, ids, words, progress=progress)
+    require_finite(seen)
+    values, findings = measured(seen)
+    twin: dict[str, Array] = {}
+    twins: int | None = None
+    if control:
+        other = recorded(model.twin(seed), ids, words, progress=progress)
+        twin, found = measured(other)
+        twins = len(found)
+        findings = [_beside(one, twin) for one in findings]
+    return Diagnosis(
+        model.document(),
+        given.kind,
+        words,
+        len(ids),
+        seen.loss,
+        tuple(sorted(findings, key=lambda one: -one.weight)),
+        values,
+        twin,
+        twins,
+        tuple(_effects(seen, intervention, seed, progress)) if intervention else (),
+    )
+
+
+def tokens_of(model: Subject, text: str | Path | None, length: int, seed: int) -> Inputs:
+    """The first tokens of a text, or random ones."""
+    if length < 2:
+        raise SpecError(f"length: {length} is not allowed; allowed: whole numbers from 2")
+    fits = min(length, longest(model.spec) or length)
+    if text is not None:
+        return read_text(model, text, 1, fits)
+    return random_tokens(model, 1, fits, seed)
+
+
+def words_of(model: Subject, ids: Array) -> tuple[str, ...]:
+    """Tokens as texts, if there is a tokenizer to ask."""
+    known = token_texts(model, sorted({int(number) for number in ids}))
+    return tuple(known[int(number)] for number in ids) if known else ()
+
+
+def require_finite(seen: Recorded) -> None:
+    """Refuse a pass in which numbers are not finite, saying where that begins."""
+    depth = seen.first_not_finite()
+    if depth is not None:
+        where = "the embeddings" if depth == 0 else f"layer {depth}"
+        raise SegreError(
+            f"model {seen.subject.name!r}: activations are not finite after {where} on this input"
+        )
+
+
+def measured(seen: Recorded) -> tuple[dict[str, Array], list[Finding]]:
+    """All measures of a pass, and what stands out in them."""
+    values: dict[str, Array] = {}
+    findings: list[Finding] = []
+    for one in measures():
+        if seen.tokens < one.least:
+            continue
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = one.of(seen)
+            if found is not None:
+                values[one.key] = found
+                findings += one.find(seen, found)
+    return values, findings
+
+
+def _beside(finding: Finding, twin: Mapping[str, Array]) -> Finding:
+    found = twin.get(finding.measure)
+    if found is None or finding.extreme == "none":
+        return finding
+    most = np.min if finding.extreme == "smallest" else np.max
+    return replace(finding, control=float(most(found)))
+
+
+def _effects(
+    seen: Recorded, intervention: Intervention, seed: int, progress: Progress
+) -> list[Effect]:
+    every = [NOTHING, intervention, *intervention.controls(seen.spec, seen.tokens, seed)]
+    out = []
+    for number, one in enumerate(every):
+        progress("interventions", number, len(every))
+        other = seen if not one else recorded(seen.subject, seen.ids, seen.words, one)
+        heads = largest(other)
+        size = max(float(np.linalg.norm(seen.outputs)), 1e-300)
+        out.append(
+            Effect(
+                str(one) or "as it is",
+                other.loss,
+                None if heads is None else int((heads > SINK).sum()),
+                float(np.linalg.norm(other.outputs - seen.outputs)) / size,
+            )
+        )
+    return out
+
+
+def _plain(values: Array) -> Any:
+    if values.ndim > 1:
+        return [_plain(row) for row in values]
+    return [float(value) if isfinite(value) else None for value in values]

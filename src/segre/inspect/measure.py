@@ -1,0 +1,97 @@
+"""What can be measured of a recorded pass: the registry of measures, and what a finding is.
+
+Every module in `measures/` has MEASURES. A new measure is a new module: it appears in the text, in
+JSON and in the report, because all of them go through `measures()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, Literal
+
+from segre.fields.interface import Array
+from segre.inspect.recorded import Recorded
+
+Axis = Literal["depth", "layer", "head"]  # streams (layers + 1), layers, (layers, heads)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that stands out: what, where, how large, and what it means."""
+
+    measure: str
+    what: str  # a sentence
+    means: str  # another
+    size: float  # in the unit of the measure
+    weight: float  # findings are ranked by it, the largest first
+    typical: float | None = None  # the median, of the same quantity, in this model
+    depth: int | None = None  # after so many layers
+    layer: int | None = None  # from 1
+    heads: tuple[tuple[int, int], ...] = ()  # (layer, head), from 1
+    token: int | None = None  # from 0
+    text: str = ""  # of the token
+    channel: int | None = None  # from 0
+    extreme: Literal["largest", "smallest", "none"] = "largest"  # what is odd about the measure
+    control: float | None = None  # the most extreme of the measure with random weights
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {**vars(self), "heads": [list(head) for head in self.heads]}
+
+
+Find = Callable[[Recorded, Array], Iterator[Finding]]
+
+
+def nothing(_recorded: Recorded, _values: Array) -> Iterator[Finding]:
+    """A measure that is shown, and finds nothing by itself."""
+    yield from ()
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number for every depth, layer or head, and what stands out in it."""
+
+    key: str
+    title: str
+    axis: Axis
+    how: str  # how it is computed, in one sentence
+    of: Callable[[Recorded], Array | None]  # None where a model has none
+    find: Find = nothing
+    least: int = 2  # tokens that it needs
+
+
+@cache
+def measures() -> tuple[Measure, ...]:
+    """All measures, in the order of their modules."""
+    home = import_module("segre.inspect.measures")
+    found: list[Measure] = []
+    for module in sorted(iter_modules(home.__path__), key=lambda one: one.name):
+        found += import_module(f"{home.__name__}.{module.name}").MEASURES
+    return tuple(found)
+
+
+def listed(numbers: Sequence[int], most: int = 6) -> str:
+    """Numbers in words, neighbours joined.
+
+    >>> listed([1, 2, 3, 7, 9, 10])
+    '1–3, 7, 9–10'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    words = [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs]
+    more = len(words) - most
+    return ", ".join(words[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def spoken(recorded: Recorded, token: int) -> str:
+    """A token in words: its place, and its text where that is known."""
+    word = recorded.word(token)
+    return f"token {token} ({word!r})" if word else f"token {token}"

@@ -1,0 +1,1 @@
+"""Measures of a recorded pass: one module each, found by `segre.inspect.measure.measures`."""

@@ -1,0 +1,101 @@
+"""Singular values: of attention patterns, and of the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from segre.fields.interface import Array
+from segre.inspect.measure import Finding, Measure, listed
+from segre.inspect.recorded import Recorded
+
+NEARLY_ONE = 1.05
+
+
+def _spectra(recorded: Recorded) -> Array | None:
+    P = recorded.patterns
+    return None if P is None else np.linalg.svd(P, compute_uv=False)
+
+
+def gap(recorded: Recorded) -> Array | None:
+    """The second singular value of a pattern over the first."""
+    s = _spectra(recorded)
+    return None if s is None else np.asarray(s[..., 1] / s[..., 0])
+
+
+def pattern_rank(recorded: Recorded) -> Array | None:
+    """The stable rank of a pattern."""
+    s = _spectra(recorded)
+    return None if s is None else np.asarray((s**2).sum(axis=-1) / s[..., 0] ** 2)
+
+
+def stable_rank(recorded: Recorded) -> Array:
+    """The stable rank of the stream: squared Frobenius norm over squared spectral norm."""
+    return np.array([float((s**2).sum() / s[0] ** 2) for s in _streams(recorded)])
+
+
+def effective_rank(recorded: Recorded) -> Array:
+    """The exponential of the entropy of the singular values, taken as shares."""
+    out = []
+    for s in _streams(recorded):
+        shares = s / s.sum()
+        known = shares[shares > 0]
+        out.append(float(np.exp(-(known * np.log(known)).sum())))
+    return np.array(out)
+
+
+def _streams(recorded: Recorded) -> list[Array]:
+    return [np.linalg.svd(X, compute_uv=False) for X in recorded.streams]
+
+
+def find(_recorded: Recorded, values: Array) -> Iterator[Finding]:
+    """Depths at which one direction is nearly all of the stream."""
+    low = [int(depth) for depth in np.flatnonzero(values < NEARLY_ONE)]
+    if low:
+        depth = int(values.argmin())
+        yield Finding(
+            measure="stable-rank",
+            what=f"The stream has nearly rank one at depths {listed(low)}: its stable rank is down "
+            f"to {values[depth]:.2f}.",
+            means="One direction is almost all of its square; with a massive activation it is that "
+            "of one token, and the others are as they were.",
+            size=float(values[depth]),
+            weight=len(low) / len(values) * 4,
+            typical=float(np.median(values)),
+            depth=depth,
+            extreme="smallest",
+        )
+
+
+MEASURES = (
+    Measure(
+        "stable-rank",
+        "Stable rank, stream",
+        "depth",
+        "Squared Frobenius norm over squared spectral norm of the tokens (of X, not of X X').",
+        stable_rank,
+        find,
+    ),
+    Measure(
+        "effective-rank",
+        "Effective rank, stream",
+        "depth",
+        "The exponential of the entropy of the singular values of the tokens.",
+        effective_rank,
+    ),
+    Measure(
+        "gap",
+        "Second / first singular value",
+        "head",
+        "Singular values of the attention pattern; 0 makes all tokens alike.",
+        gap,
+    ),
+    Measure(
+        "pattern-rank",
+        "Stable rank, attention",
+        "head",
+        "Squared Frobenius norm over squared spectral norm of the attention pattern.",
+        pattern_rank,
+    ),
+)

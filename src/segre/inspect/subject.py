@@ -1,0 +1,80 @@
+"""What is looked into: a checkpoint with its head, or a spec with random weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from segre.checkpoint.model import described
+from segre.checkpoint.opening import opened, trained
+from segre.collapse.models import load
+from segre.errors import SegreError, SpecError, UnsupportedError
+from segre.files import shown
+from segre.models import Source, architecture, called
+from segre.transformer.drawn import Drawn
+from segre.transformer.forward import WeightSource
+from segre.transformer.spec import Transformer
+from segre.values import quote
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A transformer, its weights, and where they are from."""
+
+    name: str
+    weights: WeightSource
+    folder: Path | None = None  # of its config; there may be a tokenizer
+    seed: int | None = None  # of random weights; None: they are trained
+
+    @property
+    def spec(self) -> Transformer:
+        """Its architecture."""
+        return self.weights.spec
+
+    @property
+    def predicts(self) -> bool:
+        """Whether it predicts next tokens, so that it has a loss on a text."""
+        spec = self.spec
+        return spec.causal and spec.output == "logits" and not (spec.labels or spec.pooler)
+
+    def twin(self, seed: int = 0) -> Subject:
+        """The same architecture with random weights."""
+        return Subject(f"{self.name} with random weights", Drawn(self.spec, seed), None, seed)
+
+    def document(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "model": shown(self.name),
+            "weights": "trained" if self.seed is None else "random",
+            "seed": self.seed,
+            "layers": self.spec.layers,
+            "width": self.spec.d,
+            "heads": self.spec.heads,
+            "parameters": self.spec.parameters,
+        }
+
+
+def subject(given: Source, seed: int = 0) -> Subject:
+    """The model that is meant; random weights are seeded.
+
+    Where the head of a checkpoint is of a kind that is not known, the model ends with its hidden
+    states.
+    """
+    if trained(given):
+        store = opened(given)
+        try:
+            return Subject(store.name, described(store), store.directory)
+        except SegreError:
+            loaded = load(given)
+            return Subject(loaded.name, loaded.weights, loaded.folder)
+    spec = architecture(given)
+    if not isinstance(spec, Transformer):
+        raise UnsupportedError(
+            f"spec {quote(called(given))}: a stack of attention layers has no tokens"
+        )
+    if not spec.embedded:
+        raise SpecError(f"spec {quote(called(given))}: give a vocabulary, for example vocab=1000")
+    if spec.output == "softmax":
+        spec = replace(spec, output="logits")
+    return Subject(called(given), Drawn(spec, seed), None, seed)

@@ -1,0 +1,233 @@
+"""Which input token made this output? Four ways side by side, from one recorded pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segre.checkpoint.inputs import token_texts
+from segre.collapse.models import Loaded
+from segre.collapse.record import record
+from segre.collapse.variants import FULL
+from segre.errors import SpecError, UnsupportedError
+from segre.fields.interface import Array
+from segre.finding import Status, Unbounded
+from segre.geometry.memory import DEFAULT_LIMIT
+from segre.geometry.progress import Progress, quiet
+from segre.inspect.backward import gradients
+from segre.inspect.diagnose import LENGTH, require_finite, tokens_of, words_of
+from segre.inspect.influence import (
+    by_length,
+    constants,
+    dense,
+    normalised,
+    pulled,
+    relevance,
+    rollout,
+)
+from segre.inspect.recorded import Recorded, recorded
+from segre.inspect.subject import subject
+from segre.models import Source
+from segre.shown import Tabular
+from segre.transformer.forward import at_length
+from segre.values import quote
+
+WAYS = {
+    "rollout": "attention rollout: patterns alone",
+    "relevance": "relevance: patterns weighted by gradients (Chefer et al.)",
+    "operator": "frozen operator: terms that add up to the output, with the constants",
+    "gradient": "gradient times input: the true derivative",
+}
+_TARGET = re.compile(r"(-?\d+)(?::(\d+))?")
+
+
+@dataclass(frozen=True)
+class Trace(Unbounded, Tabular):
+    """What every input token has to do with one output."""
+
+    model: Mapping[str, Any]
+    inputs: str
+    ids: tuple[int, ...]
+    words: tuple[str, ...]  # tokens as texts, if they are known
+    position: int  # of the output, from 0
+    output: int | None  # the token whose logit is the target; None: the hidden state
+    output_text: str
+    target: float  # its value: the logit, or 1 for the whole hidden state
+    scores: Mapping[str, Array]  # by way: (n,)
+    lengths: Array  # (5, n): terms of the operator by heads on the way: 0, 1, 2, 3, more
+    constant: float  # the operator's constant: what no token made
+    error: float  # of the operator's sum, relative to the target
+    operator: Array | None = field(default=None, repr=False)  # the whole of it, if asked for
+
+    @property
+    def value(self) -> int:
+        """The token with the largest term of the operator."""
+        return int(np.abs(self.scores["operator"]).argmax())
+
+    @property
+    def status(self) -> Status:
+        """Measured, on one input."""
+        return "measured"
+
+    @property
+    def how(self) -> str:
+        """How it is known."""
+        return f"one recorded pass; terms add up to the output to {self.error:.1e}"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            **self.model,
+            "inputs": {"kind": self.inputs, "tokens": list(self.ids), "texts": list(self.words)},
+            "target": {
+                "position": self.position,
+                "token": self.output,
+                "text": self.output_text,
+                "value": self.target,
+            },
+            "scores": {name: values.tolist() for name, values in self.scores.items()},
+            "lengths": self.lengths.tolist(),
+            "constant": self.constant,
+            "error": self.error,
+        }
+
+
+def trace(
+    source: Source,
+    *,
+    text: str | Path | None = None,
+    target: str = "-1",
+    length: int = LENGTH,
+    seed: int = 0,
+    whole: bool = False,
+    memory: int = DEFAULT_LIMIT,
+    progress: Progress = quiet,
+) -> Trace:
+    """What every token of a text has to do with an output.
+
+    `target` is a position, from 0 or from the end (-1), and perhaps the number of a token whose
+    logit is meant: "12:345"; without it the likeliest one. Of a model without logits the target is
+    the hidden state there. `whole` keeps the operator itself, of n d x n d numbers.
+
+    >>> found = trace("gpt2/d=16/layers=2/heads=2/ff=8/vocab=50/t=16", length=6)
+    >>> found.position, found.error < 1e-9
+    (5, True)
+    >>> terms = found.scores["operator"].sum() + found.constant
+    >>> bool(abs(terms - found.target) < 1e-9)
+    True
+    """
+    model = subject(source, seed)
+    given = tokens_of(model, text, length, seed)
+    ids = given.batches[0][0]
+    seen = recorded(model, ids, words_of(model, ids), progress=progress)
+    require_finite(seen)
+    if seen.patterns is None:
+        raise UnsupportedError(f"model {quote(model.name)}: its attention has no patterns to trace")
+    position, output = _target(target, seen)
+    loaded = Loaded(model.name, "", model.weights, model.folder, model.seed)
+    done = record(loaded, ids, FULL, memory=memory)
+    covector, fixed, value = _functional(seen, position, output)
+    terms = (pulled(done, covector) * done.X).sum(axis=-1)
+    constant = fixed + float((covector * constants(done)).sum())
+    back = gradients(seen, _seed(seen, position, output), np.float64)
+    texts = {} if output is None else token_texts(model, [output])
+    patterns = list(seen.patterns)
+    return Trace(
+        model.document(),
+        given.kind,
+        tuple(int(number) for number in ids),
+        seen.words,
+        position,
+        output,
+        "" if output is None else texts.get(output, ""),
+        value,
+        {
+            "rollout": rollout(patterns)[position],
+            "relevance": normalised(relevance(patterns, back.patterns))[position],
+            "operator": terms,
+            "gradient": (back.streams[0] * seen.streams[0]).sum(axis=-1),
+        },
+        by_length(done, covector),
+        constant,
+        abs(float(terms.sum()) + constant - value) / max(abs(value), 1e-300),
+        dense(done, memory) if whole else None,
+    )
+
+
+def _target(text: str, seen: Recorded) -> tuple[int, int | None]:
+    """The position, and the token whose logit is meant."""
+    found = _TARGET.fullmatch(text)
+    if found is None:
+        raise SpecError(
+            f"target {quote(text)}: not understood; allowed: a position such as 12 or -1, perhaps "
+            "with the number of a token, such as 12:345"
+        )
+    n = seen.tokens
+    position = int(found[1])
+    if not -n <= position < n:
+        raise SpecError(f"target {quote(text)}: there are only {n} tokens")
+    position %= n
+    if not _has_logits(seen):
+        if found[2] is not None:
+            raise SpecError(f"target {quote(text)}: the model gives no logits; give a position")
+        return position, None
+    token = int(seen.outputs[:, position].argmax()) if found[2] is None else int(found[2])
+    if token >= len(seen.outputs):
+        raise SpecError(f"target {quote(text)}: there are only {len(seen.outputs)} tokens to say")
+    return position, token
+
+
+def _has_logits(seen: Recorded) -> bool:
+    """Whether the outputs are plain logits of the last stream: a norm and a matrix."""
+    spec = seen.spec
+    odd = spec.transform or spec.project or spec.logitcap or spec.labels or spec.pooler
+    return spec.output == "logits" and not odd
+
+
+def _functional(seen: Recorded, position: int, output: int | None) -> tuple[Array, float, float]:
+    """The target as a covector of the last stream and a constant, roots fixed; and its value."""
+    spec = at_length(seen.spec, seen.tokens)
+    last = seen.streams[-1] if seen.last is None else seen.last
+    out = np.zeros_like(last)
+    fixed = 0.0
+    if output is None:
+        row = last[position] / max(float((last[position] ** 2).sum()), 1e-300)
+        value = 1.0
+    else:
+        w = seen.subject.weights.part("head")
+        if spec.tied:
+            row = seen.subject.weights.columns("tokens", np.array([output]))[:, 0]
+        else:
+            row = w["W_U"][output]
+        fixed = float(w["b_U"][output, 0]) if "b_U" in w else 0.0
+        value = float(seen.outputs[output, position])
+    if spec.final:
+        x = seen.streams[-1][position]
+        w = seen.subject.weights.part("head", ["norm.gain", "norm.bias"])
+        centred = x - x.mean() if spec.norm == "layer" else x
+        root = float(np.sqrt((centred**2).mean() + float(spec.eps)))
+        if "norm.bias" in w:
+            fixed += float(row @ w["norm.bias"][:, 0])
+        row = row * (w["norm.gain"][:, 0] if "norm.gain" in w else 1.0) / root
+        row = row - row.mean() if spec.norm == "layer" else row
+    out[position] = row
+    return out, fixed, value
+
+
+def _seed(seen: Recorded, position: int, output: int | None) -> Array:
+    """The derivative of the target by the outputs; of a hidden state, along itself."""
+    seed = np.zeros_like(seen.outputs)
+    if output is not None:
+        seed[output, position] = 1
+        return seed
+    if seen.spec.output == "hidden":
+        column = seen.outputs[:, position]
+        seed[:, position] = column / max(float((column**2).sum()), 1e-300)
+        return seed
+    seed[:, min(position, seed.shape[1] - 1)] = 1 / len(seed)  # of labels and transforms
+    return seed
