@@ -54,6 +54,8 @@ weights move tiny-llama -o moved
 weights same tiny-llama moved
 weights canonical tiny-llama -o normal
 weights align tiny-llama moved -o aligned
+weights lineage tiny-llama moved --plot tree.png
+weights hash tiny-llama
 collapse tiny-llama --plot depth.svg
 paths tiny-llama
 sweep run deep-softmax -o s.db --limit 3 --workers 1

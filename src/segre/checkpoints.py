@@ -30,15 +30,20 @@ from segre.checkpoint.commands import (
     shrink,
 )
 from segre.checkpoint.comparison import Check, Comparison
+from segre.checkpoint.content_hash import ContentHash
 from segre.checkpoint.example import example
 from segre.checkpoint.info import Info
+from segre.checkpoint.lineage import Lineage
 from segre.checkpoint.merge import Merged, merge
+from segre.checkpoint.origins import content_hash, lineage
 
 __all__ = [
     "Barriers",
     "Check",
     "Comparison",
+    "ContentHash",
     "Info",
+    "Lineage",
     "Merged",
     "Written",
     "align",
@@ -46,10 +51,12 @@ __all__ = [
     "barrier",
     "canonical",
     "check",
+    "content_hash",
     "convert",
     "example",
     "expand",
     "info",
+    "lineage",
     "merge",
     "move",
     "same",

@@ -129,3 +129,14 @@ def test_analysis(tmp_path: Path) -> None:
     assert row["parameters"] == 120
     assert row["ratio"] is None
     assert row["size"] > 1
+
+
+def test_inspect(tmp_path: Path) -> None:
+    rows = run_quick("inspect", tmp_path)["rows"]
+    assert [row["what"] for row in rows] == [
+        "recorded pass",
+        "diagnose",
+        "trace",
+        "shares of heads",
+    ]
+    assert all(row["ratio"] == row["peer"] / row["seconds"] > 0 for row in rows)

@@ -191,6 +191,8 @@ CASES = {
     "weights shrink": "weights shrink model -o smaller",
     "weights expand": "weights expand small -o again",
     "weights convert": "weights convert model.gguf -o converted",
+    "weights lineage": "weights lineage model other",
+    "weights hash": "weights hash model",
     "sweep run": "sweep run sweep.toml -o new.db",
     "sweep status": "sweep status sweep.db",
     "sweep export": "sweep export sweep.db -o table.csv",

@@ -85,6 +85,9 @@ def answers() -> Iterator[Any]:
         yield segre.checkpoints.merge(one, moved, f"{folder}/merged")
         yield segre.checkpoints.barrier(one, moved, tokens=[[1, 2, 3]], points=3)
         yield segre.checkpoints.shrink(one, f"{folder}/small")
+        yield segre.checkpoints.lineage(one, moved.directory)
+        yield segre.checkpoints.lineage(one, moved.directory).pairs[0]
+        yield segre.checkpoints.content_hash(one)
         fields = {"layers": 1, "d": "2..9", "a": 1, "t": 2}
         plan = {"kind": "lightning", "exhaustive": True, "compute": ["exact"], "fields": fields}
         ran = run(plan, f"{folder}/widths.db", workers=1)

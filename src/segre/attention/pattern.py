@@ -135,11 +135,12 @@ def decays(field: Analytic[E], mechanism: Mechanism, t: int, rate: E | None = No
     if rate is None:
         decay = mechanism.decay
         rate = field.slope(decay) if isinstance(decay, Slope) else field.fraction(Fraction(decay))
-    ago = np.arange(t)[None] - np.arange(t)[:, None]
-    power = field.fraction(Fraction(1))
-    out = field.constant(used * (ago == 0))
-    for n in range(1, t):
-        power = field.mul(power, rate)
-        if (used * (ago == n)).any():
-            out = field.add(out, field.mul(power, field.constant(used * (ago == n))))
+    ago = np.maximum(np.arange(t)[None] - np.arange(t)[:, None], 0)
+    out, power = field.constant(used), rate  # rate^1, rate^2, rate^4, ...
+    for bit in range(int(ago[used > 0].max()).bit_length()):
+        if bit:
+            power = field.mul(power, power)
+        here = ago >> bit & 1
+        factor = field.mul(power, field.constant(here))
+        out = field.mul(out, field.add(factor, field.constant(1 - here)))
     return out

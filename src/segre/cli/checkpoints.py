@@ -9,6 +9,7 @@ import typer
 
 from segre.cli.merging import COMMANDS as MERGING
 from segre.cli.options import Seed
+from segre.cli.origins import COMMANDS as ORIGINS
 from segre.cli.output import Out
 from segre.cli.weight_options import By, Directory, Length, Report, Rounds, Target, Text, Untie
 from segre.files import shown
@@ -255,7 +256,7 @@ then merge with any tool, or with `segre weights merge`.""",
 GROUPS = (
     (
         "weights",
-        "Checkpoints: normal form, same function or not, alignment.",
-        (*COMMANDS, *MERGING),
+        "Checkpoints: normal form, same function or not, alignment, merging, lineage.",
+        (*COMMANDS, *MERGING, *ORIGINS),
     ),
 )

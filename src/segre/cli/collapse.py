@@ -47,6 +47,13 @@ def collapse(
         bool, typer.Option("--certify", help="Specs: prove the first input's residuals in balls.")
     ] = False,
     threshold: Annotated[float, typer.Option(help="What counts as collapsed.", min=0)] = 1e-3,
+    fuse: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="Fuse the streams of all layers (max, mean or concat), and measure that too.",
+        ),
+    ] = None,
     plot: Plot = None,
     defaults: Defaults = False,
     seed: Seed = 0,
@@ -74,6 +81,7 @@ def collapse(
             ranks=ranks,
             certify=certify,
             threshold=threshold,
+            fuse=fuse,
             seed=seed,
             memory=memory_bytes(memory),
             progress=progress,

@@ -12,6 +12,7 @@ import numpy as np
 
 from segre.checkpoint.inputs import Inputs, random_tokens, read_text
 from segre.collapse.curves import Curves, curves
+from segre.collapse.fusion import Fusion
 from segre.collapse.mechanisms import MechanismStudy, mechanism_advice, mechanism_study
 from segre.collapse.models import Loaded, family_of, load
 from segre.collapse.paths import (
@@ -146,6 +147,7 @@ def measure(
     ranks: bool = False,
     certify: bool = False,
     threshold: float = THRESHOLD,
+    fuse: str | None = None,
     seed: int = 0,
     memory: int = DEFAULT_LIMIT,
     progress: Progress = quiet,
@@ -155,13 +157,18 @@ def measure(
     Stacks, and transformers without a vocabulary, get random weights and random tokens, and numbers
     go on below the smallest float; `certify` proves those of the first input. Others are run with
     parts removed: `variants` are "all", "paper", or names with commas; `ranks` adds what needs
-    singular values; `text` is read through the model's tokenizer, and tokens are random without it.
+    singular values; `text` is read through the model's tokenizer, and tokens are random without it;
+    `fuse` ("max", "mean" or "concat") measures the streams of all depths fused, too.
 
     >>> found = measure("softmax/d=16,16,16,16,16,16,16/a=8/heads=2/t=6", inputs=2)
     >>> found.status, found.value < -3, found.advice[0].split(":")[0]
     ('measured', True, 'Collapses without skips')
     """
     spec = own_spec(model)
+    if fuse is not None:
+        Fusion(fuse)  # refuses what is not known
+        if spec is not None:
+            raise UnsupportedError(f"spec {quote(str(spec))}: fuse is for models that take tokens")
     limit = log10(threshold) if threshold > 0 else -3.0
     if isinstance(spec, Hybrid) or (isinstance(spec, Network) and not spec.mechanism.sums_to_one):
         many = mechanism_study(spec, seed, inputs)
@@ -172,7 +179,9 @@ def measure(
     chosen = _variants(variants)
     loaded = load(model, seed, memory=memory)
     tokens = _tokens(loaded, inputs, length, text, seed)
-    found = curves(loaded, tokens, chosen, ranks=ranks, past_floor=True, progress=progress)
+    found = curves(
+        loaded, tokens, chosen, ranks=ranks, past_floor=True, fuse=fuse, progress=progress
+    )
     return Depth(found, advice(found, threshold))
 
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from segre.checkpoint.inputs import Inputs
 from segre.collapse.continued import can_continue, continued
+from segre.collapse.fusion import Fusion
 from segre.collapse.models import Loaded
 from segre.collapse.sinks import Sink, sink_of
 from segre.collapse.streams import measured
@@ -53,6 +54,7 @@ class Curve:
     spectrum: Array | None = None  # (layers + 1, values): singular values, mean over inputs
     past: Array | None = None  # (layers + 1,): log10 of the first input's, in split arithmetic
     sink: Sink | None = None  # the token that dominates, if one does
+    fused: Array | None = None  # (inputs,): relative residuals of the streams of all depths, fused
 
     def mean(self, measure: str = "relative") -> Array:
         """The mean over inputs, by layer; not a number where numbers overflow."""
@@ -112,6 +114,7 @@ class Curve:
             "log10": _plain(self.log10),
             "continued": self.past is not None,
             "sink": None if self.sink is None else self.sink.document(),
+            **({} if self.fused is None else {"fused": _plain(self.fused)}),
         }
         for name in self.values:
             if name == "position" or (name == "without" and self.sink is None):
@@ -135,6 +138,7 @@ class Curves:
     inputs: Mapping[str, Any]
     curves: tuple[Curve, ...]
     floor: float = FLOOR
+    fuse: str | None = None  # how streams were fused, if they were
 
     def __getitem__(self, variant: Variant) -> Curve:
         return next(curve for curve in self.curves if curve.variant == variant)
@@ -153,6 +157,7 @@ class Curves:
             **self.model,
             "inputs": dict(self.inputs),
             "floor": self.floor,
+            **({} if self.fuse is None else {"fuse": self.fuse}),
             "curves": [curve.document() for curve in self.curves],
         }
 
@@ -164,23 +169,32 @@ def curves(
     *,
     ranks: bool = False,
     past_floor: bool = False,
+    fuse: str | None = None,
     progress: Progress = quiet,
 ) -> Curves:
     """Measure every variant after every layer; `ranks` adds what needs singular values.
 
-    With `past_floor` curves that reach the floor are continued below it, where that is possible.
+    With `past_floor` curves that reach the floor are continued below it, where that is possible;
+    with `fuse` the streams of all depths are fused, and measured too.
     """
     found: list[list[list[dict[str, Array]]]] = [
         [[] for _ in range(loaded.layers + 1)] for _ in variants
     ]
+    fusion = None if fuse is None else Fusion(fuse)
+    joined: list[list[Array]] = [[] for _ in variants]
     groups = list(_groups(inputs, loaded.width * 4 * len(variants)))
     total = len(inputs.batches) * len(variants) * (loaded.layers + 1)
     done = 0
 
-    def see(depth: int, place: int, _batch: int, x: Array) -> None:
+    def see(depth: int, place: int, batch: int, x: Array) -> None:
         nonlocal done
         progress(f"layer {depth}", done, total)
-        found[place][depth].append(measured(x[:, 0, 0].swapaxes(1, 2), ranks))
+        X = x[:, 0, 0].swapaxes(1, 2)
+        found[place][depth].append(measured(X, ranks))
+        if fusion is not None:
+            fusion.add((place, batch), X)
+            if depth == loaded.layers:
+                joined[place].append(fusion.relative((place, batch)))
         done += 1
 
     with threads_for(loaded.width), np.errstate(all="ignore"):  # what overflows is lost, and said
@@ -196,8 +210,13 @@ def curves(
             past = dict(zip(below, continued(loaded, below, inputs.batches[0][:1]), strict=True))
             every = [replace(curve, past=past.get(curve.variant)) for curve in every]
         every = [replace(curve, sink=sink_of(curve.values, loaded, inputs)) for curve in every]
+    if fusion is not None:
+        every = [
+            replace(curve, fused=np.concatenate(parts))
+            for curve, parts in zip(every, joined, strict=True)
+        ]
     progress("measured", total, total)
-    return Curves(loaded.document(), inputs.document(), tuple(every))
+    return Curves(loaded.document(), inputs.document(), tuple(every), fuse=fuse)
 
 
 def _groups(inputs: Inputs, each: int) -> Iterator[list[Tokens]]:

@@ -52,7 +52,14 @@ def _print_curves(found: Curves) -> None:
         table.add_row(str(layer), *(_cell(curve, layer, found.floor) for curve in found.curves))
     spreads = ("" if curve.floored else _number(curve.spread()[-1]) for curve in found.curves)
     table.add_row("+-", *spreads)
+    if found.fuse is not None:
+        fused = (curve.fused for curve in found.curves)
+        table.add_row(
+            found.fuse, *("" if one is None else _number(float(one.mean())) for one in fused)
+        )
     console.print(table)
+    if found.fuse is not None:
+        console.print(f"{found.fuse}: the streams of all depths, fused")
     floored = [curve for curve in found.curves if curve.floored is not None]
     if floored:
         said_of = [f"Below {_number(found.floor)} single precision has only rounding."]

@@ -24,6 +24,8 @@ HOMES = {
     "segre.checkpoint.commands": "weights",
     "segre.checkpoint.comparison": "weights",
     "segre.checkpoint.shrunk": "weights",
+    "segre.checkpoint.lineage": "lineage",
+    "segre.checkpoint.content_hash": "lineage",
     "segre.checkpoint.merge": "merging",
     "segre.checkpoint.barrier": "merging",
     "segre.sequence.cost": "sequences",

@@ -18,6 +18,9 @@ from segre.sequence.running import default_block
 
 # one number of an array; an exponential; a sum; a feature, made and read; a call
 _PASS, _EXP, _SUM, _FEATURE, _CALL = 8, 44, 16, 32, 80_000
+# A number of an array of so many bytes that is new memory at every call, as polynomials of scores
+# are in a process that has allocated nothing larger yet; a part is charged: later it is free.
+_NEW, _LARGE = 72, 180_000
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,8 @@ def _of_rows(how: Mechanism, sizes: Sizes, reach: bool) -> Cost:
     products = 2 * (a + dv) + 2 * a * (how.normalise == "both")
     masked = 2 * _PASS * (width if reach else size if how.causal else 0)
     pairs = n * width
+    if how.weigh == "taylor" and size * n * sizes.number >= _LARGE:
+        load += _NEW
     at_once = sizes.heads * n * n <= _rows.AT_ONCE
     calls = 14 * (1 if at_once else sizes.heads) * -(-n // size)
     return Cost(

@@ -34,6 +34,8 @@ HOMES = {
     "segre.checkpoint.commands": "checkpoints",
     "segre.checkpoint.info": "checkpoints",
     "segre.checkpoint.comparison": "checkpoints",
+    "segre.checkpoint.lineage": "lineage",
+    "segre.checkpoint.content_hash": "lineage",
     "segre.sweep.status": "sweeps",
     "segre.sweep.run": "sweeps",
     "segre.sweep.fit": "sweeps",

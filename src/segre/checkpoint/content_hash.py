@@ -1,0 +1,224 @@
+"""A short name for what a checkpoint contains: for its values, and for its function.
+
+The hash of the values is that of all tensors by what they are, whatever the files, names, order
+and types that hold them. The hash of the function is that of numbers which all copies share
+(`fingerprint`), each rounded to a grid: a fine one, and a coarse one for coarse types.
+
+Equal hashes of functions: the two agree in every number to within a step of the grid, as copies of
+one function do, and as different models do not unless one is a very small change of the other.
+Unequal hashes: different functions, unless a number lies so near to an edge of the grid that
+rounding can take it across. Then that is said; the other hashes that rounding can give are listed,
+and `compare` decides by the numbers themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+
+from segre.checkpoint.fingerprint import Number, numbers
+from segre.checkpoint.model import Model, Progress, no_progress
+from segre.errors import CheckpointError
+from segre.fields.interface import Array
+from segre.files import shown
+from segre.finding import Status, Unbounded
+from segre.shown import Tabular
+
+VERSION = 1
+STEPS = {"fine": 2.0**-8, "coarse": 2.0**-3}
+TOO_COARSE = 1 / 8  # of a step: an error beyond this makes most numbers lie near edges
+LISTED = 4  # numbers on edges, both of whose sides are listed
+LENGTH = 32  # hexadecimal digits
+Level = Literal["fine", "coarse"]
+
+
+@dataclass(frozen=True)
+class FunctionHash:
+    """The hash of a function on one grid."""
+
+    level: Level
+    hash: str
+    edges: tuple[str, ...]  # numbers so near to an edge that rounding can take them across
+    others: tuple[str, ...]  # hashes that rounding can give instead, if there are few
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {"hash": self.hash, "edges": list(self.edges), "others": list(self.others)}
+
+
+@dataclass(frozen=True)
+class ContentHash(Unbounded, Tabular):
+    """The hashes of a checkpoint, and the numbers that the hash of its function rests on."""
+
+    name: str
+    values: str
+    functions: Mapping[Level, FunctionHash] = field(default_factory=dict)
+    parts: Mapping[str, str] = field(default_factory=dict)  # part by part, on the finest grid
+    numbers: tuple[Number, ...] = ()
+    architecture: str = ""
+
+    @property
+    def function(self) -> FunctionHash | None:
+        """The hash on the finest grid that there is."""
+        return next(iter(self.functions.values()), None)
+
+    @property
+    def value(self) -> str:
+        """The hash of the function, or that of the values if only that was asked for."""
+        return self.values if self.function is None else self.function.hash
+
+    @property
+    def status(self) -> Status:
+        """That of the values is exact."""
+        return "exact" if self.function is None else "measured"
+
+    @property
+    def how(self) -> str:
+        """How it is known."""
+        if self.function is None:
+            return "all values"
+        return f"{len(self.numbers)} numbers that all copies of the function share, rounded"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "model": self.name,
+            "version": VERSION,
+            "values": self.values,
+            "architecture": self.architecture,
+            "functions": {level: x.document() for level, x in self.functions.items()},
+            "parts": dict(self.parts),
+            "numbers": [[x.part, x.name, x.value, x.error] for x in self.numbers],
+        }
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> ContentHash:
+        """What `document` wrote."""
+        try:
+            if document["version"] != VERSION:
+                raise CheckpointError(f"a hash of version {document['version']!r}; allowed: 1")
+            functions: dict[Level, FunctionHash] = {
+                level: FunctionHash(level, x["hash"], tuple(x["edges"]), tuple(x["others"]))
+                for level, x in document["functions"].items()
+            }
+            every = tuple(
+                Number(str(part), str(name), float(value), float(error))
+                for part, name, value, error in document["numbers"]
+            )
+            first = str(document["model"]), str(document["values"])
+            return cls(*first, functions, dict(document["parts"]), every, document["architecture"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise CheckpointError(f"this is no hash that segre wrote: {error}") from None
+
+    def compare(self, other: ContentHash) -> Agreement:
+        """Whether two are the same function, by their numbers and what rounding does to them."""
+        if self.values == other.values:
+            return Agreement("same values", "all values are equal")
+        if self.function is None or other.function is None:
+            return Agreement("different", "some values differ; functions were not compared")
+        if self.architecture != other.architecture:
+            said = f"the architectures differ: {self.architecture} and {other.architecture}"
+            return Agreement("different", said)
+        ours, theirs = ([(x.part, x.name) for x in y.numbers] for y in (self, other))
+        if ours != theirs:
+            return Agreement("different", "one has parts that are zero in the other")
+        ratios = [
+            abs(a.value - b.value) / (a.error + b.error)
+            for a, b in zip(self.numbers, other.numbers, strict=True)
+        ]
+        worst = int(np.argmax(ratios))
+        where = _place(self.numbers[worst])
+        said = f"{where} differs by {ratios[worst]:.2g} times what rounding explains"
+        return Agreement("same function" if ratios[worst] <= 1 else "different", said)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Two hashes, compared."""
+
+    verdict: Literal["same values", "same function", "different"]
+    reason: str
+
+
+def hash_of(model: Model, progress: Progress = no_progress, *, exact: bool = False) -> ContentHash:
+    """The hashes of an opened checkpoint; with `exact`, of its values alone."""
+    architecture = str(model.spec)
+    values = _of_values(model, architecture, progress)
+    if exact:
+        return ContentHash(shown(model.name), values, architecture=architecture)
+    every = numbers(model, progress)
+    typical = float(np.median([x.error for x in every]))
+    levels: list[Level] = ["fine", "coarse"]
+    kept = [level for level in levels if typical <= TOO_COARSE * STEPS[level]] or levels[-1:]
+    functions = {level: _on_grid(level, every, architecture) for level in kept}
+    parts = {
+        part: _digest(part, [x for x in _places(kept[0], every) if x.startswith(f"{part}/")])[:12]
+        for part in model.parts
+    }
+    return ContentHash(shown(model.name), values, functions, parts, every, architecture)
+
+
+def _of_values(model: Model, architecture: str, progress: Progress) -> str:
+    """All tensors by part and name, as the shortest type of single or double that holds them."""
+    whole = sha256(f"segre values {VERSION}\n{architecture}\n".encode())
+    for done, part in enumerate(model.parts):
+        progress("values", done, len(model.parts))
+        tensors = model.part(part)
+        for name in sorted(tensors):
+            kind, data = _bytes(tensors[name])
+            shape = "x".join(map(str, tensors[name].shape))
+            whole.update(f"{part} {name} {shape} {kind} ".encode())
+            whole.update(data)
+    return whole.hexdigest()[:LENGTH]
+
+
+def _bytes(tensor: Array) -> tuple[str, Any]:
+    plain = np.ascontiguousarray(tensor) + 0.0  # no negative zeros
+    with np.errstate(over="ignore", under="ignore"):
+        single = plain.astype("<f4")
+    if np.array_equal(single, plain):
+        return "f4", single.data
+    return "f8", plain.astype("<f8").data
+
+
+def _places(
+    level: Level, every: tuple[Number, ...], up: Mapping[int, int] | None = None
+) -> list[str]:
+    """The numbers on a grid, as text; those in `up` on the place that is given there."""
+    step = STEPS[level]
+    chosen = up or {}
+    return [
+        f"{x.part}/{x.name}={chosen.get(i, round(x.value / step))}" for i, x in enumerate(every)
+    ]
+
+
+def _on_grid(level: Level, every: tuple[Number, ...], architecture: str) -> FunctionHash:
+    step = STEPS[level]
+    edges = {
+        i: sorted({round((x.value + side * x.error) / step) for side in (-1, 0, 1)})
+        for i, x in enumerate(every)
+        if round((x.value - x.error) / step) != round((x.value + x.error) / step)
+    }
+    title = f"{level} {architecture}"
+    own = _digest(title, _places(level, every))
+    others: list[str] = []
+    if len(edges) <= LISTED:
+        for choice in product(*edges.values()):
+            found = _digest(title, _places(level, every, dict(zip(edges, choice, strict=True))))
+            others += [found] if found != own else []
+    return FunctionHash(level, own, tuple(_place(every[i]) for i in edges), tuple(others))
+
+
+def _digest(title: str, places: list[str]) -> str:
+    text = "\n".join([f"segre function {VERSION}", title, *places])
+    return sha256(text.encode()).hexdigest()[:LENGTH]
+
+
+def _place(number: Number) -> str:
+    part = number.part if number.part in ("embed", "head") else f"layer {number.part}"
+    return f"{part}, {number.name}"

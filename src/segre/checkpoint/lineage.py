@@ -1,0 +1,283 @@
+"""Did one checkpoint come from another, and what was done to it? Evidence, not accusation.
+
+First whether they have a common origin (`kinship`), with an error that is calibrated on models
+that were trained apart; then what kind of change leads from one to the other: none, a change of
+basis, rounding, noise, training, pruning, quantising (`change`, `grids`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+
+from segre.checkpoint.comparison import Comparison
+from segre.checkpoint.function import differing_keys, in_words, require_same_scale
+from segre.checkpoint.grids import Grid, grid_of
+from segre.checkpoint.kinship import NULL_MODELS, NULL_MOST, NULL_PAIRS, Kinship, kinship
+from segre.checkpoint.model import Model, Progress, no_progress, unit_roundoff
+from segre.checkpoint.noise import Change, change
+from segre.checkpoint.one_form import in_one_form
+from segre.checkpoint.rounding import differences
+from segre.checkpoint.same import require_same_architecture, same_checkpoint
+from segre.errors import CheckpointError
+from segre.fields.interface import Array
+from segre.files import shown
+from segre.finding import Status, Unbounded
+from segre.shown import Tabular
+
+Kind = Literal[
+    "identical",
+    "same function, moved",
+    "rounded",
+    "noise added",
+    "fine-tuned",
+    "pruned",
+    "quantised",
+    "unrelated",
+    "undecided",
+]
+PRUNABLE = {"heads", "kv", "ff", "eff"}  # may differ: what has fewer may have lost some
+NEAR, UNITS = 2e-3, 32  # distance of relatives, or so many rounding errors: one function, perhaps
+SPACING = 1.0  # rounding changes a number by at most this, in spacings of the type
+ZEROED = 0.01  # numbers that became zero, for pruning
+LOST = (
+    -0.4
+)  # growth of squares by the square of the change: 1 for noise, -1 for numbers removed ...
+SURE = 10.0  # ... if the change is so many times larger than what chance does to that
+
+
+@dataclass(frozen=True)
+class Relation(Unbounded, Tabular):
+    """What two checkpoints have to do with each other, and what that rests on."""
+
+    one: str
+    two: str
+    verdict: Kind
+    reason: str
+    kinship: Kinship | None = None
+    change: Change | None = None
+
+    @property
+    def related(self) -> bool | None:
+        """Whether they have a common origin; None if that is not decided."""
+        if self.verdict == "undecided":
+            return None
+        return self.verdict != "unrelated"
+
+    @property
+    def distance(self) -> float:
+        """Mean distance of nearest relatives: 0 for one function, about 1.3 for strangers."""
+        if self.verdict in ("identical", "same function, moved") or self.kinship is None:
+            return 0.0
+        return self.kinship.distance
+
+    @property
+    def calibration(self) -> str:
+        """How sure the common origin is, in words."""
+        if self.kinship is None:
+            return ""
+        return (
+            f"threshold {self.kinship.threshold:.0%}; of {NULL_PAIRS} pairs of {NULL_MODELS} "
+            f"models trained apart none had more than {NULL_MOST:.0%}: false positives below "
+            f"{self.kinship.error:.1%} (95% confidence, pairs taken as independent)"
+        )
+
+    @property
+    def value(self) -> Kind:
+        """The verdict."""
+        return self.verdict
+
+    @property
+    def status(self) -> Status:
+        """Equal files are known exactly; the rest is measured."""
+        return "exact" if self.verdict == "identical" else "measured"
+
+    @property
+    def how(self) -> str:
+        """What the verdict rests on."""
+        return self.reason
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "models": [self.one, self.two],
+            "verdict": self.verdict,
+            "related": self.related,
+            "reason": self.reason,
+            "distance": self.distance,
+            "kinship": None if self.kinship is None else self.kinship.document(),
+            "change": None if self.change is None else self.change.document(),
+        }
+
+
+@dataclass(frozen=True)
+class Lineage(Unbounded, Tabular):
+    """All pairs of several checkpoints, how far they are apart, and the tree of that."""
+
+    names: tuple[str, ...]
+    pairs: tuple[Relation, ...]
+
+    def __iter__(self) -> Iterator[Relation]:
+        return iter(self.pairs)
+
+    @property
+    def verdict(self) -> Kind | None:
+        """The verdict on two checkpoints; None if there are more."""
+        return self.pairs[0].verdict if len(self.pairs) == 1 else None
+
+    @property
+    def distances(self) -> Array:
+        """Distances, (n, n)."""
+        n = len(self.names)
+        out = np.zeros((n, n))
+        for (i, j), pair in zip(combinations(range(n), 2), self.pairs, strict=True):
+            out[i, j] = out[j, i] = pair.distance
+        return out
+
+    @property
+    def tree(self) -> Array:
+        """The tree of the distances by average linkage, as SciPy has it: (n - 1, 4)."""
+        from scipy.cluster.hierarchy import linkage
+        from scipy.spatial.distance import squareform
+
+        return np.asarray(linkage(squareform(self.distances, checks=False), "average"))
+
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """Checkpoints that are connected by pairs with a common origin."""
+        group = {name: {name} for name in self.names}
+        for pair in self.pairs:
+            if pair.related:
+                joined = group[pair.one] | group[pair.two]
+                group |= dict.fromkeys(joined, joined)
+        found = {tuple(n for n in self.names if n in group[name]): None for name in self.names}
+        return tuple(found)
+
+    @property
+    def value(self) -> tuple[tuple[str, ...], ...]:
+        """The groups."""
+        return self.groups
+
+    @property
+    def status(self) -> Status:
+        """Distances are measured."""
+        return "measured"
+
+    @property
+    def how(self) -> str:
+        """How it is known."""
+        return "nearest relatives of heads and units, all pairs"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "models": list(self.names),
+            "groups": [list(group) for group in self.groups],
+            "pairs": [pair.document() for pair in self.pairs],
+            "distances": self.distances.tolist(),
+            "tree": self.tree.tolist(),
+        }
+
+
+def related_checkpoints(one: Model, two: Model, progress: Progress = no_progress) -> Relation:
+    """What two opened checkpoints have to do with each other."""
+    one, two, _ = in_one_form(one, two)
+    names = one.name, two.name
+    keys = set(differing_keys(one.spec, two.spec))
+    if keys and keys <= PRUNABLE:
+        return _smaller(one, two, sorted(keys), progress)
+    if keys and one.family != two.family:
+        raise CheckpointError(
+            f"{names[0]!r} is a {one.family} model and {names[1]!r} a {two.family} model: nothing "
+            f"to compare; {in_words(one.spec, two.spec, sorted(keys))}"
+        )
+    require_same_architecture(one, two)
+    require_same_scale(one, two)
+    found = differences(one, two)
+    exact = one.roundoff() == two.roundoff()
+    if found.differing == 0 and exact:
+        return Relation(*names, "identical", "every tensor has the same numbers")
+    kin = kinship(one, two, progress)
+    near = max(NEAR, UNITS * max(one.roundoff(), two.roundoff()))
+    if kin.related is None or (kin.related and kin.distance <= near):
+        same = same_checkpoint(one, two, progress=progress)
+        if same.same:
+            return Relation(*names, *_same(same, in_place=found.in_place), kin)
+    if kin.related is not True:
+        return Relation(*names, *_strangers(kin), kin)
+    grids = grid_of(one), grid_of(two)
+    coarser = max((grid.dtype for grid in grids), key=unit_roundoff)
+    changed = change(one, two, coarser, progress)
+    return Relation(*names, *_changed(changed, kin, *grids), kin, changed)
+
+
+def _smaller(one: Model, two: Model, keys: list[str], progress: Progress) -> Relation:
+    """Of two that differ in numbers of heads or units."""
+    kin = kinship(one, two, progress)
+    if kin.related is not True:
+        return Relation(one.name, two.name, *_strangers(kin), kin)
+    said = ", ".join(
+        f"{key} is {getattr(one.spec, key)} and {getattr(two.spec, key)}" for key in keys
+    )
+    reason = f"{said}; {kin.share:.0%} of what is left has its nearest relative in the other"
+    return Relation(one.name, two.name, "pruned", reason, kin)
+
+
+def _same(same: Comparison, *, in_place: bool) -> tuple[Kind, str]:
+    if same.verdict == "identical":
+        return "identical", same.reason
+    return ("rounded" if in_place else "same function, moved"), same.reason
+
+
+def _strangers(kin: Kinship) -> tuple[Kind, str]:
+    if kin.related is False:
+        return "unrelated", "no evidence of a common origin"
+    return "undecided", "too few heads and units are alike, or there are too few, to tell"
+
+
+def _changed(found: Change, kin: Kinship, one: Grid, two: Grid) -> tuple[Kind, str]:
+    """What was done to one of two checkpoints of the same origin."""
+    where = "after a change of basis, " if found.moved else ""
+    if not found.layers and not found.tables:
+        return "fine-tuned", f"{where}only vectors differ, no matrix"
+    what = "matrices" if found.layers else "tables, and no other matrices,"
+    size = f"{where}{what} differ by {found.size:.2%}"
+    if one.type != two.type and not found.moved and found.widest <= SPACING:
+        narrow = max((one, two), key=lambda grid: unit_roundoff(grid.dtype)).type
+        return "rounded", f"{size}, and all numbers of one are those of type {narrow}"
+    bits = {one.bits, two.bits} - {None}
+    if len(bits) == 1 and one.bits != two.bits:
+        return "quantised", f"{size}; the matrices of one have levels of {bits.pop()} bits"
+    if kin.silent[0] != kin.silent[1]:
+        many = f"{kin.silent[0]:,} and {kin.silent[1]:,} heads and units write nothing"
+        return "pruned", f"{size}; {many}"
+    sure = found.size * found.numbers**0.5 > SURE
+    lost = sure and kin.growth < LOST * found.size**2
+    if found.zeroed >= ZEROED and found.moved and sure and not lost:
+        return "quantised", f"{size}; {found.zeroed:.1%} of the numbers became zero, others grew"
+    if found.zeroed >= ZEROED:
+        return "pruned", f"{size}; {found.zeroed:.1%} of the numbers are zero in only one of them"
+    if found.moved and found.is_noise and lost:
+        return "pruned", f"{size}; what differs is what the second lacks of the first"
+    about = f"structure {found.structure:.2f}, and 1 is noise"
+    if found.is_noise:
+        return "noise added", f"{size}; every number changed by itself ({about})"
+    return "fine-tuned", f"{size}; rows changed together ({about})"
+
+
+def lineage_of(models: Sequence[Model], progress: Progress = no_progress) -> Lineage:
+    """All pairs of several opened checkpoints."""
+    if len(models) < 2:
+        raise CheckpointError("a lineage needs at least two checkpoints")
+    names = [shown(model.name) for model in models]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({i})" for i, name in enumerate(names, 1)]
+    pairs = tuple(
+        replace(related_checkpoints(one, two, progress), one=names[i], two=names[j])
+        for (i, one), (j, two) in combinations(enumerate(models), 2)
+    )
+    return Lineage(tuple(names), pairs)

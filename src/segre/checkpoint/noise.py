@@ -1,0 +1,187 @@
+"""What kind of change leads from one checkpoint to another of the same origin?
+
+Noise, and rounding, change every number by itself: the signs of the changes are independent.
+Training changes them together, since one gradient is a sum of a few products. With the sizes of
+the changes given and independent signs, the squares of the inner products of two rows of a change
+have a known mean; `structure` is what they are, relative to it, rows and columns alike. It is 1
+for noise of any kind and size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from segre.checkpoint.align import Alignment, FartherError, Known
+from segre.checkpoint.alignment import stream_freedom
+from segre.checkpoint.kinship import Centred
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.match import best_stream, stream_products
+from segre.checkpoint.model import Model, Progress, no_progress
+from segre.checkpoint.pairs import Finder, aligned_pairs
+from segre.checkpoint.rounding import spacing
+from segre.fields.interface import Array
+
+NARROW = 8  # matrices need so many rows and columns
+ROWS = 512  # of a change whose inner products are taken
+NEARER = 0.8  # of the distance: an alignment that leaves less than this shows that weights moved
+STRUCTURE = 1.1  # a change with less is noise ...
+MOVED_STRUCTURE = 1.12  # ... and if an alignment, which fits a little, was needed
+TABLES = ("embed", "head")
+
+
+@dataclass(frozen=True)
+class Change:
+    """The change of the matrices of the layers, or else of the tables, in the basis of one."""
+
+    moved: bool  # whether bases or orders had to be changed to see it
+    size: float  # relative
+    structure: float  # 1 for noise
+    zeroed: float  # fraction of numbers that are zero in one and not in the other
+    widest: float  # the largest change of a number, in spacings of the coarser type
+    layers: int  # matrices of layers that differ ...
+    tables: int  # ... and of embeddings and heads
+    numbers: int  # that were looked at
+    distance: float  # of layers and tables together, relative
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether every number changed by itself."""
+        return self.structure <= (MOVED_STRUCTURE if self.moved else STRUCTURE)
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return vars(self)
+
+
+class _Aligned(Alignment):
+    """In the basis in which relatives were found, made best for all weights."""
+
+    def _finder(self) -> Finder:
+        first, spec = Centred(), self.one.spec
+        if stream_freedom(spec) == "none":
+            return first
+        inner = np.zeros((spec.d, spec.d))
+        for a, b in aligned_pairs(self.one, self.two, first):
+            inner += stream_products(spec, a.tensors, b.tensors)
+        return Known(best_stream(spec, inner).after(first.basis))
+
+
+def change(
+    one: Model, two: Model, dtype: np.dtype[Any], progress: Progress = no_progress
+) -> Change:
+    """The change from one to two, in place or in the basis in which it is most like noise.
+
+    Noise is independent in the basis in which it was added: that of the first, or of the second.
+    """
+    placed = _measured(_in_place(one, two, progress), dtype, moved=False)
+    aligned = _measured(_aligned(one, two, progress), dtype, moved=True)
+    if aligned.distance >= NEARER * placed.distance:
+        return placed
+    back = _measured(_aligned(two, one, progress), dtype, moved=True)
+    return min(aligned, back, key=lambda found: found.structure)
+
+
+def _in_place(one: Model, two: Model, progress: Progress) -> Iterator[tuple[str, Tensors, Tensors]]:
+    for done, part in enumerate(one.parts):
+        progress("changes", done, len(one.parts))
+        yield part, one.part(part), two.part(part)
+
+
+def _aligned(one: Model, two: Model, progress: Progress) -> Iterator[tuple[str, Tensors, Tensors]]:
+    with suppress(FartherError):
+        for done, (part, tensors) in enumerate(_Aligned(one, two).parts()):
+            progress("changes after alignment", done, len(one.parts))
+            yield part, one.part(part), tensors
+
+
+def _measured(
+    parts: Iterator[tuple[str, Tensors, Tensors]], dtype: np.dtype[Any], *, moved: bool
+) -> Change:
+    """Of the layers; of the tables, if no matrix of a layer changed."""
+    layers, tables = _Sums(), _Sums()
+    for part, one, two in parts:
+        for name in one:
+            a, b = (_matrix(name, w[name]) for w in (one, two))
+            if min(a.shape) >= NARROW:
+                (tables if part in TABLES else layers).add(a, b, None if moved else dtype)
+    found = layers if layers.structures else tables
+    return Change(
+        moved,
+        (found.apart / max(found.size, 1e-300)) ** 0.5,
+        _without_ends(found.structures),
+        found.zeroed / max(found.numbers, 1),
+        max(layers.widest, tables.widest),
+        len(layers.structures) // 2,
+        len(tables.structures) // 2,
+        found.numbers,
+        ((layers.apart + tables.apart) / max(layers.size + tables.size, 1e-300)) ** 0.5,
+    )
+
+
+@dataclass
+class _Sums:
+    """Of several matrices."""
+
+    size: float = 0.0
+    apart: float = 0.0
+    widest: float = 0.0
+    zeroed: int = 0
+    numbers: int = 0
+    structures: list[float] = field(default_factory=list)
+
+    def add(self, one: Array, two: Array, dtype: np.dtype[Any] | None) -> None:
+        """Count a matrix; with a type, how many of its spacings the largest change is."""
+        change = two - one
+        self.size += _square(one)
+        self.apart += _square(change)
+        self.zeroed += int(((one == 0) != (two == 0)).sum())
+        self.numbers += one.size
+        if not change.any():
+            return
+        self.structures += [structure(change), structure(change.T)]
+        if dtype is not None:
+            steps = spacing(np.maximum(np.abs(one), np.abs(two)), dtype)
+            there = steps > 0
+            self.widest = max(self.widest, float((np.abs(change)[there] / steps[there]).max()))
+
+
+def _square(x: Array) -> float:
+    return float(np.vdot(x, x))
+
+
+def _without_ends(values: list[float]) -> float:
+    """The mean without the smallest and the largest eighth."""
+    if not values:
+        return 1.0
+    cut = len(values) // 8
+    return float(np.mean(np.sort(values)[cut : len(values) - cut]))
+
+
+def _matrix(name: str, tensor: Array) -> Array:
+    """A tensor as a matrix with what has one input, or one output, in a row."""
+    if name == "W_O":
+        return np.moveaxis(tensor, -2, 0).reshape(tensor.shape[-2], -1)
+    return tensor.reshape(-1, tensor.shape[-1])
+
+
+def structure(change: Array) -> float:
+    """Squares of inner products of different rows, relative to their mean for independent signs.
+
+    >>> rng = np.random.default_rng(0)
+    >>> round(structure(rng.standard_normal((200, 300))), 1)
+    1.0
+    >>> round(structure(rng.standard_normal((200, 1)) @ rng.standard_normal((1, 300))))
+    100
+    """
+    step = max(1, len(change) // ROWS)
+    rows = change[::step][:ROWS]
+    gram, mean = rows @ rows.T, rows**2 @ (rows**2).T
+    np.fill_diagonal(gram, 0)
+    np.fill_diagonal(mean, 0)
+    expected = float(mean.sum())
+    return float((gram**2).sum()) / expected if expected else 1.0

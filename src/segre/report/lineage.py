@@ -1,0 +1,83 @@
+"""Where checkpoints come from, and their hashes, on the terminal."""
+
+from __future__ import annotations
+
+from rich.table import Table
+from rich.text import Text
+
+from segre.checkpoint.content_hash import STEPS, ContentHash
+from segre.checkpoint.lineage import Lineage, Relation
+from segre.report.console import plain_console
+from segre.report.text import printed
+
+_COLOURS = {"unrelated": "yellow", "undecided": "yellow"}
+_EDGES = 4
+
+
+@printed.register
+def print_relation(found: Relation) -> None:
+    """The verdict, what it rests on, and how sure it is."""
+    console = plain_console()
+    style = f"bold {_COLOURS.get(found.verdict, 'green')}"
+    console.print(Text(found.verdict, style=style))
+    console.print(found.reason)
+    if found.kinship is not None:
+        console.print(f"relatives: {_relatives(found)}; {found.calibration}")
+    if found.related:
+        console.print("evidence of a common origin; it does not say which came first", style="dim")
+
+
+def _relatives(found: Relation) -> str:
+    """How many have their nearest relative in the other model."""
+    kin = found.kinship
+    assert kin is not None
+    return (
+        f"{kin.share:.0%} of {kin.members:,} heads and units have their nearest relative in the "
+        "other model"
+    )
+
+
+@printed.register
+def print_lineage(found: Lineage) -> None:
+    """One pair in words; more as tables."""
+    if len(found.pairs) == 1:
+        print_relation(found.pairs[0])
+        return
+    console = plain_console()
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("pair", "verdict", "relatives", "distance"):
+        table.add_column(name, justify="left" if name in ("pair", "verdict") else "right")
+    for pair in found:
+        share = "" if pair.kinship is None else f"{pair.kinship.share:.2f}"
+        table.add_row(f"{pair.one} - {pair.two}", pair.verdict, share, f"{pair.distance:.3f}")
+    console.print(table)
+    for number, group in enumerate(found.groups, 1):
+        console.print(f"origin {number}: {', '.join(group)}", soft_wrap=True)
+    calibration = next((pair.calibration for pair in found if pair.calibration), "")
+    if calibration:
+        console.print(f"relatives are nearest ones in the other model: {calibration}", style="dim")
+
+
+@printed.register
+def print_hash(found: ContentHash) -> None:
+    """The hashes, and what lies on an edge."""
+    console = plain_console()
+    facts = Table.grid(padding=(0, 2, 0, 0))
+    facts.add_column(style="bold", no_wrap=True)
+    facts.add_column(no_wrap=True)
+    facts.add_column()
+    facts.add_row("values", found.values, "the same numbers, whatever the files and types")
+    for level, own in found.functions.items():
+        words = f"{len(found.numbers)} numbers to within {STEPS[level]:.2g}"
+        facts.add_row(f"function, {level}", own.hash, words)
+    console.print(facts)
+    for level, own in found.functions.items():
+        if not own.edges:
+            continue
+        more = f" and {len(own.edges) - _EDGES} more" if len(own.edges) > _EDGES else ""
+        console.print(
+            f"{level}: {len(own.edges)} on an edge, so that a moved copy may have another hash: "
+            f"{'; '.join(own.edges[:_EDGES])}{more}"
+        )
+        for other in own.others:
+            console.print(f"{level}, or: {other}")

@@ -1,0 +1,64 @@
+"""The lineage of several checkpoints as a picture: distances, and their tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from segre.checkpoint.lineage import Lineage
+from segre.report.captions import BLUE, GREY
+from segre.report.drawing import picture
+
+_LONG = 24  # characters of a name
+
+
+def plot_lineage(found: Lineage, path: Path) -> None:
+    """Distances as a heat map in the order of the tree, and the tree beside it."""
+    from scipy.cluster.hierarchy import dendrogram
+
+    n = len(found.names)
+    side = min(max(0.55 * n, 2.4), 9.0)
+    names = [name if len(name) <= _LONG else f"…{name[1 - _LONG :]}" for name in found.names]
+    with picture(path, 2 * side + 3.6, side + 1.6) as figure:
+        left, right = figure.subplots(1, 2)
+        drawn = dendrogram(
+            found.tree,
+            labels=names,
+            orientation="left",
+            ax=left,
+            color_threshold=0,
+            above_threshold_color=BLUE,
+            leaf_font_size=9,
+        )
+        left.set_xlabel("distance of nearest relatives (average linkage)")
+        left.set_title("tree", fontsize=10)
+        for edge in ("top", "left", "right"):
+            left.spines[edge].set_visible(False)
+        order = drawn["leaves"][::-1]
+        table = found.distances[np.ix_(order, order)]
+        image = right.imshow(table, cmap="Blues_r", vmin=0, vmax=2**0.5)
+        right.set_xticks(range(n), [names[i] for i in order], rotation=45, ha="right", fontsize=8)
+        right.set_yticks(range(n), [names[i] for i in order], fontsize=8)
+        right.set_title("distances", fontsize=10)
+        if n <= 12:
+            for i in range(n):
+                for j in range(n):
+                    colour = "white" if table[i, j] < 0.7 else "black"
+                    right.text(
+                        j,
+                        i,
+                        f"{table[i, j]:.2f}",
+                        ha="center",
+                        va="center",
+                        fontsize=7,
+                        color=colour,
+                    )
+        figure.colorbar(image, ax=right, shrink=0.8)
+        figure.suptitle(f"{n} checkpoints, {len(found.groups)} origins")
+        figure.supxlabel(
+            "Mean distance of heads and units to their nearest relatives in the other model, all "
+            "of length 1: 0 for one function, about 1.3 for models trained apart.",
+            fontsize=8.5,
+            color=GREY,
+        )
