@@ -31,6 +31,7 @@ from segre.checkpoint.lineage import Relation
 from segre.checkpoint.model import Model
 from segre.checkpoint.noise import structure
 from segre.errors import SegreError
+from segre.report.lineage_plots import plot_lineage
 from support.terminal import run
 
 FAMILIES = ("gpt2", "llama")
@@ -211,6 +212,12 @@ def test_several_models_have_a_tree(
     assert found.tree[-1, 2] > 1
     assert len(found.to_pandas()) == 6
     assert json.loads(json.dumps(found.document()))["groups"][0] == ["base", "moved", "noisy"]
+
+
+def test_a_tree_without_height_is_drawn(tmp_path: Path, bases: dict[str, Checkpoint]) -> None:
+    base = bases["llama"]
+    plot_lineage(segre.checkpoints.lineage(base, base, moved(base)), tmp_path / "flat.png")
+    assert (tmp_path / "flat.png").stat().st_size > 10_000
 
 
 def test_bad_input_is_one_line(tmp_path: Path, bases: dict[str, Checkpoint]) -> None:

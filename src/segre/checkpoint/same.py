@@ -219,8 +219,11 @@ def _special(spec: Transformer, a: Reduced, b: Reduced, blocks: list[Block]) -> 
 def require_same_architecture(one: Model, two: Model) -> None:
     """Refuse two checkpoints whose weights cannot be compared at all."""
     if keys := differing_keys(one.spec, two.spec):
+        names = [repr(one.name), repr(two.name)]
+        if one.family != two.family:
+            names = [f"{each.name!r} ({each.family})" for each in (one, two)]
         raise CheckpointError(
-            f"{one.name!r} and {two.name!r} are of different architectures: "
+            f"{' and '.join(names)} are of different architectures: "
             f"{in_words(one.spec, two.spec, keys)}"
         )
 

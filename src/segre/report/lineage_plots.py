@@ -22,15 +22,14 @@ def plot_lineage(found: Lineage, path: Path) -> None:
     names = [name if len(name) <= _LONG else f"…{name[1 - _LONG :]}" for name in found.names]
     with picture(path, 2 * side + 3.6, side + 1.6) as figure:
         left, right = figure.subplots(1, 2)
-        drawn = dendrogram(
-            found.tree,
-            labels=names,
-            orientation="left",
-            ax=left,
-            color_threshold=0,
-            above_threshold_color=BLUE,
-            leaf_font_size=9,
-        )
+        drawn = dendrogram(found.tree, no_plot=True)
+        for places, heights in zip(drawn["icoord"], drawn["dcoord"], strict=True):
+            left.plot(heights, places, color=BLUE, linewidth=1.5)
+        left.set_xlim(max(1.05 * float(found.tree[-1, 2]), 0.05), 0)
+        left.set_ylim(0, 10 * n)
+        left.yaxis.tick_right()
+        left.set_yticks(range(5, 10 * n, 10), [names[i] for i in drawn["leaves"]], fontsize=9)
+        left.tick_params(axis="y", length=0)
         left.set_xlabel("distance of nearest relatives (average linkage)")
         left.set_title("tree", fontsize=10)
         for edge in ("top", "left", "right"):
