@@ -193,7 +193,8 @@ def test_what_cannot_be_merged_is_refused(tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
         assert not out.exists()
 
-    refused("different architectures", one, save_tiny("gpt2", tmp_path / "gpt2"))
+    other = save_tiny("gpt2", tmp_path / "gpt2")
+    refused(r"one' \(llama\) and .*gpt2' \(gpt2\) are of different architectures", one, other)
     refused("kv", one, save_tiny("llama-mha", tmp_path / "mha"))
     refused("allowed: weights, activations, none", one, one, by="names")
     refused("weight: nan", one, one, weight=float("nan"))
