@@ -20,8 +20,9 @@ import numpy as np
 from bench.harness import Report, arguments, blas_threads
 from bench.small_language import LENGTH, Language, new_model, saved, trained
 from segre.checkpoint.alignment import LayerAlignment, StreamAlignment
+from segre.checkpoint.assignment import assignment
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.match import assignment, stream_products
+from segre.checkpoint.match import stream_products
 from segre.checkpoint.model import Kept, Model, Saving
 from segre.checkpoints import align, barrier
 from segre.fields.interface import Array

@@ -29,13 +29,13 @@ from segre.checkpoint.commands import (
     same,
     shrink,
 )
+from segre.checkpoint.comparison import Check, Comparison
 from segre.checkpoint.content_hash import ContentHash
 from segre.checkpoint.example import example
 from segre.checkpoint.info import Info
 from segre.checkpoint.lineage import Lineage
 from segre.checkpoint.merge import Merged, merge
 from segre.checkpoint.origins import content_hash, lineage
-from segre.checkpoint.same import Check, Comparison
 
 __all__ = [
     "Barriers",

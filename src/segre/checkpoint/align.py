@@ -8,7 +8,7 @@ these steps take them. Copies of one function land on the first to within roundi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -17,19 +17,20 @@ from segre.checkpoint.alignment import StreamAlignment, stream_freedom
 from segre.checkpoint.by_activations import Watched, stream_by_activations
 from segre.checkpoint.function import require_same_scale
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.match import best_stream, stream_products
+from segre.checkpoint.match import best_stream, settled, stream_products
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.nearest import nearest_choice
 from segre.checkpoint.pairs import Finder, aligned_pairs
 from segre.checkpoint.reduce import Restore
 from segre.checkpoint.same import require_same_architecture
 from segre.checkpoint.signs import StreamSigns
-from segre.checkpoint.sizes import apart, inner
+from segre.checkpoint.sizes import blocks
 from segre.fields.interface import Array
 from segre.transformer.forward import Tokens
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import CONSTANTS, of_mlp
 
+NEAR = 4.0  # rounding errors by which tables that are copies of each other may be apart
 See = Callable[[str, Tensors, Tensors], None]
 
 
@@ -51,13 +52,20 @@ class Nearness:
 
     def add(self, target: Array, old: Array, new: Array) -> None:
         """Count a tensor."""
-        self.size += inner(target, target)
-        self.before += apart(target, old)
-        self.after += apart(target, new)
-        self.size_before += inner(old, old)
-        self.size_after += inner(new, new)
-        self.inner_before += inner(target, old)
-        self.inner_after += inner(target, new)
+        for t, x, y in blocks(target, old, new):
+            before, after = t - x, t - y
+            self.size += float(np.vdot(t, t))
+            self.before += float(np.vdot(before, before))
+            self.after += float(np.vdot(after, after))
+            self.size_before += float(np.vdot(x, x))
+            self.size_after += float(np.vdot(y, y))
+            self.inner_before += float(np.vdot(t, x))
+            self.inner_after += float(np.vdot(t, y))
+
+    def join(self, other: Nearness) -> None:
+        """Count all that another has counted."""
+        for item in fields(self)[1:]:
+            setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))
 
     def distances(self) -> tuple[float, float]:
         """Before and after, relative to the size of the first."""
@@ -125,11 +133,13 @@ class Alignment:
             a.tensors.clear()  # only its choices are needed from here on
             if restore is None:
                 restore = Restore(self.two.spec, finder.basis)
-            target = self.one.part(b.part) if b.part != "embed" else {}
-            flips.apply(b.part, target, a.choice.signs)
-            restore.part(b, nearest_choice(self.two.spec, b, a.choice, target))
-            self._measure(b.part, b.tensors)
+            target = self.one.part(b.part)
+            flips.apply(b.part, signed := dict(target), a.choice.signs)
+            restore.part(b, nearest_choice(self.two.spec, b, a.choice, signed))
+            self._measure(b.part, b.tensors, target)
             yield b.part, b.tensors
+        for block in self.blocks.values():
+            self.total.join(block)
         before, after = self.total.distances()
         if after > before and (not self.batches or self.total.cosines()[0] > NEIGHBOURS):
             raise FartherError
@@ -139,13 +149,16 @@ class Alignment:
         self.blocks, self.total = {}, Nearness("whole model")
         for part in self.two.parts:
             tensors = self.two.part(part)
-            self._measure(part, tensors)
+            self._measure(part, tensors, self.one.part(part))
             yield part, tensors
+        for block in self.blocks.values():
+            self.total.join(block)
 
     def _finder(self) -> Finder:
         """A basis of the stream that is best for all weights, not for the tables alone.
 
-        By activations the first is best for hidden states, and there is one round less.
+        Tables that are copies of each other determine it. By activations the first is best for
+        hidden states, and there is one round less.
         """
         finder = Finder() if not self.batches else self._watched(self._hidden())
         if stream_freedom(self.one.spec) == "none":
@@ -153,11 +166,17 @@ class Alignment:
         for _ in range(self.rounds - bool(self.batches)):
             inner = np.zeros((self.one.spec.d, self.one.spec.d))
             for done, (a, b) in enumerate(aligned_pairs(self.one, self.two, finder)):
+                if a.part == "embed" and self._settled(a.tensors, b.tensors):
+                    return Known(finder.basis)
                 self.progress("basis of the stream", done, len(self.one.parts))
                 inner += stream_products(self.one.spec, a.tensors, b.tensors)
             basis = best_stream(self.one.spec, inner).after(finder.basis)
             finder = self._watched(basis) if self.batches else Known(basis)
         return finder
+
+    def _settled(self, one: Tensors, two: Tensors) -> bool:
+        near = NEAR * max(self.one.roundoff(), self.two.roundoff())
+        return not self.batches and settled(self.one.spec, one, two, near)
 
     def _hidden(self) -> StreamAlignment:
         return stream_by_activations(self.one, self.two, self.batches, self.progress)
@@ -165,12 +184,11 @@ class Alignment:
     def _watched(self, basis: StreamAlignment) -> Finder:
         return Watched(self.one.spec, self.batches, basis)
 
-    def _measure(self, part: str, new: Tensors) -> None:
+    def _measure(self, part: str, new: Tensors, target: Tensors) -> None:
+        old = self.two.part(part)
         for name, value in new.items():
-            target, old = (model.part(part, [name])[name] for model in (self.one, self.two))
             block = self._block(part, name)
-            for where in (self.total, self.blocks.setdefault(block, Nearness(block))):
-                where.add(target, old, value)
+            self.blocks.setdefault(block, Nearness(block)).add(target[name], old[name], value)
 
     def _block(self, part: str, name: str) -> str:
         if part in ("embed", "head"):

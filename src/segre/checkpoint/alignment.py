@@ -12,6 +12,7 @@ from segre.checkpoint.flips import NORMED, SUBLAYERS, Flips, flip
 from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.planes import keys, queries, set_still, still, turned, turning
+from segre.checkpoint.sizes import row_blocks
 from segre.checkpoint.units import SHARED, UNITS, ordered
 from segre.fields.interface import Array
 from segre.geometry.gauge.wiring import stream_readers, stream_writers
@@ -76,31 +77,46 @@ class StreamAlignment:
     def write(self, W: Array) -> Array:
         """Act on what is written to the stream: (..., d, n)."""
         if self.matrix is not None:
-            return self.matrix @ W
+            return W if self._still() else self.matrix @ W
         if self.order is None:
             return W
         assert self.signs is not None
         if self._still():
             return W
-        out = W[..., self.order, :]
-        out *= self.signs[:, None]
+        across = W.ndim == 2 and W.flags.f_contiguous  # a table, whose rows are columns
+        out = np.take(W.T, self.order, axis=1).T if across else np.take(W, self.order, axis=-2)
+        if (self.signs != 1).any():
+            out *= self.signs[:, None]
         return out
+
+    def _reorder(self, W: Array) -> bool:
+        """Act on a table whose columns lie together, in place; whether that can be done."""
+        if self.order is None or not (W.flags.f_contiguous and W.flags.writeable):
+            return False
+        assert self.signs is not None
+        if not self._still():
+            for start, stop in row_blocks(W.shape[1], W.size):
+                W.T[start:stop] = np.take(W.T[start:stop], self.order, axis=1) * self.signs
+        return True
 
     def read(self, W: Array) -> Array:
         """Act on what reads the stream: (..., n, d)."""
         if self.matrix is not None:
-            return W @ self.matrix.T
+            return W if self._still() else W @ self.matrix.T
         if self.order is None:
             return W
         assert self.signs is not None
         if self._still():
             return W
-        out = W[..., self.order]
-        out *= self.signs
+        out = np.take(W, self.order, axis=-1)
+        if (self.signs != 1).any():
+            out *= self.signs
         return out
 
     def _still(self) -> bool:
-        """Whether a signed permutation changes nothing: tables are large, and need no copies."""
+        """Whether it changes nothing: tables are large, and need no copies."""
+        if self.matrix is not None:
+            return bool((self.matrix == np.eye(len(self.matrix))).all())
         assert self.order is not None
         assert self.signs is not None
         return bool((self.order == np.arange(len(self.order))).all() and (self.signs == 1).all())
@@ -121,12 +137,16 @@ class StreamAlignment:
         order, signs = first.order[self.order], first.signs[self.order] * self.signs
         return StreamAlignment(order, signs, embed=first.embed)
 
-    def apply(self, spec: Transformer, part: str, w: Tensors) -> None:
-        """Act on the tensors of a part, in place."""
+    def apply(self, spec: Transformer, part: str, w: Tensors, *, own: bool = False) -> None:
+        """Act on the tensors of a part, in place.
+
+        If the arrays are the caller's `own`, numbers of tables are changed where they are.
+        """
         tables = self.embed or self
         for name in w:
             if name in ("tokens", "positions", "types"):
-                w[name] = tables.write(w[name])
+                if not (own and tables._reorder(w[name])):
+                    w[name] = tables.write(w[name])
             elif name == "W_E":
                 w[name] = tables.read(self.write(w[name]))
             elif name in stream_writers(spec):

@@ -14,8 +14,9 @@ import numpy as np
 
 from segre.checkpoint.activations import Run
 from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, stream_freedom
+from segre.checkpoint.assignment import assignment
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.match import assignment, best_stream, match_layer, match_stream
+from segre.checkpoint.match import best_stream, match_layer, match_stream
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.pairs import Finder
 from segre.checkpoint.reduce import reduced

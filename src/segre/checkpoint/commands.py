@@ -17,6 +17,7 @@ import numpy as np
 from segre.checkpoint.align import Alignment, FartherError, Nearness
 from segre.checkpoint.canonical import canonical_parts
 from segre.checkpoint.common_inputs import Way
+from segre.checkpoint.comparison import Check, Comparison
 from segre.checkpoint.gguf import convert
 from segre.checkpoint.info import Info, describe
 from segre.checkpoint.layout import Tensors
@@ -26,8 +27,6 @@ from segre.checkpoint.opening import in_place, write_back
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
 from segre.checkpoint.overflow import within_float64
 from segre.checkpoint.same import (
-    Check,
-    Comparison,
     check_blocks,
     outputs_tolerance,
     require_same_architecture,

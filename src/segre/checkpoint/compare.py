@@ -16,12 +16,14 @@ from segre.checkpoint.latents import complex_rows
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.planes import planes, still, turning
 from segre.checkpoint.reduce import Reduced
+from segre.checkpoint.sizes import row_blocks
 from segre.checkpoint.units import SHARED, kinds
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.transformer.spec import Transformer
 
 BY_COLUMN = ("tokens", "W_P", "positions", "types", "W_down", "S_down")  # whose columns have names
+CANCELLED = 1e-9  # a sum of squares less than this fraction of its terms has lost digits
 WORDS = {"tokens": "token", "W_P": "entry", "positions": "position", "types": "type"}
 
 
@@ -101,15 +103,20 @@ def _table(one: Array, two: Array, name: str, member: str) -> Iterator[Measure]:
 
 def _rows(one: Array, two: Array, name: str, member: str, shift: Array | float = 0.0) -> Measure:
     """Units, tokens, positions: each by itself, once a shift that all share is taken off."""
-    axis = 0 if name in BY_COLUMN else 1
-    differences, sizes = np.empty((2, one.shape[1 - axis]))
-    step = max(1, 2**22 // one.shape[axis])  # tables are large, and need no copies
-    for start in range(0, len(sizes), step):
-        some = np.s_[:, start : start + step] if axis == 0 else np.s_[start : start + step]
-        apart = one[some] - two[some] - shift
-        differences[start : start + step] = np.linalg.norm(apart, axis=axis)
-        sizes[start : start + step] = np.linalg.norm(one[some], axis=axis)
-    return Measure(name, member, differences, sizes, one.shape[axis])
+    if name in BY_COLUMN:
+        one, two, shift = one.T, two.T, np.transpose(shift)
+    squares = np.zeros((2, len(one)))
+    across = not one.flags.c_contiguous  # then entries are taken together that lie together
+    for start, stop in row_blocks(one.shape[int(across)], one.size):
+        some = np.s_[:, start:stop] if across else np.s_[start:stop]
+        own = np.s_[:] if across else some
+        apart = one[some] - two[some]
+        if np.any(shift):
+            apart -= np.broadcast_to(shift, one.shape)[some]
+        for total, x in zip(squares, (apart, one[some]), strict=True):
+            total[own] += np.einsum("ij,ij->i", x, x)
+    differences, sizes = np.sqrt(squares)
+    return Measure(name, member, differences, sizes, one.shape[1])
 
 
 # --- heads ------------------------------------------------------------------------------------
@@ -122,11 +129,13 @@ def _by_head(
     return Measure(kind, f"head {{}}, {kind}", both[:, 0], both[:, 1], entries)
 
 
-def _values(spec: Transformer, a: Tensors, b: Tensors) -> Measure:
-    def found(i: int, j: int) -> tuple[float, float]:
-        return product(a["W_O"][i, j], a["W_V"][i, 0], b["W_O"][i, j], b["W_V"][i, 0])
+def _heads(kind: str, entries: int, found: tuple[Array, Array]) -> Measure:
+    """Differences and sizes (kv, group), head by head."""
+    return Measure(kind, f"head {{}}, {kind}", found[0].ravel(), found[1].ravel(), entries)
 
-    return _by_head(spec, "OV", spec.dv * spec.d, found)
+
+def _values(spec: Transformer, a: Tensors, b: Tensors) -> Measure:
+    return _heads("OV", spec.dv * spec.d, products(a["W_O"], a["W_V"], b["W_O"], b["W_V"]))
 
 
 def _value_biases(spec: Transformer, a: Tensors, b: Tensors) -> Measure:
@@ -156,10 +165,6 @@ def _still_scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure
     one, two = ({name: still(spec, w[name]) for name in names} for w in (a, b))
     where = " still" if turning(spec) else ""
 
-    def weights(i: int, j: int) -> tuple[float, float]:
-        q1, q2 = one["W_Q"][i, j].T, two["W_Q"][i, j].T
-        return product(q1, one["W_K"][i, 0], q2, two["W_K"][i, 0])
-
     def asked(i: int, j: int) -> tuple[float, float]:
         return _distance(*(w["W_K"][i, 0].T @ w["b_Q"][i, j] for w in (one, two)))
 
@@ -168,7 +173,9 @@ def _still_scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure
         biases = (one["b_K"][i, 0], two["b_K"][i, 0])
         return _distance(*(q.T @ k for q, k in zip(both, biases, strict=True)))
 
-    yield _by_head(spec, f"QK{where}", spec.still * spec.d, weights)
+    q1, q2 = (w["W_Q"].swapaxes(-1, -2) for w in (one, two))
+    found = products(q1, one["W_K"], q2, two["W_K"])
+    yield _heads(f"QK{where}", spec.still * spec.d, found)
     if "b_Q" in a:
         yield _by_head(spec, f"b_Q{where}", spec.d, asked)
         if not spec.ignores_shifts:
@@ -189,8 +196,34 @@ def _each_head(name: str, one: Array, two: Array) -> Measure:
     return Measure(name, f"head {{}}, {name}", norms(one - two), norms(one), entries)
 
 
-def product(left1: Array, right1: Array, left2: Array, right2: Array) -> tuple[float, float]:
-    """|left1 right1 - left2 right2| and |left1 right1|, without large matrices."""
+def products(left1: Array, right1: Array, left2: Array, right2: Array) -> tuple[Array, Array]:
+    """|left1 right1 - left2 right2| and |left1 right1| of (..., d, n) and (..., n, d).
+
+    Without large matrices: the difference is (left1 - left2) right1 + left2 (right1 - right2), and
+    its norm follows from inner products, unless the two terms cancel.
+    """
+    left, right = left1 - left2, right1 - right2
+
+    def inner(a: Array, b: Array, c: Array, d: Array) -> Array:
+        found = (a.swapaxes(-1, -2) @ b) * (c @ d.swapaxes(-1, -2))
+        return np.asarray(found.sum(axis=(-1, -2)))
+
+    one = inner(left, left, right1, right1)
+    two = inner(left2, left2, right, right)
+    squares = one + two + 2 * inner(left, left2, right1, right)
+    differences = np.sqrt(squares.clip(0))
+    sizes = np.sqrt(inner(left1, left1, right1, right1).clip(0))
+    for at in zip(*np.nonzero(squares < CANCELLED * (one + two)), strict=True):
+        factors = (
+            np.broadcast_to(x, (*squares.shape, *x.shape[-2:]))[at]
+            for x in (left1, right1, left2, right2)
+        )
+        differences[at], sizes[at] = _product(*factors)
+    return differences, sizes
+
+
+def _product(left1: Array, right1: Array, left2: Array, right2: Array) -> tuple[float, float]:
+    """The same of one pair, by orthogonal bases, whatever cancels."""
     n = left1.shape[1]
     with threads_for(n):
         r1 = np.linalg.qr(np.concatenate([left1, left2], axis=1))[1]
@@ -228,12 +261,8 @@ def _turning_scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measu
 
     q1, q2, k1, k2 = (planes(spec, w[name]) for name in ("W_Q", "W_K") for w in (a, b))
 
-    def weights(i: int, j: int) -> tuple[float, float]:
-        q, k = norm(q1[i, j]), norm(k2[i, 0])
-        apart = q * norm(k1[i, 0] - k2[i, 0]) + norm(q1[i, j] - q2[i, j]) * k
-        return float(np.linalg.norm(apart)), float(np.linalg.norm(q * norm(k1[i, 0])))
-
-    yield _by_head(spec, "QK", turning(spec) * spec.d, weights)
+    apart = norm(q1) * norm(k1 - k2) + norm(q1 - q2) * norm(k2)
+    yield _heads("QK", turning(spec) * spec.d, (norm(apart), norm(norm(q1) * norm(k1))))
     for name in ("b_Q", "b_K"):
         if name in a:
             x, y = (planes(spec, w[name])[..., 0] for w in (a, b))

@@ -65,10 +65,10 @@ def as_floats(stored: Array, dtype: DType, *, copy: bool = False) -> Array:
     >>> as_floats(np.array([1.5, -2], FLOATS["BF16"]), np.dtype("float32")).tolist()
     [1.5, -2.0]
     """
-    if stored.dtype == FLOATS["BF16"] and dtype == np.float32:
+    if stored.dtype == FLOATS["BF16"]:
         wide = np.ascontiguousarray(stored).view(np.uint16).astype(np.uint32)
         wide <<= 16
-        return wide.view(np.float32)
+        return wide.view(np.float32).astype(dtype, copy=False)
     with np.errstate(invalid="ignore", over="ignore"):
         return stored.astype(dtype, copy=copy)
 

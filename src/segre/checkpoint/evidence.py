@@ -165,35 +165,52 @@ def block(
     return Block(part, apart.kind, apart.member, *fields, width, limits)
 
 
+@dataclass(frozen=True)
+class Side:
+    """One of two checkpoints as it is compared with the other, and rounded again, several times."""
+
+    exact: Rounded
+    moved: tuple[Rounded, ...]
+
+    @classmethod
+    def of(cls, model: Model, found: Differences, seed: int = 0, draws: int = 1) -> Side:
+        """A checkpoint, for a comparison."""
+        moved = (Rounded.of(model, found, seed, draw) for draw in range(draws))
+        return cls(Rounded.of(model, found), tuple(moved))
+
+
 def compared_blocks(
-    one: Model,
-    two: Model,
+    one: Side,
+    two: Side,
     found: Differences,
     turns: Witness,
     progress: Progress = no_progress,
-    seed: int = 0,
-    draws: int = 1,
 ) -> Iterator[tuple[Reduced, Reduced, list[Block]]]:
     """Part by part: both, reduced, in the basis of `turns`, and their blocks.
 
-    What rounding does is the mean of so many draws.
+    What rounding does is the mean of all draws.
     """
-    spec, unit = one.spec, max(one.roundoff(), two.roundoff())
+    spec, draws = one.exact.spec, len(one.moved)
+    unit = max(one.exact.roundoff(), two.exact.roundoff())
     limits = Limits.of(unit)
-    again = [
-        [_Again(model, found, seed, NEAR * unit, draw) for draw in range(draws)]
-        for model in (one, two)
-    ]
-    pairs = aligned_pairs(Rounded.of(one, found), Rounded.of(two, found), turns)
+    again = [[_Again(side.exact, x, found, NEAR * unit) for x in side.moved] for side in (one, two)]
+    rounding: list[list[Measure]] = []  # its effects on the part at hand
+
+    def effects(exact: Reduced, known: Witness | None, repeats: list[_Again]) -> None:
+        for x in repeats:
+            moved = x.part(exact, known)
+            rounding.append(list(measures(spec, exact, moved)))
+            moved.tensors.clear()
+
+    pairs = aligned_pairs(one.exact, two.exact, turns, lambda a: effects(a, None, again[0]))
     for done, (a, b) in enumerate(pairs):
-        progress("comparing", done, len(one.parts))
+        progress("comparing", done, len(one.exact.parts))
         apart = list(measures(spec, a, b))
-        effects = []
-        for exact, known, repeats in zip((a, b), (None, turns), again, strict=True):
-            effects += [list(measures(spec, exact, x.part(exact, known))) for x in repeats]
-            if exact.part in ("embed", "head"):
-                exact.tensors.clear()  # tables are large, and not needed any more
-        each = zip(apart, *effects, strict=True)
+        if a.part in ("embed", "head"):
+            a.tensors.clear()  # tables are large, and not needed any more
+        effects(b, turns, again[1])
+        each = list(zip(apart, *rounding, strict=True))
+        rounding.clear()
         floor = ARITHMETIC if found.edited or unit > HALF else max(ARITHMETIC, unit / 4)
         yield (
             a,
@@ -205,12 +222,11 @@ def compared_blocks(
 class _Again:
     """A checkpoint rounded again, part by part, in the basis in which it is compared."""
 
-    def __init__(self, model: Model, found: Differences, seed: int, near: float, draw: int) -> None:
-        moved = Rounded.of(model, found, seed, draw)
-        self.spec, self.parts, self.near = model.spec, reduced(moved), near
-        self.basis = StreamAlignment.identity(model.spec)
+    def __init__(self, exact: Rounded, moved: Rounded, found: Differences, near: float) -> None:
+        self.spec, self.parts, self.near = exact.spec, reduced(moved), near
+        self.basis = StreamAlignment.identity(exact.spec)
         self.in_place = found.in_place
-        self.unembedded = unembedding_products(Rounded.of(model, found), moved)
+        self.unembedded = unembedding_products(exact, moved)
 
     def part(self, exact: Reduced, known: Witness | None) -> Reduced:
         """The next part, like `exact`; `known` has the basis and the orders that it has."""
@@ -227,7 +243,7 @@ class _Again:
             self.basis.transform = known.basis.transform
             self.basis.pooled = known.basis.pooled
             self.basis.pooled_signs = known.basis.pooled_signs
-        self.basis.apply(self.spec, exact.part, w)
+        self.basis.apply(self.spec, exact.part, w, own=True)
         if exact.part not in ("embed", "head"):
             layer = None if known is None else known.layers[exact.part]
             own = self.spec.at(exact.part)

@@ -112,17 +112,17 @@ def balanced_pair(right: Array, left: Array, slack: float = 0.0) -> tuple[Array,
     """
     n = right.shape[-2]
     with threads_for(n):
-        q1, r1 = np.linalg.qr(right.swapaxes(-1, -2))
-        q2, r2 = np.linalg.qr(left)
-        a, sigma, bh = np.linalg.svd(r2 @ r1.swapaxes(-1, -2))
+        r1 = np.asarray(np.linalg.qr(right.swapaxes(-1, -2), mode="r")).swapaxes(-1, -2)
+        r2 = np.asarray(np.linalg.qr(left, mode="r"))
+        a, sigma, bh = np.linalg.svd(r2 @ r1)
     a, bh, sigma = a[..., :n], bh[..., :n, :], sigma[..., :n]
     full = sigma[..., -1:] > DEFICIENT * sigma[..., :1]
     sigma = np.where(sigma > DEFICIENT * sigma[..., :1], sigma, 0.0)
     root = np.sqrt(sigma)
-    new_right = root[..., None] * (bh @ q1.swapaxes(-1, -2))
-    new_left = (q2 @ a) * root[..., None, :]
     inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
-    gauge = r1.swapaxes(-1, -2) @ bh.swapaxes(-1, -2) * inverse[..., None, :]
+    gauge = r1 @ bh.swapaxes(-1, -2) * inverse[..., None, :]
+    new_right = (inverse[..., None] * (a.swapaxes(-1, -2) @ r2)) @ right
+    new_left = left @ gauge
     gauge = np.where(full[..., None], gauge, np.eye(n))
     if slack:
         stays = _balanced(right, left, sigma, slack)[..., None, None]

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from segre.checkpoint.comparison import Comparison
 from segre.checkpoint.function import differing_keys, in_words, require_same_scale
 from segre.checkpoint.grids import Grid, grid_of
 from segre.checkpoint.kinship import NULL_MODELS, NULL_MOST, NULL_PAIRS, Kinship, kinship
@@ -21,7 +22,7 @@ from segre.checkpoint.model import Model, Progress, no_progress, unit_roundoff
 from segre.checkpoint.noise import Change, change
 from segre.checkpoint.one_form import in_one_form
 from segre.checkpoint.rounding import differences
-from segre.checkpoint.same import Comparison, require_same_architecture, same_checkpoint
+from segre.checkpoint.same import require_same_architecture, same_checkpoint
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.files import shown

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from segre.checkpoint.alignment import (
     Freedom,
@@ -20,22 +19,23 @@ from segre.checkpoint.alignment import (
     embedding_freedom,
     stream_freedom,
 )
-from segre.checkpoint.experts import joined, reordered
-from segre.checkpoint.experts import likeness as expert_likeness
+from segre.checkpoint.assignment import assignment, copied_rows
 from segre.checkpoint.flips import asked_flips, flip, written_flips
 from segre.checkpoint.frame import centred_basis
 from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.likeness import head_likeness
+from segre.checkpoint.match_units import match_units
 from segre.checkpoint.model import Model
 from segre.checkpoint.planes import free_planes, keys, met_keys, planes, queries, still, turning
-from segre.checkpoint.units import as_dense, by_expert, signed
+from segre.checkpoint.sizes import apart, inner
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.geometry.gauge.wiring import stream_readers, stream_writers
 from segre.transformer.spec import Transformer
 
 OPEN = 1e-9  # singular values below this fraction of the largest determine nothing
+WEAK = 1e-2  # and below this one little
 
 
 def match_stream(
@@ -49,7 +49,25 @@ def match_stream(
         return _match_embedded(spec, one, two)
     if stream_freedom(spec) == "none":
         return StreamAlignment()
+    if unembedded is None and (copied := _copied_axes(spec, one, two)) is not None:
+        return copied
     return best_stream(spec, _named_products(one, two, unembedded))
+
+
+def _copied_axes(spec: Transformer, one: Tensors, two: Tensors) -> StreamAlignment | None:
+    """The order and signs of the axes of the stream, if tables are copies of each other."""
+    if stream_freedom(spec) == "orthogonal":
+        return None
+    table = _named(one)
+    found = copied_rows(one[table], two[table], signed=True)
+    if found is None or (stream_freedom(spec) == "order and sign" and np.ptp(found[1])):
+        return None
+    return StreamAlignment(*found)
+
+
+def _named(w: Tensors) -> str:
+    """The table whose columns have names: of tokens or patches."""
+    return "tokens" if "tokens" in w else "W_P"
 
 
 def match_sign(spec: Transformer, one: Tensors, two: Tensors) -> StreamAlignment:
@@ -71,7 +89,7 @@ def _match_embedded(spec: Transformer, one: Tensors, two: Tensors) -> StreamAlig
 
 def _named_products(one: Tensors, two: Tensors, unembedded: Array | None) -> Array:
     """Inner products (d, d) over what has names: tokens or patches, positions if those are few."""
-    table = "tokens" if "tokens" in one else "W_P"
+    table = _named(one)
     inner: Array = one[table] @ two[table].T
     if unembedded is None:
         return inner
@@ -91,6 +109,20 @@ def undetermined(spec: Transformer, one: Tensors, two: Tensors, unembedded: Arra
     sigma = np.linalg.svd(_named_products(one, two, unembedded), compute_uv=False)
     kept = sigma[:-1] if spec.norm == "layer" else sigma
     return bool(kept[-1] < OPEN * kept[0])
+
+
+def settled(spec: Transformer, one: Tensors, two: Tensors, near: float) -> bool:
+    """Whether tables, in one basis, are copies of each other to within `near`, and determine it."""
+    table = _named(one)
+    if spec.embed or (spec.vocab or spec.patch) < 2 * spec.d:
+        return False
+    size = inner(one[table], one[table])
+    if apart(one[table], two[table]) > near**2 * size:
+        return False
+    if stream_freedom(spec) != "orthogonal":
+        return _copied_axes(spec, one, two) is not None and bool(one[table].any(axis=1).all())
+    spectrum = np.linalg.eigvalsh(one[table] @ one[table].T)
+    return bool(spectrum[int(spec.norm == "layer")] > WEAK**2 * spectrum[-1])
 
 
 def unembedding_products(one: Model, two: Model) -> Array | None:
@@ -194,7 +226,7 @@ def match_layer(spec: Transformer, one: Tensors, two: Tensors, near: float = 0.0
         out.planes = _match_planes(spec, one, two, None if free is None else free[0] & free[1])
     if spec.still:
         out.basis = _match_still(spec, one, two)
-    _set_units(spec, out, one, two)
+    match_units(spec, out, one, two)
     return out
 
 
@@ -205,6 +237,7 @@ def rematched(
     out = LayerAlignment.identity(spec, routed="W_R" in one)
     if known is not None:
         out = replace(out, heads=known.heads, queries=known.queries)
+        out = replace(out, vo=known.vo, basis=known.basis)
         out = replace(out, units=known.units, signs=known.signs, experts=known.experts)
         out = replace(out, shared=known.shared, shared_signs=known.shared_signs)
     if spec.latent:
@@ -212,7 +245,7 @@ def rematched(
     out.flips = written_flips(spec, one, two, near)
     if turning(spec):
         _flip_asked(spec, out, one, two, near)
-        out.apply(spec, two := dict(two))
+        _of_heads(out).apply(spec, two := dict(two))
         free = free_planes(spec, one, near) if spec.qknorm else None
         out.planes = _match_planes(spec, one, two, free)
     return out
@@ -223,8 +256,13 @@ def _flip_asked(
 ) -> None:
     """Add the signs of queries and keys, for the order of heads that was found."""
     if spec.qknorm:
-        out.apply(spec, two := dict(two))
+        _of_heads(out).apply(spec, two := dict(two))
         out.flips |= asked_flips(spec, one, two, near)
+
+
+def _of_heads(turn: LayerAlignment) -> LayerAlignment:
+    """A turn of the heads of a layer alone."""
+    return replace(turn, units=None, experts=None, shared=None)
 
 
 def nearest_orthogonal(inner: Array) -> Array:
@@ -232,14 +270,6 @@ def nearest_orthogonal(inner: Array) -> Array:
     with threads_for(inner.shape[-1]):
         a, _, bh = np.linalg.svd(inner)
         return np.asarray(a @ bh)
-
-
-def assignment(gain: Array) -> Array:
-    """The column of each row, all different, with the largest sum."""
-    best = gain.argmax(axis=1)
-    if len(np.unique(best)) == len(best):  # the best column of each row: nothing to trade
-        return np.asarray(best)
-    return np.asarray(linear_sum_assignment(gain, maximize=True)[1])
 
 
 def _match_still(spec: Transformer, one: Tensors, two: Tensors) -> Array:
@@ -261,57 +291,3 @@ def _match_planes(spec: Transformer, one: Tensors, two: Tensors, free: Array | N
         half = np.where(inner.real < 0, -1.0, 1.0)
         phases = np.where(free, phases, half)
     return np.asarray(phases, complex)
-
-
-# --- units --------------------------------------------------------------------------------------
-
-
-def _set_units(spec: Transformer, out: LayerAlignment, one: Tensors, two: Tensors) -> None:
-    """Experts assigned to experts, and units to units, of each pair."""
-    if out.experts is not None:
-        out.experts = _match_experts(spec, expert_likeness(one, two))
-        reordered(two := dict(two), out.experts)
-    if out.units is not None:
-        found = [
-            _match_units(spec, a, b) for a, b in zip(by_expert(one), by_expert(two), strict=True)
-        ]
-        units, signs = (np.stack(both) for both in zip(*found, strict=True))
-        dense = out.experts is None
-        out.units, out.signs = (units[0], signs[0]) if dense else (units, signs)
-    if out.shared is not None:
-        out.shared, out.shared_signs = _match_units(spec, as_dense(one), as_dense(two))
-
-
-def _match_experts(spec: Transformer, likeness: Array) -> Array:
-    """The order of experts with the largest sum: of groups, and within each."""
-    groups = spec.groups or 1
-    size = len(likeness) // groups
-    pairs = likeness.reshape(groups, size, groups, size).swapaxes(1, 2)
-    within = np.array([[assignment(pair) for pair in row] for row in pairs])
-    best = np.take_along_axis(pairs, within[..., None], axis=-1).sum(axis=(-1, -2))
-    order = assignment(best)
-    return joined(order, within[np.arange(groups), order])
-
-
-def _match_units(spec: Transformer, one: Tensors, two: Tensors) -> tuple[Array, Array]:
-    """Order and signs: units are alike if they read alike and write alike."""
-
-    def inner(name: str) -> Array:
-        both = [_unit_rows(w, name).astype(np.float32) for w in (one, two)]
-        return np.asarray(both[0] @ both[1].T)
-
-    up, down = inner("up"), inner("down")
-    if signed(spec):  # scales and signs cancel in the product
-        likeness = up * down + inner("gate")
-        order = assignment(likeness)
-        return order, np.where(up[np.arange(len(up)), order] < 0, -1.0, 1.0)
-    return assignment(up + down), np.ones(len(up))
-
-
-def _unit_rows(w: Tensors, name: str) -> Array:
-    """What every unit reads (with its bias) or writes, as rows of length 1."""
-    rows = w["W_down"].T if name == "down" else w[f"W_{name}"]
-    if f"b_{name}" in w and name != "down":
-        rows = np.concatenate([rows, w[f"b_{name}"]], axis=1)
-    size = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(size > 0, size, 1)

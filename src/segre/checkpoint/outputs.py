@@ -38,6 +38,31 @@ def outputs(model: Model, tokens: Tokens, progress: Progress = no_progress) -> A
     return forward.outputs(model, tokens, Real(), layer)
 
 
+class Running:
+    """Outputs of a checkpoint, computed on the way while its parts are read for something else."""
+
+    def __init__(self, model: Model, tokens: Tokens) -> None:
+        self._steps = forward.outputs_by_part(model, tokens, Real())
+        self._due: str | None = next(self._steps)
+        self._outputs: Array | None = None
+
+    def part(self, part: str) -> None:
+        """Go through a part, if it is the next."""
+        if part == self._due:
+            self._due = ""  # it may read parts itself
+            try:
+                self._due = next(self._steps)
+            except StopIteration as end:
+                self._due, self._outputs = None, end.value
+
+    def outputs(self) -> Array:
+        """The outputs; parts that were not read yet are read now."""
+        while self._due is not None:
+            self.part(self._due)
+        assert self._outputs is not None
+        return self._outputs
+
+
 def furthest(one: Array, two: Array) -> float:
     """The largest difference of outputs, relative to the largest output."""
     return float(np.abs(one - two).max() / np.abs(one).max())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, free_pooler
@@ -56,11 +56,21 @@ class Finder(Witness):
         return self.layers[part]
 
 
-def aligned_pairs(one: Model, two: Model, turns: Witness) -> Iterator[tuple[Reduced, Reduced]]:
-    """Parts of both, reduced, the second in the basis of the first; one part at a time."""
+def aligned_pairs(
+    one: Model,
+    two: Model,
+    turns: Witness,
+    first: Callable[[Reduced], None] = lambda _: None,
+) -> Iterator[tuple[Reduced, Reduced]]:
+    """Parts of both, reduced, the second in the basis of the first; one part at a time.
+
+    `first` is given a part of the first before that of the second is read.
+    """
     spec = one.spec
-    basis = StreamAlignment()
-    for a, b in zip(reduced(one), reduced(two), strict=True):
+    basis, others = StreamAlignment(), reduced(two)
+    for a in reduced(one):
+        first(a)
+        b = next(others)
         w = b.tensors
         if a.part == "embed":
             basis = turns.stream(spec, a.tensors, w, unembedding_products(one, two))
@@ -69,7 +79,7 @@ def aligned_pairs(one: Model, two: Model, turns: Witness) -> Iterator[tuple[Redu
         if a.part == "head" and free_pooler(spec):
             read = w | {"W_pool": basis.read(w["W_pool"])}
             basis.pooled, basis.pooled_signs = turns.pooled(a.tensors, read)
-        basis.apply(spec, a.part, w)
+        basis.apply(spec, a.part, w, own=True)
         if a.part not in ("embed", "head"):
             turn = turns.layer(spec, a.part, a.tensors, w)
             turn.apply(spec.at(a.part), w)

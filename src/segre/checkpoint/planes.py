@@ -47,7 +47,9 @@ def free_key_biases(spec: Transformer, w: Tensors) -> bool:
 def planes(spec: Transformer, rows: Array) -> Array:
     """The rows of a head (..., k, n) that turn, as complex rows (..., planes, n)."""
     first, second = _dimensions(spec)
-    return rows[..., first, :] + 1j * rows[..., second, :]
+    out = np.empty((*rows.shape[:-2], len(first), rows.shape[-1]), complex)
+    out.real, out.imag = rows[..., first, :], rows[..., second, :]
+    return out
 
 
 def set_planes(spec: Transformer, w: Tensors, name: str, to: Array) -> None:

@@ -11,7 +11,7 @@ places but for a few, those few were changed: rounding explains no more than the
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -19,18 +19,22 @@ import numpy.typing as npt
 from ml_dtypes import finfo
 
 from segre.checkpoint.dtypes import DType, rounded
-from segre.checkpoint.layout import Held
+from segre.checkpoint.layout import Held, Tensors
 from segre.checkpoint.model import Model, unit_roundoff
+from segre.checkpoint.outputs import Running
+from segre.checkpoint.sizes import row_blocks
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
+from segre.transformer.forward import Tokens
 
 IN_PLACE = 0.25  # rows that share at least this much, entry by entry, were not rewritten
 FEW = 0.05  # other entries of a tensor that differ are few, if they are less than this
 EXPONENT = 0x7FF << 52  # the bits of a double that hold its exponent
 SINGLE = 1e-4  # and single ones, if less than this
-SIGNS = np.array([-1, 1], np.int8)
 ROOT_MEAN_SQUARE = 12**-0.5  # of a number that is evenly distributed within half a spacing
-ROWS = 4096  # of a table, at a time
+SLAB = 1 << 18  # numbers that are compared at a time
+SIGN = np.uint64(1 << 63)  # the bit of a double that holds its sign
+SHIFTS = np.arange(64, dtype=np.uint64)[:, None]
 
 Where = tuple[str, str]  # a part, and what a tensor of it holds
 
@@ -42,10 +46,19 @@ def spacing(values: Array, dtype: DType) -> Array:
     [0.0009765625, 0.001953125, 0.0]
     """
     info = finfo(dtype)  # type: ignore[no-untyped-call]
-    powers = (np.asarray(values, np.float64).view(np.int64) & EXPONENT).view(np.float64)
-    out = np.maximum(powers, 2.0 ** int(info.minexp)) * 2.0 ** -int(info.nmant)
-    out *= values != 0
+    out = (np.asarray(values, np.float64).view(np.int64) & EXPONENT).view(np.float64)
+    np.maximum(out, 2.0 ** int(info.minexp), out=out)
+    out *= 2.0 ** -int(info.nmant)
+    out[values == 0] = 0
     return np.asarray(out)
+
+
+def flip_at_random(rng: np.random.Generator, values: Array) -> None:
+    """Give doubles random signs, in place: one random word has those of 64 of them."""
+    words = rng.integers(2**64, size=-(-values.size // 64), dtype=np.uint64)
+    signs = np.left_shift(words, SHIFTS).reshape(-1)[: values.size].reshape(values.shape)
+    signs &= SIGN
+    values.view(np.uint64)[...] ^= signs
 
 
 @dataclass
@@ -132,8 +145,9 @@ def _chunks(
 ) -> Iterator[tuple[int, Array, Array]]:
     """Rows of a tensor of both files, in one type."""
     files = ((one.store, ours.file), (two.store, theirs.file))
-    for start in range(0, one.store.entries[ours.file].shape[0], ROWS):
-        x, y = (rounded(store.rows(file, start, start + ROWS), dtype) for store, file in files)
+    entry = one.store.entries[ours.file]
+    for start, stop in row_blocks(entry.shape[0], entry.size, SLAB):
+        x, y = (rounded(store.rows(file, start, stop), dtype) for store, file in files)
         yield start, x, y
 
 
@@ -151,20 +165,25 @@ def _compared(one: Model, two: Model, ours: Held, theirs: Held) -> tuple[Touched
     for start, x, y in _chunks(one, two, ours, theirs, dtype):
         known = (x != 0) | (y != 0)
         for sums, what in ((there, known), (equal, known & (x == y))):
-            sums[0, start : start + len(x)] = what.sum(axis=1)
-            sums[1, : shape[1]] += what.sum(axis=0)
+            found = np.count_nonzero(what)
+            if found in (0, what.size):  # all or none: nothing to add up
+                sums[0, start : start + len(x)] = shape[1] if found else 0
+                sums[1, : shape[1]] += len(x) if found else 0
+            else:
+                sums[0, start : start + len(x)] = what.sum(axis=1)
+                sums[1, : shape[1]] += what.sum(axis=0)
     moved = equal < IN_PLACE * there
     rows, columns = moved[0, : shape[0]], moved[1, : shape[1]]
-    found = Touched(dtype, rows, columns, np.zeros(0, np.int64), 0)
-    found.elsewhere = int((~rows).sum() * (~columns).sum())
-    if found.elsewhere and there[1].sum() > equal[1].sum():
+    out = Touched(dtype, rows, columns, np.zeros(0, np.int64), 0)
+    out.elsewhere = int((~rows).sum() * (~columns).sum())
+    if out.elsewhere and there[1].sum() > equal[1].sum():
         strays = [
-            np.flatnonzero((x != y) & ~rows[start : start + ROWS, None] & ~columns)
+            np.flatnonzero((x != y) & ~rows[start : start + len(x), None] & ~columns)
             + start * shape[1]
             for start, x, y in _chunks(one, two, ours, theirs, dtype)
         ]
-        found.entries = np.concatenate(strays)
-    return found, int(there[1].sum()), int(equal[1].sum())
+        out.entries = np.concatenate(strays)
+    return out, int(there[1].sum()), int(equal[1].sum())
 
 
 def _touch_vectors(touched: dict[Where, Touched], shared: float) -> None:
@@ -188,6 +207,8 @@ class Rounded(Model):
     touched: dict[Where, Touched] = field(default_factory=dict)
     seed: int | None = None
     draw: int = 0  # of several: the first moves all numbers as far as rounding does on average
+    running: Running | None = None  # runs on every part that is read
+    ahead: tuple[str, Tensors] | None = None  # the part that it runs on
 
     @classmethod
     def of(
@@ -196,6 +217,34 @@ class Rounded(Model):
         """A model, for a comparison."""
         own = {item.name: getattr(model, item.name) for item in fields(Model)}
         return cls(**own, touched=found.touched, seed=None if found.edited else seed, draw=draw)
+
+    @property
+    def as_it_is(self) -> bool:
+        """Whether nothing is rounded, moved or multiplied."""
+        every = ((part, held) for part in self.parts for held in self.held[part])
+        types = (
+            self.store.entries[x.file].dtype == self.touched[p, x.label].dtype for p, x in every
+        )
+        return self.seed is None and not self.factors and all(types)
+
+    def run(self, tokens: Tokens) -> Running:
+        """Its outputs, from what is read of it anyway."""
+        self.running = Running(self, tokens)
+        return self.running
+
+    def part(
+        self, part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
+    ) -> Tensors:
+        """The tensors of a part, rounded or moved."""
+        if self.ahead is not None and self.ahead[0] == part and dtype == np.float64:
+            read = self.ahead[1]
+            return dict(read) if names is None else {n: read[n] for n in names if n in read}
+        out = super().part(part, names, dtype)
+        if names is None and self.running is not None and self.ahead is None:
+            self.ahead = (part, out)
+            self.running.part(part)
+            self.ahead = None
+        return out
 
     def stored(self, part: str, held: Held, dtype: npt.DTypeLike = np.float64) -> Array:
         """A tensor of the file, rounded or moved."""
@@ -211,19 +260,22 @@ class Rounded(Model):
                 [self.seed, zlib.crc32(name), *([self.draw] * (self.draw > 0))]
             )
         rows = out.reshape(len(out), -1)
-        for start in range(0, len(rows), ROWS):
-            some, mask = rows[start : start + ROWS], found.mask(start, start + ROWS)
+        for start, stop in row_blocks(len(rows), rows.size):
+            some, mask = rows[start:stop], found.mask(start, stop)
             if finer:
                 some[...] = np.where(mask, some, rounded(some, found.dtype).astype(np.float64))
             if rng is not None:
-                noise = spacing(some, found.dtype)
-                noise *= self._moves(rng, some.shape)
-                noise *= mask
+                noise = self._noise(rng, spacing(some, found.dtype))
+                if not mask.all():
+                    noise *= mask
                 some += noise
         return out.astype(dtype, copy=False)
 
-    def _moves(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        """By how many spacings numbers are moved. Few that go up and down alike would cancel."""
+    def _noise(self, rng: np.random.Generator, noise: Array) -> Array:
+        """Spacings as random moves, in place. Few that go up and down alike would cancel."""
         if self.draw:
-            return rng.uniform(-0.5, 0.5, shape)
-        return np.asarray(ROOT_MEAN_SQUARE * rng.choice(SIGNS, shape))
+            noise *= rng.uniform(-0.5, 0.5, noise.shape)
+        else:
+            noise *= ROOT_MEAN_SQUARE
+            flip_at_random(rng, noise)
+        return noise

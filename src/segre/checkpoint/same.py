@@ -7,13 +7,12 @@ witness: anyone can apply it again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
 
 import numpy as np
 
-from segre.checkpoint.evidence import NEAR, Block, compared_blocks
+from segre.checkpoint.comparison import Comparison, Verdict
+from segre.checkpoint.evidence import NEAR, Block, Side, compared_blocks
 from segre.checkpoint.function import (
     differing_keys,
     in_words,
@@ -25,7 +24,7 @@ from segre.checkpoint.function import (
 from segre.checkpoint.limits import HALF
 from segre.checkpoint.model import Model, Progress, bits, no_progress
 from segre.checkpoint.one_form import in_one_form
-from segre.checkpoint.outputs import furthest, outputs, random_tokens
+from segre.checkpoint.outputs import Running, furthest, random_tokens
 from segre.checkpoint.pairs import Finder
 from segre.checkpoint.reduce import Reduced
 from segre.checkpoint.rounding import Differences, Rounded, differences, require_same_tensors
@@ -33,127 +32,14 @@ from segre.checkpoint.signs import lost_signs
 from segre.checkpoint.strata import special_points, special_stream
 from segre.checkpoint.witness import Witness
 from segre.errors import CheckpointError
-from segre.finding import Status, Unbounded
-from segre.shown import Tabular
 from segre.transformer.spec import Transformer
 
-Verdict = Literal["identical", "same function", "same on common tokens", "different", "undecided"]
 OUTPUTS = 4096.0  # how many rounding errors outputs may be apart
 OUTPUTS_MARGIN = 16.0  # over the measured effect of rounding on them
 BLUNT = 0.5  # rounding that does this to a matrix hides too much
 DRAWS = 8  # of the effect of rounding, before a small model is called different
 SMALL = 1 << 22  # parameters of a small model
 ARITHMETIC = 1e-9  # what double precision does to outputs
-
-
-@dataclass(frozen=True)
-class Comparison(Unbounded, Tabular):
-    """The verdict on two checkpoints, and what it rests on."""
-
-    verdict: Verdict
-    reason: str
-    blocks: tuple[Block, ...] = ()
-    outputs: float | None = None  # largest difference of outputs, relative
-    outputs_tolerance: float | None = None
-    roundoff: float | None = None
-    witness: Witness | None = None
-    differing_entries: int | None = None  # that are not the same in both files
-    tokens: int | None = None  # compared are the first so many tokens; None: all
-
-    @property
-    def same(self) -> bool:
-        """Whether the two are the same function, on the tokens that both have."""
-        return self.verdict in ("identical", "same function", "same on common tokens")
-
-    @property
-    def said(self) -> str:
-        """The verdict in words: same on the first 32,000 tokens."""
-        if self.tokens is None or not self.same:
-            return self.verdict
-        return f"same on the first {self.tokens:,} tokens"
-
-    @property
-    def first(self) -> Block | None:
-        """The first block that differs."""
-        return next(iter(self.differing), None)
-
-    @property
-    def differing(self) -> tuple[Block, ...]:
-        """The blocks that differ by more than rounding explains."""
-        return tuple(block for block in self.blocks if not block.agrees)
-
-    @property
-    def sensitivity(self) -> tuple[float, float]:
-        """The relative change that would be seen, in a typical block and in the coarsest."""
-        seen = [block.seen for block in self.blocks if block.matrix]
-        return (float(np.median(seen)), float(np.max(seen))) if seen else (0.0, 0.0)
-
-    @property
-    def worst(self) -> Block | None:
-        """The block that is nearest to its limit, or furthest beyond it."""
-        return max(self.blocks, key=lambda block: block.excess, default=None)
-
-    @property
-    def value(self) -> Verdict:
-        """The verdict."""
-        return self.verdict
-
-    @property
-    def status(self) -> Status:
-        """Equal files are known exactly; the rest is measured beside rounding."""
-        return "exact" if self.verdict == "identical" else "measured"
-
-    @property
-    def how(self) -> str:
-        """What the verdict rests on."""
-        return self.reason
-
-    def document(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-        return {
-            "verdict": self.verdict,
-            "reason": self.reason,
-            "tokens": self.tokens,
-            "roundoff": self.roundoff,
-            "outputs": {"difference": self.outputs, "tolerance": self.outputs_tolerance},
-            "blocks": len(self.blocks),
-            "differing_entries": self.differing_entries,
-            "sensitivity": dict(zip(("typical", "coarsest"), self.sensitivity, strict=True)),
-            "differing": [block.document() for block in self.differing],
-            "worst": None if self.worst is None else self.worst.document(),
-        }
-
-
-@dataclass(frozen=True)
-class Check(Unbounded, Tabular):
-    """All blocks of two checkpoints, compared in the basis of a witness."""
-
-    blocks: tuple[Block, ...]
-
-    def __iter__(self) -> Iterator[Block]:
-        return iter(self.blocks)
-
-    def __len__(self) -> int:
-        return len(self.blocks)
-
-    @property
-    def value(self) -> bool:
-        """Whether the witness holds: whether all blocks agree."""
-        return all(block.agrees for block in self.blocks)
-
-    @property
-    def status(self) -> Status:
-        """Differences are measured, beside what rounding does."""
-        return "measured"
-
-    @property
-    def how(self) -> str:
-        """How it is known."""
-        return "every block of both, compared in the basis of the witness beside what rounding does"
-
-    def document(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-        return {"holds": self.value, "blocks": [block.document() for block in self.blocks]}
 
 
 def same_checkpoint(
@@ -196,11 +82,12 @@ def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress
     found = differences(one, two)
     unit = max(one.roundoff(), two.roundoff())
     finder = Finder(in_place=found.in_place, near=NEAR * unit)
-    blocks, special = _blocks(one, restated(two, one), found, finder, progress, seed)
+    running = _Running(one, two, found, seed)
+    blocks, special = _blocks(running.sides, found, finder, progress, seed)
     if finder.undetermined:
         special.append("its tables do not determine the basis of the stream")
     special += [what for what in (special_stream(one), lost_signs(one), lost_signs(two)) if what]
-    apart, near = _outputs(one, two, found, seed, progress)
+    apart, near = running.apart()
     out = Comparison(
         "same function",
         f"{len(blocks)} blocks agree to within rounding in the basis of the witness",
@@ -238,7 +125,7 @@ def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress
 
 
 def _blocks(
-    one: Model, two: Model, found: Differences, finder: Finder, progress: Progress, seed: int
+    sides: tuple[Side, Side], found: Differences, finder: Finder, progress: Progress, seed: int
 ) -> tuple[list[Block], list[str]]:
     """All blocks, and what is special where some differ.
 
@@ -246,17 +133,20 @@ def _blocks(
     is called different, several draws are taken.
     """
 
-    def measured(turns: Witness, draws: int) -> tuple[list[Block], list[str]]:
+    model = sides[0].exact
+
+    def measured(turns: Witness, one: Side, two: Side) -> tuple[list[Block], list[str]]:
         blocks, special = list[Block](), list[str]()
-        for a, b, fresh in compared_blocks(one, two, found, turns, progress, seed, draws):
+        for a, b, fresh in compared_blocks(one, two, found, turns, progress):
             blocks += fresh
-            special += _special(one.spec, a, b, [block for block in fresh if not block.agrees])
+            special += _special(model.spec, a, b, [block for block in fresh if not block.agrees])
         return blocks, special
 
-    out = measured(finder, 1)
-    if one.store.parameters > SMALL or found.edited or all(block.agrees for block in out[0]):
+    out = measured(finder, *sides)
+    if model.store.parameters > SMALL or found.edited or all(block.agrees for block in out[0]):
         return out
-    return measured(Witness(finder.basis, finder.layers), DRAWS)
+    one, two = (Side.of(side.exact, found, seed, DRAWS) for side in sides)
+    return measured(Witness(finder.basis, finder.layers), one, two)
 
 
 def _differing(out: Comparison, special: list[str]) -> tuple[Verdict, str]:
@@ -285,17 +175,25 @@ def outputs_tolerance(roundoff: float) -> float:
     return min(0.5, OUTPUTS * roundoff)
 
 
-def _outputs(
-    one: Model, two: Model, found: Differences, seed: int, progress: Progress
-) -> tuple[float, float]:
-    """How far outputs are apart, and how far rounding takes them."""
-    X = random_tokens(one.spec, seed)
-    ours, theirs = (outputs(model, X, progress) for model in (one, two))
-    effects = [
-        furthest(exact, outputs(Rounded.of(model, found, seed), X, progress))
-        for model, exact in ((one, ours), (two, theirs))
-    ]
-    return furthest(ours, theirs), OUTPUTS_MARGIN * max(*effects, ARITHMETIC)
+class _Running:
+    """Two checkpoints, and their outputs, computed while they are compared."""
+
+    def __init__(self, one: Model, two: Model, found: Differences, seed: int) -> None:
+        self.sides = (Side.of(one, found, seed), Side.of(restated(two, one), found, seed))
+        tokens = random_tokens(one.spec, seed)
+        self._pairs: list[tuple[Running, Running]] = []
+        for model, side in zip((one, two), self.sides, strict=True):
+            exact, moved = side.exact, side.moved[0]
+            same = not exact.factors  # else queries are restated, but outputs are of the model
+            again = moved if same else Rounded.of(model, found, seed)
+            first = exact.run(tokens) if exact.as_it_is else Running(model, tokens)
+            self._pairs.append((first, again.run(tokens)))
+
+    def apart(self) -> tuple[float, float]:
+        """How far outputs are apart, and how far rounding takes them."""
+        (ours, moved), (theirs, others) = ([x.outputs() for x in pair] for pair in self._pairs)
+        effects = furthest(ours, moved), furthest(theirs, others)
+        return furthest(ours, theirs), OUTPUTS_MARGIN * max(*effects, ARITHMETIC)
 
 
 def check_blocks(one: Model, two: Model, turns: Witness, progress: Progress) -> tuple[Block, ...]:
@@ -304,12 +202,15 @@ def check_blocks(one: Model, two: Model, turns: Witness, progress: Progress) -> 
     require_same_architecture(one, two)
     require_known(one, two)
     found = differences(one, two)
-    every = compared_blocks(one, restated(two, one), found, turns, progress)
+    ours, theirs = (Side.of(model, found) for model in (one, restated(two, one)))
+    every = compared_blocks(ours, theirs, found, turns, progress)
     return tuple(block for *_, blocks in every for block in blocks)
 
 
 def _special(spec: Transformer, a: Reduced, b: Reduced, blocks: list[Block]) -> list[str]:
     """Why blocks of a part may differ although the function does not."""
+    if not blocks:
+        return []
     differ = [block.name.split()[0] for block in blocks]
     found = [*special_points(spec, a), *special_points(spec, b)]
     return [point.text for point in found if point.place in differ]

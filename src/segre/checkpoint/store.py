@@ -8,7 +8,7 @@ already: then it has no directory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from math import prod
@@ -28,11 +28,13 @@ from segre.checkpoint.dtypes import (
 )
 from segre.checkpoint.reading import Mapped, map_tensors, read_json, reading, refusal
 from segre.checkpoint.shards import CONFIG, INDEX, WEIGHTS, is_tensor_file, listing, weight_files
+from segre.checkpoint.sizes import row_blocks
 from segre.errors import TooLargeError
 from segre.fields.interface import Array
 from segre.values import quote
 
 LONGEST_CONFIG = 10_000_000
+SLAB = 1 << 18  # numbers that are converted at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class Store:
         self.metadata: dict[str, dict[str, str]] = {}
         self._arrays: dict[str, Array] = {}
         self._places: dict[str, tuple[Mapped, int, int]] = {}
+        self._finite: set[str] = set()  # tensors of files that were read, and found to be finite
 
     @classmethod
     def open(cls, path: str | Path, name: str = "") -> Store:
@@ -158,21 +161,38 @@ class Store:
 
         What is stored as float32 and read as such is a view of the file, not a copy.
         """
-        stored = self.raw(name)
-        values = self._floats(name, stored, dtype, copy=np.dtype(dtype) == np.float64)
-        if values.base is not stored.base and name in self._places:
-            mapped, start, end = self._places[name]
-            mapped.forget(start, end)
+        stored, to = self.raw(name), np.dtype(dtype)
+        if name not in self._places or stored.dtype == to == np.float32:
+            return self._floats(name, lambda: as_floats(stored, to, copy=to == np.float64), to)
+        values = self._floats(name, lambda: self._copied(name, to), to)
+        self._finite.add(name)
         return values
+
+    def _copied(self, name: str, dtype: DType) -> Array:
+        """A tensor of a file, converted a slab at a time; the file's memory is let go of."""
+        stored = np.atleast_1d(self.raw(name))
+        out = np.empty(stored.shape, dtype)
+        first = stored.dtype if stored.dtype.itemsize >= 4 else np.dtype(np.float32)
+        for start, stop in row_blocks(len(stored), stored.size, SLAB):
+            with np.errstate(invalid="ignore", over="ignore"):
+                out[start:stop] = as_floats(stored[start:stop], first)
+            self._forget(name, start, stop)
+        return out.reshape(self.raw(name).shape)
+
+    def _forget(self, name: str, start: int, stop: int) -> None:
+        """Let go of the memory of some rows of a tensor of a file."""
+        mapped, first, last = self._places[name]
+        width = (last - first) // max(len(np.atleast_1d(self.raw(name))), 1)
+        mapped.forget(first + start * width, min(first + stop * width, last))
 
     def picked(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
         """Some rows of a tensor, as floats; the others are not read."""
-        return self._floats(name, self.raw(name)[which], dtype)
+        to = np.dtype(dtype)
+        return self._floats(name, lambda: as_floats(self.raw(name)[which], to), to)
 
-    def _floats(
-        self, name: str, stored: Array, dtype: npt.DTypeLike, *, copy: bool = False
-    ) -> Array:
-        file = self._place(self.entries[name].file)
+    def _floats(self, name: str, convert: Callable[[], Array], dtype: DType) -> Array:
+        """What a conversion of a tensor gives; refused if that is not all finite."""
+        stored, file = self.raw(name), self._place(self.entries[name].file)
         if not is_float(stored.dtype):
             raise refusal(
                 file,
@@ -180,15 +200,15 @@ class Store:
                 "point",
             )
         try:
-            values = as_floats(stored, np.dtype(dtype), copy=copy)
-            finite = all_finite(values)
+            values = convert()
+            finite = name in self._finite or all_finite(values)
         except MemoryError:
             raise TooLargeError(
                 f"checkpoint {str(file)!r}: there is no memory for tensor {quote(name)} of shape "
-                f"{list(stored.shape)} in {np.dtype(dtype)}"
+                f"{list(stored.shape)} in {dtype}"
             ) from None
         if not finite:
-            first = np.unravel_index(np.argmin(np.isfinite(values)), stored.shape)
+            first = np.unravel_index(np.argmin(np.isfinite(values)), values.shape)
             raise refusal(
                 file,
                 f"tensor {quote(name)} is {values[first]} at {[int(i) for i in first]}; weights "
@@ -198,12 +218,9 @@ class Store:
 
     def rows(self, name: str, start: int, stop: int) -> Array:
         """Some rows of a tensor in its stored type, as a copy; a vector has rows of one number."""
-        stored = self.raw(name)
-        width = stored.nbytes // max(len(stored), 1)
-        out = np.array(stored[start:stop])
+        out = np.array(self.raw(name)[start:stop])
         if name in self._places:
-            mapped, first, _ = self._places[name]
-            mapped.forget(first + start * width, first + min(stop, len(stored)) * width)
+            self._forget(name, start, stop)
         return out.reshape(len(out), -1)
 
     @property

@@ -68,10 +68,11 @@ def scale_units(spec: Transformer, w: Tensors, factor: Array, kind: str = UNITS)
 
 def unit_norms(w: Tensors, kind: str = UNITS) -> tuple[Array, Array]:
     """Norms of what each unit reads (its scalable part, with bias) and writes."""
-    reads = (w[f"{kind}_up"] ** 2).sum(axis=-1)
+    up, down = w[f"{kind}_up"], w[f"{kind}_down"]
+    reads = np.einsum("...ij,...ij->...i", up, up)
     if bias := biased(w, kind, "up"):
         reads = reads + w[bias][..., 0] ** 2
-    return np.sqrt(reads), np.linalg.norm(w[f"{kind}_down"], axis=-2)
+    return np.sqrt(reads), np.sqrt(np.einsum("...ij,...ij->...j", down, down))
 
 
 def unit_sizes(w: Tensors, kind: str = UNITS) -> Array:
@@ -104,14 +105,25 @@ def _clear_dead(spec: Transformer, w: Tensors, kind: str) -> None:
 
 def ordered(w: Tensors, kind: str, order: Array, signs: Array) -> None:
     """Units in another order, with other signs, in place."""
-    for name in ("gate", "up"):
-        for key in (f"{kind}_{name}", biased(w, kind, name)):
-            if key in w:
-                w[key] = np.take_along_axis(w[key], order[..., None], axis=-2)
-                if name == "up":
-                    w[key] = w[key] * signs[..., None]
-    down = np.take_along_axis(w[f"{kind}_down"], order[..., None, :], axis=-1)
-    w[f"{kind}_down"] = down * signs[..., None, :]
+    down = f"{kind}_down"
+    if (order != np.arange(order.shape[-1])).any():
+        for key in (f"{kind}_{x}" for x in ("gate", "up")):
+            for name in (key, biased(w, kind, key[2:])):
+                if name in w:
+                    w[name] = _taken(w[name], order, 0)
+        w[down] = _taken(w[down], order, 1)
+    if (signs != 1).any():
+        for name in (f"{kind}_up", biased(w, kind, "up")):
+            if name in w:
+                w[name] = w[name] * signs[..., None]
+        w[down] = w[down] * signs[..., None, :]
+
+
+def _taken(W: Array, order: Array, axis: int) -> Array:
+    """Rows or columns of a matrix in another order; or of several, each in its own."""
+    if W.ndim == 2:
+        return np.take(W, order, axis=axis)
+    return np.stack([np.take(x, own, axis=axis) for x, own in zip(W, order, strict=True)])
 
 
 def by_expert(w: Tensors) -> list[Tensors]:

@@ -22,7 +22,7 @@ HOMES = {
     "segre.referee.verdict": "proofs",
     "segre.checkpoint.info": "checkpoints",
     "segre.checkpoint.commands": "weights",
-    "segre.checkpoint.same": "weights",
+    "segre.checkpoint.comparison": "weights",
     "segre.checkpoint.shrunk": "weights",
     "segre.checkpoint.lineage": "lineage",
     "segre.checkpoint.content_hash": "lineage",

@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from segre.checkpoint.commands import Written
+from segre.checkpoint.comparison import Check, Comparison
 from segre.checkpoint.evidence import Block
-from segre.checkpoint.same import Check, Comparison
 from segre.checkpoint.shrunk import Shrinking
 from segre.report.console import plain_console
 from segre.report.text import printed

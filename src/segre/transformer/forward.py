@@ -7,10 +7,10 @@ are read, so that a model larger than memory costs one reading.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from segre.transformer.tensors import CONSTANTS, of_mlp, part_shapes
 Tensors = dict[str, Array]
 Edit = Callable[[Transformer, int], Transformer | None]
 See = Callable[[int, int, int, Any], None]
+T = TypeVar("T")
 ATTENTION, MLP = 1, 2  # the sub-layers of a layer
 
 
@@ -164,8 +165,31 @@ def run(
     given the depth (0 before the layers), the numbers of the edit and the batch, and the stream.
     `settle` is applied to what goes into the layers, an array, and to what comes out of each.
     """
+    return finished(layer_by_layer(weights, batches, field, edits, see, settle))
+
+
+def finished(steps: Generator[str, None, T]) -> T:
+    """What steps come to in the end."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            out: T = end.value
+            return out
+
+
+def layer_by_layer(
+    weights: WeightSource,
+    batches: Sequence[Tokens],
+    field: Any = None,
+    edits: Sequence[Edit] = (as_it_is,),
+    see: See = lambda *_: None,
+    settle: Callable[[Any], Any] = lambda x: x,
+) -> Generator[str, None, list[list[Any]]]:
+    """As `run`, in steps: gives the name of every part before it is read."""
     field = Real() if field is None else field
     spec = weights.spec
+    yield "embed"
     first = [settle(embed(weights, tokens, Real(field.dtype))) for tokens in batches]
     streams = [list(first) for _ in edits]
 
@@ -177,6 +201,8 @@ def run(
     seen(0)
     kept: dict[int, Tensors] = {}  # where all layers have the same weights
     for layer in range(1, spec.layers + 1):
+        if layer == 1 or not spec.share:
+            yield str(layer)
         before = [list(each) for each in streams] if spec.parallel else []
         for number in (ATTENTION, MLP) if spec.mlp != "none" else (ATTENTION,):
             w = kept.get(number) or sublayer_weights(weights, layer, number, field.dtype)
@@ -201,8 +227,20 @@ def outputs(
     progress: Callable[[int], None] = lambda _: None,
 ) -> Array:
     """Hidden states (and the pooled token, as one more column) or logits: (inputs, rows, t)."""
+    return finished(outputs_by_part(weights, tokens, field, progress))
+
+
+def outputs_by_part(
+    weights: WeightSource,
+    tokens: Tokens,
+    field: Real,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Generator[str, None, Array]:
+    """As `outputs`, in steps: gives the name of every part before it is read."""
     spec = at_length(weights.spec, tokens.length)
-    ((x,),) = run(weights, [tokens], field, see=lambda depth, *_: progress(depth))
+    steps = layer_by_layer(weights, [tokens], field, see=lambda depth, *_: progress(depth))
+    ((x,),) = yield from steps
+    yield "head"
     if spec.final or not spec.shows_stream or spec.pooler:
         w = weights.part("head", None, field.dtype)
         if spec.tied:

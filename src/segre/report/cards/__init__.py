@@ -33,7 +33,7 @@ HOMES = {
     "segre.analysis.part": "analysis",
     "segre.checkpoint.commands": "checkpoints",
     "segre.checkpoint.info": "checkpoints",
-    "segre.checkpoint.same": "checkpoints",
+    "segre.checkpoint.comparison": "checkpoints",
     "segre.checkpoint.lineage": "lineage",
     "segre.checkpoint.content_hash": "lineage",
     "segre.sweep.status": "sweeps",

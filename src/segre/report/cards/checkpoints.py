@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from segre.checkpoint.commands import Written
+from segre.checkpoint.comparison import Check, Comparison
 from segre.checkpoint.evidence import Block as Compared
 from segre.checkpoint.info import Info
-from segre.checkpoint.same import Check, Comparison
 from segre.report.cards import carded, tabled
 from segre.report.cards.card import Card
 from segre.report.page.blocks import Block, Cell, Facts, Table, Tile

@@ -1,0 +1,92 @@
+"""Which unit of one layer goes with which of another? And which expert?
+
+Units are alike if they read alike and write alike.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from segre.checkpoint.alignment import LayerAlignment
+from segre.checkpoint.assignment import NEAR, assignment, copied_rows, projected
+from segre.checkpoint.experts import joined, reordered
+from segre.checkpoint.experts import likeness as expert_likeness
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.units import as_dense, by_expert, signed
+from segre.fields.interface import Array
+from segre.transformer.spec import Transformer
+
+
+def match_units(spec: Transformer, out: LayerAlignment, one: Tensors, two: Tensors) -> None:
+    """Experts assigned to experts, and units to units, of each pair."""
+    if out.experts is not None:
+        out.experts = _match_experts(spec, expert_likeness(one, two))
+        reordered(two := dict(two), out.experts)
+    if out.units is not None:
+        found = [
+            _match_units(spec, a, b) for a, b in zip(by_expert(one), by_expert(two), strict=True)
+        ]
+        units, signs = (np.stack(both) for both in zip(*found, strict=True))
+        dense = out.experts is None
+        out.units, out.signs = (units[0], signs[0]) if dense else (units, signs)
+    if out.shared is not None:
+        out.shared, out.shared_signs = _match_units(spec, as_dense(one), as_dense(two))
+
+
+def _match_experts(spec: Transformer, likeness: Array) -> Array:
+    """The order of experts with the largest sum: of groups, and within each."""
+    groups = spec.groups or 1
+    size = len(likeness) // groups
+    pairs = likeness.reshape(groups, size, groups, size).swapaxes(1, 2)
+    within = np.array([[assignment(pair) for pair in row] for row in pairs])
+    best = np.take_along_axis(pairs, within[..., None], axis=-1).sum(axis=(-1, -2))
+    order = assignment(best)
+    return joined(order, within[np.arange(groups), order])
+
+
+def _match_units(spec: Transformer, one: Tensors, two: Tensors) -> tuple[Array, Array]:
+    """Order and signs: units are alike if they read alike and write alike."""
+    if (copied := _copied_units(spec, one, two)) is not None:
+        return copied
+
+    def inner(name: str) -> Array:
+        both = [_of_length_1(_unit_rows(w, name)).astype(np.float32) for w in (one, two)]
+        return np.asarray(both[0] @ both[1].T)
+
+    up, down = inner("up"), inner("down")
+    if signed(spec):  # scales and signs cancel in the product
+        likeness = up * down + inner("gate")
+        order = assignment(likeness)
+        return order, np.where(up[np.arange(len(up)), order] < 0, -1.0, 1.0)
+    return assignment(up + down), np.ones(len(up))
+
+
+def _copied_units(spec: Transformer, one: Tensors, two: Tensors) -> tuple[Array, Array] | None:
+    """The same, if all units are copies: then no other unit is nearly as much alike."""
+    found = copied_rows(*(_unit_rows(w, "gate" if signed(spec) else "up") for w in (one, two)))
+    if found is None:
+        return None
+    order, signs = found
+
+    def both(name: str) -> tuple[Array, Array]:
+        a, b = (projected(_unit_rows(w, name)) for w in (one, two))
+        return a, b[order]
+
+    up, down = both("up"), both("down")
+    if signed(spec):
+        signs = np.where((up[0] * up[1]).sum(axis=1) < 0, -1.0, 1.0)
+    apart = [np.linalg.norm(a - b * signs[:, None], axis=1) for a, b in (up, down)]
+    return (order, signs) if np.max(apart) <= NEAR else None
+
+
+def _unit_rows(w: Tensors, name: str) -> Array:
+    """What every unit reads (with its bias) or writes, as rows."""
+    rows = w["W_down"].T if name == "down" else w[f"W_{name}"]
+    if f"b_{name}" in w and name != "down":
+        rows = np.concatenate([rows, w[f"b_{name}"]], axis=1)
+    return rows
+
+
+def _of_length_1(rows: Array) -> Array:
+    size = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(size > 0, size, 1))
