@@ -60,6 +60,8 @@ bench: .venv/ready .venv/models
 	$(BIN)/python -m bench.theorems
 	$(BIN)/python -m bench.gaps
 	$(BIN)/python -m bench.lineage
+	$(BIN)/python -m bench.inspect
+	$(BIN)/python -m bench.barriers
 	$(BIN)/python -m bench.faults
 
 clean:

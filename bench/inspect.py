@@ -19,9 +19,9 @@ import numpy as np
 
 from bench.harness import Report, arguments, blas_threads, packaged
 from segre.collapse.models import load
+from segre.collapse.passes import Pass
 from segre.collapse.paths import head_shares, share
 from segre.collapse.record import record
-from segre.collapse.stack import Pass
 from segre.collapse.variants import FULL
 from segre.fields.interface import Array
 from segre.inspect.diagnose import diagnose

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from bench.harness import Report, arguments, blas_threads, timed
+from segre.collapse.passes import Pass
 from segre.collapse.paths import PathSums, path_sums
-from segre.collapse.stack import FloatNetwork, Pass
+from segre.collapse.stack import FloatNetwork
 from segre.fields.interface import Array
 
 TOKENS, WIDTH, HEAD = 32, 64, 8

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from segre.collapse.passes import Affine, Pass, RecordedLayer, TokenMap
 from segre.collapse.paths import (
     all_paths,
     head_products,
@@ -21,7 +22,7 @@ from segre.collapse.paths import (
 )
 from segre.collapse.residual import norm_inf
 from segre.collapse.shares import path_counts, path_shares, shares_of
-from segre.collapse.stack import Affine, FloatNetwork, Pass, RecordedLayer, TokenMap
+from segre.collapse.stack import FloatNetwork
 from segre.errors import SegreError
 from segre.models import architecture
 

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segre.collapse.activations import GATES, LIPSCHITZ, activate, mean_slope
-from segre.collapse.stack import Affine, FloatNetwork, Heads, Mlp, Pass, TokenMap
+from segre.collapse.passes import Affine, Pass, TokenMap
+from segre.collapse.stack import FloatNetwork, Heads, Mlp
 from segre.errors import SegreError, UnsupportedError
 from segre.fields import Real
 from segre.network import forward

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import segre
 from segre.cli.app import app
 from segre.collapse.models import load
+from segre.collapse.passes import Pass, RecordedLayer
 from segre.collapse.record import record
-from segre.collapse.stack import Pass, RecordedLayer
 from segre.collapse.variants import FULL
 from segre.errors import SegreError
 from segre.inspect.backward import gradients

@@ -14,8 +14,8 @@ from segre.checkpoint.commands import info
 from segre.checkpoint.info import Info
 from segre.checkpoint.inputs import random_tokens, read_text
 from segre.collapse.models import Loaded, load
+from segre.collapse.passes import Pass
 from segre.collapse.record import patterns, record
-from segre.collapse.stack import Pass
 from segre.collapse.variants import FULL
 from segre.errors import UnsupportedError
 from segre.fields.interface import Array

@@ -15,6 +15,7 @@ from segre.collapse.curves import Curves, curves
 from segre.collapse.fusion import Fusion
 from segre.collapse.mechanisms import MechanismStudy, mechanism_advice, mechanism_study
 from segre.collapse.models import Loaded, family_of, load
+from segre.collapse.passes import Pass
 from segre.collapse.paths import (
     HeadShares,
     PathSums,
@@ -26,7 +27,6 @@ from segre.collapse.paths import (
 from segre.collapse.record import record
 from segre.collapse.residual import norm, relative_residual
 from segre.collapse.shares import shares_of
-from segre.collapse.stack import Pass
 from segre.collapse.study import Study, random_pass, study, study_advice
 from segre.collapse.variants import ALL, FULL, PAPER, Variant, variant
 from segre.collapse.verdict import THRESHOLD, advice

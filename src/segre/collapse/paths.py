@@ -37,9 +37,10 @@ from typing import Any
 
 import numpy as np
 
+from segre.collapse.passes import Pass, RecordedLayer
 from segre.collapse.residual import norm, residual
 from segre.collapse.shares import one_layer_more
-from segre.collapse.stack import FloatNetwork, Pass, RecordedLayer
+from segre.collapse.stack import FloatNetwork
 from segre.errors import SegreError
 from segre.fields.interface import Array
 

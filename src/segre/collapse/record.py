@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from segre.collapse.models import Loaded
-from segre.collapse.stack import Affine, Pass, RecordedLayer, TokenMap
+from segre.collapse.passes import Affine, Pass, RecordedLayer, TokenMap
 from segre.collapse.variants import BARE, Variant
 from segre.errors import SpecError, UnsupportedError
 from segre.fields import Real

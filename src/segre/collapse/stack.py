@@ -1,9 +1,8 @@
-"""Attention layers as data, and what one forward pass did in each of them.
+"""Stacks of attention layers as data: weights in floats, run and recorded.
 
 Here tokens are the ROWS of X, as in the papers on rank collapse (elsewhere in segre they are
-columns). A layer is X -> [X +] sum_h P_h X W_V^h W_O^h + biases, then perhaps an MLP. Once the
-patterns P_h, and the gates of an MLP or the roots of a norm, are written down, every step is affine
-in X: a `Pass` is this list of affine maps. All arrays may have more axes in front: batches.
+columns). A layer is X -> [X +] sum_h P_h X W_V^h W_O^h + biases, then perhaps an MLP. What a
+forward pass did is a `Pass`. All arrays may have more axes in front: batches.
 
 >>> stack = FloatNetwork.random(layers=2, heads=3, d=6, seed=1)
 >>> done = stack.forward(np.random.default_rng(0).standard_normal((5, 6)))
@@ -22,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 
 from segre.collapse.activations import gate
+from segre.collapse.passes import Affine, Pass, RecordedLayer, TokenMap
 from segre.errors import SegreError, UnsupportedError
 from segre.fields.interface import Array
 from segre.network import layer_starts, unflatten
@@ -31,189 +31,6 @@ from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors
 
 Init = Literal["xavier", "bert"] | float
-
-
-# --- what a forward pass did ---------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Affine:
-    """x_i -> (x_i A + a) * s_i for every token; what is None is left out."""
-
-    A: Array | None = None  # (width, width')
-    a: Array | None = None  # (width',)
-    s: Array | None = None  # (n, width') or (n, 1)
-
-    def apply(self, X: Array, constants: bool = True) -> Array:
-        """The map, or its linear part."""
-        out = X if self.A is None else X @ self.A
-        if self.a is not None and constants:
-            out = out + self.a[..., None, :]
-        return out if self.s is None else out * self.s
-
-    def pull(self, U: Array) -> Array:
-        """The transpose of its linear part."""
-        out = U if self.s is None else U * self.s
-        return out if self.A is None else out @ self.A.swapaxes(-1, -2)
-
-
-@dataclass(frozen=True)
-class TokenMap:
-    """What was done to each token by itself: affine steps, to which the input may be added.
-
-    An MLP is W_1 and b_1 with its gates, then W_2 and b_2. A LayerNorm is the centring matrix
-    with s = gain / deviation, then its bias.
-    """
-
-    name: Literal["mlp", "norm"]
-    steps: tuple[Affine, ...]
-    skip: bool = False
-
-    def apply(self, X: Array, constants: bool = True) -> Array:
-        """The map, or its linear part."""
-        out = X
-        for step in self.steps:
-            out = step.apply(out, constants)
-        return X + out if self.skip else out
-
-    def pull(self, U: Array) -> Array:
-        """The transpose of its linear part."""
-        out = U
-        for step in reversed(self.steps):
-            out = step.pull(out)
-        return U + out if self.skip else out
-
-
-@dataclass(frozen=True)
-class RecordedLayer:
-    """One layer of a pass: affine in the tokens, given the patterns that were recorded.
-
-    Heads read `before` (norms and latents, or the tokens as they are); what they write goes through
-    `out`; then the skip is added, and what an MLP `beside` them writes; then come the maps `after`.
-    """
-
-    P: Array  # (H, n, n); every row sums to one: row = query, column = key
-    W_V: Array  # (H, width of what is read, v)
-    W_O: Array  # (H, v, d)
-    b_V: Array | None = None  # (H, v)
-    b_O: Array | None = None  # (d,)
-    skip: bool = False
-    before: TokenMap | None = None
-    after: tuple[TokenMap, ...] = ()
-    out: TokenMap | None = None
-    beside: TokenMap | None = None
-
-    @property
-    def heads(self) -> int:
-        """Number of heads."""
-        return int(self.P.shape[-3])
-
-    @property
-    def passes(self) -> bool:
-        """Whether there is a way past the heads: the skip, or an MLP beside them."""
-        return self.skip or self.beside is not None
-
-    def apply(self, X: Array, constants: bool = True) -> Array:
-        """The layer, or its linear part."""
-        out = self.attention(X, constants)
-        return self.finish(self.past(X, constants) + out if self.passes else out, constants)
-
-    def past(self, X: Array, constants: bool = True) -> Array:
-        """What comes past the heads, where there is a way."""
-        if self.beside is None:
-            return X
-        out = self.beside.apply(X, constants)
-        return X + out if self.skip else out
-
-    def attention(self, X: Array, constants: bool = True) -> Array:
-        """What all heads write for tokens X, and b_O."""
-        mixed = self._mixed(X, constants).swapaxes(-3, -2)
-        mixed = mixed.reshape(*mixed.shape[:-2], -1)
-        out = mixed @ self.W_O.reshape(*self.W_O.shape[:-3], -1, self.W_O.shape[-1])
-        if self.b_O is not None and constants:
-            out = out + self.b_O[..., None, :]
-        return np.asarray(out if self.out is None else self.out.apply(out, constants))
-
-    def written(self, X: Array) -> Array:
-        """What each head writes for tokens X, biases aside: (H, ..., n, d)."""
-        own = np.moveaxis(self._mixed(X, constants=False) @ self.W_O, -3, 0)
-        return own if self.out is None else self.out.apply(own, constants=False)
-
-    def _mixed(self, X: Array, constants: bool) -> Array:
-        """Values as each head mixes them: (..., H, n, v)."""
-        read = X if self.before is None else self.before.apply(X, constants)
-        values = read[..., None, :, :] @ self.W_V
-        if self.b_V is not None and constants:
-            values = values + self.b_V[..., None, :]
-        return np.asarray(self.P @ values)
-
-    def finish(self, X: Array, constants: bool = True) -> Array:
-        """The maps after attention and skip."""
-        for step in self.after:
-            X = step.apply(X, constants)
-        return X
-
-    def pull_finish(self, U: Array) -> Array:
-        """The transpose of the maps after attention and skip."""
-        for step in reversed(self.after):
-            U = step.pull(U)
-        return U
-
-    def pull_past(self, U: Array) -> Array:
-        """The transpose of what comes past the heads, where there is a way."""
-        if self.beside is None:
-            return U
-        out = self.beside.pull(U)
-        return U + out if self.skip else out
-
-    def pull_values(self, U: Array) -> Array:
-        """The transpose of what is done to mixed values, for each head: (..., H, n, v)."""
-        written = U if self.out is None else self.out.pull(U)
-        return np.asarray(written[..., None, :, :] @ self.W_O.swapaxes(-1, -2))
-
-    def pull_heads(self, U: Array) -> Array:
-        """The transpose of what all heads do, constants aside."""
-        own = self.P.swapaxes(-1, -2) @ self.pull_values(U)
-        read = (own @ self.W_V.swapaxes(-1, -2)).sum(axis=-3)
-        return np.asarray(read if self.before is None else self.before.pull(read))
-
-    def pull(self, U: Array) -> Array:
-        """The transpose of the layer's linear part."""
-        after = self.pull_finish(U)
-        own = self.pull_heads(after)
-        return own + self.pull_past(after) if self.passes else own
-
-    def along(self, X: Array, U: Array) -> Array:
-        """Inner products of U with what each head writes for tokens X, biases aside: (..., H)."""
-        mixed = self._mixed(X, constants=False)
-        return np.asarray((mixed * self.pull_values(U)).sum(axis=(-2, -1)))
-
-    def without(self, name: str) -> RecordedLayer:
-        """The same layer, its maps of this name left out."""
-        before = None if self.before is not None and self.before.name == name else self.before
-        after = tuple(step for step in self.after if step.name != name)
-        out = None if self.out is not None and self.out.name == name else self.out
-        beside = None if self.beside is not None and self.beside.name == name else self.beside
-        return replace(self, before=before, after=after, out=out, beside=beside)
-
-
-@dataclass(frozen=True)
-class Pass:
-    """One forward pass: the tokens that went in, the layers as they acted, what came out."""
-
-    X: Array  # (n, d)
-    layers: tuple[RecordedLayer, ...]
-    output: Array  # (n, d)
-
-    def replay(self) -> list[Array]:
-        """The tokens before the first layer and after every layer, from the recorded maps."""
-        states = [self.X]
-        for layer in self.layers:
-            states.append(layer.apply(states[-1]))
-        return states
-
-
-# --- the weights ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

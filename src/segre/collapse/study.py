@@ -13,7 +13,8 @@ import numpy as np
 from segre.collapse.bounds import Bounds, bounds
 from segre.collapse.certified import certified_residuals
 from segre.collapse.floor import Descent, descent
-from segre.collapse.stack import FloatNetwork, Pass
+from segre.collapse.passes import Pass
+from segre.collapse.stack import FloatNetwork
 from segre.errors import UnsupportedError
 from segre.fields.interface import Array
 from segre.hybrid.spec import Hybrid

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
-from segre.fields.circle import Frequencies
-from segre.fields.composite import Composite
 from segre.fields.interface import Array, ArrayField
-from segre.slope import Slope
+from segre.fields.lifted import Lifted
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +25,7 @@ class DualArray:
     tangent: Array | None = None
 
 
-class Dual(Composite[DualArray]):
+class Dual(Lifted[DualArray]):
     """Forward-mode differentiation: the field of dual numbers over `base`.
 
     >>> from segre.fields import Real
@@ -76,37 +73,9 @@ class Dual(Composite[DualArray]):
         tangent = None if x.tangent is None else self.base.sum(x.tangent, axis - 1)
         return DualArray(self.base.sum(x.value, axis), tangent)
 
-    def constant(self, x: Array) -> DualArray:
-        """Integers: no tangent."""
-        return DualArray(self.base.constant(x))
-
-    def fraction(self, value: Fraction) -> DualArray:
-        """A rational number: no tangent."""
-        return DualArray(self.base.fraction(value))
-
-    def surd(self, n: int, over_pi: bool = False) -> DualArray:
+    def lift(self, x: Array) -> DualArray:
         """A constant: no tangent."""
-        return DualArray(self.base.surd(n, over_pi))
-
-    def slope(self, rate: Slope) -> DualArray:
-        """A constant: no tangent."""
-        return DualArray(self.base.slope(rate))
-
-    def absorbed(
-        self,
-        square: Fraction,
-        up: Fraction = Fraction(0),
-        down: Fraction = Fraction(0),
-        of: Fraction = Fraction(1),
-        under: Fraction = Fraction(0),
-    ) -> DualArray:
-        """A constant: no tangent."""
-        return DualArray(self.base.absorbed(square, up, down, of, under))
-
-    def turns(self, speed: Frequencies, count: int) -> tuple[DualArray, DualArray]:
-        """Rotations are constants: no tangent."""
-        cos, sin = self.base.turns(speed, count)
-        return DualArray(cos), DualArray(sin)
+        return DualArray(x)
 
     def exp(self, x: DualArray, used: Array | None = None) -> DualArray:
         """Exponential: its derivative is itself."""

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 import numpy as np
 
-from segre.fields.circle import Frequencies
-from segre.fields.composite import Composite
 from segre.fields.interface import Array
+from segre.fields.lifted import Lifted
 from segre.fields.real import Real
-from segre.slope import Slope
 
 Pull = Callable[[Array], Array]  # the derivative by an operand, of that by the result
 
@@ -32,7 +29,7 @@ class Traced:
     gradient: Array | None = field(default=None, repr=False)
 
 
-class Reverse(Composite[Traced]):
+class Reverse(Lifted[Traced]):
     """Floats with a tape.
 
     >>> F = Reverse()
@@ -70,39 +67,9 @@ class Reverse(Composite[Traced]):
             self.tape.append(node)
         return node
 
-    # --- constants ------------------------------------------------------------------------------
-
-    def constant(self, x: Array) -> Traced:
-        """Numbers."""
-        return Traced(self.base.constant(x))
-
-    def fraction(self, value: Fraction) -> Traced:
-        """A rational number."""
-        return Traced(self.base.fraction(value))
-
-    def surd(self, n: int, over_pi: bool = False) -> Traced:
-        """A square root."""
-        return Traced(self.base.surd(n, over_pi))
-
-    def slope(self, rate: Slope) -> Traced:
-        """A decay rate."""
-        return Traced(self.base.slope(rate))
-
-    def absorbed(
-        self,
-        square: Fraction,
-        up: Fraction = Fraction(0),
-        down: Fraction = Fraction(0),
-        of: Fraction = Fraction(1),
-        under: Fraction = Fraction(0),
-    ) -> Traced:
-        """A factor."""
-        return Traced(self.base.absorbed(square, up, down, of, under))
-
-    def turns(self, speed: Frequencies, count: int) -> tuple[Traced, Traced]:
-        """Rotations."""
-        cos, sin = self.base.turns(speed, count)
-        return Traced(cos), Traced(sin)
+    def lift(self, x: Array) -> Traced:
+        """A constant: nothing is differentiated by it."""
+        return Traced(x)
 
     # --- arithmetic -----------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from segre.collapse.stack import Pass
+from segre.collapse.passes import Pass
 from segre.errors import TooLargeError
 from segre.fields.interface import Array
 
