@@ -195,7 +195,7 @@ class Intervention:
         >>> from segre.models import architecture
         >>> spec = architecture("gpt2/d=8/layers=2/heads=2/ff=8/vocab=9/t=4")
         >>> [str(one) for one in Intervention.read(["1:0:3=median"]).controls(spec, 4)]
-        ['set 1:0:7=median', 'set 1:2:3=median', 'set 1:2:7=median']
+        ['set 1:0:1=median', 'set 1:2:3=median', 'set 1:2:1=median']
         """
         rng = np.random.default_rng(seed)
         out: list[Intervention] = []
