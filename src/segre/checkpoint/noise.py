@@ -175,8 +175,8 @@ def structure(change: Array) -> float:
     >>> rng = np.random.default_rng(0)
     >>> round(structure(rng.standard_normal((200, 300))), 1)
     1.0
-    >>> round(structure(rng.standard_normal((200, 1)) @ rng.standard_normal((1, 300))))
-    100
+    >>> structure(rng.standard_normal((200, 1)) @ rng.standard_normal((1, 300))) > 50
+    True
     """
     step = max(1, len(change) // ROWS)
     rows = change[::step][:ROWS]

@@ -23,6 +23,10 @@ Text = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="The text to run on (default: random tokens)."),
 ]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE.html", help="Write a page, too."),
+]
 Length = Annotated[int, typer.Option(help="Tokens of the text, at most.", min=2)]
 
 
@@ -47,12 +51,14 @@ def diagnose(
             metavar="PART", help="Remove a head (LAYER.HEAD) or an MLP (mlp:LAYER), likewise."
         ),
     ] = None,
+    output: Output = None,
     seed: Seed = 0,
     out: TableOut = TableOut(),
 ) -> None:
     """What is odd in a model, and where: spikes, sinks, dead heads, rank, gradients."""
     from segre.inspect.diagnose import diagnose as look
 
+    _require_page(output)
     with out.progress() as progress:
         found = look(
             model,
@@ -64,7 +70,20 @@ def diagnose(
             seed=seed,
             progress=progress,
         )
-    out.emit(found)
+    if output is not None:
+        from datetime import date
+
+        from segre.report.inspection_page import write_diagnosis
+
+        write_diagnosis(found, output, made=f"{date.today():%Y-%m-%d}")
+    out.emit(found, files={"page": output} if output is not None else None)
+
+
+def _require_page(output: Path | None) -> None:
+    if output is not None:
+        from segre.report.analysis.page import require_report
+
+        require_report(output)
 
 
 def trace(
@@ -83,6 +102,7 @@ def trace(
         Path | None,
         typer.Option(metavar="FILE.npy", help="Write the whole operator, n d x n d numbers."),
     ] = None,
+    output: Output = None,
     seed: Seed = 0,
     memory: Memory = "8G",
     out: TableOut = TableOut(),
@@ -91,6 +111,7 @@ def trace(
     from segre.inspect.trace import trace as follow
     from segre.sequence.files import require_array_file, write_array
 
+    _require_page(output)
     if dense is not None:
         require_array_file(dense)
     with out.progress() as progress:
@@ -107,7 +128,14 @@ def trace(
     if dense is not None:
         assert found.operator is not None
         write_array(dense, found.operator)
-    out.emit(found, files={"operator": dense} if dense is not None else None)
+    if output is not None:
+        from datetime import date
+
+        from segre.report.inspection_page import write_trace
+
+        write_trace(found, output, made=f"{date.today():%Y-%m-%d}")
+    files = {"operator": dense, "page": output}
+    out.emit(found, files={what: file for what, file in files.items() if file is not None})
 
 
 COMMANDS = (
@@ -115,7 +143,7 @@ COMMANDS = (
         diagnose,
         """Examples:
     segre diagnose model --text book.txt
-    segre diagnose model --text book.txt --control --json > diagnosis.json
+    segre diagnose model --text book.txt --control -o diagnosis.html
     segre diagnose model --text book.txt --set 12:0:507=median --ablate 3.7
 
 Depth 0 is before the first layer, depth 1 after it; layers and heads are counted from 1, tokens and

@@ -211,10 +211,10 @@ def _values(spec: Transformer, part: str, at: str) -> Piece:
     With a gate for every entry G is diagonal.
     """
     v, single = spec.dv, spec.gate == "element"
-    pairs = [(j, k) for j in range(v) for k in range(v) if j == k or not single]
-    count = spec.kv * len(pairs)
+    count = spec.kv * (v if single else v * v)
 
     def build(w: ModularWeights) -> Array:
+        pairs = [(j, k) for j in range(v) for k in range(v) if j == k or not single]
         canvas = w.canvas(count)
         out, dO = w(part, "W_O"), canvas(part, "W_O")
         values = [(w(part, n), canvas(part, n)) for n in _names(spec, part, "W_V")]

@@ -1,0 +1,239 @@
+"""What is odd in a model, and which token made an output, as pages."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segre import __version__
+from segre.fields.interface import Array
+from segre.inspect.diagnose import Diagnosis
+from segre.inspect.trace import WAYS, Trace
+from segre.report.analysis.charts import heat_map, lines
+from segre.report.cards.inspection import table_of_trace
+from segre.report.inspection import beside, control_in_words, head_of, terms_in_words, trace_head
+from segre.report.page.blocks import Block, Figure, Items, Page, Section, Table, Tile
+from segre.report.page.render import write_page
+
+
+def write_diagnosis(found: Diagnosis, path: Path, made: str = "") -> None:
+    """The diagnosis as one HTML file."""
+    write_page(page_of(found, made), path)
+
+
+def write_trace(found: Trace, path: Path, made: str = "") -> None:
+    """The trace as one HTML file."""
+    write_page(trace_page(found, made), path)
+
+
+def page_of(found: Diagnosis, made: str = "") -> Page:
+    """Findings at the top; then one map of layers and heads, and curves over depth."""
+    command = shlex.join(["segre", "diagnose", str(found.model["model"])])
+
+    def section(key: str, title: str, lead: str, how: str, blocks: tuple[Block, ...]) -> Section:
+        return Section(
+            key=key,
+            title=title,
+            status="measured",
+            lead=lead,
+            how=how,
+            command=command,
+            data={},
+            blocks=blocks,
+        )
+
+    count = len(found.findings)
+    said = (
+        f"{count} thing{'s stand' if count != 1 else ' stands'} out."
+        if count
+        else "Nothing stands out."
+    )
+    control = "" if found.control_findings is None else f" {control_in_words(found)}"
+    sections = [
+        section(
+            "findings",
+            "What stands out",
+            said + control,
+            f"One forward pass on {found.tokens} tokens of {found.inputs}, in double precision.",
+            (
+                Items("", tuple(f"{one.what} {one.means}{beside(one)}" for one in found.findings)),
+                *_effects(found),
+            ),
+        ),
+        section(
+            "heads",
+            "Layers and heads",
+            "Choose a measure above the map.",
+            "Every number is of the one forward pass.",
+            (_heads(found), _meanings(found, "head")),
+        ),
+        section(
+            "depth",
+            "Along the depth",
+            "Measures of the stream before the first layer and after each.",
+            "Every number is of the one forward pass.",
+            (*_curves(found), _meanings(found, "depth")),
+        ),
+    ]
+    return Page(
+        title="What is odd in this model",
+        subtitle=head_of(found),
+        tiles=tuple(_tiles(found)),
+        sections=tuple(sections),
+        document=found.document(),
+        command=command,
+        made=", ".join(word for word in (f"segre {__version__}", made) if word),
+    )
+
+
+def _meanings(found: Diagnosis, axis: str) -> Table:
+    rows = tuple((one.title, one.how) for one in found.measured if one.axis == axis)
+    title = "What the measures are"
+    return Table(f"{axis}-meanings", title, ("measure", "how it is computed"), rows, folded=True)
+
+
+def _tiles(found: Diagnosis) -> Iterator[Tile]:
+    yield Tile("findings", str(len(found.findings)), "measured", f"on {found.tokens} tokens")
+    if found.loss is not None:
+        yield Tile("loss", f"{found.loss:.3f}", "measured", "nats for each next token")
+    spikes = found.values["spikes"]
+    yield Tile(
+        "largest activation", f"{spikes.max():,.0f} x", "measured", "the median of its stream"
+    )
+    if "sinks" in found.values:
+        sinks = found.values["sinks"]
+        words = f"{int((sinks > 0.3).sum())} of {sinks.size}"
+        yield Tile("sink heads", words, "measured", "more than 30 % to one token")
+
+
+def _effects(found: Diagnosis) -> Iterator[Table]:
+    if found.effects:
+        rows = tuple((one.what, one.loss, one.sinks, one.apart) for one in found.effects)
+        columns = ("intervention", "loss", "sink heads", "outputs apart")
+        note = "The third row and those after it are controls: the same done elsewhere."
+        yield Table("effects", "What if", columns, rows, (False, True, True, True), note)
+
+
+def _heads(found: Diagnosis) -> Figure:
+    """One map, with a switch between the measures of heads."""
+    every = [one for one in found.measured if one.axis == "head"]
+    maps = [_map(one.key, one.title, found.values[one.key]) for one in every]
+    traces: tuple[dict[str, Any], ...] = tuple(
+        {**figure.traces[0], "visible": number == 0, "name": one.title}
+        for number, (figure, one) in enumerate(zip(maps, every, strict=True))
+    )
+    buttons = [
+        {
+            "label": one.title,
+            "method": "update",
+            "args": [{"visible": [other == number for other in range(len(every))]}, {}],
+        }
+        for number, one in enumerate(every)
+    ]
+    menu = {
+        "buttons": buttons,
+        "x": 0,
+        "xanchor": "left",
+        "y": 1.02,
+        "yanchor": "bottom",
+        "direction": "down",
+        "showactive": True,
+        "bgcolor": "#f4f4f2",  # what is chosen is white, in dark pages too
+        "font": {"color": "#222222"},
+    }
+    rows = tuple(
+        (layer + 1, head + 1, *(float(found.values[one.key][layer, head]) for one in every))
+        for layer, head in np.ndindex(*found.values[every[0].key].shape)
+    )
+    names = ("layer", "head", *(one.title for one in every))
+    table = Table("heads-numbers", "Layers and heads", names, rows, (True,) * len(names))
+    layout = {**maps[0].layout, "updatemenus": [menu], "margin": {"t": 60}}
+    return replace(
+        maps[0],
+        key="heads",
+        title="Measures of heads",
+        alt="A map of layers and heads, coloured by the measure that is chosen.",
+        traces=traces,
+        layout=layout,
+        numbers=table,
+    )
+
+
+def _map(key: str, title: str, values: Array) -> Figure:
+    layers, heads = values.shape
+    return heat_map(
+        key,
+        title,
+        title,
+        ("layer", list(range(1, layers + 1))),
+        ("head", list(range(1, heads + 1))),
+        [[float(value) for value in row] for row in values],
+        what="",
+    )
+
+
+def _curves(found: Diagnosis) -> Iterator[Figure]:
+    """One plot for each measure of streams, with that of random weights."""
+    for one in found.measured:
+        if one.axis != "depth":
+            continue
+        values = found.values[one.key]
+        series = {"this model": [float(value) for value in values]}
+        if one.key in found.control:
+            series["random weights"] = [float(value) for value in found.control[one.key]]
+        yield lines(
+            one.key,
+            one.title,
+            f"A line over depth: {one.title}.",
+            range(len(values)),
+            series,
+            y=one.title,
+            log=bool(values.min() > 0 and values.max() / values.min() > 30),
+            first="depth",
+            dashed=("random weights",),
+            height=280,
+        )
+
+
+def trace_page(found: Trace, made: str = "") -> Page:
+    """Strips of tokens by every way, and the table."""
+    command = shlex.join(
+        ["segre", "trace", str(found.model["model"]), "--target", str(found.position)]
+    )
+    names = [f"{token} {word.strip()}" for token, word in enumerate(found.words)]
+    labels: list[int | str] = list(names or range(len(found.ids)))
+    sizes = [np.abs(found.scores[way]) for way in WAYS]
+    cells = [[float(v) / max(float(row.max()), 1e-300) for v in row] for row in sizes]
+    strip = heat_map(
+        "strips",
+        "Tokens by every way, relative to the largest",
+        "A map: a row for each way, a column for each token.",
+        ("way", list(WAYS)),
+        ("token", labels),
+        cells,
+        what="size",
+    )
+    section = Section(
+        key="trace",
+        title="Which token made it",
+        status="measured",
+        lead=f"{terms_in_words(found)[:1].upper()}{terms_in_words(found)[1:]}.",
+        how=" ".join(f"{words[:1].upper()}{words[1:]}." for words in WAYS.values()),
+        command=command,
+        data={},
+        blocks=(strip, table_of_trace(found)),
+    )
+    return Page(
+        title="Which token made this output",
+        subtitle=trace_head(found),
+        tiles=(),
+        sections=(section,),
+        document=found.document(),
+        command=command,
+        made=", ".join(word for word in (f"segre {__version__}", made) if word),
+    )
