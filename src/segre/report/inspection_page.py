@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +12,7 @@ from segre import __version__
 from segre.fields.interface import Array
 from segre.inspect.diagnose import Diagnosis
 from segre.inspect.trace import WAYS, Trace
-from segre.report.analysis.charts import heat_map, lines
+from segre.report.analysis.charts import heat_map, lines, switched
 from segre.report.cards.inspection import table_of_trace
 from segre.report.inspection import beside, control_in_words, head_of, terms_in_words, trace_head
 from segre.report.page.blocks import Block, Figure, Items, Page, Section, Table, Tile
@@ -122,46 +120,15 @@ def _effects(found: Diagnosis) -> Iterator[Table]:
 def _heads(found: Diagnosis) -> Figure:
     """One map, with a switch between the measures of heads."""
     every = [one for one in found.measured if one.axis == "head"]
-    maps = [_map(one.key, one.title, found.values[one.key]) for one in every]
-    traces: tuple[dict[str, Any], ...] = tuple(
-        {**figure.traces[0], "visible": number == 0, "name": one.title}
-        for number, (figure, one) in enumerate(zip(maps, every, strict=True))
-    )
-    buttons = [
-        {
-            "label": one.title,
-            "method": "update",
-            "args": [{"visible": [other == number for other in range(len(every))]}, {}],
-        }
-        for number, one in enumerate(every)
-    ]
-    menu = {
-        "buttons": buttons,
-        "x": 0,
-        "xanchor": "left",
-        "y": 1.02,
-        "yanchor": "bottom",
-        "direction": "down",
-        "showactive": True,
-        "bgcolor": "#f4f4f2",  # what is chosen is white, in dark pages too
-        "font": {"color": "#222222"},
-    }
+    maps = {one.title: _map(one.key, one.title, found.values[one.key]) for one in every}
     rows = tuple(
         (layer + 1, head + 1, *(float(found.values[one.key][layer, head]) for one in every))
         for layer, head in np.ndindex(*found.values[every[0].key].shape)
     )
     names = ("layer", "head", *(one.title for one in every))
     table = Table("heads-numbers", "Layers and heads", names, rows, (True,) * len(names))
-    layout = {**maps[0].layout, "updatemenus": [menu], "margin": {"t": 60}}
-    return replace(
-        maps[0],
-        key="heads",
-        title="Measures of heads",
-        alt="A map of layers and heads, coloured by the measure that is chosen.",
-        traces=traces,
-        layout=layout,
-        numbers=table,
-    )
+    alt = "A map of layers and heads, coloured by the measure that is chosen."
+    return switched("heads", "Measures of heads", alt, maps, table)
 
 
 def _map(key: str, title: str, values: Array) -> Figure:

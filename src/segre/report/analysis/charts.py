@@ -190,6 +190,36 @@ def _ticks(names: Sequence[int | str]) -> dict[str, Any]:
     return {"type": "category"} if named else whole_ticks(len(names))
 
 
+def switched(key: str, title: str, alt: str, maps: Mapping[str, Figure], numbers: Table) -> Figure:
+    """Several maps of the same layers and heads as one, with a switch between them."""
+    figures = list(maps.values())
+    traces = tuple(
+        {**figure.traces[0], "visible": number == 0, "name": name}
+        for number, (name, figure) in enumerate(maps.items())
+    )
+    buttons = [
+        {
+            "label": name,
+            "method": "update",
+            "args": [{"visible": [other == number for other in range(len(maps))]}, {}],
+        }
+        for number, name in enumerate(maps)
+    ]
+    menu = {
+        "buttons": buttons,
+        "x": 0,
+        "xanchor": "left",
+        "y": 1.02,
+        "yanchor": "bottom",
+        "direction": "down",
+        "showactive": True,
+        "bgcolor": "#f4f4f2",  # what is chosen is white, in dark pages too
+        "font": {"color": "#222222"},
+    }
+    layout = {**figures[0].layout, "updatemenus": [menu], "margin": {"t": 60}}
+    return Figure(key, title, alt, traces, layout, numbers, figures[0].height + 40)
+
+
 def log_axis(values: Sequence[Number]) -> dict[str, Any]:
     """A logarithmic axis: powers of ten, or plain numbers if there are not two of them."""
     known = [value for value in values if value is not None and value > 0]

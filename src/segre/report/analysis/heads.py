@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import log10
 from typing import Any
 
 from segre.analysis.part import Part
-from segre.report.analysis.charts import Number, by_head
-from segre.report.page.blocks import Block, Table
+from segre.report.analysis.charts import Number, by_head, switched
+from segre.report.page.blocks import Block, Figure, Items, Table
 
 _MATRICES = {
     "OV": ("values", "W_O W_V: what a head moves"),
@@ -18,17 +19,14 @@ _MOST = 2000  # rows of the table of heads; the document has them all
 _PATTERNS = {
     "first": (
         "Attention to the first token",
-        "share",
         "The mean share that queries give to the first token.",
     ),
     "entropy": (
         "How spread out patterns are",
-        "entropy",
         "1: every token that can be seen gets the same; 0: one token gets all.",
     ),
     "second": (
         "How far patterns are from making all tokens alike",
-        "ratio",
         "The largest singular value of the pattern without its mean row, over the largest of all: "
         "at 0 a head writes the same for every token.",
     ),
@@ -39,26 +37,33 @@ def blocks(part: Part) -> Iterator[Block]:
     """Maps of stable ranks, spectra and patterns, and all heads in a table."""
     assert part.data is not None
     layers, patterns = part.data["layers"], part.data["patterns"]
-    for name, (what, remark) in _MATRICES.items():
-        yield _ranks(layers, name, what, remark)
+    maps = {f"Stable rank of {name}": _ranks(layers, name) for name in _MATRICES}
+    if patterns is not None:
+        maps |= {title: _pattern(patterns, key) for key, (title, _) in _PATTERNS.items()}
+    table = _table(layers, patterns)
+    flat = [head["stable_rank"] for layer in layers for head in layer["OV"]]
+    yield switched(
+        "by-head",
+        "Layers and heads",
+        "A map of layers and heads, coloured by what is chosen; the stable rank of OV goes from "
+        f"{min(flat):.1f} to {max(flat):.1f}.",
+        maps,
+        replace(table, folded=False),
+    )
+    yield Items("", tuple(f"{title}: {figure.note}" for title, figure in maps.items()))
     for name in _MATRICES:
         yield _spectrum(part.data["spectra"][name], name)
-    if patterns is not None:
-        for key in _PATTERNS:
-            yield _pattern(patterns, key)
-    yield _table(layers, patterns)
 
 
-def _ranks(layers: list[dict[str, Any]], name: str, what: str, remark: str) -> Block:
-    values = [[head["stable_rank"] for head in layer[name]] for layer in layers]
-    flat = [value for row in values for value in row]
+def _ranks(layers: list[dict[str, Any]], name: str) -> Figure:
+    what, remark = _MATRICES[name]
     full = layers[0][name][0]["full_rank"]
     return by_head(
         f"rank-{name}",
         f"Stable rank of {name}",
-        f"By layer and head, from {min(flat):.1f} to {max(flat):.1f} of {full}.",
-        values,
-        what="stable rank",
+        "",
+        [[head["stable_rank"] for head in layer[name]] for layer in layers],
+        what="",
         note=f"{remark}. Its stable rank is the number of directions that count ({what}), at most "
         f"{full}.",
     )
@@ -81,18 +86,10 @@ def _spectrum(spectra: list[list[float]], name: str) -> Block:
     )
 
 
-def _pattern(patterns: list[list[dict[str, float]]], key: str) -> Block:
-    title, what, note = _PATTERNS[key]
+def _pattern(patterns: list[list[dict[str, float]]], key: str) -> Figure:
+    title, note = _PATTERNS[key]
     values = [[head[key] for head in layer] for layer in patterns]
-    flat = [value for row in values for value in row]
-    return by_head(
-        f"pattern-{key}",
-        title,
-        f"By layer and head, from {min(flat):.2f} to {max(flat):.2f}.",
-        values,
-        what=what,
-        note=note,
-    )
+    return by_head(f"pattern-{key}", title, "", values, what="", note=note)
 
 
 def _table(layers: list[dict[str, Any]], patterns: list[list[dict[str, float]]] | None) -> Table:
