@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from support.checkpoints import minilm
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -132,6 +134,7 @@ def test_analysis(tmp_path: Path) -> None:
 
 
 def test_inspect(tmp_path: Path) -> None:
+    minilm()  # skips where it is not installed
     rows = run_quick("inspect", tmp_path)["rows"]
     assert [row["what"] for row in rows] == [
         "recorded pass",
