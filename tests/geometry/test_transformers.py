@@ -203,7 +203,7 @@ CONFIGURATIONS = [
     "vit/d=6/layers=2/heads=2/head=2/ff=3/eps=1e-5/patch=1/labels=2/t=3",
     "vit/d=7/heads=2/head=2/ff=3/patch=2/output=hidden/t=3",
     "vit/d=5/heads=2/head=2/ff=3/patch=1/output=hidden/t=3",
-    "vit/d=7/layers=2/heads=2/head=2/ff=3/patch=2/labels=3/cls=false/read=all/output=logits/t=3",
+    "vit/d=7/heads=2/head=2/ff=3/patch=2/labels=3/cls=false/read=all/output=logits/t=3",
     "vit/d=8/heads=2/head=2/ff=3/patch=2/cls=false/norm=rms/output=hidden/t=3",
     "dinov2/d=6/heads=2/head=2/ff=3/patch=1/t=3",
     "gpt2/d=4/heads=2/ff=3/vocab=11/labels=3/read=all/outbias=true/output=logits/t=3",
