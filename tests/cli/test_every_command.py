@@ -143,7 +143,7 @@ def test_the_front_page_fits_a_screen_and_is_in_order() -> None:
     "group", [name for name in FRONT.commands if "commands" in dir(FRONT.commands[name])]
 )
 def test_no_line_of_a_group_is_cut(group: str) -> None:
-    shown = run(group, "--help").stdout
+    shown = run(group, "--help", columns=80).stdout
     assert not re.search(r"[^\]]\.\.\.$", shown, re.MULTILINE)
 
 

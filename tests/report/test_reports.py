@@ -138,7 +138,8 @@ def test_tables_that_are_too_wide_for_paper_say_so(browser: Browser, tmp_path: P
     write_report(analyze(minilm(), only=["heads", "paths"], length=8), tmp_path / "r.html")
     with opened(browser, tmp_path / "r.html") as seen:
         spectrum, ranks = (
-            seen.page.locator(f"#table-{key}-numbers") for key in ("spectrum-ov", "paths-through-heads")
+            seen.page.locator(f"#table-{key}-numbers")
+            for key in ("spectrum-ov", "paths-through-heads")
         )
         said = seen.page.get_by_text("A table of 33 columns, which has no room on paper.").first
         for details in seen.page.locator("details").all():

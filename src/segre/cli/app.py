@@ -22,7 +22,7 @@ from segre.cli import (
     sequences,
     sweeps,
 )
-from segre.cli.front import Front, verbatim
+from segre.cli.front import Front, Group, verbatim
 from segre.cli.output import with_output
 from segre.files import show_full_paths
 
@@ -85,7 +85,7 @@ for room in ROOMS:
     for command, epilog in room.COMMANDS:
         app.command(epilog=verbatim(epilog))(with_output(command))
 for name, help_text, group in (*checkpoints.GROUPS, *sweeps.GROUPS, *pictures.GROUPS):
-    nested = typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode=None)
+    nested = typer.Typer(cls=Group, help=help_text, no_args_is_help=True, rich_markup_mode=None)
     for title, command, epilog in group:
         nested.command(title, epilog=verbatim(epilog))(with_output(command))
     app.add_typer(nested, name=name)

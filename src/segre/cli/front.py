@@ -13,13 +13,8 @@ ORDER = (
 )
 
 
-class Front(TyperGroup):
-    """Commands before options, in the order of `ORDER`."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """The names of the commands; one that has no place yet comes last."""
-        places = {name: place for place, name in enumerate(ORDER)}
-        return sorted(super().list_commands(ctx), key=lambda name: places.get(name, len(places)))
+class Group(TyperGroup):
+    """Commands before options, each with the whole of its first sentence."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Each command with the whole of its first sentence."""
@@ -34,6 +29,15 @@ class Front(TyperGroup):
         with formatter.section("Options"):
             records = (option.get_help_record(ctx) for option in self.get_params(ctx))
             formatter.write_dl([record for record in records if record is not None])
+
+
+class Front(Group):
+    """The commands of segre, in the order of `ORDER`."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of the commands; one that has no place yet comes last."""
+        places = {name: place for place, name in enumerate(ORDER)}
+        return sorted(super().list_commands(ctx), key=lambda name: places.get(name, len(places)))
 
 
 def _sentence(text: str) -> str:
