@@ -61,7 +61,7 @@ def test_an_adapter_is_seen_in_every_family(name: str, tmp_path: Path) -> None:
     assert not found.changes.tokens
 
 
-@pytest.mark.parametrize("name", ["llama", "gpt2", "bert-mlm", "qwen3", "mixtral"])
+@pytest.mark.parametrize("name", ["llama", "gpt2", "bert-mlm", "qwen3", "mixtral", "electra"])
 def test_a_moved_copy_is_no_change_and_a_moved_neighbour_as_near(name: str, tmp_path: Path) -> None:
     one = save_tiny(name, tmp_path / "one")
     move(one, tmp_path / "moved", seed=1)

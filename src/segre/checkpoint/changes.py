@@ -24,6 +24,7 @@ from segre.transformer.tensors import of_mlp
 PIECES = ("QK", "VO", "MLP", "norms", "tables")
 MOST = 20  # heads, units and tokens that are listed
 _ROUNDING = 8.0  # times the unit roundoff: what moves less is not listed
+_MOVED = 4.0  # times the roundoff: what was moved was rounded in another basis
 _FAR = 0.5  # relative distance of a part that says that it may have been moved
 
 
@@ -97,7 +98,7 @@ def changes(one: Model, two: Model, progress: Progress = no_progress) -> Changes
 
     def reduced(part: str, before: Tensors, after: Tensors) -> None:
         if found.moved:
-            _list(found, part, before, after, roundoff)
+            _list(found, part, before, after, _MOVED * roundoff)
 
     rounds = int(not _same_tables(one, two))
     alignment = Alignment(one, two, rounds, progress, see=reduced)
