@@ -9,6 +9,7 @@ import typer
 
 from segre.cli.options import Defaults, Memory, Seed, Specs, meant, memory_bytes, token_counts
 from segre.cli.output import TableOut
+from segre.cli.pages import require_writable, today
 
 
 def compare(
@@ -37,14 +38,7 @@ def compare(
     from segre.analysis.comparison import compare as side_by_side
     from segre.models.lists import listed
 
-    if plot is not None:
-        from segre.report.drawing import require_static_format
-
-        require_static_format(plot)
-    if output is not None:
-        from segre.report.analysis.page import require_report
-
-        require_report(output)
+    require_writable(plot=plot, page=output)
     with out.progress() as progress:
         found = side_by_side(
             *(meant(spec, defaults) for spec in listed(specs)),
@@ -58,11 +52,9 @@ def compare(
 
         plot_comparison(found, plot)
     if output is not None:
-        from datetime import date
-
         from segre.report.comparison_page import write_comparison
 
-        write_comparison(found, output, made=f"{date.today():%Y-%m-%d}")
+        write_comparison(found, output, made=today())
     files = {"plot": plot, "page": output}
     out.emit(found, files={what: file for what, file in files.items() if file is not None})
 

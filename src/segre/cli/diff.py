@@ -9,6 +9,7 @@ import typer
 
 from segre.cli.options import Seed
 from segre.cli.output import TableOut
+from segre.cli.pages import require_writable, today
 from segre.cli.weight_options import Directory
 
 
@@ -34,14 +35,7 @@ def diff(
     """What changed between two checkpoints: where, how much, in how many directions."""
     from segre.analysis.diff import diff as difference
 
-    if plot is not None:
-        from segre.report.drawing import require_static_format
-
-        require_static_format(plot)
-    if output is not None:
-        from segre.report.analysis.page import require_report
-
-        require_report(output)
+    require_writable(plot=plot, page=output)
     with out.progress() as progress:
         found = difference(
             one, two, text=text, inputs=inputs, length=length, seed=seed, progress=progress
@@ -51,11 +45,9 @@ def diff(
 
         plot_diff(found, plot)
     if output is not None:
-        from datetime import date
-
         from segre.report.diff_page import write_diff
 
-        write_diff(found, output, made=f"{date.today():%Y-%m-%d}")
+        write_diff(found, output, made=today())
     files = {"plot": plot, "page": output}
     out.emit(found, files={what: file for what, file in files.items() if file is not None})
 

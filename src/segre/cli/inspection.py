@@ -10,6 +10,7 @@ import typer
 from segre.cli import completion
 from segre.cli.options import Memory, Seed, memory_bytes
 from segre.cli.output import TableOut
+from segre.cli.pages import require_writable, today
 
 Model = Annotated[
     str,
@@ -58,7 +59,7 @@ def diagnose(
     """What is odd in a model, and where: spikes, sinks, dead heads, rank, gradients."""
     from segre.inspect.diagnose import diagnose as look
 
-    _require_page(output)
+    require_writable(page=output)
     with out.progress() as progress:
         found = look(
             model,
@@ -71,19 +72,10 @@ def diagnose(
             progress=progress,
         )
     if output is not None:
-        from datetime import date
-
         from segre.report.inspection_page import write_diagnosis
 
-        write_diagnosis(found, output, made=f"{date.today():%Y-%m-%d}")
+        write_diagnosis(found, output, made=today())
     out.emit(found, files={"page": output} if output is not None else None)
-
-
-def _require_page(output: Path | None) -> None:
-    if output is not None:
-        from segre.report.analysis.page import require_report
-
-        require_report(output)
 
 
 def trace(
@@ -111,7 +103,7 @@ def trace(
     from segre.inspect.trace import trace as follow
     from segre.sequence.files import require_array_file, write_array
 
-    _require_page(output)
+    require_writable(page=output)
     if dense is not None:
         require_array_file(dense)
     with out.progress() as progress:
@@ -129,11 +121,9 @@ def trace(
         assert found.operator is not None
         write_array(dense, found.operator)
     if output is not None:
-        from datetime import date
-
         from segre.report.inspection_page import write_trace
 
-        write_trace(found, output, made=f"{date.today():%Y-%m-%d}")
+        write_trace(found, output, made=today())
     files = {"operator": dense, "page": output}
     out.emit(found, files={what: file for what, file in files.items() if file is not None})
 

@@ -9,6 +9,7 @@ import typer
 
 from segre.cli.options import Seed
 from segre.cli.output import Out
+from segre.cli.pages import require_writable
 from segre.cli.weight_options import By, Directory, Length, Rounds, Target, Text, Untie
 
 
@@ -82,10 +83,7 @@ def barrier(
     """
     from segre.checkpoint.barrier import barrier as measure
 
-    if plot is not None:
-        from segre.report.drawing import require_static_format
-
-        require_static_format(plot)
+    require_writable(plot=plot)
     with out.progress() as progress:
         found = measure(one, *others, text=text, length=length, points=points, progress=progress)
     if plot is not None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from segre.cli.output import Out
+from segre.cli.pages import require_writable
 
 _HELP = (
     "Model directories (config.json and safetensors), .safetensors files beside their "
@@ -26,10 +27,7 @@ def lineage(
     """Did checkpoints come from each other: moved, rounded, noised, fine-tuned, pruned?"""
     from segre.checkpoint.origins import lineage as related
 
-    if plot is not None:
-        from segre.report.drawing import require_static_format
-
-        require_static_format(plot)
+    require_writable(plot=plot)
     with out.progress() as progress:
         found = related(*models, progress=progress)
     if plot is not None:

@@ -91,6 +91,15 @@ def listed(numbers: Sequence[int], most: int = 6) -> str:
     return ", ".join(words[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+def layers_in_words(numbers: Sequence[int]) -> str:
+    """Layers, in order.
+
+    >>> layers_in_words([4]), layers_in_words([3, 2, 7])
+    ('layer 4', 'layers 2–3, 7')
+    """
+    return f"layer{'s' * (len(numbers) > 1)} {listed(sorted(numbers))}"
+
+
 def spoken(recorded: Recorded, token: int) -> str:
     """A token in words: its place, and its text where that is known."""
     word = recorded.word(token)

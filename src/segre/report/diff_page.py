@@ -17,7 +17,7 @@ from segre.report.analysis.charts import heat_map, lines
 from segre.report.cards.diff import most_of, pieces_of, tiles_of, updates_of
 from segre.report.diff import facts_of, gauge_in_words, part_in_words
 from segre.report.drawing import picture
-from segre.report.page.blocks import Block, Facts, Figure, Page, Section
+from segre.report.page.blocks import Facts, Figure, Page, Section
 from segre.report.page.render import write_page
 
 _LOWEST = 1e-6  # smaller singular values are drawn here
@@ -76,43 +76,34 @@ def page_of(found: Diff, made: str = "") -> Page:
     """The page: what changed, where, and in how many directions."""
     command = shlex.join(["segre", "diff", shown(found.one), shown(found.two)])
 
-    def section(key: str, title: str, lead: str, how: str, *blocks: Block) -> Section:
-        return Section(
-            key=key,
-            title=title,
-            status="measured",
-            lead=lead,
-            how=how,
-            command=command,
-            data={},
-            blocks=blocks,
-        )
-
     facts = dict(facts_of(found))
     sections = (
-        section(
+        Section.measured(
             "whole",
             "What changed",
             facts["distance"].capitalize() + ".",
             "The second is moved along its own fiber towards the first: its function stays, and "
             "what is left of the difference is a change of function.",
+            command,
             Facts(tuple((name, words, "") for name, words in facts.items())),
             pieces_of(found),
         ),
-        section(
+        Section.measured(
             "where",
             "Where",
             f"Relative distances by layer and piece, {gauge_in_words(found)}.",
             "Squares of differences, summed over the tensors of a piece, relative to the first. "
             "Heads are compared by the products of queries with keys and values through outputs.",
+            command,
             _map(found),
             *most_of(found),
         ),
-        section(
+        Section.measured(
             "updates",
             "Rank of the update",
             facts["update"][:1].upper() + facts["update"][1:] + ".",
             "Singular values of the difference of each matrix, beside those that rounding gives.",
+            command,
             *_spectra(found),
             updates_of(found),
         ),

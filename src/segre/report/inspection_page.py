@@ -15,7 +15,7 @@ from segre.inspect.trace import WAYS, Trace
 from segre.report.analysis.charts import heat_map, lines, switched
 from segre.report.cards.inspection import table_of_trace
 from segre.report.inspection import beside, control_in_words, head_of, terms_in_words, trace_head
-from segre.report.page.blocks import Block, Figure, Items, Page, Section, Table, Tile
+from segre.report.page.blocks import Figure, Items, Page, Section, Table, Tile
 from segre.report.page.render import write_page
 
 
@@ -33,18 +33,6 @@ def page_of(found: Diagnosis, made: str = "") -> Page:
     """Findings at the top; then one map of layers and heads, and curves over depth."""
     command = shlex.join(["segre", "diagnose", str(found.model["model"])])
 
-    def section(key: str, title: str, lead: str, how: str, blocks: tuple[Block, ...]) -> Section:
-        return Section(
-            key=key,
-            title=title,
-            status="measured",
-            lead=lead,
-            how=how,
-            command=command,
-            data={},
-            blocks=blocks,
-        )
-
     count = len(found.findings)
     said = (
         f"{count} thing{'s stand' if count != 1 else ' stands'} out."
@@ -53,29 +41,32 @@ def page_of(found: Diagnosis, made: str = "") -> Page:
     )
     control = "" if found.control_findings is None else f" {control_in_words(found)}"
     sections = [
-        section(
+        Section.measured(
             "findings",
             "What stands out",
             said + control,
             f"One forward pass on {found.tokens} tokens of {found.inputs}, in double precision.",
-            (
-                Items("", tuple(f"{one.what} {one.means}{beside(one)}" for one in found.findings)),
-                *_effects(found),
-            ),
+            command,
+            Items("", tuple(f"{one.what} {one.means}{beside(one)}" for one in found.findings)),
+            *_effects(found),
         ),
-        section(
+        Section.measured(
             "heads",
             "Layers and heads",
             "Choose a measure above the map.",
             "Every number is of the one forward pass.",
-            (_heads(found), _meanings(found, "head")),
+            command,
+            _heads(found),
+            _meanings(found, "head"),
         ),
-        section(
+        Section.measured(
             "depth",
             "Along the depth",
             "Measures of the stream before the first layer and after each.",
             "Every number is of the one forward pass.",
-            (*_curves(found), _meanings(found, "depth")),
+            command,
+            *_curves(found),
+            _meanings(found, "depth"),
         ),
     ]
     return Page(
@@ -185,15 +176,14 @@ def trace_page(found: Trace, made: str = "") -> Page:
         cells,
         what="size",
     )
-    section = Section(
-        key="trace",
-        title="Which token made it",
-        status="measured",
-        lead=f"{terms_in_words(found)[:1].upper()}{terms_in_words(found)[1:]}.",
-        how=" ".join(f"{words[:1].upper()}{words[1:]}." for words in WAYS.values()),
-        command=command,
-        data={},
-        blocks=(strip, table_of_trace(found)),
+    section = Section.measured(
+        "trace",
+        "Which token made it",
+        f"{terms_in_words(found)[:1].upper()}{terms_in_words(found)[1:]}.",
+        " ".join(f"{words[:1].upper()}{words[1:]}." for words in WAYS.values()),
+        command,
+        strip,
+        table_of_trace(found),
     )
     return Page(
         title="Which token made this output",

@@ -50,8 +50,8 @@ def find(recorded: Recorded, values: Array) -> Iterator[Finding]:
         way = "more concentrated" if together < 0 else "more spread out"
         yield Finding(
             measure="query-scale",
-            what=f"Heads with a wider spectrum of W_Q' W_K attend {way}: rank correlation with the "
-            f"entropy of attention {together:+.2f} over {values.size} heads.",
+            what=f"Heads with a wider spectrum of W_Q' W_K have {way} attention: rank "
+            f"correlation with its entropy {together:+.2f} over {values.size} heads.",
             means="The weights alone say something about how local attention is.",
             size=abs(together),
             weight=abs(together),

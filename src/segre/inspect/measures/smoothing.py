@@ -51,8 +51,8 @@ def find_above(_recorded: Recorded, values: Array) -> Iterator[Finding]:
     if above > 0.5 and values.max() > ABOVE:
         yield Finding(
             measure="contraction",
-            what=f"Attention does not contract: the factor of {above:.0%} of the heads is above 1, "
-            f"up to {values.max():.1f}.".replace("%", " %"),
+            what=f"Attention does not contract: the factor of {100 * above:.0f} % of the heads is "
+            f"above 1, up to {values.max():.1f}.",
             means="The over-smoothing bound multiplies these factors, so it says nothing about "
             "this model.",
             size=float(values.max()),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.inspect.measure import Finding, Measure, listed
+from segre.inspect.measure import Finding, Measure, layers_in_words
 from segre.inspect.recorded import Recorded
 
 SILENT = 1e-3  # of the median unit of the layer
@@ -34,8 +34,8 @@ def find(recorded: Recorded, values: Array) -> Iterator[Finding]:
         yield Finding(
             measure="silent",
             what=f"Silent units: {count:,} of {sum(map(len, units)):,} stay below {SILENT:g} of "
-            "the median unit of their layer on all tokens (layers "
-            f"{listed([int(n) + 1 for n in layers])}).",
+            "the median unit of their layer on all tokens "
+            f"({layers_in_words([int(n) + 1 for n in layers])}).",
             means="They write nothing on inputs like this one; units of experts that no token uses "
             "count too.",
             size=float(values.max()),

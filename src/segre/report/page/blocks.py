@@ -85,6 +85,22 @@ class Section(Part):
 
     blocks: tuple[Block, ...] = ()
 
+    @classmethod
+    def measured(
+        cls, key: str, title: str, lead: str, how: str, command: str, *blocks: Block
+    ) -> Section:
+        """A section of what was measured, by one command."""
+        return cls(
+            key=key,
+            title=title,
+            status="measured",
+            lead=lead,
+            how=how,
+            command=command,
+            data={},
+            blocks=blocks,
+        )
+
 
 @dataclass(frozen=True)
 class Tile:
