@@ -110,7 +110,9 @@ def test_the_token_head_and_unit_that_changed_come_first(tmp_path: Path) -> None
 
 def test_forms_of_files_do_not_matter(tmp_path: Path) -> None:
     one = save_tiny("llama", tmp_path / "one")
-    assert segre.diff(one, one).value == 0
+    same = segre.diff(one, one)
+    assert same.value == 0
+    plot_diff(same, tmp_path / "same.png")  # warnings are errors
     tiny("llama").bfloat16().save_pretrained(tmp_path / "half", max_shard_size="20KB")
     half = segre.diff(one, tmp_path / "half")
     assert 0 < half.value < 2**-8

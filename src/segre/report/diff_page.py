@@ -57,12 +57,15 @@ def plot_diff(found: Diff, path: Path) -> None:
             ranks = range(1, len(values) + 1)
             label = f"{name}, layer {one.part}"
             right.plot(ranks, values, style, color=f"C{number}", lw=1.5, label=label)
+        if not found.largest:
+            right.annotate("no matrix changed", (0.5, 0.5), xycoords="axes fraction", ha="center")
         right.set_yscale("log")
         right.set_ylim(_LOWEST, 2)
         right.set_xlabel("direction")
         right.set_ylabel("singular value, relative to the largest")
         right.set_title("The update of each kind of matrix, where it is largest", fontsize=9)
-        right.legend(frameon=False, fontsize=8, ncols=2)
+        if found.largest:
+            right.legend(frameon=False, fontsize=8, ncols=2)
         right.grid(alpha=0.25)
         right.spines[["top", "right"]].set_visible(False)
 

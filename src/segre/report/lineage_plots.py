@@ -20,7 +20,7 @@ def plot_lineage(found: Lineage, path: Path) -> None:
     n = len(found.names)
     side = min(max(0.55 * n, 2.4), 9.0)
     names = [name if len(name) <= _LONG else f"…{name[1 - _LONG :]}" for name in found.names]
-    with picture(path, 2 * side + 3.6, side + 1.6) as figure:
+    with picture(path, 2 * side + 4.4, side + 1.8) as figure:
         left, right = figure.subplots(1, 2)
         drawn = dendrogram(found.tree, no_plot=True)
         for places, heights in zip(drawn["icoord"], drawn["dcoord"], strict=True):
@@ -53,11 +53,14 @@ def plot_lineage(found: Lineage, path: Path) -> None:
                         fontsize=7,
                         color=colour,
                     )
-        figure.colorbar(image, ax=right, shrink=0.8)
-        figure.suptitle(f"{n} checkpoints, {len(found.groups)} origins")
+        bar = figure.colorbar(image, ax=right, shrink=0.8)
+        bar.set_ticks([0, 0.5, 1], labels=["0", "0.5", "1"])
+        bar.ax.tick_params(labelsize=8)
+        count = len(found.groups)
+        figure.suptitle(f"{n} checkpoints, {count} origin{'s' * (count != 1)}")
         figure.supxlabel(
-            "Mean distance of heads and units to their nearest relatives in the other model, all "
+            "Mean distance of heads and units to their nearest relatives in the other model,\nall "
             "of length 1: 0 for one function, about 1.3 for models trained apart.",
-            fontsize=8.5,
+            fontsize=8,
             color=GREY,
         )
