@@ -288,9 +288,9 @@ def _upper_bound(spec: Architecture, symmetry: SymmetryRank | None, formula: boo
     bounds: list[Bound] = []
     if symmetry is not None:
         bounds.append(symmetry.bound(spec.parameters))
+    if formula:
+        bounds.append(closed_form(spec))
     if isinstance(spec, Network):
-        if formula:
-            bounds.append(closed_form(spec))
         whole = ambient(spec)
         if whole is not None:
             bounds.append(whole)

@@ -8,6 +8,7 @@ from math import prod
 from segre.errors import TooLargeError
 from segre.hybrid.spec import Hybrid
 from segre.network import stages
+from segre.polynomial.spec import Polynomial
 from segre.spec import Architecture, Layer, Network
 from segre.transformer.spec import Transformer
 
@@ -54,6 +55,16 @@ def _hybrid_bytes(spec: Hybrid) -> int:
     return _ENTRY * (kept + passing + 2 * spec.widths[-1] * t * spec.parameters)
 
 
+@bytes_per_input.register(Polynomial)
+def _polynomial_bytes(spec: Polynomial) -> int:
+    kept = passing = 0
+    for layer in spec.layers:
+        directions = layer.weights + spec.bias * layer.units + layer.width_in
+        kept += layer.width_out * directions
+        passing = max(passing, 4 * layer.width_out * directions)
+    return _ENTRY * (kept + passing + 2 * spec.widths[-1] * spec.parameters)
+
+
 @bytes_per_input.register(Transformer)
 def _transformer_bytes(spec: Transformer) -> int:
     t, rows = spec.t, prod(spec.output_shape)
@@ -81,6 +92,11 @@ def stage_directions(spec: Architecture) -> list[int]:
 @stage_directions.register(Network)
 def _stack_directions(spec: Network) -> list[int]:
     return [layer.parameters + layer.width_in * spec.t for layer in spec.layers]
+
+
+@stage_directions.register(Polynomial)
+def _polynomial_directions(spec: Polynomial) -> list[int]:
+    return [layer.weights + spec.bias * layer.units + layer.width_in for layer in spec.layers]
 
 
 def inputs_at_once(spec: Architecture) -> int:
@@ -111,6 +127,8 @@ def require_memory(spec: Architecture, needed: int, limit: int) -> None:
 
 
 def _instead(spec: Architecture) -> str:
+    if isinstance(spec, Polynomial):
+        return "--method closed-form"
     return "--method count" if spec.counted else "--method closed-form (one-head stacks)"
 
 

@@ -19,8 +19,19 @@ from segre.hybrid.spec import KEYS as STACK_KEYS
 from segre.hybrid.spec import Hybrid
 from segre.hybrid.spec import read as read_stack
 from segre.models.live import live
-from segre.models.names import CONFIG, KINDS, LIST, STACKS, meaning, nearest, unknown
+from segre.models.names import (
+    CONFIG,
+    KINDS,
+    LIST,
+    POLYNOMIALS,
+    STACKS,
+    meaning,
+    nearest,
+    unknown,
+)
 from segre.models.registry import FAMILIES, PRESETS, from_config
+from segre.polynomial.spec import Polynomial
+from segre.polynomial.spec import inline as read_polynomial
 from segre.spec import Network
 from segre.transformer.choices import KEYS
 from segre.transformer.spec import Transformer
@@ -32,15 +43,17 @@ __all__ = [
     "PRESETS",
     "STACKS",
     "Source",
+    "Spec",
     "architecture",
     "called",
     "from_config",
 ]
 
+Spec: TypeAlias = Network | Hybrid | Polynomial | Transformer
 Source: TypeAlias = Any  # what `architecture` takes: names, files, mappings, specs and live objects
 
 
-def architecture(source: Source, *, defaults: bool = False) -> Network | Hybrid | Transformer:
+def architecture(source: Source, *, defaults: bool = False) -> Spec:
     """The architecture that is meant.
 
     An inline spec (a kind or family, then key=value), the name of a preset, a .toml or .json
@@ -58,7 +71,7 @@ def architecture(source: Source, *, defaults: bool = False) -> Network | Hybrid 
     >>> architecture({"kind": "llama", "d": 8, "heads": 4, "kv": 2, "ff": 16}).norm
     'rms'
     """
-    if isinstance(source, Network | Hybrid | Transformer):
+    if isinstance(source, Network | Hybrid | Polynomial | Transformer):
         return source
     held = live(source)
     if held is not None:
@@ -84,13 +97,13 @@ def called(source: Source) -> str:
     return str(architecture(source)) if held is None else held.name
 
 
-def _inline(kind: str, text: str) -> Network | Hybrid | Transformer:
+def _inline(kind: str, text: str) -> Spec:
+    if kind in POLYNOMIALS:
+        return _read(read_polynomial(text), text)
     return _read(read_inline(text, STACK_KEYS if kind in STACKS else KEYS), text)
 
 
-def _read(
-    given: Mapping[str, Any], quoted: str, defaults: bool = False
-) -> Network | Hybrid | Transformer:
+def _read(given: Mapping[str, Any], quoted: str, defaults: bool = False) -> Spec:
     """What keys and values say; `quoted` is how errors name them."""
     try:
         return _meant(given, quoted, defaults)
@@ -98,7 +111,7 @@ def _read(
         raise SpecError(f"spec {quote(quoted)}: values are nested too deeply") from None
 
 
-def _meant(given: Mapping[str, Any], quoted: str, defaults: bool) -> Network | Hybrid | Transformer:
+def _meant(given: Mapping[str, Any], quoted: str, defaults: bool) -> Spec:
     kind = given.get("kind")
     if kind is None and "model_type" in given:
         return from_config(given, quoted, defaults=defaults)
@@ -113,6 +126,8 @@ def _meant(given: Mapping[str, Any], quoted: str, defaults: bool) -> Network | H
         )
     if kind in STACKS:
         return read_stack(given, quoted)
+    if kind in POLYNOMIALS:
+        return Polynomial.from_mapping(given, quoted)
     try:
         given = short_names(given)
     except SpecError as error:
