@@ -323,5 +323,5 @@ def said(grid: Grid, component: Component) -> str:
         return words
     if isinstance(component, ZeroPattern):
         places = ", ".join(f"({j + 1}, {i})" for i, j in enumerate(component.zeros, 1))
-        return f"each grid row spans a line, and x = 0 at {places}"
+        return f"parallel vectors in each grid row, and zero at {places}"
     return words.replace("grid column", "grid row")

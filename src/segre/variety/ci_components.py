@@ -61,8 +61,8 @@ class Dependent:
     def says(self) -> str:
         """Its points in words."""
         if self.l > self.d:
-            return "each grid column spans a line"
-        return "each grid column spans a line, and the lines are linearly dependent"
+            return "parallel vectors in each grid column"
+        return "parallel vectors in each grid column, and dependent directions"
 
     def contains(self, x: Array) -> bool:
         """A column of zeros may have any line, so that the lines are dependent then."""
@@ -94,7 +94,7 @@ class ZeroPattern:
     def says(self) -> str:
         """Its points in words."""
         places = ", ".join(f"({i}, {j + 1})" for i, j in enumerate(self.zeros, 1))
-        return f"each grid column spans a line, and x = 0 at {places}"
+        return f"parallel vectors in each grid column, and zero at {places}"
 
     def contains(self, x: Array) -> bool:
         """Whether the zeros are there."""
@@ -123,7 +123,7 @@ class Blocks:
     def says(self) -> str:
         """Its points in words."""
         named = (f"{_set(rows)}x{_set(columns)}" for rows, columns in self.blocks)
-        return f"a line for each block {' '.join(named)}, and x = 0 outside"
+        return f"parallel vectors in each block {' '.join(named)}, and zero outside"
 
     def contains(self, x: Array) -> bool:
         """Whether it is zero outside the blocks, and each of them spans a line at most."""
