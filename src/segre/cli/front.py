@@ -8,7 +8,19 @@ from typer.core import TyperGroup
 
 ORDER = (
     *("analyze", "dim", "explain", "symmetries", "samples", "compare", "certify", "verify"),
-    *("weights", "diff", "diagnose", "trace", "same", "move", "point", "recover", "ci", "run", "cost"),
+    *(
+        "weights",
+        "diff",
+        "diagnose",
+        "trace",
+        "same",
+        "move",
+        "point",
+        "recover",
+        "ci",
+        "run",
+        "cost",
+    ),
     *("collapse", "paths", "sweep", "plot", "reproduce", "models", "doctor"),
 )
 

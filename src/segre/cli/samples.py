@@ -109,6 +109,7 @@ Status: proved, or computed (ranks at random points mod p), or bounds for large 
     segre ci --grid 3x3 --s 2 --t 2 --d 3 --check
     segre ci --grid 2x2 --s 2 --t 2 --d 2 --matrix matrix.csv
 
-Exit code 1: the matrix is not in the variety. Decided are s=2 with t=L, t=2 with s=K, and s=t=2.""",
+Decided are s=2 with t=L, t=2 with s=K, and s=t=2.
+Exit code 1: the matrix is not in the variety.""",
     ),
 )

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, pairwise
 from math import comb
 from typing import Any, Literal
 
@@ -154,9 +154,9 @@ def classify_polynomial(weights: PolynomialWeights) -> FilterPoint | QuadraticPo
     spec = weights.spec
     if spec.convolutional and spec.degree > 1 and not spec.bias:
         return _filter_point(weights)
-    if not spec.convolutional and spec.degree == 2 and spec.depth == 2 and not spec.bias:
-        if spec.widths[-1] == 1:
-            return _quadratic_point(weights)
+    shallow = not spec.convolutional and spec.depth == 2 and spec.widths[-1] == 1
+    if shallow and spec.degree == 2 and not spec.bias:
+        return _quadratic_point(weights)
     raise UnsupportedError(
         f"spec {str(spec)!r}: points are not decided here; decided: cnn/... with degree from 2 "
         "and poly/n-m-1/degree=2, without biases"
@@ -222,8 +222,8 @@ def _require_one_function(every: list[PolynomialWeights]) -> None:
     values = [forward(one.field, one.spec, one.vector, X) for one in every]
     if any((value != values[0]).any() for value in values):
         raise AssertionError(
-            f"{first.spec}: two placements of the filters are different functions; this is a bug in "
-            "segre, please report it"
+            f"{first.spec}: two placements of the filters are different functions; this is a bug "
+            "in segre, please report it"
         )
 
 
@@ -314,5 +314,5 @@ def signature(M: Array) -> tuple[int, int]:
     size = len(M)
     matrix = fmpq_mat(size, size, [fmpq(x) for x in M.reshape(-1).tolist()])
     coefficients = [x for x in matrix.charpoly().coeffs() if x != 0]
-    changes = sum((a > 0) != (b > 0) for a, b in zip(coefficients, coefficients[1:], strict=False))
+    changes = sum((a > 0) != (b > 0) for a, b in pairwise(coefficients))
     return changes, int(matrix.rank()) - changes

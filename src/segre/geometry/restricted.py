@@ -73,7 +73,9 @@ def _of_polynomial(spec: Polynomial, inputs: int) -> Iterator[Bound]:
         after = bound(replace(spec, layers=layers[place:])).value
         moved = width * (min(width, max(n - spec.bias, 0)) + spec.bias)
         value = after + max(n * width - moved, 0)
-        said = f"the {width} values after layer {place} at {_inputs(n)}, and the {after} dimensions "
+        said = (
+            f"the {width} values after layer {place} at {_inputs(n)}, and the {after} dimensions "
+        )
         yield _bound(value, "cut", said + "of the layers after them, up to a change of basis")
 
 
@@ -132,7 +134,9 @@ def _of_path(spec: Network, n: int, rank: int, heads: int) -> Iterator[Bound]:
         rank = min(rank, n * a)
         left = rank * (last + n * a - rank)
         value = heads * (left + a * first - a * a)
-        said = f"one {a} x {first} query matrix for {_inputs(n)}, up to a change of basis, and what "
+        said = (
+            f"one {a} x {first} query matrix for {_inputs(n)}, up to a change of basis, and what "
+        )
         said += f"multiplies it, which has {left} dimensions"
         yield _bound(value, "queries", said + (f", in each of {heads} heads" * (heads > 1)))
 

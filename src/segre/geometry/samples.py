@@ -18,7 +18,7 @@ from typing import Any
 from segre.errors import UnluckyError, UnsupportedError
 from segre.fields.rank import Echelon
 from segre.fields.threads import threads_for
-from segre.finding import Evidence, Finding, Status
+from segre.finding import Finding, Status
 from segre.geometry.at_any_size import by_theorem
 from segre.geometry.dimension import dimension, finding_of, prove, too_large
 from segre.geometry.independence import only_in_balls
@@ -214,7 +214,8 @@ def _enough(point: Point, count: int, target: int, *, exact: bool) -> str:
 def _fewer(spec: Architecture, lower: int, ranks: list[int], points: int) -> str:
     inequality = at_most(spec, lower - 1)
     if lower >= len(ranks):
-        return f"rank at most {inequality.value} at {_inputs(lower - 1)}: {inequality.evidence.statement}"
+        said = f"rank at most {inequality.value} at {_inputs(lower - 1)}: "
+        return said + inequality.evidence.statement
     said = f"rank {ranks[-2]} at {_inputs(len(ranks) - 1)}: computed at {points} random points mod "
     said += f"p, not proved. Proved: rank at most {inequality.value} at {_inputs(lower - 1)} "
     return f"{said}({inequality.evidence.statement})"

@@ -76,7 +76,7 @@ def plot_samples(found: SampleCount, path: Path) -> None:
         ax.set_ylabel("rank of the Jacobian")
         ax.set_xlim(left=0)
         ax.set_ylim(bottom=0)
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.locator_params(axis="x", integer=True)
         ax.set_title(str(found.spec)[:80], fontsize=10)
         ax.grid(alpha=0.25)
         ax.spines[["top", "right"]].set_visible(False)

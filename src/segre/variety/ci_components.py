@@ -98,7 +98,7 @@ class ZeroPattern:
 
     def contains(self, x: Array) -> bool:
         """Whether the zeros are there."""
-        return not any(x[:, i, j].any() for i, j in enumerate(self.zeros))
+        return not nonzero(x)[range(self.k), list(self.zeros)].any()
 
     def point(self, draw: Draw) -> Array:
         """Random lines and coefficients."""
@@ -133,7 +133,7 @@ class Blocks:
             if Rationals().rank(x[place].reshape(self.d, -1)) > 1:
                 return False
             left[place] = left[place] * 0
-        return not left.any()
+        return not nonzero(left).any()
 
     def point(self, draw: Draw) -> Array:
         """Random lines and coefficients."""
@@ -150,13 +150,15 @@ def _set(numbers: tuple[int, ...]) -> str:
     return "{" + ",".join(str(number + 1) for number in numbers) + "}"
 
 
+def nonzero(x: Array) -> Array:
+    """At which places of the grid a point is not zero."""
+    return np.asarray((x != 0).astype(bool).any(axis=0))
+
+
 def directions(x: Array) -> list[Array]:
     """A vector that is not zero from each grid column that has one."""
-    lines = []
-    for j in range(x.shape[2]):
-        own = [x[:, i, j] for i in range(x.shape[1]) if x[:, i, j].any()]
-        lines += own[:1]
-    return lines
+    seen = nonzero(x)
+    return [x[:, int(np.argmax(seen[:, j])), j] for j in range(x.shape[2]) if seen[:, j].any()]
 
 
 # --- which components contain a point -------------------------------------------------------------
@@ -164,10 +166,8 @@ def directions(x: Array) -> list[Array]:
 
 def zero_patterns(d: int, k: int, l: int, x: Array | None = None) -> Iterator[ZeroPattern]:  # noqa: E741
     """The zero patterns; with a point of the variety, those that it has."""
-    free = [
-        [j for j in range(l) if x is None or not x[:, i, j].any()]
-        for i in range(k)  # one list for each grid row
-    ]
+    zero = np.ones((k, l), dtype=bool) if x is None else ~nonzero(x)
+    free = [[j for j in range(l) if zero[i, j]] for i in range(k)]
     for zeros in product(*free):
         if len(set(zeros)) > 1:
             yield ZeroPattern(d, k, l, zeros)
@@ -175,8 +175,8 @@ def zero_patterns(d: int, k: int, l: int, x: Array | None = None) -> Iterator[Ze
 
 def count_zero_patterns(x: Array) -> int:
     """How many of them contain a point."""
-    zero = ~x.any(axis=0)
-    return int(prod(int(row.sum()) for row in zero)) - int(zero.all(axis=0).sum())
+    zero = ~nonzero(x)
+    return prod(int(row.sum()) for row in zero) - int(zero.all(axis=0).sum())
 
 
 def block_partitions(d: int, x: Array) -> Iterator[Blocks]:
@@ -220,17 +220,18 @@ def stirling(n: int, parts: int) -> int:
     [0, 1, 7, 6, 1]
     """
     signed = sum((-1) ** (parts - j) * comb(parts, j) * j**n for j in range(parts + 1))
-    return signed // factorial(parts)
+    return int(signed // factorial(parts))
 
 
 def _parts(x: Array) -> tuple[list[Any], list[int], list[int]]:
     """Connected blocks with a direction each, and the rows and columns that are zero."""
     _, k, l = x.shape  # noqa: E741
-    seen = x.any(axis=0)
+    seen = nonzero(x)
     left = {i for i in range(k) if seen[i].any()}
     found = []
     while left:
-        rows, columns = {left.pop()}, set()
+        rows: set[int] = {left.pop()}
+        columns: set[int] = set()
         while True:
             more = {j for i in rows for j in range(l) if seen[i, j]}
             again = {i for j in more for i in range(k) if seen[i, j]}

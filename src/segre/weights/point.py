@@ -34,6 +34,7 @@ class LayerPoint:
 
     @classmethod
     def of_document(cls, given: dict[str, Any]) -> LayerPoint:
+        """From what `read_arrays` found in a file."""
         keys = set(given) - {"a"}
         if keys not in ({"V", "A"}, {"V", "K", "Q"}):
             found = quote(", ".join(sorted(given)) or "nothing")

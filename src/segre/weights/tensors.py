@@ -74,7 +74,9 @@ def _of_arrays(
     return spec, tensors
 
 
-def write_tensors(path: str | Path, spec: Architecture, layers: Sequence[Mapping[str, Array]]) -> None:
+def write_tensors(
+    path: str | Path, spec: Architecture, layers: Sequence[Mapping[str, Array]]
+) -> None:
     """Write a .json file (exact or float64) or an .npz file (float64)."""
     path = Path(path)
     exact = any(tensor.dtype == object for own in layers for tensor in own.values())
