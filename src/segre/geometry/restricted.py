@@ -6,6 +6,8 @@ not determine a function. docs/samples.md proves them.
     outputs    there are so many output numbers
     tokens     N inputs have few tokens: the first layer could be one on their span
     mixing     an output is U X S with one matrix U for all inputs, and S of limited dimension
+    rank       such outputs have bounded rank, each and side by side
+    scores     S is a function of X^T A X, whose symmetric and antisymmetric parts are bounded
     queries    an output of a lightning stack is C Q X with one matrix Q for all inputs
     cut        the values after a layer stand for everything before it
 """
@@ -129,6 +131,21 @@ def _of_path(spec: Network, n: int, rank: int, heads: int) -> Iterator[Bound]:
     said = f"one {last} x {first} matrix of rank at most {rank} ({U} dimensions), and the weights "
     said += f"that mix the tokens of {_inputs(n)} ({S} dimensions each)"
     yield _bound(heads * each, "mixing", said + (f", in each of {heads} heads" * (heads > 1)))
+    if heads == 1:
+        k = min(rank, n * t)
+        said = f"the outputs at {_inputs(n)} are one {last} x {n * t} matrix of rank at most {k}"
+        yield _bound(k * (last + n * t - k), "rank", said)
+        if bilinear:
+            k = min(rank, narrow)
+            said = f"the outputs at {_inputs(n)} are {last} x {t} matrices of rank at most {k}"
+            yield _bound(n * k * (last + t - k), "rank", said)
+    if spec.depth == 1:
+        even = min(n * t * (t + 1), first * (first + 1)) // 2
+        odd = min(n * t * (t - 1), first * (first - 1)) // 2
+        said = f"one {last} x {first} matrix of rank at most {rank} ({U} dimensions), and scores: "
+        said += f"{even} dimensions of symmetric and {odd} of antisymmetric parts"
+        value = heads * (U + even + odd - bilinear)
+        yield _bound(value, "scores", said + (f", in each of {heads} heads" * (heads > 1)))
     if bilinear:
         a = min(spec.layers[0].attention.a, first)
         rank = min(rank, n * a)

@@ -20,7 +20,7 @@ from segre.fields.rank import Echelon
 from segre.fields.threads import threads_for
 from segre.finding import Finding, Status
 from segre.geometry.at_any_size import by_theorem
-from segre.geometry.dimension import dimension, finding_of, prove, too_large
+from segre.geometry.dimension import finding_of, prove, without_computing
 from segre.geometry.independence import only_in_balls
 from segre.geometry.memory import DEFAULT_LIMIT, inputs_at_once
 from segre.geometry.point import Point
@@ -122,8 +122,9 @@ def samples(
     """
     net = architecture(spec)
     _require_generic_inputs(net)
-    if too_large(net):
-        return _bounded(net, dimension(net, seed=seed, memory=memory, progress=progress), seed)
+    known = without_computing(net)
+    if known is not None:
+        return _bounded(net, known, seed)
     proof = prove(net, seed, symmetries=False, memory=memory, progress=progress)
     if not isinstance(proof.minor, JacobianRank):
         raise UnsupportedError(
