@@ -25,6 +25,7 @@ ORDER = [
     {"weights"},
     {"sequence"},
     {"geometry"},
+    {"variety"},
     {"certificate"},
     {"checkpoint"},
     {"checkpoints"},

@@ -76,7 +76,9 @@ def test_no_other_filters_have_the_function(text: str) -> None:
         assert moved == {tuple(tap for taps in filters for tap in taps) for filters in fiber}
 
 
-@pytest.mark.parametrize("text", [*CNNS, "cnn/k=3,3/degree=2", "cnn/k=2,3/stride=3,2/degree=2/n=11"])
+@pytest.mark.parametrize(
+    "text", [*CNNS, "cnn/k=3,3/degree=2", "cnn/k=2,3/stride=3,2/degree=2/n=11"]
+)
 def test_the_parametrisation_is_an_immersion(text: str) -> None:
     """At all filters that are not zero; several branches span more than the dimension."""
     spec, rng = Polynomial.parse(text), np.random.default_rng(4)
