@@ -1,4 +1,4 @@
-"""Components of conditional-independence varieties: counted, measured mod p, and put to the test."""
+"""Components of conditional-independence varieties: counted, measured mod p, and tried."""
 
 import json
 from itertools import islice, product
@@ -12,7 +12,7 @@ import pytest
 from segre.errors import SegreError, UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.rational import Rational
-from segre.variety.ci import Grid, components, membership
+from segre.variety.ci import components, membership
 from segre.variety.ci_components import (
     Component,
     Dependent,
@@ -21,6 +21,7 @@ from segre.variety.ci_components import (
     stirling,
     zero_patterns,
 )
+from segre.variety.ci_grid import Grid
 from support.terminal import run
 
 exact = Rational().constant
@@ -42,8 +43,8 @@ def drawn(seed: int) -> Any:
 
 
 def grids() -> list[Grid]:
-    blocks = [Grid(k, l, d, 2, 2) for k, l in SIZES for d in (2, 3)]
-    zeros = [Grid(k, l, d, 2, l) for k, l in SIZES if l > 2 for d in (2, 3, 4)]
+    blocks = [Grid(*size, d, 2, 2) for size in SIZES for d in (2, 3)]
+    zeros = [Grid(*size, d, 2, size[1]) for size in SIZES if size[1] > 2 for d in (2, 3, 4)]
     return [*blocks, *zeros]
 
 
@@ -164,7 +165,7 @@ def test_the_zero_matrix_lies_on_all() -> None:
     assert stirling(8, 2) == sum(comb(8, j) for j in range(1, 8)) // 2
 
 
-@pytest.mark.parametrize("s, t", [(3, 3), (1, 2), (2, 1), (2, 4), (4, 4)])
+@pytest.mark.parametrize(("s", "t"), [(3, 3), (1, 2), (2, 1), (2, 4), (4, 4)])
 def test_everything_else_is_not_decided(s: int, t: int) -> None:
     with pytest.raises(UnsupportedError, match="not decided here"):
         components((3, 3), s=s, t=t, d=3)

@@ -69,7 +69,10 @@ def point(
     ] = None,
     out: Out = Out(),
 ) -> None:
-    """Is the function of a lightning layer or polynomial network a smooth or singular point?"""
+    """Is the function of given weights a smooth or singular point?
+
+    Of one lightning layer, a convolutional or a shallow quadratic network.
+    """
     from segre.errors import SegreError
     from segre.geometry.polynomial_point import classify_polynomial
     from segre.geometry.strata import classify

@@ -8,20 +8,9 @@ from typer.core import TyperGroup
 
 ORDER = (
     *("analyze", "dim", "explain", "symmetries", "samples", "compare", "certify", "verify"),
-    *(
-        "weights",
-        "diff",
-        "diagnose",
-        "trace",
-        "same",
-        "move",
-        "point",
-        "recover",
-        "ci",
-        "run",
-        "cost",
-    ),
-    *("collapse", "paths", "sweep", "plot", "reproduce", "models", "doctor"),
+    *("weights", "diff", "diagnose", "trace", "same", "move", "point", "recover", "ci"),
+    *("run", "cost"),
+    *("collapse", "paths", "sweep", "plot", "reproduce", "models", "demo", "doctor"),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from segre.geometry.polynomial_point import FilterPoint, PolynomialPoint, QuadraticPoint
+from segre.geometry.polynomial_stratum import FilterPoint, PolynomialPoint, QuadraticPoint
 from segre.report.console import Lines, plain_console, print_lines
 from segre.report.text import printed
 

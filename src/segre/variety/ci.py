@@ -14,14 +14,9 @@ from itertools import islice
 from math import factorial, prod
 from typing import Any
 
-import numpy as np
-
-from segre.errors import SegreError, UnsupportedError
-from segre.fields.draw import Stream
+from segre.errors import SegreError
 from segre.fields.interface import Array
 from segre.fields.linear import Rationals
-from segre.fields.prime import Prime
-from segre.fields.rank import Echelon
 from segre.finding import Status
 from segre.shown import Tabular
 from segre.variety.ci_components import (
@@ -34,43 +29,10 @@ from segre.variety.ci_components import (
     count_zero_patterns,
     zero_patterns,
 )
+from segre.variety.ci_grid import Grid
+from segre.variety.ci_tangent import tangent
 
-LARGEST_GRID = 8
-LARGEST_D = 100
 LISTED = 20
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The sizes: k x l places, vectors of length d, ranks below s in columns and t in rows."""
-
-    k: int
-    l: int  # noqa: E741
-    d: int
-    s: int
-    t: int
-
-    def __post_init__(self) -> None:
-        for name, value, most in (
-            *(("k", self.k, LARGEST_GRID), ("l", self.l, LARGEST_GRID), ("d", self.d, LARGEST_D)),
-            *(("s", self.s, LARGEST_D + 1), ("t", self.t, LARGEST_D + 1)),
-        ):
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-                raise SegreError(f"{name}={value} is not allowed; allowed: 1 to {most}")
-
-    @property
-    def family(self) -> str:
-        """`blocks` (s = t = 2), `zeros` (s = 2, t = l) or `zeros, transposed` (s = k, t = 2)."""
-        if self.s == self.t == 2:
-            return "blocks"
-        if self.s == 2 and self.t == self.l > 1:
-            return "zeros"
-        if self.t == 2 and self.s == self.k > 1:
-            return "zeros, transposed"
-        raise UnsupportedError(
-            f"s={self.s}, t={self.t} on a {self.k}x{self.l} grid is not decided here; decided: "
-            f"s=2 with t={self.l}, t=2 with s={self.k}, and s=t=2"
-        )
 
 
 @dataclass(frozen=True)
@@ -273,47 +235,6 @@ def _outside(grid: Grid, x: Array) -> str:
             if rank > most:
                 return f"grid {name} {n + 1} has rank {rank}; allowed: at most {most}"
     return ""
-
-
-def tangent(grid: Grid, component: Component, seed: int = 0) -> int:
-    """Dimension of the tangent space of V at a random point mod p of a component.
-
-    The gradients of the r-minors of a matrix A of rank r - 1 span the matrices u v^T with u^T A = 0
-    and A v = 0; at a matrix of smaller rank they are zero.
-    """
-    field = Prime(seed=seed)
-    drawn = 0
-
-    def draw(shape: tuple[int, ...]) -> Array:
-        nonlocal drawn
-        found = field.residues(field.draw(Stream.WEIGHTS, drawn, shape))
-        drawn += found.size
-        return found.astype(object)
-
-    x = component.point(draw) % field.p
-    if grid.family == "zeros, transposed":
-        x = x.swapaxes(1, 2)
-    x = field.constant(x.astype(np.int64))
-    places = np.arange(x.size).reshape(x.shape)
-    space = Echelon(x.size, field)
-    for r, lines in (
-        (grid.s, [(slice(None), slice(None), j) for j in range(grid.l)]),
-        (grid.t, [(slice(None), i, slice(None)) for i in range(grid.k)]),
-    ):
-        for line in lines:
-            left, right = _kernel(field, x[line].T), _kernel(field, x[line])
-            if len(x[line]) - len(left) == r - 1 and left.size and right.size:
-                rows = np.zeros((len(left) * len(right), x.size))
-                products = field.mul(left[:, None, :, None], right[None, :, None, :])
-                rows[:, places[line].reshape(-1)] = products.reshape(len(rows), -1)
-                space.add(rows)
-    return int(x.size - space.rank)
-
-
-def _kernel(field: Prime, matrix: Array) -> Array:
-    space = Echelon(matrix.shape[1], field)
-    space.add(np.ascontiguousarray(matrix))
-    return field.reduce(space.kernel())
 
 
 def said(grid: Grid, component: Component) -> str:
