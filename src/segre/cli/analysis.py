@@ -31,7 +31,7 @@ def analyze(
             "--output",
             "-o",
             metavar="FILE.html",
-            help="The report; report.html unless said, and none with --json unless said.",
+            help="Report file (default: report.html; none with --json unless given).",
         ),
     ] = None,
     only: Annotated[
