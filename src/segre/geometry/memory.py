@@ -121,8 +121,8 @@ def require_memory(spec: Architecture, needed: int, limit: int) -> None:
     if needed > limit:
         raise TooLargeError(
             f"spec {_short(spec)}: the exact rank of {spec.parameters:,} parameters needs "
-            f"{_gib(needed)} of memory, over the limit of {limit / 2**30:,.1f} GiB; raise the limit with "
-            f"--memory, or get an upper bound from segre dim {_instead(spec)}"
+            f"{_gib(needed)} of memory, over the limit of {limit / 2**30:,.1f} GiB; raise the "
+            f"limit with --memory, or get an upper bound from segre dim {_instead(spec)}"
         )
 
 
