@@ -11,6 +11,8 @@ random points mod p say, which is not a proof: at an unlucky point a rank is too
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -138,10 +140,13 @@ def samples(
             found = by_theorem(applied)
     target = found.lower
     assert target is not None
-    ranks = _ranks(proof.point, target, progress)
+    point, ranks = proof.point, _ranks(proof.point, target, progress)
     lower, points = least_inputs(net, target), 1
     if lower < len(ranks):
-        ranks, points = _best_ranks(net, seed, target, ranks, progress)
+        every = [(ranks, point), *_other_ranks(point, seed, target, progress)]
+        shortest, point = min(every, key=lambda one: len(one[0]))
+        ranks = [max(own[n] for own, _ in every) for n in range(len(shortest))]
+        points = len(every)
     exact = found.value is not None
     return SampleCount(
         spec=net,
@@ -149,7 +154,7 @@ def samples(
         ranks=tuple(ranks),
         lower=lower,
         upper=len(ranks) if exact else None,
-        enough=_enough(proof.point, len(ranks), target, exact=exact),
+        enough=_enough(point, len(ranks), target, exact=exact),
         fewer=_fewer(net, lower, ranks, points),
         points=points,
         seed=seed,
@@ -183,26 +188,26 @@ def _ranks(point: Point, target: int, progress: Progress) -> list[int]:
             rows = point.rows_at(len(ranks), count).reshape(count, outputs, -1)
             for own in rows:
                 if not space.add(own):
-                    raise UnluckyError("an input that adds nothing")
+                    raise UnluckyError(
+                        f"rank {space.rank} of {target} at an unlucky point; try another --seed"
+                    )
                 ranks.append(space.rank)
             progress("rank at so many inputs", space.rank, target)
     return ranks
 
 
-def _best_ranks(
-    spec: Architecture, seed: int, target: int, first: list[int], progress: Progress
-) -> tuple[list[int], int]:
-    """The largest ranks at several points, and how many points there were."""
-    every = [first]
-    for attempt in range(1, 4 * POINTS):
-        if len(every) == POINTS:
-            break
-        try:
-            every.append(_ranks(Point.draw(spec, seed, attempt), target, progress))
-        except UnluckyError:
+def _other_ranks(
+    first: Point, seed: int, target: int, progress: Progress
+) -> Iterator[tuple[list[int], Point]]:
+    """The ranks at further points, each with its own seed, so that there are `POINTS` in all."""
+    found = 1
+    for attempt in range(4 * POINTS):
+        point = Point.draw(first.spec, seed, attempt)
+        if found == POINTS or point.field.seed == first.field.seed:
             continue
-    shortest = min(len(one) for one in every)
-    return [max(one[n] for one in every) for n in range(shortest)], len(every)
+        with suppress(UnluckyError):
+            yield _ranks(point, target, progress), point
+            found += 1
 
 
 def _enough(point: Point, count: int, target: int, *, exact: bool) -> str:
