@@ -32,7 +32,7 @@ from segre.referee.polynomial.inequalities import Step, check_steps
 from segre.referee.polynomial.network import parameter_count
 from segre.referee.rejection import RejectionError
 from segre.theorems import apply
-from support.random_polynomials import random_polynomial, random_polynomials
+from support.polynomials import random_polynomial, random_polynomials
 from support.terminal import run
 
 # symmetries; a tree of three steps; inequalities of every other kind; linear; convolutions
