@@ -302,7 +302,7 @@ def test_hostile_numbers_cost_nothing() -> None:
         '{"format": "other", "version": 1}',
         '{"format": ["segre-certificate"], "version": 1}',
         '{"format": "segre-certificate"}',
-        '{"format": "segre-certificate", "version": 5}',
+        '{"format": "segre-certificate", "version": 6}',
         '{"format": "segre-certificate", "version": "1"}',
         '{"format": "segre-certificate", "version": true}',
         '{"format": "segre-certificate", "version": 1.0}',

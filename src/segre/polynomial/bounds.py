@@ -7,10 +7,12 @@ A bound is an inequality, or several put together:
                the forms of degree r^j, so that these forms can stand for the input
     cut        a network is a later part after an earlier part, and hidden units can be rescaled
     rank       the outputs are combinations of as many forms as the last hidden layer has units
+    quadric    sums of squares do not change if the summands are rotated
     veronese   the Alexander-Hirschowitz theorem: one hidden layer, one output
     doubled    hypersurfaces through the hidden units, multiplied, are singular at all of them
     scroll     few hidden units lie on a rational normal curve, and can move along it
     curve      few hidden units and their readers lie on one rational curve, and can move along it
+    pfaffian   three quadrics that are sums of few squares have a Pfaffian that vanishes
     filters    a convolutional network is determined by its filters up to scale
     linear     linear maps of bounded rank
 
@@ -23,6 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from math import comb
 from typing import Any
 
 from segre.polynomial.spec import Polynomial
@@ -182,6 +185,8 @@ def _inequalities(widths: tuple[int, ...], degree: int, bias: bool) -> Iterator[
             value = before.value + after.value - widths[j]
             says = f"cut after layer {j}, whose {widths[j]} outputs can be rescaled"
             yield Inequality(value, "cut", says, (before, after), j)
+    if degree == 2 and widths[-1] == 1:
+        yield _quadric(widths, bias)
 
 
 def _one_hidden_layer(n: int, m: int, k: int, degree: int, bias: bool) -> Iterator[Inequality]:
@@ -200,6 +205,18 @@ def _one_hidden_layer(n: int, m: int, k: int, degree: int, bias: bool) -> Iterat
             says += " are singular at all hidden units"
             yield Inequality(value, "doubled", says, at=low)
     yield from _curves(n, m, k, degree, bias)
+    if degree == 2 and k == 3 and n % 2 == 0 and 2 * (m + bias) < 3 * n:
+        says = f"the Pfaffian of {n} x {n} quadrics vanishes on sums of {m + bias} squares"
+        yield Inequality(3 * n * (n + 1) // 2 - 1, "pfaffian", says)
+
+
+def _quadric(widths: tuple[int, ...], bias: bool) -> Inequality:
+    """Of a sum of squares, where so many of the summands are known to be independent."""
+    m, earlier = widths[-2], _best(widths[:-1], 2, bias)
+    independent = min(*widths[1:-1], forms(widths[0], 2 ** (len(widths) - 3)))
+    rotations = comb(m, 2) - comb(m - independent, 2)
+    says = f"{rotations} rotations of {m} squares that are added"
+    return Inequality(earlier.value - rotations + bias, "quadric", says, (earlier,))
 
 
 def _curves(n: int, m: int, k: int, degree: int, bias: bool) -> Iterator[Inequality]:

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from segre.polynomial.spec import Polynomial
 from segre.referee.meter import RESIDUES, charge
-from segre.referee.polynomial.counts import forms, forms_after, powers
+from segre.referee.polynomial.counts import capped_forms, forms, forms_after, powers
 from segre.referee.rejection import RejectionError
 
 PLACED = ("forms", "cut", "doubled")  # rules that say where they are applied
-RULES = ("weights", "scales", "rank", *PLACED, "veronese", "scroll", "curve", "linear", "filters")
+_ALONE = ("weights", "scales", "rank", "quadric", "veronese", "scroll", "curve", "pfaffian")
+RULES = (*_ALONE, *PLACED, "linear", "filters")
 
 
 class Step(NamedTuple):
@@ -41,7 +42,7 @@ class Part(NamedTuple):
 
 def check_steps(spec: Polynomial, steps: Sequence[Step]) -> int:
     """Recompute every step; the bound that they prove together."""
-    charge(RESIDUES.step + work_of(spec, len(steps)))
+    charge(work_of(spec, steps))
     if spec.convolutional or spec.degree == 1:
         rule = "filters" if spec.convolutional else "linear"
         if [step.rule for step in steps] != [rule]:
@@ -58,9 +59,10 @@ def check_steps(spec: Polynomial, steps: Sequence[Step]) -> int:
     return values[0]
 
 
-def work_of(spec: Polynomial, steps: int) -> float:
-    """What so many steps take, in seconds: each may count forms a few times."""
-    return (200 * steps + 10 * len(spec.widths)) * RESIDUES.entry
+def work_of(spec: Polynomial, steps: Sequence[Step]) -> float:
+    """What the steps take, in seconds: each may count forms, and `quadric` looks at all widths."""
+    looks = 10 + sum(step.rule == "quadric" for step in steps)
+    return RESIDUES.step + (200 * len(steps) + looks * len(spec.widths)) * RESIDUES.entry
 
 
 class _Tree:
@@ -88,16 +90,22 @@ class _Tree:
             if step.rule == "forms":
                 value = open_parts.pop()
             elif step.rule == "cut":
-                value = open_parts.pop() + open_parts.pop() - self._width(part, step.at)
+                value = open_parts.pop() + open_parts.pop() - self.widths[part.start + step.at]
+            elif step.rule == "quadric":
+                value = open_parts.pop() - self._rotations(part) + self.bias
             else:
                 value = self._alone(i, step, part)
             open_parts.append(value)
             found.append(value)
         return found[::-1]
 
-    def _width(self, part: Part, i: int) -> int:
-        """The width w_i of a part."""
-        return part.first if i == 0 else self.widths[part.start + i]
+    def _rotations(self, part: Part) -> int:
+        """The dimension of the orbits of rotations of the squares."""
+        hidden = self.widths[part.start + 1 : part.stop]
+        m = hidden[-1]
+        lines = capped_forms(part.first, 2 ** min(part.layers - 2, 134), m)
+        still = m - min(*hidden, lines)
+        return m * (m - 1) // 2 - still * (still - 1) // 2
 
     def _refuse(self, i: int, step: Step, part: Part) -> RejectionError:
         at = f" at {step.at}" if step.rule in PLACED else ""
@@ -109,6 +117,10 @@ class _Tree:
     def _below(self, i: int, step: Step) -> list[Part]:
         """The parts of a step, in their order."""
         part = self.parts[i]
+        if step.rule == "quadric":
+            if part.layers < 2 or self.degree != 2 or self.widths[part.stop] != 1:
+                raise self._refuse(i, step, part)
+            return [Part(part.first, part.start, part.stop - 1)]
         if step.rule not in ("forms", "cut"):
             return []
         if not 1 <= step.at < part.layers:
@@ -158,6 +170,8 @@ class _Tree:
         if step.rule == "doubled" and 0 <= step.at < r:
             f, g = k * forms(n, step.at) - m, forms(n, r - step.at) - m
             return k * forms(n, r) - (f + g - 1) + bias * k if f > 0 and g > 0 else None
+        if step.rule == "pfaffian" and r == 2 and k == 3 and n % 2 == 0 and 2 * (m + bias) < 3 * n:
+            return k * forms(n, 2) - 1
         free: int | None = None
         if step.rule == "scroll" and n >= 2 and m + bias <= n + 2:
             free = m * (k + 1) + bias * k - k * (r * (n - 1) + 1)

@@ -48,7 +48,7 @@ def work(certificate: Certificate) -> float:
     total += lower * lower * rates.entry + rates.matmul(lower, lower, lower)
     if upper.kind == "symmetries":
         return total + _symmetries(certificate)
-    return total + rates.step + work_of(spec, len(upper.steps))
+    return total + work_of(spec, upper.steps)
 
 
 def _passes(spec: Polynomial) -> tuple[float, float]:
