@@ -255,12 +255,6 @@ def test_theorems_at_any_size(spec: str, dimension: int, trusted: str) -> None:
 # Alterations.
 
 
-def changed(document: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    result = copy.deepcopy(document)
-    at(result, path[:-1])[path[-1]] = value
-    return result
-
-
 @pytest.mark.parametrize("spec", ["poly/2-1-1/degree=2/bias=true", "poly/2-1-2-1/degree=2"])
 def test_what_is_altered_is_refused(spec: str) -> None:
     document = certificate(spec)

@@ -105,7 +105,8 @@ def _upper(value: Any, spec: Polynomial, claim: Claim) -> Upper:
             raise RejectionError(f"upper.steps: {len(steps)} steps; allowed: 1 to {most}")
         return Upper(kind, steps=tuple(_step(step, i, spec) for i, step in enumerate(steps)))
     keys(value, ("kind", "pieces", "rank"), "upper")
-    pieces = tuple(_piece(one, i, spec, claim) for i, one in enumerate(_pieces(value)))
+    listed = items(value["pieces"], "upper.pieces")
+    pieces = tuple(_piece(one, i, spec, claim) for i, one in enumerate(listed))
     rank = whole(value["rank"], "upper.rank", 0, claim.parameters)
     gained = sum(piece.dimension for piece in pieces)
     if rank != gained:
@@ -116,10 +117,6 @@ def _upper(value: Any, spec: Polynomial, claim: Claim) -> Upper:
             f"symmetries of rank {rank} give {claim.parameters - rank}"
         )
     return Upper(kind, pieces, rank)
-
-
-def _pieces(value: Mapping[str, Any]) -> list[Any]:
-    return items(value["pieces"], "upper.pieces")
 
 
 def _piece(value: Any, i: int, spec: Polynomial, claim: Claim) -> ListedPiece:
