@@ -27,10 +27,10 @@ def same(
 ) -> None:
     """Are two small networks the same function? Proved for fractions."""
     from segre.geometry.same import same_function
-    from segre.weights import Weights
+    from segre.weights import read_weights
 
     with out.waiting("comparing"):
-        found = same_function(Weights.read(one), Weights.read(two), tolerance=tolerance, seed=seed)
+        found = same_function(read_weights(one), read_weights(two), tolerance=tolerance, seed=seed)
     out.emit(found, code={"same": 0, "different": 1, "undecided": 3}[found.verdict])
 
 

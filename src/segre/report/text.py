@@ -16,7 +16,7 @@ HOMES = {
     "segre.finding": "dimensions",
     "segre.geometry.explain": "explanation",
     "segre.geometry.symmetry_table": "symmetries",
-    "segre.geometry.same": "fibers",
+    "segre.geometry.verdict": "fibers",
     "segre.geometry.strata": "fibers",
     "segre.geometry.polynomial_stratum": "points",
     "segre.geometry.recovery.answer": "fibers",

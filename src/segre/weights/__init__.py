@@ -10,6 +10,7 @@ networks have W, convolutions w, and both may have b.
 from segre.weights.arrays import common_kind, number_array, read_arrays
 from segre.weights.point import LayerPoint, read_point
 from segre.weights.polynomial import PolynomialWeights
+from segre.weights.reading import read_weights
 from segre.weights.vector import Weights
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "number_array",
     "read_arrays",
     "read_point",
+    "read_weights",
 ]

@@ -108,11 +108,15 @@ class Weights:
     def read(cls, path: str | Path) -> Weights:
         """Read a .json or .npz file, or what is piped in (`-`)."""
         try:
-            given = read_arrays(Path(path), strings=("spec",))
-            spec, tensors = tensors_of(given, _spec, lambda spec: spec.depth, _names)
-            return cls.of_layers(spec, [LayerWeights(**own) for own in tensors])
+            return cls.of_document(read_arrays(Path(path), strings=("spec",)))
         except SegreError as error:
             raise WeightsError(f"weights {str(path)!r}: {error}") from None
+
+    @classmethod
+    def of_document(cls, given: dict[str, Any]) -> Weights:
+        """From what `read_arrays` found in a file."""
+        spec, tensors = tensors_of(given, _spec, lambda spec: spec.depth, _names)
+        return cls.of_layers(spec, [LayerWeights(**own) for own in tensors])
 
     def write(self, path: str | Path) -> None:
         """Write a .json file (exact or float64) or an .npz file (float64)."""
