@@ -183,6 +183,7 @@ CASES = {
     "collapse": f"collapse {STACK}",
     "paths": f"paths {STACK}",
     "models": "models --filter gpt2",
+    "demo": "demo",
     "doctor": "doctor",
     "weights info": "weights info model",
     "weights canonical": "weights canonical model -o canonical --report",
