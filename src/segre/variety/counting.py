@@ -1,0 +1,170 @@
+"""How many points has a function variety in common with a random linear space, or critical points?
+
+Both are counted by solving one system mod p in a chart of the weights. What is then proved: simple
+solutions of a square system mod p lift, one by one, to solutions of the generic system over the
+complex numbers, and those with different functions stay different (Hensel's lemma). So the number
+of functions is a lower bound. A slice or a prime can be unlucky, and then the number is too small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from segre.errors import UnluckyError
+from segre.fields.draw import Stream
+from segre.fields.prime import PRIMES, Prime
+from segre.polynomial.spec import Polynomial
+from segre.variety.chart import Fixed, chart, cone_chart
+from segre.variety.groebner import Limits
+from segre.variety.metric import Metric, gram
+from segre.variety.points import Solutions, determinant, solutions
+from segre.variety.ring import Functions, functions
+
+_ATTEMPTS = 3
+_EQUATIONS = 1 << 20  # where the random numbers of each use begin
+_DATA = 2 << 20
+_TEST = 3 << 20
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many functions were found, from how many weights of the chart, and where."""
+
+    functions: int
+    weights: int
+    free: int
+    p: int
+    seed: int
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        found = {"functions": self.functions, "weights": self.weights, "free": self.free}
+        return {**found, "prime": self.p, "seed": self.seed}
+
+
+def points_on_slice(spec: Polynomial, dimension: int, seed: int, limits: Limits) -> Count:
+    """Points of the variety on a random affine space of complementary dimension."""
+
+    def attempt(field: Prime) -> Count:
+        found = functions(spec, chart(spec, dimension, field), field.p)
+        values = list(found.coefficients.values())
+        equations = _combinations(found, values, dimension, field, _EQUATIONS)
+        roots = solutions(equations, dimension, field, limits)
+        (test,) = _combinations(found, values, 1, field, _TEST)
+        images = roots.distinct(roots.value(test))
+        return Count(images, roots.count, dimension, field.p, field.seed)
+
+    return _first_lucky(attempt, seed)
+
+
+def critical_points(
+    spec: Polynomial, dimension: int, metric: Metric, seed: int, limits: Limits
+) -> Count:
+    """Critical points of the squared distance to random data, at immersed points."""
+
+    def attempt(field: Prime) -> Count:
+        roots, found = _stationary(spec, dimension, metric, field, limits)
+        (test,) = _combinations(found.functions, found.values, 1, field, _TEST)
+        images = roots.distinct(roots.value(test))
+        return Count(images, roots.count, dimension, field.p, field.seed)
+
+    return _first_lucky(attempt, seed)
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """Coefficients of the functions, times a scale if they are a cone."""
+
+    functions: Functions
+    values: list[Any]
+
+
+def _stationary(
+    spec: Polynomial, dimension: int, metric: Metric, field: Prime, limits: Limits
+) -> tuple[Solutions, _Scaled]:
+    """Where the gradient of <f, f> / 2 - <f, u> vanishes and the weights are an immersion.
+
+    Of a cone f = s g: then the derivatives by weights are divided by s, which is not zero at
+    critical points of generic data, and c = 0 is no solution.
+    """
+    fixed = chart(spec, dimension, field)
+    cone = None if spec.bias else _require(cone_chart(spec, fixed, dimension, field))
+    found = functions(spec, cone or fixed, field.p)
+    keys, values = list(found.coefficients), list(found.coefficients.values())
+    table = gram(metric, keys, spec.total_degree, field)
+    data = _numbers(field, _DATA, 1, len(keys))[0]
+    square = linear = found.ring.constant(0)
+    for row, value, known in zip(table, values, data, strict=True):
+        image = _total(found, [other * c for other, c in zip(values, row, strict=True) if c])
+        square += value * image
+        linear += image * known
+    half = pow(2, -1, field.p)
+    by_weights = range(len(found.variables))
+    scale = found.ring.gens()[-1]
+    if cone is None:
+        loss = square * half - linear
+        equations = [loss.derivative(i) for i in by_weights]
+        values, variables = values, dimension
+        tangents = [[value.derivative(i) for value in values] for i in by_weights]
+    else:
+        equations = [scale * square - linear]
+        equations += [
+            scale * square.derivative(i) * half - linear.derivative(i) for i in by_weights
+        ]
+        tangents = [values, *([value.derivative(i) for value in values] for i in by_weights)]
+        values, variables = [scale * value for value in values], dimension
+    roots = solutions(equations, variables, field, limits)
+    limits.check("checking ranks")
+    return _immersed(roots, found, tangents, field), _Scaled(found, values)
+
+
+def _immersed(
+    roots: Solutions, found: Functions, tangents: Sequence[Sequence[Any]], field: Prime
+) -> Solutions:
+    """Without the solutions at which the tangents are linearly dependent."""
+    if not roots.count:
+        return roots
+    size = len(tangents)
+    mixing = _numbers(field, _TEST + (1 << 19), size, len(tangents[0]))
+    rows = [
+        [roots.value(_total(found, [v * c for v, c in zip(one, mix, strict=True)])) for mix in mixing]
+        for one in tangents
+    ]
+    return roots.without(determinant(rows, roots.modulus))
+
+
+def _first_lucky(attempt: Callable[[Prime], Count], seed: int) -> Count:
+    """The first answer at several primes and seeds; the last reason if there is none."""
+    for number in range(_ATTEMPTS):
+        try:
+            return attempt(Prime(PRIMES[number % len(PRIMES)], (seed + number) % 2**63))
+        except UnluckyError as error:
+            reason = error
+    raise reason
+
+
+def _require(found: Fixed | None) -> Fixed:
+    if found is None:
+        raise UnluckyError("no weight fixes the scale")
+    return found
+
+
+def _combinations(
+    found: Functions, values: Sequence[Any], count: int, field: Prime, start: int
+) -> list[Any]:
+    """Random affine functions of the coefficients."""
+    return [
+        _total(found, [v * c for v, c in zip(values, row, strict=False)]) + row[-1]
+        for row in _numbers(field, start, count, len(values) + 1)
+    ]
+
+
+def _total(found: Functions, terms: Sequence[Any]) -> Any:
+    return sum(terms, found.ring.constant(0))
+
+
+def _numbers(field: Prime, start: int, rows: int, columns: int) -> list[list[int]]:
+    drawn = field.residues(field.draw(Stream.COMBINATIONS, start, (rows, columns)))
+    return [[int(value) for value in row] for row in drawn]
