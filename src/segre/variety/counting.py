@@ -51,7 +51,7 @@ def points_on_slice(spec: Polynomial, dimension: int, seed: int, limits: Limits)
         found = functions(spec, chart(spec, dimension, field), field.p)
         values = list(found.coefficients.values())
         equations = _combinations(found, values, dimension, field, _EQUATIONS)
-        roots = solutions(equations, dimension, field, limits)
+        roots = solutions(equations, range(dimension), field, limits)
         (test,) = _combinations(found, values, 1, field, _TEST)
         images = roots.distinct(roots.value(test))
         return Count(images, roots.count, dimension, field.p, field.seed)
@@ -92,6 +92,26 @@ def _stationary(
     fixed = chart(spec, dimension, field)
     cone = None if spec.bias else _require(cone_chart(spec, fixed, dimension, field))
     found = functions(spec, cone or fixed, field.p)
+    values = list(found.coefficients.values())
+    square, linear = _loss(spec, found, metric, field)
+    half = pow(2, -1, field.p)
+    weights = range(len(found.variables))
+    tangents = [[value.derivative(i) for value in values] for i in weights]
+    if cone is None:
+        used = [*weights]
+        equations = [(square * half - linear).derivative(i) for i in weights]
+    else:
+        scale = found.ring.gens()[-2]
+        used = [*weights, len(weights)]
+        equations = [scale * square - linear]
+        equations += [scale * square.derivative(i) * half - linear.derivative(i) for i in weights]
+        tangents = [values, *tangents]
+        values = [scale * value for value in values]
+    return _immersed(equations, tangents, used, found, field, limits), _Scaled(found, values)
+
+
+def _loss(spec: Polynomial, found: Functions, metric: Metric, field: Prime) -> tuple[Any, Any]:
+    """<f, f> and <f, u> for random data u."""
     keys, values = list(found.coefficients), list(found.coefficients.values())
     table = gram(metric, keys, spec.total_degree, field)
     data = _numbers(field, _DATA, 1, len(keys))[0]
@@ -100,39 +120,38 @@ def _stationary(
         image = _total(found, [other * c for other, c in zip(values, row, strict=True) if c])
         square += value * image
         linear += image * known
-    half = pow(2, -1, field.p)
-    by_weights = range(len(found.variables))
-    scale = found.ring.gens()[-1]
-    if cone is None:
-        loss = square * half - linear
-        equations = [loss.derivative(i) for i in by_weights]
-        values, variables = values, dimension
-        tangents = [[value.derivative(i) for value in values] for i in by_weights]
-    else:
-        equations = [scale * square - linear]
-        equations += [
-            scale * square.derivative(i) * half - linear.derivative(i) for i in by_weights
-        ]
-        tangents = [values, *([value.derivative(i) for value in values] for i in by_weights)]
-        values, variables = [scale * value for value in values], dimension
-    roots = solutions(equations, variables, field, limits)
-    limits.check("checking ranks")
-    return _immersed(roots, found, tangents, field), _Scaled(found, values)
+    return square, linear
 
 
 def _immersed(
-    roots: Solutions, found: Functions, tangents: Sequence[Sequence[Any]], field: Prime
+    equations: list[Any],
+    tangents: Sequence[Sequence[Any]],
+    used: list[int],
+    found: Functions,
+    field: Prime,
+    limits: Limits,
 ) -> Solutions:
-    """Without the solutions at which the tangents are linearly dependent."""
-    if not roots.count:
-        return roots
-    size = len(tangents)
-    mixing = _numbers(field, _TEST + (1 << 19), size, len(tangents[0]))
+    """The solutions at which the tangents are linearly independent.
+
+    Where they are not, there may be infinitely many solutions. Then an inverse of a random minor is
+    one more unknown.
+    """
+    mixing = _numbers(field, _TEST + (1 << 19), len(tangents), len(tangents[0]))
     rows = [
-        [roots.value(_total(found, [v * c for v, c in zip(one, mix, strict=True)])) for mix in mixing]
+        [_total(found, [v * c for v, c in zip(one, mix, strict=True)]) for mix in mixing]
         for one in tangents
     ]
-    return roots.without(determinant(rows, roots.modulus))
+    try:
+        roots = solutions(equations, used, field, limits)
+    except UnluckyError:
+        limits.check("eliminating")
+        minor = determinant(rows)
+        last = found.ring.gens()[-1]
+        equations = [*equations, last * minor - 1]
+        return solutions(equations, [*used, len(found.variables) + 1], field, limits)
+    limits.check("checking ranks")
+    values = [[roots.value(entry) for entry in row] for row in rows]
+    return roots.without(determinant(values, roots.modulus)) if roots.count else roots
 
 
 def _first_lucky(attempt: Callable[[Prime], Count], seed: int) -> Count:

@@ -72,21 +72,28 @@ class Solutions:
         return Solutions(modulus, tuple(one % modulus for one in self.coordinates))
 
 
-def solutions(system: Sequence[Any], variables: int, field: Prime, limits: Limits) -> Solutions:
-    """All solutions of a system of polynomials in the first variables of their ring.
+def solutions(
+    system: Sequence[Any], used: Sequence[int], field: Prime, limits: Limits
+) -> Solutions:
+    """All solutions of a system of polynomials, in those variables of their ring that are used.
 
     Raises UnluckyError if there are infinitely many, or one of them is multiple.
     """
-    order = Monomials(variables)
+    order = Monomials(len(used))
     packed = [
-        {order.pack(tuple(e)[:variables]): int(c) for e, c in one.terms()} for one in system
+        {order.pack([exponents[i] for i in used]): int(c) for exponents, c in one.terms()}
+        for one in system
     ]
     basis = groebner(packed, order, field.p, limits)
     standard = standard_monomials(basis, order)
+    nothing = [nmod_poly([0], field.p)] * (max(used) + 1)
     if not standard:
-        return Solutions(nmod_poly([1], field.p), (nmod_poly([0], field.p),) * variables)
-    limits.check("solving", variables * len(standard) ** 2)
-    return _univariate(_products(basis, standard, order, field.p), variables, field)
+        return Solutions(nmod_poly([1], field.p), tuple(nothing))
+    limits.check("solving", len(used) * len(standard) ** 2)
+    modulus, own = _univariate(_products(basis, standard, order, field.p), field)
+    for place, coordinate in zip(used, own, strict=True):
+        nothing[place] = coordinate
+    return Solutions(modulus, tuple(nothing))
 
 
 def standard_monomials(basis: Sequence[Row], order: Monomials) -> list[int]:
@@ -138,8 +145,9 @@ def _products(
     return [np.array([normal[one + step] for one in standard]) for step in steps]
 
 
-def _univariate(products: list[Array], variables: int, field: Prime) -> Solutions:
-    p, size = field.p, len(products[0])
+def _univariate(products: list[Array], field: Prime) -> tuple[Any, list[Any]]:
+    """The minimal polynomial of a random linear form, and each variable as a polynomial in it."""
+    p, size, variables = field.p, len(products[0]), len(products)
     form = field.residues(field.draw(Stream.COMBINATIONS, 0, (variables,))).tolist()
     times = sum(int(c) * matrix for c, matrix in zip(form, products, strict=True)) % p
     powers = [np.eye(1, size, dtype=np.int64)[0]]
@@ -155,20 +163,19 @@ def _univariate(products: list[Array], variables: int, field: Prime) -> Solution
     modulus = nmod_poly([*(-c % p for c in columns[0]), 1], p)
     if modulus.gcd(modulus.derivative()).degree() > 0:
         raise UnluckyError("a solution is multiple")
-    return Solutions(modulus, tuple(nmod_poly(column, p) for column in columns[1:]))
+    return modulus, [nmod_poly(column, p) for column in columns[1:]]
 
 
-def determinant(rows: Sequence[Sequence[Any]], modulus: Any) -> Any:
-    """The determinant of a small matrix over F_p[u] / (m), without divisions."""
+def determinant(rows: Sequence[Sequence[Any]], modulus: Any = None) -> Any:
+    """The determinant of a small matrix of polynomials, modulo another if given; no divisions."""
     size = len(rows)
-    minors: Mapping[int, Any] = {0: nmod_poly([1], modulus.modulus())}
+    minors: Mapping[int, Any] = {0: 1}
     for row in rows:
         grown: dict[int, Any] = {}
         for used, minor in minors.items():
             for j in range(size):
                 if not used >> j & 1:
-                    sign = -1 if bin(used >> j).count("1") % 2 else 1
-                    term = sign * (minor * row[j] % modulus)
+                    term = minor * row[j] * (-1 if (used >> j).bit_count() % 2 else 1)
                     grown[used | 1 << j] = grown.get(used | 1 << j, 0) + term
-        minors = grown
-    return minors[(1 << size) - 1] % modulus
+        minors = {used: one if modulus is None else one % modulus for used, one in grown.items()}
+    return minors[(1 << size) - 1]

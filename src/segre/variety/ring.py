@@ -38,7 +38,7 @@ class Symbols(Operators):
 class Functions:
     """The function of generic weights: each coefficient is a polynomial in the free weights.
 
-    `ring` has a variable for each free weight, and one more that callers may use.
+    `ring` has a variable for each free weight, then a scale, then one more for an inverse.
     """
 
     ring: Any
@@ -47,7 +47,7 @@ class Functions:
     @property
     def variables(self) -> tuple[Any, ...]:
         """The free weights."""
-        return tuple(self.ring.gens()[:-1])
+        return tuple(self.ring.gens()[:-2])
 
 
 def functions(spec: Polynomial, fixed: Sequence[int | None], p: int) -> Functions:
@@ -70,12 +70,12 @@ def functions(spec: Polynomial, fixed: Sequence[int | None], p: int) -> Function
     X = np.empty((1, spec.width_in, 1), dtype=object)
     X[0, :, 0] = symbols[len(free) :]
     out = forward(Symbols(), spec, weights, X).reshape(-1)
-    ring = _ring([*names, "scale"], p)
+    ring = _ring([*names, "scale", "inverse"], p)
     found: dict[Key, dict[tuple[int, ...], int]] = defaultdict(dict)
     for number, output in enumerate(out):
         for exponents, value in (both.constant(0) + output).terms():
             where = (number, tuple(map(int, exponents[len(free) :])))
-            found[where][(*map(int, exponents[: len(free)]), 0)] = int(value)
+            found[where][(*map(int, exponents[: len(free)]), 0, 0)] = int(value)
     return Functions(ring, {key: ring.from_dict(terms) for key, terms in found.items()})
 
 
