@@ -24,11 +24,11 @@ Fixed = tuple[int | None, ...]
 def chart(spec: Polynomial, dimension: int, field: Prime) -> Fixed:
     """For each weight its fixed value, or None: exactly `dimension` weights are free.
 
-    Of a network whose symmetries are larger than its scales more weights are fixed: those of
-    poly/3-2-1/degree=2 give M = L D L^T.
+    Scales of hidden units fix one weight of each; larger symmetries fix more. Here three weights
+    of M = W^T C W are fixed, since a rotation of W does not change M.
 
     >>> chart(Polynomial.parse("poly/3-2-1/degree=2"), 5, Prime())
-    (1, 0, None, 0, 1, None, None, None)
+    (0, 1, None, 1, None, None, None, None)
     """
     fixed: list[int | None] = [None] * spec.parameters
     for place in range(spec.parameters):
@@ -72,4 +72,5 @@ def rank_at(
 def _rank(rows: Array, p: int) -> int:
     if not rows.size:
         return 0
-    return int(nmod_mat(*rows.shape, rows.reshape(-1).tolist(), p).rank())
+    height, width = rows.shape
+    return int(nmod_mat(height, width, rows.reshape(-1).tolist(), p).rank())

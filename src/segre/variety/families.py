@@ -105,9 +105,7 @@ class Product:
         """Coefficient i of the product is deg(c_i h^(m-i)) / (m-i)!."""
         series = [Fraction(1)]
         for m, d in self.factors:
-            own = [
-                Fraction(comb(m + 1, i) * d ** (m - i), factorial(m - i)) for i in range(m + 1)
-            ]
+            own = [Fraction(comb(m + 1, i) * d ** (m - i), factorial(m - i)) for i in range(m + 1)]
             series = _times(series, own)
         m = len(series) - 1
         terms = (
@@ -157,10 +155,11 @@ class Determinantal:
         m, n, r = self.rows, self.columns, self.rank
         _require_short(((m * n, m + n),))
         value = prod(Fraction(comb(m + i, r), comb(r + i, r)) for i in range(n - r))
-        return Formula(int(value), f"{self.name}: prod C(m+i, r) / C(r+i, r), i < n - r (Giambelli)")
+        says = "prod C(m+i, r) / C(r+i, r), i < n - r (Giambelli)"
+        return Formula(int(value), f"{self.name}: {says}")
 
     def critical(self, metric: Metric) -> Formula | None:
-        """C(min, r) for the Frobenius norm; generic ones of rank one, and of their dual varieties."""
+        """C(min, r) for the Frobenius norm; by polar classes for rank one, and for its dual."""
         least = min(self.rows, self.columns)
         if metric != "generic":
             says = "truncated singular value decompositions (Eckart and Young)"
@@ -192,7 +191,7 @@ class Symmetric:
         return Formula(int(value), f"{self.name}: {says}")
 
     def critical(self, metric: Metric) -> Formula | None:
-        """C(n, r) for norms that rotations keep; generic ones of rank one, and of their duals."""
+        """C(n, r) for norms that rotations keep; for rank one and its dual by polar classes."""
         if metric != "generic":
             return Formula(comb(self.size, self.rank), f"{self.name}: r of n eigenvectors are kept")
         if self.rank not in (1, self.size - 1):

@@ -20,7 +20,7 @@ _ENTRY = 40  # bytes of an entry of a matrix: the residue, and what lists of it 
 _RATE = 4e8  # entries that an elimination updates in a second, at least
 
 
-class Exhausted(Exception):
+class ExhaustedError(Exception):
     """An elimination that would pass a limit; the words say which."""
 
 
@@ -34,12 +34,12 @@ class Limits:
     began: float = field(default_factory=monotonic)
 
     def check(self, stage: str, entries: int = 0, updates: float = 0.0) -> None:
-        """Raise `Exhausted` if the next step would pass a limit."""
+        """Raise `ExhaustedError` if the next step would pass a limit."""
         left = self.seconds - (monotonic() - self.began)
         if left <= 0 or updates / _RATE > left:
-            raise Exhausted(f"not finished within {self.seconds:g} seconds")
+            raise ExhaustedError(f"not finished within {self.seconds:g} seconds")
         if entries * _ENTRY > self.memory:
-            raise Exhausted(f"a matrix of {entries:,} entries is past the memory limit")
+            raise ExhaustedError(f"a matrix of {entries:,} entries is past the memory limit")
         self.progress(stage, round(10 * (self.seconds - left)), round(10 * self.seconds))
 
 
@@ -114,7 +114,7 @@ class Pair:
 def groebner(
     system: Sequence[Mapping[int, int]], order: Monomials, p: int, limits: Limits
 ) -> list[Row]:
-    """A minimal Groebner basis of the ideal of a system; each polynomial maps monomials to residues.
+    """The reduced Groebner basis of a system; each polynomial maps monomials to residues.
 
     >>> x, y, one = 1, 1 << 16, 0
     >>> order = Monomials(2)

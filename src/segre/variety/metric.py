@@ -1,8 +1,8 @@
 """Which squared distance between functions is meant? Its matrix, on coefficients of polynomials.
 
-    generic    a random symmetric matrix: the expected squared error on generic data
-    gaussian   the expected squared error on standard normal inputs
-    identity   the Frobenius norm of coefficients as symmetric tensors
+generic    a random symmetric matrix: the expected squared error on generic data
+gaussian   the expected squared error on standard normal inputs
+identity   the Frobenius norm of coefficients as symmetric tensors
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def normal_moment(exponents: Sequence[int]) -> int:
 
 
 def _tensor(exponents: Sequence[int], degree: int, p: int) -> int:
-    """Entries of the tensor that are equal to each other: the norm of x^a is one over their number."""
+    """The squared norm of x^a: one over the number of tensor entries that share it."""
     rest = degree - sum(exponents)
     count = factorial(degree) // prod(map(factorial, (rest, *exponents)))
     return pow(count, -1, p)

@@ -18,7 +18,7 @@ from segre.errors import UnluckyError
 from segre.fields.draw import Stream
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
-from segre.variety.groebner import Exhausted, Limits, Monomials, Row, groebner
+from segre.variety.groebner import ExhaustedError, Limits, Monomials, Row, groebner
 
 MOST = 1000  # solutions; more are not counted
 
@@ -112,7 +112,7 @@ def standard_monomials(basis: Sequence[Row], order: Monomials) -> list[int]:
             continue
         found.append(monomial)
         if len(found) > MOST:
-            raise Exhausted(f"it has more than {MOST} solutions")
+            raise ExhaustedError(f"it has more than {MOST} solutions")
         following = [monomial + order.variable(i) for i in range(order.variables)]
         queue += [one for one in following if one not in seen]
         seen.update(following)
@@ -138,7 +138,7 @@ def _products(
         else:
             step = next(s for s in steps if order.divides(s, monomial) and monomial - s in border)
             below = normal[monomial - step]
-            used = np.flatnonzero(below)
+            used = np.flatnonzero(below).tolist()
             table = np.array([normal[standard[b] + step] for b in used])
             vector = below[used] @ table % p
         normal[monomial] = vector

@@ -1,4 +1,4 @@
-"""The functions of a network as polynomials in its weights: coefficients, by monomials of the input.
+"""The functions of a network as polynomials in its weights: one for each monomial of the input.
 
 The forward map runs over the polynomial ring F_p[weights, inputs]. Some weights may be numbers.
 """
@@ -8,17 +8,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import comb
 from typing import Any
 
 import numpy as np
 from flint import Ordering, nmod_mpoly_ctx
 
+from segre.errors import SegreError
 from segre.fields.interface import Array
 from segre.fields.operators import Operators
 from segre.network import forward, stages
 from segre.polynomial.spec import Polynomial
-from segre.variety.groebner import Exhausted
+from segre.variety.groebner import ExhaustedError
 
 Key = tuple[int, tuple[int, ...]]  # number of an output, exponents of the input
 _MOST_TERMS = 200_000
@@ -32,6 +34,29 @@ class Symbols(Operators):
         out = np.empty(x.shape, dtype=object)
         out.reshape(-1)[:] = [int(value) for value in x.reshape(-1).tolist()]
         return out
+
+    def fraction(self, value: Fraction) -> Array:
+        """Whole numbers only."""
+        if value.denominator != 1:
+            raise SegreError(f"{value} is not a coefficient of these polynomials")
+        return self.constant(np.array([[value.numerator]], dtype=object))
+
+    def exp(self, x: Array, used: Array | None = None) -> Array:  # noqa: ARG002
+        """Refused: polynomials have no exponentials."""
+        raise SegreError("a network with exponentials has no polynomials as outputs")
+
+    def reciprocal(self, x: Array) -> Array:  # noqa: ARG002
+        """Refused: polynomials have no inverses."""
+        raise SegreError("a network that divides has no polynomials as outputs")
+
+    def anchor(
+        self,
+        x: Array,
+        used: Array | None = None,  # noqa: ARG002
+        axis: int = -2,  # noqa: ARG002
+    ) -> Array:
+        """Nothing to do."""
+        return x
 
 
 @dataclass(frozen=True)
@@ -76,7 +101,8 @@ def functions(spec: Polynomial, fixed: Sequence[int | None], p: int) -> Function
         for exponents, value in (both.constant(0) + output).terms():
             where = (number, tuple(map(int, exponents[len(free) :])))
             found[where][(*map(int, exponents[: len(free)]), 0, 0)] = int(value)
-    return Functions(ring, {key: ring.from_dict(terms) for key, terms in found.items()})
+    made = {key: ring.from_dict(found[key]) for key in sorted(found, reverse=True)}
+    return Functions(ring, made)
 
 
 def _ring(names: list[str], p: int) -> Any:
@@ -95,4 +121,4 @@ def _require_few_terms(spec: Polynomial, fixed: Sequence[int | None]) -> None:
         degree = spec.degree ** (spec.depth - number)
         terms *= comb(free + min(degree, 10**4), min(free, 64))
     if terms * spec.widths[-1] > _MOST_TERMS:
-        raise Exhausted("its coefficients have too many terms to be written out")
+        raise ExhaustedError("its coefficients have too many terms to be written out")
