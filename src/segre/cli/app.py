@@ -21,6 +21,7 @@ from segre.cli import (
     pictures,
     sequences,
     sweeps,
+    variety,
 )
 from segre.cli.front import Front, Group, verbatim
 from segre.cli.output import with_output
@@ -78,8 +79,8 @@ def options(
 
 
 ROOMS = (
-    *(analysis, dimensions, comparison, fibers, diff, inspection, sequences, collapse, catalog),
-    installation,
+    *(analysis, dimensions, variety, comparison, fibers, diff, inspection, sequences, collapse),
+    *(catalog, installation),
 )
 for room in ROOMS:
     for command, epilog in room.COMMANDS:
