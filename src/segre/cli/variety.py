@@ -63,7 +63,7 @@ def critical(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="--target: draw it, as .png, .svg or .pdf."
+            "--output", "-o", metavar="FILE", help="--descent: draw it, as .png, .svg or .pdf."
         ),
     ] = None,
     seconds: Seconds = 20,
@@ -97,6 +97,8 @@ def critical(
         return
     from segre.variety.landscape import landscape
 
+    if output is not None and not descent:
+        raise SegreError("-o draws gradient descent: add --descent, for example --descent 50")
     if output is not None:
         from segre.report.drawing import require_static_format
 

@@ -19,6 +19,7 @@ from segre.variety.quadratic import CriticalPoint, Real, Signs
 
 _WIDE = 400
 _MOST_LINES = 40
+_MOST_LEVELS = 12  # critical points that a picture names; of more it names the minima
 _INKS = ("#1f5fa8", "#c26a12", "#b3202c", "#2f8f4e", "#7a4fb5", "#5b6770")
 _SHORT = 12  # digits of a fraction that is printed as it is
 
@@ -132,32 +133,38 @@ def plot_landscape(found: Landscape, path: Path) -> None:
     """Losses of gradient descent against steps, with the losses of critical points beside them."""
     with picture(path, 8, 4.8) as figure:
         ax = figure.subplots()
-        last = 1
+        last = max((run.steps[-1] for run in found.runs), default=1)
         for number, run in enumerate(found.runs):
             ink = _INKS[number % len(_INKS)]
             for curve in run.curves:
-                steps = [run.every * i + 1 for i in range(len(curve))]
-                ax.plot(steps, curve, color=ink, alpha=0.35, linewidth=0.9)
-                last = max(last, steps[-1])
-            ax.plot([], [], color=ink, label=f"descent, output signs {_signs(run.signs)}")
-        levels = {float(one.loss): found.kind(one) for one in found.points}
+                steps, losses = [*run.steps, last], [*curve, curve[-1]]
+                ax.plot(steps, losses, color=ink, alpha=0.35, linewidth=0.9)
+            ax.plot([], [], color=ink, label=_signs(run.signs))
+        shown = found.points if len(found.points) <= _MOST_LEVELS else found.points[:1]
+        minima = [one.point for one in found.endings if not one.boundary]
+        levels = {float(one.loss): found.kind(one) for one in (*shown, *minima)}
         spurious = {float(one.point.loss) for one in found.endings if one.boundary} - set(levels)
         for loss, kind in levels.items():
             style = "--" if "minimum" in kind else ":"
             ax.axhline(loss, color="#333333", linestyle=style, linewidth=0.8)
         for loss in spurious:
             ax.axhline(loss, color="#b3202c", linestyle="--", linewidth=0.8)
-        ax.set_xscale("log")
-        ax.set_xlim(1, last)
+        ax.set_xlim(0, last)
         top = max([*levels, *spurious])
-        ax.set_ylim(0, 1.12 * top)
+        ax.set_ylim(0, 1.3 * top)
         names = {loss: kind.split(",")[0] for loss, kind in levels.items()}
         _label(ax, {**names, **dict.fromkeys(spurious, "boundary, spurious")}, top)
         ax.set_xlabel("steps of gradient descent")
         ax.set_ylabel("loss")
         ax.spines[["top", "right"]].set_visible(False)
         if found.runs:
-            ax.legend(frameon=True, framealpha=0.9, edgecolor="none", loc="upper right")
+            ax.legend(
+                title="output signs",
+                loc="upper right",
+                ncols=min(4, len(found.runs)),
+                framealpha=1,
+                edgecolor="none",
+            )
 
 
 def _label(ax: object, names: dict[float, str], top: float) -> None:

@@ -17,7 +17,7 @@ from segre.geometry.progress import Progress, quiet
 from segre.variety.quadratic import Ending, Norm, Signs
 
 STEPS = 20_000
-_LOOKS = 200  # losses that are kept of a run, for pictures
+_LOOKS = 100  # losses that are kept of a run whenever its steps have doubled, for pictures
 _NEAR = 1e-6
 _FLAT = 1e-6
 
@@ -29,8 +29,8 @@ class Runs:
     signs: Signs
     losses: tuple[float, ...]
     ends: tuple[Ending | None, ...]  # None: at none of the minima when the steps were used up
-    curves: tuple[tuple[float, ...], ...]
-    every: int  # steps between two losses of a curve
+    steps: tuple[int, ...]
+    curves: tuple[tuple[float, ...], ...]  # the losses of each run after these steps
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -58,21 +58,22 @@ def descend(
     W = generator.standard_normal((starts, len(out), len(T))) * np.sqrt(size / len(T))
     rate = np.full((starts, 1, 1), 0.01 / (size * (norm.square + norm.trace * len(T))))
     loss, slope = _loss(W, out, T, norm)
-    every = max(1, STEPS // _LOOKS // 10)
-    curves = [loss.copy()]
+    steps, curves = [0], [loss.copy()]
     for step in range(1, STEPS + 1):
         tried = W - rate * slope
         fallen, steep = _loss(tried, out, T, norm)
         better = fallen <= loss
         W[better], loss[better], slope[better] = tried[better], fallen[better], steep[better]
         rate *= np.where(better, 1.05, 0.5)[:, None, None]
-        if step % every == 0:
+        if step >= (1 + 1 / _LOOKS) * steps[-1]:
+            steps.append(step)
             curves.append(loss.copy())
             progress(f"gradient descent, {_words(signs)}", step, STEPS)
             if float(np.abs(slope).max(initial=0.0)) < _FLAT * size:
                 break
     ends = tuple(_nearest(float(one), minima) for one in loss)
-    return Runs(signs, tuple(loss.tolist()), ends, tuple(map(tuple, np.array(curves).T)), every)
+    kept = tuple(tuple(curve) for curve in np.array(curves).T.tolist())
+    return Runs(signs, tuple(loss.tolist()), ends, tuple(steps), kept)
 
 
 def _words(signs: Signs) -> str:
