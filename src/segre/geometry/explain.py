@@ -26,6 +26,7 @@ from segre.geometry.redundancy import asked_for, counted
 from segre.geometry.symmetry_table import SymmetryTable, symmetry_table
 from segre.hybrid.spec import Hybrid, plain
 from segre.models import Source, architecture, called
+from segre.polynomial.spec import Polynomial
 from segre.shown import Tabular
 from segre.spec import Network
 from segre.transformer.choices import Output
@@ -105,6 +106,10 @@ def explain(
     net = architecture(spec)
     if output is not None:
         net = asked_for(net, output)
+    if isinstance(net, Polynomial):
+        table = symmetry_table(net, seed, memory=memory, progress=progress)
+        found = dimension(net, seed=seed, memory=memory, progress=progress)
+        return replace(table, notes=_said(found))
     if isinstance(net, Network):
         return symmetry_table(net, seed, memory=memory, progress=progress)
     if isinstance(net, Hybrid):
@@ -120,6 +125,16 @@ def explain(
     if net.gate == "element":
         found = replace(found, notes=(*found.notes, _MIXTURE))
     return Explanation(name, found, discrete_symmetries(net), tuple(choices))
+
+
+def _said(found: Finding) -> tuple[str, ...]:
+    """The dimension in words, and why it is no larger."""
+    if found.value is None:
+        known = f"the dimension is between {found.lower:,} and {found.upper:,}"
+    else:
+        known = f"the dimension is {found.value:,}, proved"
+    assert found.upper_evidence is not None
+    return (f"{known}; from above: {found.upper_evidence.statement}", *found.notes)
 
 
 def _of_hybrid(name: str, net: Hybrid, seed: int, memory: int, progress: Progress) -> Explanation:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from segre.errors import SpecError
+from segre.errors import SpecError, UnsupportedError
 from segre.hybrid.spec import KEYS as STACK_KEYS
 from segre.hybrid.spec import Hybrid
 from segre.hybrid.spec import read as read_stack
@@ -40,6 +40,7 @@ from segre.values import quote, read_file, read_inline, short_names
 __all__ = [
     "FAMILIES",
     "KINDS",
+    "POLYNOMIALS",
     "PRESETS",
     "STACKS",
     "Source",
@@ -47,6 +48,7 @@ __all__ = [
     "architecture",
     "called",
     "from_config",
+    "with_attention",
 ]
 
 Spec: TypeAlias = Network | Hybrid | Polynomial | Transformer
@@ -87,6 +89,17 @@ def architecture(source: Source, *, defaults: bool = False) -> Spec:
         return from_config(PRESETS[found.preset], found.preset)
     assert found.file is not None
     return _read(read_file(found.file), str(found.file), defaults)
+
+
+def with_attention(source: Source, asks: str) -> Network | Hybrid | Transformer:
+    """The architecture, which must be an attention network; `asks` is the command that needs it."""
+    spec = architecture(source)
+    if isinstance(spec, Polynomial):
+        raise UnsupportedError(
+            f"spec {quote(str(spec))}: {asks} is for attention networks, and a polynomial network "
+            "has no attention; ask segre dim, explain or analyze"
+        )
+    return spec
 
 
 def called(source: Source) -> str:

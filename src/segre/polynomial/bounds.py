@@ -130,7 +130,9 @@ def _filters(spec: Polynomial) -> Inequality:
 def _linear(spec: Polynomial) -> Inequality:
     rank, first, last = min(spec.widths), spec.widths[0], spec.widths[-1]
     value = rank * (first + last - rank) + spec.bias * last
-    return Inequality(value, "linear", f"{last} x {first} matrices of rank at most {rank}")
+    biases = f", and {last} biases" * spec.bias
+    says = f"{last} x {first} matrices of rank at most {rank}{biases}"
+    return Inequality(value, "linear", says)
 
 
 @lru_cache(maxsize=4096)

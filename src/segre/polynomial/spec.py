@@ -17,13 +17,13 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from segre.errors import SpecError
-from segre.spec import DEEPEST, VERSION, layerwise
-from segre.values import choice, flag, literal, quote, read_inline, show, whole
+from segre.spec import DEEPEST, VERSION, layerwise, widths_of
+from segre.values import choice, flag, quote, read_inline, show, whole
 
 DENSE, CONVOLUTIONAL = KINDS = ("poly", "cnn")
 KEYS = {
-    DENSE: ("version", "kind", "d", "degree", "bias"),
-    CONVOLUTIONAL: ("version", "kind", "k", "stride", "n", "degree", "bias"),
+    DENSE: ("version", "kind", "d", "layers", "degree", "bias"),
+    CONVOLUTIONAL: ("version", "kind", "k", "layers", "stride", "n", "degree", "bias"),
 }
 HIGHEST_DEGREE = 1000
 
@@ -238,14 +238,20 @@ def _build(given: Mapping[str, Any]) -> Polynomial:
 
 
 def _dense(given: Mapping[str, Any]) -> tuple[Dense, ...]:
-    widths = _sizes("d", given.get("d"), "the widths, for example poly/3-5-2/degree=3", 2)
+    if "d" not in given:
+        raise SpecError("d is missing; give the widths, for example poly/3-5-2/degree=3")
+    widths = widths_of(given)
     return tuple(Dense(*pair) for pair in pairwise(widths))
 
 
 def _convolutions(given: Mapping[str, Any]) -> tuple[Convolution, ...]:
-    kernels = _sizes("k", given.get("k"), "the filter lengths, for example cnn/k=3,2/degree=2", 1)
-    values = layerwise("stride", given.get("stride", 1), len(kernels))
-    strides = [whole("stride", value) for value in values]
+    if "k" not in given:
+        raise SpecError("k is missing; give the filter lengths, for example cnn/k=3,2/degree=2")
+    k = given["k"]
+    depth = len(k) if isinstance(k, list | tuple) else 1
+    depth = whole("layers", given.get("layers", max(depth, 1)), DEEPEST)
+    kernels = [whole("k", value) for value in layerwise("k", k, depth)]
+    strides = [whole("stride", one) for one in layerwise("stride", given.get("stride", 1), depth)]
     least = receptive_field(kernels, strides)
     width = whole("n", given.get("n", least))
     if width < least:
@@ -258,12 +264,3 @@ def _convolutions(given: Mapping[str, Any]) -> tuple[Convolution, ...]:
         layers.append(Convolution(width, kernel, stride))
         width = layers[-1].width_out
     return tuple(layers)
-
-
-def _sizes(key: str, value: Any, example: str, least: int) -> list[int]:
-    if value is None:
-        raise SpecError(f"{key} is missing; give {example}")
-    values = value if isinstance(value, list | tuple) else [value]
-    if not least <= len(values) <= DEEPEST:
-        raise SpecError(f"{key} has {len(values)} values; allowed: {least} to {DEEPEST}")
-    return [whole(key, literal(one) if isinstance(one, str) else one) for one in values]

@@ -95,7 +95,9 @@ def power(field: Field[E], x: E, degree: int) -> E:
 
 
 def _unit(size: int, place: int) -> Array:
-    return (np.arange(size) == place).astype(np.int64)[:, None]
+    out = np.zeros((size, 1), dtype=np.int64)
+    out[place] = 1
+    return out
 
 
 @lru_cache(maxsize=256)
