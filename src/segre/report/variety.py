@@ -21,6 +21,7 @@ _WIDE = 400
 _MOST_LINES = 40
 _MOST_LEVELS = 12  # critical points that a picture names; of more it names the minima
 _INKS = ("#1f5fa8", "#c26a12", "#b3202c", "#2f8f4e", "#7a4fb5", "#5b6770")
+_LONG = 16
 _SHORT = 12  # digits of a fraction that is printed as it is
 
 
@@ -39,7 +40,7 @@ def print_critical(found: Critical) -> None:
 def _print_number(found: Number, name: str, what: str) -> None:
     say(str(found.spec))
     if found.value is not None:
-        head = (name, str(found.value), "proved by a formula")
+        head = (name, _whole(found.value), "proved by a formula")
     elif found.count is not None:
         words = "at least: counted, and not proved from above"
         head = (name, str(found.count.functions), words)
@@ -51,7 +52,7 @@ def _print_number(found: Number, name: str, what: str) -> None:
     if found.dimension is not None:
         lines.append(("dimension", str(found.dimension), "of the variety of functions"))
     if found.formula is not None:
-        lines.append(("formula", str(found.formula.value), found.formula.says))
+        lines.append(("formula", _whole(found.formula.value), found.formula.says))
     else:
         lines.append(("formula", "-", "none is known here"))
     if found.count is not None:
@@ -62,6 +63,8 @@ def _print_number(found: Number, name: str, what: str) -> None:
     elif found.value is not None:
         lines.append(("counted", "-", found.reason.removeprefix("not counted: ")))
     print_lines(plain_console(), lines)
+    if found.value is not None and _whole(found.value) != str(found.value):
+        say(f"exactly {found.value}")
 
 
 @printed.register
@@ -110,6 +113,14 @@ def _print_endings(found: Landscape) -> None:
         if lost := ended[run.signs][None]:
             table.add_row(_signs(run.signs), "-", "-", "not at a minimum yet", str(lost))
     plain_console(_WIDE).print(table, crop=False)
+
+
+def _whole(value: int) -> str:
+    """A whole number; a long one by its first digits."""
+    digits = str(value)
+    if len(digits) <= _LONG:
+        return digits
+    return f"{digits[0]}.{digits[1:4]}e{len(digits) - 1}"
 
 
 def _kept(point: CriticalPoint, found: Landscape) -> str:

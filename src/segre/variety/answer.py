@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from segre.errors import SegreError, UnluckyError, UnsupportedError
+from segre.errors import SegreError, TooLargeError, UnluckyError, UnsupportedError
 from segre.finding import Finding, Status
 from segre.geometry.dimension import dimension
 from segre.geometry.progress import Progress
@@ -113,10 +113,16 @@ def known_family(spec: Polynomial, found: Finding | None) -> Family | None:
 def proved_dimension(
     spec: Polynomial, seed: int, memory: int, progress: Progress
 ) -> Finding | None:
-    """The dimension of the functions, unless the network is too large for a count anyway."""
-    if family(spec) is not None and spec.parameters > _MOST_WEIGHTS:
+    """The dimension of the functions; None if it is past a limit, and there is a formula."""
+    has_formula = family(spec) is not None
+    if has_formula and spec.parameters > _MOST_WEIGHTS:
         return None
-    return dimension(spec, seed=seed, memory=memory, progress=progress)
+    try:
+        return dimension(spec, seed=seed, memory=memory, progress=progress)
+    except TooLargeError:
+        if has_formula:
+            return None
+        raise
 
 
 def counted(
@@ -132,15 +138,15 @@ def counted(
         return None, f"not counted: more than {_MOST_EXPECTED} are expected"
     if spec.parameters > _MOST_WEIGHTS:
         return None, f"not counted: more than {_MOST_WEIGHTS} weights"
-    if found is None or found.value is None:
+    if found is None:
+        return None, "not counted: past the memory limit"
+    if found.value is None:
         return None, "not counted: the dimension of its functions is not proved"
     best: Count | None = None
     for attempt in range(2):
         try:
             one = count(found.value, seed + attempt * _ANOTHER, limits)
-        except ExhaustedError as error:
-            return best, "" if best else f"not counted: {error}"
-        except UnluckyError as error:
+        except (ExhaustedError, UnluckyError) as error:
             return best, "" if best else f"not counted: {error}"
         best = one if best is None or one.functions > best.functions else best
         if formula is None or best.functions >= formula.value:

@@ -144,8 +144,7 @@ def _immersed(
     try:
         roots = solutions(equations, used, field, limits)
     except UnluckyError:
-        limits.check("eliminating")
-        minor = determinant(rows)
+        minor = determinant(rows, limits=limits)
         last = found.ring.gens()[-1]
         equations = [*equations, last * minor - 1]
         return solutions(equations, [*used, len(found.variables) + 1], field, limits)

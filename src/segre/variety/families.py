@@ -18,7 +18,6 @@ from segre.polynomial.spec import Polynomial
 from segre.variety.metric import Metric
 
 _DIGITS = 4000
-_LARGEST = 2000  # dimension of a product of projective spaces
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Product:
 
     def degree(self) -> Formula:
         """m! prod d_j^m_j / m_j!, where m is the sum of the m_j."""
-        _require_short(self.factors)
+        _require_short(self._logarithm())
         total = factorial(sum(m for m, _ in self.factors))
         value = total * prod(d**m for m, d in self.factors)
         value //= prod(factorial(m) for m, _ in self.factors)
@@ -88,18 +87,21 @@ class Product:
 
     def critical(self, metric: Metric) -> Formula | None:
         """By polar classes for a generic metric, by Friedland and Ottaviani for tensors."""
-        _require_short(self.factors)
+        _require_short(self._logarithm())
         if metric == "generic" and self.immersed:
             says = "sum of (-1)^i (2^(m+1-i) - 1) deg(c_i h^(m-i)), the polar classes"
             return Formula(self._polar(), f"{self.name}: {says}")
-        linear = all(d == 1 for _, d in self.factors)
-        quadrics = self.factors[0][1] == 2 and len(self.factors) == 1
-        if self.tensors and (metric == "identity" or (metric == "gaussian" and linear)):
+        if self.tensors and metric == "identity":
             says = "singular vector tuples of a tensor (Friedland and Ottaviani)"
             return Formula(self._singular_tuples(), f"{self.name}: {says}")
-        if self.tensors and metric == "gaussian" and quadrics:
+        if self.tensors and metric == "gaussian" and [d for _, d in self.factors] == [2]:
             return Symmetric(self.factors[0][0] + 1, 1).critical(metric)
         return None
+
+    def _logarithm(self) -> float:
+        """Of a number that both formulas stay below."""
+        m = sum(size for size, _ in self.factors)
+        return lgamma(m + 1) + sum(size * log(4 * d) for size, d in self.factors)
 
     def _polar(self) -> int:
         """Coefficient i of the product is deg(c_i h^(m-i)) / (m-i)!."""
@@ -153,7 +155,7 @@ class Determinantal:
     def degree(self) -> Formula:
         """prod C(m+i, r) / C(r+i, r), i < n - r."""
         m, n, r = self.rows, self.columns, self.rank
-        _require_short(((m * n, m + n),))
+        _require_short((n - r) * (m + n) * log(2))
         value = prod(Fraction(comb(m + i, r), comb(r + i, r)) for i in range(n - r))
         says = "prod C(m+i, r) / C(r+i, r), i < n - r (Giambelli)"
         return Formula(int(value), f"{self.name}: {says}")
@@ -185,7 +187,7 @@ class Symmetric:
     def degree(self) -> Formula:
         """prod C(n+i, n-r-i) / C(2i+1, i), i < n - r."""
         n, r = self.size, self.rank
-        _require_short(((n * n, 2 * n),))
+        _require_short((n - r) * 2 * n * log(2))
         value = prod(Fraction(comb(n + i, n - r - i), comb(2 * i + 1, i)) for i in range(n - r))
         says = "prod C(n+i, n-r-i) / C(2i+1, i), i < n - r (Harris and Tu)"
         return Formula(int(value), f"{self.name}: {says}")
@@ -317,12 +319,10 @@ def _product(
     return out
 
 
-def _require_short(factors: tuple[tuple[int, int], ...]) -> None:
+def _require_short(logarithm: float) -> None:
     """Refuse numbers with thousands of digits before they are computed."""
-    m = sum(size for size, _ in factors)
-    digits = (lgamma(m + 1) + sum(size * log(d) for size, d in factors)) / log(10)
-    if m > _LARGEST or digits > _DIGITS:
+    if logarithm > _DIGITS * log(10):
         raise UnsupportedError(
-            f"the formula gives a number of more than {min(int(digits), _DIGITS):,} digits; "
-            "ask about a smaller network"
+            f"the formula may give a number of more than {_DIGITS:,} digits; ask about a smaller "
+            "network"
         )

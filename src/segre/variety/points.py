@@ -166,13 +166,17 @@ def _univariate(products: list[Array], field: Prime) -> tuple[Any, list[Any]]:
     return modulus, [nmod_poly(column, p) for column in columns[1:]]
 
 
-def determinant(rows: Sequence[Sequence[Any]], modulus: Any = None) -> Any:
+def determinant(
+    rows: Sequence[Sequence[Any]], modulus: Any = None, limits: Limits | None = None
+) -> Any:
     """The determinant of a small matrix of polynomials, modulo another if given; no divisions."""
     size = len(rows)
     minors: Mapping[int, Any] = {0: 1}
     for row in rows:
         grown: dict[int, Any] = {}
         for used, minor in minors.items():
+            if limits is not None:
+                limits.check("expanding a minor")
             for j in range(size):
                 if not used >> j & 1:
                     term = minor * row[j] * (-1 if (used >> j).bit_count() % 2 else 1)
