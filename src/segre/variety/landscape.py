@@ -125,8 +125,8 @@ def landscape(
         raise SegreError(f"{descent} starts are not allowed; allowed: 0 to {_MOST_STARTS}")
     size, rank, norm = net.width_in, net.widths[1], NORMS[chosen]
     values = _eigenvalues(target, size)
-    minima = endings(values, rank, norm)
     points = critical_points(values, rank, norm)
+    minima = endings(values, rank, norm)
     floats = [float(one) for one in values]
     runs = [
         descend(
@@ -181,6 +181,9 @@ def _given(target: str | Path | Sequence[Any]) -> Any:
 
                 return np.load(BytesIO(data), allow_pickle=False)
             return np.asarray(json.loads(data), dtype=object)
+        except OSError as error:
+            reason = error.strerror or error
+            raise SegreError(f"target {shown(path)} cannot be read: {reason}") from None
         except (ValueError, RecursionError):
             raise SegreError(
                 f"target {shown(path)} is no matrix; allowed: .json or .npy with a symmetric matrix"
