@@ -8,6 +8,7 @@ from typer.core import TyperGroup
 
 ORDER = (
     *("analyze", "dim", "explain", "symmetries", "compare", "certify", "verify"),
+    *("degree", "critical"),
     *("weights", "diff", "diagnose", "trace", "same", "move", "point", "recover", "run", "cost"),
     *("collapse", "paths", "sweep", "plot", "reproduce", "models", "doctor"),
 )
