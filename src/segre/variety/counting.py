@@ -48,15 +48,20 @@ def points_on_slice(spec: Polynomial, dimension: int, seed: int, limits: Limits)
     """Points of the variety on a random affine space of complementary dimension."""
 
     def attempt(field: Prime) -> Count:
-        found = functions(spec, chart(spec, dimension, field), field.p)
-        values = list(found.coefficients.values())
-        equations = _combinations(found, values, dimension, field, _EQUATIONS)
+        found, equations = slice_equations(spec, dimension, field)
         roots = solutions(equations, range(dimension), field, limits)
-        (test,) = _combinations(found, values, 1, field, _TEST)
+        (test,) = _combinations(found, list(found.coefficients.values()), 1, field, _TEST)
         images = roots.distinct(roots.value(test))
         return Count(images, roots.count, dimension, field.p, field.seed)
 
     return _first_lucky(attempt, seed)
+
+
+def slice_equations(spec: Polynomial, dimension: int, field: Prime) -> tuple[Functions, list[Any]]:
+    """The functions of a chart, and random affine equations for their coefficients."""
+    found = functions(spec, chart(spec, dimension, field), field.p)
+    values = list(found.coefficients.values())
+    return found, _combinations(found, values, dimension, field, _EQUATIONS)
 
 
 def critical_points(

@@ -18,7 +18,7 @@ from flint import Ordering, nmod_mpoly_ctx
 from segre.errors import SegreError
 from segre.fields.interface import Array
 from segre.fields.operators import Operators
-from segre.network import forward, stages
+from segre.network import forward
 from segre.polynomial.spec import Polynomial
 from segre.variety.groebner import ExhaustedError
 
@@ -82,7 +82,7 @@ def functions(spec: Polynomial, fixed: Sequence[int | None], p: int) -> Function
     >>> {key: str(value) for key, value in found.coefficients.items()}
     {(0, (2, 0)): 'w2', (0, (1, 1)): '2*w1*w2', (0, (0, 2)): 'w1^2*w2'}
     """
-    _require_few_terms(spec, fixed)
+    _require_few_terms(spec)
     free = [i for i, value in enumerate(fixed) if value is None]
     names = [f"w{i}" for i in free]
     inputs = [f"x{i}" for i in range(spec.width_in)]
@@ -109,16 +109,13 @@ def _ring(names: list[str], p: int) -> Any:
     return nmod_mpoly_ctx.get(tuple(names), modulus=p, ordering=Ordering.degrevlex)
 
 
-def _require_few_terms(spec: Polynomial, fixed: Sequence[int | None]) -> None:
+def _require_few_terms(spec: Polynomial) -> None:
     """Refuse what would have too many terms, before it has them."""
-    terms = comb(min(spec.width_in + spec.total_degree, 10**4), spec.width_in)
-    for number, stage in enumerate(stages(spec), 1):
-        free = sum(
-            fixed[i] is None
-            for slot in stage.slots.values()
-            for i in range(slot.start, slot.start + slot.size)
-        )
-        degree = spec.degree ** (spec.depth - number)
-        terms *= comb(free + min(degree, 10**4), min(free, 64))
-    if terms * spec.widths[-1] > _MOST_TERMS:
-        raise ExhaustedError("its coefficients have too many terms to be written out")
+    terms = 1
+    for number, layer in enumerate(spec.layers, 1):
+        terms = terms * (layer.weights // layer.units) + spec.bias
+        if number < spec.depth and terms <= _MOST_TERMS:
+            power = min(terms - 1, spec.degree)
+            terms = comb(terms - 1 + spec.degree, power)
+        if terms * layer.width_out > _MOST_TERMS:
+            raise ExhaustedError("its coefficients have too many terms to be written out")
