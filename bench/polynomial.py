@@ -21,6 +21,8 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
 
@@ -101,9 +103,9 @@ class Text:
         return Text(f"({self.text}+{other.text})")
 
     def __mul__(self, other: Text | int) -> Text:
-        return Text(
-            f"{self.text}*{other}" if isinstance(other, int) else f"{self.text}*{other.text}"
-        )
+        if isinstance(other, int):
+            return Text(f"{self.text}*{other}")
+        return Text(f"({self.text})^2" if self == other else f"{self.text}*{other.text}")
 
     def __rmul__(self, other: int) -> Text:
         return Text(f"{other}*{self.text}")
@@ -204,13 +206,16 @@ def _macaulay2(program: str, name: str, wanted: int) -> float | None:
     """Seconds by Macaulay2's clock, after its answer was compared; None without Macaulay2."""
     if not shutil.which("M2"):
         return None
-    done = subprocess.run(
-        ["M2", "--silent", "--stop", "-e", f"{program} print({name}, cpuTime() - t); exit 0"],
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=True,
-    )
+    with TemporaryDirectory() as folder:
+        script = Path(folder) / "program.m2"
+        script.write_text(f"{program} print({name}, cpuTime() - t);\n")
+        done = subprocess.run(
+            ["M2", "--script", str(script)],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=True,
+        )
     match = re.search(r"\((\d+), ([-\d.e]+)\)", done.stdout)
     assert match is not None, done.stdout + done.stderr
     assert int(match[1]) == wanted

@@ -5,7 +5,7 @@ import pytest
 import segre
 from segre.errors import SegreError
 from segre.fields.prime import Prime
-from segre.variety.families import Product
+from segre.variety.formulas import Product
 from segre.variety.metric import gram, normal_moment
 
 

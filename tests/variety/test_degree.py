@@ -11,7 +11,8 @@ from segre.fields.prime import Prime
 from segre.polynomial.spec import Polynomial
 from segre.variety import answer
 from segre.variety.chart import chart, rank_at
-from segre.variety.families import Formula, family
+from segre.variety.families import family
+from segre.variety.formulas import Formula
 
 LISTED = {
     "cnn/k=2,2/degree=2": 4,

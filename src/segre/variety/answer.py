@@ -14,7 +14,8 @@ from segre.models import Source, architecture
 from segre.polynomial.spec import Polynomial
 from segre.shown import Shown
 from segre.variety.counting import Count
-from segre.variety.families import Family, Formula, LinearSpace, ambient, family
+from segre.variety.families import ambient, family
+from segre.variety.formulas import Family, Formula, LinearSpace
 from segre.variety.groebner import ExhaustedError, Limits
 
 SECONDS = 20.0
