@@ -10,7 +10,7 @@ ORDER = (
     *("analyze", "dim", "explain", "symmetries", "compare", "certify", "verify"),
     *("degree", "critical"),
     *("weights", "diff", "diagnose", "trace", "same", "move", "point", "recover", "run", "cost"),
-    *("collapse", "paths", "sweep", "plot", "reproduce", "models", "doctor"),
+    *("collapse", "paths", "sweep", "plot", "reproduce", "models", "demo", "doctor"),
 )
 
 
