@@ -86,8 +86,8 @@ class Product:
         """By polar classes for a generic metric, by Friedland and Ottaviani for tensors."""
         require_short(self._logarithm())
         if metric == "generic" and self.immersed:
-            says = "sum of (-1)^i (2^(m+1-i) - 1) deg(c_i h^(m-i)), the polar classes"
-            return Formula(self._polar(), f"{self.name}: {says}")
+            says = "sum of (-1)^i (2^(m+1-i) - 1) deg(c_i h^(m-i)), polar classes"
+            return Formula(self._polar(), f"{self.name}: {says} (derived in docs/variety.md)")
         if self.tensors and metric == "identity":
             says = "singular vector tuples of a tensor (Friedland and Ottaviani)"
             return Formula(self._singular_tuples(), f"{self.name}: {says}")
@@ -192,7 +192,10 @@ class Symmetric:
     def critical(self, metric: Metric) -> Formula | None:
         """C(n, r) for norms that rotations keep; for rank one and its dual by polar classes."""
         if metric != "generic":
-            return Formula(comb(self.size, self.rank), f"{self.name}: r of n eigenvectors are kept")
+            return Formula(
+                comb(self.size, self.rank),
+                f"{self.name}: keep r of n eigenvectors (derived in docs/variety.md)",
+            )
         if self.rank not in (1, self.size - 1):
             return None
         rank_one = Product("rank one", ((self.size - 1, 2),), True, True)
