@@ -52,8 +52,7 @@ DEGREES = (
     "cnn/k=3,3/degree=2",
     "cnn/k=4,2/degree=2",
     "cnn/k=2,2,2/degree=2",
-    "poly/4-2-1/degree=2",
-    "poly/3-2-1/degree=3",
+    "poly/3-2-1/degree=2",
 )
 FIELD = Prime()
 SECONDS = 600
