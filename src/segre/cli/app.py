@@ -19,6 +19,7 @@ from segre.cli import (
     inspection,
     installation,
     pictures,
+    samples,
     sequences,
     sweeps,
     variety,
@@ -79,7 +80,8 @@ def options(
 
 
 ROOMS = (
-    *(analysis, dimensions, variety, comparison, fibers, diff, inspection, sequences, collapse),
+    *(analysis, dimensions, samples, variety, comparison, fibers, diff, inspection),
+    *(sequences, collapse),
     *(catalog, installation),
 )
 for room in ROOMS:
