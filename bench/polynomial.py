@@ -1,6 +1,6 @@
 """Dimensions and degrees of polynomial networks, beside sympy and Macaulay2.
 
-    python -m bench.polynomial           all of them; sympy needs a minute
+    python -m bench.polynomial           all of them; sympy needs minutes
     python -m bench.polynomial --quick   the small ones
 
 Dimensions: segre proves both bounds. The peers are given the outputs as nested expressions; they
