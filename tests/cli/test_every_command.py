@@ -56,7 +56,7 @@ RANDOM = {
         "paths",
     ),
     *("weights canonical", "weights move", "weights same", "weights align", "weights merge"),
-    *("sweep fit", "plot slice", "reproduce normalized-dimension"),
+    *("sweep fit", "plot slice"),
     *(f"reproduce {one.name}" for one in experiments() if one.seeded),
 }
 every_command = pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
@@ -200,7 +200,6 @@ CASES = {
     "sweep fit": "sweep fit widths.db --fresh 1",
     "sweep list": "sweep list",
     "plot slice": "plot slice fiber -o fiber.svg",
-    "reproduce normalized-dimension": "reproduce normalized-dimension --widest 3 -o figure.png",
     "reproduce theorems": "reproduce theorems -o stores --limit 0 --workers 1",
     **{
         f"reproduce {one.name}": command_of(one, 0, 1, False, one.small).removeprefix("segre ")

@@ -34,7 +34,6 @@ HOMES = {
     "segre.sweep.run": "sweeps",
     "segre.sweep.fit": "sweeps",
     "segre.sweep.builtin": "sweeps",
-    "segre.reproduce.normalized_dimension": "normalized_dimension",
     "segre.reproduce.theorems": "theorems",
     "segre.reproduce.experiment": "outcomes",
     "segre.reproduce.scoreboard": "scoreboard",

@@ -246,7 +246,8 @@ def _panel(model: str, each: Sequence[Any], as_published: bool) -> Panel:
         series.append(Series(name, x, tuple(means.tolist()), colour=colour))
         for source, values in _known(model, name) if as_published else ():
             if source == "paper":
-                series.append(Series("", LAYERS, values, "crosses", colour))
+                above = tuple(value if (value or 0) > FLOOR else None for value in values)
+                series.append(Series("", LAYERS, above, "crosses", colour))
     if as_published:
         series.append(Series("paper", (), (), "crosses", -1))
     axes = ("layer", "mean relative residual")
