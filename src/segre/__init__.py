@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from segre.geometry.fiber import canonical, connect, sample
     from segre.geometry.recover import recover
     from segre.geometry.same import same_function
+    from segre.geometry.samples import samples
     from segre.geometry.strata import classify
     from segre.hybrid.spec import Hybrid
     from segre.inspect.diagnose import diagnose
@@ -72,6 +73,7 @@ _HOMES = {
     "recover": "segre.geometry.recover",
     "same_function": "segre.geometry.same",
     "sample": "segre.geometry.fiber",
+    "samples": "segre.geometry.samples",
     "trace": "segre.inspect.trace",
     "verify": "segre.referee",
     "write_certificate": "segre.certificate",
@@ -108,6 +110,7 @@ __all__ = [
     "recover",
     "same_function",
     "sample",
+    "samples",
     "sweeps",
     "trace",
     "verify",

@@ -20,6 +20,7 @@ from segre.cli import (
     inspection,
     installation,
     pictures,
+    samples,
     sequences,
     sweeps,
 )
@@ -79,8 +80,8 @@ def options(
 
 
 ROOMS = (
-    *(analysis, dimensions, comparison, fibers, diff, inspection, sequences, collapse, catalog),
-    installation,
+    *(analysis, dimensions, samples, comparison, fibers, diff, inspection, sequences, collapse),
+    *(catalog, installation),
 )
 for room in ROOMS:
     for command, epilog in room.COMMANDS:

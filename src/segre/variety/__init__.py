@@ -1,0 +1,1 @@
+"""Varieties: of the functions of polynomial networks, and of conditional independence."""
