@@ -34,6 +34,7 @@ TABLES = {
     "Merged",
     "Findings",
     "Builtin",
+    "Outcome",
     "Swept",
     "Written",
     "Shrinking",
