@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from segre.sequence.cost import cost
     from segre.spec import Network
     from segre.transformer.spec import Transformer
+    from segre.variety.critical import critical
+    from segre.variety.degree import degree
+    from segre.variety.landscape import landscape
     from segre.weights import Weights
 
 # Names are loaded when first used, so that `segre --help` does not wait for NumPy.
@@ -65,10 +68,13 @@ _HOMES = {
     "compare": "segre.analysis.comparison",
     "connect": "segre.geometry.fiber",
     "cost": "segre.sequence.cost",
+    "critical": "segre.variety.critical",
+    "degree": "segre.variety.degree",
     "diagnose": "segre.inspect.diagnose",
     "diff": "segre.analysis.diff",
     "dimension": "segre.geometry.dimension",
     "explain": "segre.geometry.explain",
+    "landscape": "segre.variety.landscape",
     "progress_bar": "segre.report.progress",
     "recover": "segre.geometry.recover",
     "same_function": "segre.geometry.same",
@@ -102,10 +108,13 @@ __all__ = [
     "compare",
     "connect",
     "cost",
+    "critical",
+    "degree",
     "diagnose",
     "diff",
     "dimension",
     "explain",
+    "landscape",
     "progress_bar",
     "recover",
     "same_function",

@@ -23,6 +23,7 @@ from segre.cli import (
     samples,
     sequences,
     sweeps,
+    variety,
 )
 from segre.cli.front import Front, Group, verbatim
 from segre.cli.output import with_output
@@ -80,7 +81,8 @@ def options(
 
 
 ROOMS = (
-    *(analysis, dimensions, samples, comparison, fibers, diff, inspection, sequences, collapse),
+    *(analysis, dimensions, samples, variety, comparison, fibers, diff, inspection),
+    *(sequences, collapse),
     *(catalog, installation),
 )
 for room in ROOMS:

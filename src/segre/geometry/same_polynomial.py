@@ -93,8 +93,8 @@ def _normal(weights: PolynomialWeights) -> Array:
             read = slice(None) if name == "w" else (slice(None), unit)
             after[reader][read] = after[reader][read] * scale**spec.degree
         if name == "W":
-            rows = np.concatenate(list(own.values()), axis=1)
-            order = sorted(range(layer.units), key=lambda unit, rows=rows: tuple(rows[unit]))
+            rows = [tuple(row) for row in np.concatenate(list(own.values()), axis=1)]
+            order = sorted(range(layer.units), key=rows.__getitem__)
             for key, tensor in own.items():
                 own[key] = tensor[order]
             after[reader] = after[reader][:, order]
