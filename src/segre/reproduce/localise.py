@@ -135,7 +135,6 @@ def run(given: Run) -> Found:
             21.7,
             at(walk, "distance", 0),
             tolerance=1,
-            by_mean=True,
         ),
         near(
             "Random walk: attended distance at the largest ratio",
@@ -143,7 +142,6 @@ def run(given: Run) -> Found:
             8.3,
             at(walk, "distance", last),
             tolerance=1,
-            by_mean=True,
         ),
         not_testable(
             "Shrinking the deviation in training (LocAteR) lowers perplexity",
