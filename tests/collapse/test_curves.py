@@ -224,6 +224,6 @@ def test_what_cancels_is_measured_in_double_precision() -> None:
     for curve, layers in zip(found.curves, every, strict=True):
         right = np.stack([of_streams(X)["relative"] for X in layers])
         close = 1e-12 if curve.variant.gapless else 1e-5
-        apart = np.abs(curve.values["relative"] / right - 1).max()
+        apart = np.abs(curve.values["relative"] / right - 1)[right > 1e-2].max()
         assert apart < close
         assert curve.variant.gapless or apart > 1e-10
