@@ -42,6 +42,7 @@ HOMES = {
     "segre.reproduce.rank_collapse": "collapse_experiments",
     "segre.analysis.run": "analysis.text",
     "segre.analysis.comparison": "comparison",
+    "segre.analysis.side_by_side": "side_by_side",
     "segre.analysis.diff": "diff",
     "segre.inspect.diagnose": "inspection",
     "segre.inspect.trace": "inspection",
