@@ -75,6 +75,7 @@ def _of_model(bench: Workbench) -> Answer:
     if found[FULL].sink is not None:  # the next sentence is about that
         first, rest = f"{first} {rest[0]}", rest[1:]
     options = bench.options(
+        variants=",".join(["all", *(str(one) for one in alone if one != ALONE)]),
         inputs=bench.inputs,
         length=tokens.length,
         text=bench.text_given,

@@ -9,7 +9,7 @@ import numpy as np
 from segre.analysis.part import Answer
 from segre.analysis.workbench import Workbench
 from segre.checkpoint.info import Info, Product
-from segre.errors import SegreError
+from segre.errors import CheckpointError, SegreError
 from segre.fields.interface import Array
 from segre.inspect.diagnose import Diagnosis
 from segre.inspect.measures.sinks import SINK
@@ -24,6 +24,8 @@ def what_heads_do(bench: Workbench) -> Answer:
     missing = ""
     try:
         found = bench.diagnosis
+    except CheckpointError:  # bad input
+        raise
     except SegreError as error:  # too large to run, or numbers that are not finite
         missing = str(error)
     measured = [] if found is None else found.document()["measures"]

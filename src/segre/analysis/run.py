@@ -126,7 +126,7 @@ def analyze(
         seed=seed,
         inputs=inputs,
         length=length,
-        text=None if text is None else _readable(Path(text), meant),
+        text=None if text is None else require_readable(Path(text), meant),
         memory=memory,
         progress=tell,
     )
@@ -146,7 +146,8 @@ def _chosen(only: Collection[str]) -> list[str]:
     return [key for key in QUESTIONS if key in only or not only]
 
 
-def _readable(text: Path, target: Target) -> Path:
+def require_readable(text: Path, target: Target) -> Path:
+    """The text, if the target has a tokenizer to read it and it is there."""
     if target.weights is None:
         raise SpecError(
             f"text {quote(str(text))}: needs a model directory with a tokenizer, and "

@@ -19,7 +19,7 @@ from segre import __version__
 from segre.analysis.comparison import Comparison, compare
 from segre.analysis.diff import Diff, diff
 from segre.analysis.part import Part
-from segre.analysis.run import Analysis, analyze
+from segre.analysis.run import Analysis, analyze, require_readable
 from segre.analysis.target import Target
 from segre.analysis.workbench import Workbench
 from segre.errors import SegreError, SpecError
@@ -102,6 +102,8 @@ def side_by_side(
             )
     targets = Target.read(one), Target.read(two)
     _require_alike(*targets)
+    for target in targets if text is not None else ():
+        require_readable(Path(str(text)), target)
     known = any(target.weights is not None for target in targets)
     parts = only or (PARTS if known else ("depth",))
     first, second = (

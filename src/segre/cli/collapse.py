@@ -35,8 +35,8 @@ def collapse(
     variants: Annotated[
         str,
         typer.Option(
-            help="all (8), paper (4, norms kept), what-if (attention changed), or names such as "
-            "full,attention,full:window=8.",
+            help="all (8), paper (4, norms kept), what-if (attention changed), names such as "
+            "full,attention,full:window=8, or several of these with commas.",
             autocompletion=completion.several_of(completion.variants),
         ),
     ] = "all",

@@ -180,7 +180,9 @@ def measure(
     asked = _named(variants)
     loaded = load(model, seed, memory=memory)
     tokens = _tokens(loaded, inputs, length, text, seed)
-    chosen, refused = what_if(loaded.spec, tokens.length) if asked is None else (asked, ())
+    changed, refused = what_if(loaded.spec, tokens.length) if None in asked else ((), ())
+    every = (one for each in asked for one in (changed if each is None else (each,)))
+    chosen = tuple(dict.fromkeys(every))
     found = curves(
         loaded,
         tokens,
@@ -254,13 +256,13 @@ def own_spec(model: Source) -> Network | Hybrid | Transformer | None:
     return None if isinstance(spec, Transformer) and spec.embedded else spec
 
 
-def _named(given: str | Sequence[Variant]) -> Sequence[Variant] | None:
-    """The variants that are meant; None are those of `what_if`, which depend on the model."""
+def _named(given: str | Sequence[Variant]) -> Sequence[Variant | None]:
+    """The variants that are meant; None stands for those of `what_if`, by the model."""
     if not isinstance(given, str):
         return given
-    if given in ("all", "paper", "what-if"):
-        return {"all": ALL, "paper": PAPER}.get(given)
-    return tuple(variant(name.strip()) for name in given.split(","))
+    groups = {"all": ALL, "paper": PAPER, "what-if": (None,)}
+    names = [name.strip() for name in given.split(",")]
+    return [one for name in names for one in groups.get(name) or (variant(name),)]
 
 
 def _tokens(
