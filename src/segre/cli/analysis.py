@@ -32,7 +32,7 @@ def analyze(
             "--output",
             "-o",
             metavar="FILE.html",
-            help="The report; report.html unless said, and none with --json unless said.",
+            help="Report file (default: report.html; none with --json unless given).",
         ),
     ] = None,
     only: Annotated[
@@ -62,7 +62,7 @@ def analyze(
     memory: Memory = "8G",
     out: Out = Out(),
 ) -> None:
-    """One report: what is known of a model or a design, and how."""
+    """One report on a model or a design: what is known, and how."""
     from segre.analysis.run import Analysis
     from segre.analysis.run import analyze as answers
     from segre.analysis.side_by_side import SideBySide, side_by_side
@@ -119,6 +119,6 @@ COMMANDS = (
     segre analyze base --against fine-tuned -o both.html
     segre analyze gpt2 --against llama-3-8b
 
-Exit code 3: a part failed, which is a bug of segre; the others are in the report.""",
+Exit code 3: a part failed, which is a bug in segre; the others are in the report.""",
     ),
 )
