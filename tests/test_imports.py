@@ -26,6 +26,7 @@ ORDER = [
     {"sequence"},
     {"geometry"},
     {"certificate"},
+    {"variety"},
     {"checkpoint"},
     {"checkpoints"},
     {"collapse"},

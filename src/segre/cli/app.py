@@ -19,8 +19,10 @@ from segre.cli import (
     inspection,
     installation,
     pictures,
+    samples,
     sequences,
     sweeps,
+    variety,
 )
 from segre.cli.front import Front, Group, verbatim
 from segre.cli.output import with_output
@@ -78,8 +80,9 @@ def options(
 
 
 ROOMS = (
-    *(analysis, dimensions, comparison, fibers, diff, inspection, sequences, collapse, catalog),
-    installation,
+    *(analysis, dimensions, samples, variety, comparison, fibers, diff, inspection),
+    *(sequences, collapse),
+    *(catalog, installation),
 )
 for room in ROOMS:
     for command, epilog in room.COMMANDS:
