@@ -41,12 +41,6 @@ COLUMNS = {
     "ratio": ("peer / segre", ".2f"),
 }
 
-APART = {
-    "model": ("model", ""),
-    "with": ("compared with", ""),
-    "patterns": ("patterns", ".1e"),
-    "streams": ("streams, relative", ".1e"),
-}
 CLOSE = 1e-5
 
 
@@ -195,7 +189,12 @@ def main(argv: Sequence[str] | None = None) -> None:
                 ):
                     all_rows += more
     report.table("looking into a model", COLUMNS, rows)
-    report.table("how far patterns and streams are from those of others", APART, equal)
+    said = (
+        f"{one['model']} and {one['with']}: patterns {one['patterns']:.1e} apart, streams "
+        f"{one['streams']:.1e} of their largest number"
+        for one in equal
+    )
+    report.remark("apart", equal, "\n".join(said))
     report.finish()
 
 
