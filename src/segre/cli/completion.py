@@ -70,7 +70,7 @@ def variants() -> list[str]:
     """Of `segre collapse`."""
     from segre.collapse.variants import ALL
 
-    return ["all", "paper", *map(str, ALL)]
+    return ["all", "paper", "what-if", *map(str, ALL)]
 
 
 def parts() -> Iterable[str]:

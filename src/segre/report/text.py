@@ -46,6 +46,7 @@ HOMES = {
     "segre.reproduce.scoreboard": "scoreboard",
     "segre.analysis.run": "analysis.text",
     "segre.analysis.comparison": "comparison",
+    "segre.analysis.side_by_side": "side_by_side",
     "segre.analysis.diff": "diff",
     "segre.inspect.diagnose": "inspection",
     "segre.inspect.trace": "inspection",
