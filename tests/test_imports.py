@@ -24,6 +24,7 @@ ORDER = [
     {"weights"},
     {"sequence"},
     {"geometry"},
+    {"optimum"},
     {"certificate"},
     {"checkpoint"},
     {"checkpoints"},

@@ -18,6 +18,7 @@ from segre.cli import (
     fibers,
     inspection,
     installation,
+    optimum,
     pictures,
     sequences,
     sweeps,
@@ -79,6 +80,7 @@ def options(
 
 ROOMS = (
     *(analysis, dimensions, comparison, fibers, diff, inspection, sequences, collapse, catalog),
+    optimum,
     installation,
 )
 for room in ROOMS:

@@ -71,7 +71,5 @@ def steps_by_point(path: Array, points: Sequence[FixedPoint], within: float = 0.
     """
     centres = np.array([[float(value) for value in point.W] for point in points])
     radius = within * np.linalg.norm(centres[-1])
-    counts = [
-        (((path - centre) ** 2).sum(axis=-1) <= radius**2).sum(axis=0) for centre in centres
-    ]
+    counts = [(((path - centre) ** 2).sum(axis=-1) <= radius**2).sum(axis=0) for centre in centres]
     return np.array(counts)
