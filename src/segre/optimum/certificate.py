@@ -144,8 +144,7 @@ def _exact_map(problem: Problem) -> fmpq_mat:
     for tokens in problem.X:
         X = _exact(tokens)
         square = X.transpose() * X
-        for x in _exact(tokens).tolist():
-            columns.append([u * v for u in x for v in square.entries()])
+        columns += [[u * v for u in x for v in square.entries()] for x in X.tolist()]
     return fmpq_mat(columns).transpose()
 
 
@@ -177,7 +176,7 @@ def _positive_definite(matrix: list[list[arb]]) -> bool:
 
 
 def _exact(x: Array) -> fmpq_mat:
-    return fmpq_mat(*x.shape, [_fraction(value) for value in x.reshape(-1).tolist()])
+    return fmpq_mat([[_fraction(value) for value in row] for row in x.tolist()])
 
 
 def _fraction(value: float) -> fmpq:

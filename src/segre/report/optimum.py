@@ -41,5 +41,4 @@ def down(value: Fraction, digits: int = _DIGITS) -> str:
 def _rounded(value: Fraction, digits: int, how: str) -> str:
     context = Context(prec=digits, rounding=how, Emin=-(10**9), Emax=10**9)
     number = context.divide(Decimal(value.numerator), Decimal(value.denominator))
-    text = format(number, "g").replace("e+", "e")
-    return text
+    return format(number, "g").replace("e+", "e")

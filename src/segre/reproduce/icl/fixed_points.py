@@ -1,7 +1,10 @@
 """Where does training stand still? The 2^D fixed points in exact fractions.
 
-With key and query separate (rank one), W_S = sum over d in S of e_d e_d^T / (lam_d (1 + 1/N) + tr/N)
-is a fixed point for every set S of eigenvectors: a head for each d in S, all other weights zero.
+With key and query separate (rank one), every set S of eigenvectors gives a fixed point
+
+    W_S = sum over d in S of  e_d e_d^T / (lam_d (1 + 1/N) + tr/N),
+
+with one head for each d in S and all other weights zero.
 With merged key and query the derivatives are v G and U . G, with G the gradient by W. They vanish
 only if G = 0, the optimum, or if every v = 0, so that W = 0: two functions.
 """
