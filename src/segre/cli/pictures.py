@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from segre.cli import completion
-from segre.cli.experiments import COMMANDS as EXPERIMENTS
 from segre.cli.options import Seed
 from segre.cli.output import Out
+from segre.cli.path_experiments import COMMANDS as EXPERIMENTS
 
 SLICES = ("cone", "discriminant", "fiber")
 

@@ -37,6 +37,7 @@ HOMES = {
     "segre.sweep.builtin": "sweeps",
     "segre.reproduce.normalized_dimension": "normalized_dimension",
     "segre.reproduce.theorems": "theorems",
+    "segre.reproduce.experiment": "outcomes",
     "segre.reproduce.path_effectiveness": "collapse_experiments",
     "segre.reproduce.circle": "collapse_experiments",
     "segre.reproduce.path_lengths": "collapse_experiments",
