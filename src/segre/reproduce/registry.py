@@ -11,6 +11,7 @@ from segre.reproduce.experiment import Experiment
 MODULES = {
     "icl-dynamics": "icl.experiment",
     "universal": "universal.experiment",
+    "rank": "rank.experiment",
     "gap": "gap",
 }
 
