@@ -12,6 +12,8 @@ MODULES = {
     "icl-dynamics": "icl.experiment",
     "universal": "universal.experiment",
     "rank": "rank.experiment",
+    "composition": "composition.experiment",
+    "convex": "convex.experiment",
     "gap": "gap",
 }
 
