@@ -10,6 +10,7 @@ from segre.reproduce.experiment import Experiment
 # The name of an experiment, and its module in this room (or module:NAME, if that has several).
 MODULES = {
     "icl-dynamics": "icl.experiment",
+    "induction": "induction.experiment",
     "universal": "universal.experiment",
     "rank": "rank.experiment",
     "composition": "composition.experiment",

@@ -8,6 +8,8 @@ linear is a matter of capacity. It illustrates the difference, and is no evidenc
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from segre.reproduce.claim import Claim, at_most, holds, near, not_testable
@@ -22,6 +24,7 @@ from segre.reproduce.composition.chaser import (
     weights,
 )
 from segre.reproduce.experiment import Experiment, Found, Option, Panel, Run, Series, Table, Work
+from segre.reproduce.state import Kept
 
 SIZES = ((2, 8), (4, 16), (6, 32))
 SYMBOLS = 16
@@ -35,12 +38,10 @@ def run(given: Run) -> Found:
     """Full attention on three sizes, then linear lookups of several widths."""
     count = given.options["functions"] * (4 if given.full else 1)
     sizes = [size for size in SIZES if size[0] <= given.options["steps"]]
-    full = {}
-    for L, m in sizes:
-        task = Task(L, m)
-        full[L, m] = given.each_seed(
-            f"{L} steps of {m} symbols", lambda seed, _, task=task: _many(task, seed, count)
-        )
+    full = {
+        (L, m): given.each_seed(f"{L} steps of {m} symbols", _work(Task(L, m), count))
+        for L, m in sizes
+    }
     widths = given.each_seed("lookups", lambda seed, _: _by_width(seed))
     stacks = given.each_seed("linear layers", lambda seed, _: _by_layers(seed))
     return Found(
@@ -69,9 +70,14 @@ def _accuracy(task: Task, rng: np.random.Generator, count: int) -> tuple[float, 
     return float(np.mean(right)), off
 
 
-def _many(task: Task, seed: int, count: int) -> dict[str, float]:
-    share, off = _accuracy(task, np.random.default_rng([seed, task.L, task.m]), count)
-    return {"share": share, "off": off}
+def _work(task: Task, count: int) -> Callable[[int, Kept], dict[str, float]]:
+    """What is done for each seed on one size."""
+
+    def work(seed: int, _kept: Kept) -> dict[str, float]:
+        share, off = _accuracy(task, np.random.default_rng([seed, task.L, task.m]), count)
+        return {"share": share, "off": off}
+
+    return work
 
 
 def _by_width(seed: int) -> dict[str, list[float]]:

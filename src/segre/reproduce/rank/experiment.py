@@ -36,8 +36,8 @@ SHARP = 1e7
 
 def run(given: Run) -> Found:
     """Errors in closed form for every width, and heads that are run on drawn points."""
-    counts = (*COUNTS, 4096) if given.full else COUNTS
-    counts = tuple(count for count in counts if count <= given.options["heads"])
+    every = (*COUNTS, 4096) if given.full else COUNTS
+    counts = tuple(count for count in every if count <= given.options["heads"])
     by_seed = given.each_seed(
         "heads",
         lambda seed, _: {str(d): _measured(seed, d, counts) for d in WIDTHS},
@@ -95,7 +95,7 @@ def _claims(found: dict[int, list[dict[str, Any]]], counts: tuple[int, ...]) -> 
             f"With {counts[middle]} heads, the error grows with the width",
             "paper",
             [
-                (np.diff([found[d][seed]["errors"][middle] for d in WIDTHS]) > 0).all()
+                bool((np.diff([found[d][seed]["errors"][middle] for d in WIDTHS]) > 0).all())
                 for seed in seeds
             ],
         ),
