@@ -17,6 +17,8 @@ from typer.main import get_command
 
 from segre.cli.app import app
 from segre.cli.front import ORDER
+from segre.reproduce.experiment import command_of
+from segre.reproduce.registry import experiments
 from segre.spec import Network
 from segre.weights import Weights
 from support.small_sweeps import TOML
@@ -57,6 +59,7 @@ RANDOM = {
     *("sweep fit", "plot slice", "reproduce normalized-dimension", "reproduce path-sort"),
     *("reproduce path-hull", "reproduce path-memorize", "reproduce circle"),
     "reproduce rank-collapse",
+    *(f"reproduce {one.name}" for one in experiments() if one.seeded),
 }
 every_command = pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 
@@ -209,6 +212,10 @@ CASES = {
     "reproduce path-lengths": "reproduce path-lengths",
     "reproduce rank-collapse": "reproduce rank-collapse --model bert --layers 2 --width 24 "
     "--count 1 --length 6",
+    **{
+        f"reproduce {one.name}": command_of(one, 0, 1, False, one.small).removeprefix("segre ")
+        for one in experiments()
+    },
 }
 
 
