@@ -42,8 +42,9 @@ def run(given: Run) -> Found:
         (L, m): given.each_seed(f"{L} steps of {m} symbols", _work(Task(L, m), count))
         for L, m in sizes
     }
-    widths = given.each_seed("lookups", lambda seed, _: _by_width(seed))
-    stacks = given.each_seed("linear layers", lambda seed, _: _by_layers(seed))
+    lookups = given.options["lookups"]
+    widths = given.each_seed("lookups", lambda seed, _: _by_width(seed, lookups))
+    stacks = given.each_seed("linear layers", lambda seed, _: _by_layers(seed, lookups))
     return Found(
         tuple(_claims(full, widths, stacks)),
         (_table(full), _lookups(widths), _stacks(stacks)),
@@ -80,23 +81,23 @@ def _work(task: Task, count: int) -> Callable[[int, Kept], dict[str, float]]:
     return work
 
 
-def _by_width(seed: int) -> dict[str, list[float]]:
+def _by_width(seed: int, count: int) -> dict[str, list[float]]:
     """One lookup, linear and full, with the same keys."""
     found: dict[str, list[float]] = {"linear": [], "full": []}
     for width in WIDTHS:
         for name, flag in (("linear", True), ("full", False)):
-            rngs = [np.random.default_rng([seed, width, n]) for n in range(LOOKUPS)]
+            rngs = [np.random.default_rng([seed, width, n]) for n in range(count)]
             task = Task(1, SYMBOLS, (flag,), width)
             found[name].append(float(np.mean([_accuracy(task, rng, 1)[0] for rng in rngs])))
     return found
 
 
-def _by_layers(seed: int) -> list[float]:
+def _by_layers(seed: int, count: int) -> list[float]:
     """Several steps, of which the first so many are linear."""
     found = []
     for linear in range(STEPS + 1):
         task = Task(STEPS, SYMBOLS, tuple(step < linear for step in range(STEPS)), REPLACED)
-        rngs = [np.random.default_rng([seed, 7, n]) for n in range(4)]
+        rngs = [np.random.default_rng([seed, 7, n]) for n in range(-(-count // 3))]
         found.append(float(np.mean([_accuracy(task, rng, 1)[0] for rng in rngs])))
     return found
 
@@ -237,7 +238,8 @@ EXPERIMENT = Experiment(
     options=(
         Option("functions", int, 1, "Random functions for each size.", 1, 100),
         Option("steps", int, 6, "The most steps.", 2, 6),
+        Option("lookups", int, LOOKUPS, "Random functions for each width of keys.", 1, 1000),
     ),
     longer="four times as many functions",
-    small={"steps": 2},
+    small={"steps": 2, "lookups": 1},
 )

@@ -30,7 +30,6 @@ from segre.reproduce.icl.runs import (
     EIGENVALUES,
     HEADS,
     RATE,
-    SEQUENCES,
     data_run,
     merged_run,
     separate_run,
@@ -47,18 +46,21 @@ def run(given: Run) -> Found:
     known = [float(value) for value in levels(EIGENVALUES, CONTEXT)]
     start = Start.drawn(seeds, HEADS, len(EIGENVALUES), scale)
     loss = population([float(value) for value in EIGENVALUES], CONTEXT)
+    count = given.options["sequences"]
     given.progress("key and query separate", 0, 3)
-    apart = given.unit("separate", lambda _: separate_run(loss, start, steps, points, known))
+    apart = given.unit(
+        "separate", lambda _: separate_run(loss, start, steps, points, known, 4 * count)
+    )
     given.progress("key and query merged", 1, 3)
     joined = given.unit(
         "merged", lambda _: merged_run(loss, start, min(steps, MERGED_STEPS), points, known)
     )
     given.progress("on drawn sequences", 2, 3)
-    data = given.unit("data", lambda _: data_run(loss, start, steps, seeds))
+    data = given.unit("data", lambda _: data_run(loss, start, steps, seeds, count))
     return Found(
-        tuple(_claims(apart, joined, data, points, known, steps)),
+        tuple(_claims(apart, joined, data, points, known, steps, count)),
         (_levels(apart, joined, known), _points(apart, joined, points)),
-        tuple(_panels(apart, joined, data, known)),
+        tuple(_panels(apart, joined, data, known, count)),
         (
             f"Inputs of dimension {len(EIGENVALUES)} with eigenvalues "
             f"{', '.join(f'{float(value):g}' for value in EIGENVALUES)}, {CONTEXT} pairs in "
@@ -77,6 +79,7 @@ def _claims(
     points: Sequence[FixedPoint],
     known: list[float],
     steps: int,
+    count: int,
 ) -> list[Claim]:
     size = len(EIGENVALUES)
     inner = range(1, size)
@@ -134,14 +137,14 @@ def _claims(
             tolerance=1e-4,
         ),
         at_most(
-            "The trained layer, run by segre on 20,000 drawn sequences: deviations between its "
-            "mean loss and the closed form",
+            f"The trained layer, run by segre on {4 * count:,} drawn sequences: standard errors "
+            "between its mean loss and the closed form",
             "closed form",
             4,
             [abs(value) for value in apart["off"]],
         ),
         at_least(
-            f"Trained on {SEQUENCES:,} drawn sequences: the share of steps at which the expected "
+            f"Trained on {count:,} drawn sequences: the share of steps at which the expected "
             "loss is near one of the levels",
             "derived here",
             0.95,
@@ -214,7 +217,11 @@ def _span(counts: Sequence[int]) -> str:
 
 
 def _panels(
-    apart: dict[str, Any], joined: dict[str, Any], data: dict[str, Any], known: list[float]
+    apart: dict[str, Any],
+    joined: dict[str, Any],
+    data: dict[str, Any],
+    known: list[float],
+    count: int,
 ) -> list[Panel]:
     def curves(found: dict[str, Any], label: str, colour: int) -> list[Series]:
         return [
@@ -236,7 +243,7 @@ def _panels(
         *curves(apart, "separate key and query", 0),
         *curves(joined, "merged", 1),
     ]
-    other = [*plateaus(data), *curves(data, f"separate, {SEQUENCES:,} sequences", 2)]
+    other = [*plateaus(data), *curves(data, f"separate, {count:,} sequences", 2)]
     return [
         Panel("Expected loss", "step", "loss", tuple(one), log_x=True, low=0, high=1.05),
         Panel(
@@ -259,8 +266,9 @@ EXPERIMENT = Experiment(
     examples=("icl-dynamics -o icl.png", "icl-dynamics -o large.png --init 0.05 --steps 60000"),
     options=(
         Option("init", float, 0.01, "The size of the first weights.", 1e-4, 1.0),
-        Option("steps", int, 250_000, "Steps of gradient descent.", 1, 2_000_000),
+        Option("steps", int, 250_000, "Steps of gradient descent.", 1, 1_000_000),
+        Option("sequences", int, 5000, "Sequences of the run on data.", 100, 100_000),
     ),
     longer="four times as many steps",
-    small={"steps": 500},
+    small={"steps": 500, "sequences": 100},
 )

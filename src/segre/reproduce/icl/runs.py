@@ -1,4 +1,4 @@
-"""What is measured: both parametrisations on the expected loss, the separate one on data as well."""
+"""What is measured: both forms on the expected loss, and the separate one on data as well."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ EIGENVALUES = tuple(Fraction(k, 10) for k in (4, 3, 2, 1))
 CONTEXT = 31
 HEADS = 5
 RATE = 0.05
-SEQUENCES = 5000  # of the run on data
 CURVE = 240  # points of a curve that are kept
 
 
 def separate_run(
-    loss: Quadratic, start: Start, steps: int, points: Sequence[FixedPoint], known: list[float]
+    loss: Quadratic,
+    start: Start,
+    steps: int,
+    points: Sequence[FixedPoint],
+    known: list[float],
+    tested: int,
 ) -> dict[str, Any]:
     """Key and query separate, on the expected loss; then the trained layer on drawn sequences."""
     path = separate(loss, start, steps, RATE)
@@ -31,7 +35,7 @@ def separate_run(
     off = []
     for place, (v, k, q) in enumerate(zip(path.v, path.k, path.q, strict=True)):
         rng = np.random.default_rng([2501, place])
-        tokens, labels = sequences(floats, CONTEXT, 4 * SEQUENCES, rng)
+        tokens, labels = sequences(floats, CONTEXT, tested, rng)
         errors = (labels - predicted(v, k, q, tokens)) ** 2
         off.append((errors.mean() - losses[-1, place]) / (errors.std() / len(errors) ** 0.5))
     return _summary(path.W, losses, points, known) | {"off": off}
@@ -56,11 +60,13 @@ def _summary(
     }
 
 
-def data_run(loss: Quadratic, start: Start, steps: int, seeds: tuple[int, ...]) -> dict[str, Any]:
+def data_run(
+    loss: Quadratic, start: Start, steps: int, seeds: tuple[int, ...], count: int
+) -> dict[str, Any]:
     """The same descent on the mean loss of drawn sequences, and its expected loss."""
     floats = [float(value) for value in EIGENVALUES]
     every = [
-        drawn(*sequences(floats, CONTEXT, SEQUENCES, np.random.default_rng([seed, 99])))
+        drawn(*sequences(floats, CONTEXT, count, np.random.default_rng([seed, 99])))
         for seed in seeds
     ]
     own = Quadratic(

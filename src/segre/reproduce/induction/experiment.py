@@ -48,10 +48,13 @@ def run(given: Run) -> Found:
         chains,
         WINDOW,
         train=given.options["sequences"],
+        test=given.options["tests"],
         steps=steps,
         uniform=given.options["uniform"],
     )
-    known = given.each_seed("information", lambda seed, _: _information(seed))
+    known = given.each_seed(
+        "information", lambda seed, _: _information(seed, given.options["chains"])
+    )
     models = given.each_seed(
         "training", lambda seed, kept: trained(plan, seed, kept, given.progress)
     )
@@ -75,16 +78,16 @@ def run(given: Run) -> Found:
             f"Dirichlet({ALPHA:g}) distribution, sequences of {plan.length} tokens, each from a "
             f"chain of its own; a window of {WINDOW} lags, {WINDOW} heads, {steps} steps of Adam.",
             "The oracle knows the parents and counts; the unigram counts tokens.",
-            "Losses are cross-entropies of the next token, in nats, on 4,000 new sequences.",
+            f"Losses are cross-entropies of the next token in nats, on {plan.test:,} new ones.",
         ),
     )
 
 
-def _information(seed: int) -> dict[str, Any]:
+def _information(seed: int, count: int) -> dict[str, Any]:
     found = {}
     for parents in PARENTS:
         rng = np.random.default_rng([seed, *parents])
-        each = information(Chains(SYMBOLS, parents, ALPHA), WINDOW, rng, DRAWN)
+        each = information(Chains(SYMBOLS, parents, ALPHA), WINDOW, rng, count)
         found[_named(parents)] = {_named(lags): list(pair) for lags, pair in each.items()}
     return found
 
@@ -251,8 +254,10 @@ EXPERIMENT = Experiment(
     options=(
         Option("steps", int, 500, "Steps of training.", 1, 100_000),
         Option("sequences", int, 10_000, "Sequences to learn from.", 256, 1_000_000),
+        Option("tests", int, 4000, "Sequences to test on.", 100, 1_000_000),
+        Option("chains", int, DRAWN, "Chains over which information is averaged.", 1, 100_000),
         Option("uniform", bool, False, "Ask for contexts that are drawn uniformly."),
     ),
     longer="four times as many steps",
-    small={"steps": 30, "sequences": 300},
+    small={"steps": 26, "sequences": 256, "tests": 100, "chains": 3},
 )

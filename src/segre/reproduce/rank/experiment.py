@@ -38,14 +38,15 @@ def run(given: Run) -> Found:
     """Errors in closed form for every width, and heads that are run on drawn points."""
     every = (*COUNTS, 4096) if given.full else COUNTS
     counts = tuple(count for count in every if count <= given.options["heads"])
+    samples = given.options["samples"]
     by_seed = given.each_seed(
         "heads",
-        lambda seed, _: {str(d): _measured(seed, d, counts) for d in WIDTHS},
+        lambda seed, _: {str(d): _measured(seed, d, counts, samples) for d in WIDTHS},
     )
     found = {d: [one[str(d)] for one in by_seed] for d in WIDTHS}
     return Found(
         tuple(_claims(found, counts)),
-        (_table(found, counts), _full(found)),
+        (_table(found, counts), _full(found, samples)),
         (_panel(found, counts),),
         (
             "The error is the root of the mean square error; the target has length 1. Heads of "
@@ -55,22 +56,22 @@ def run(given: Run) -> Found:
     )
 
 
-def _measured(seed: int, d: int, counts: tuple[int, ...]) -> dict[str, Any]:
+def _measured(seed: int, d: int, counts: tuple[int, ...], samples: int) -> dict[str, Any]:
     rng = np.random.default_rng([seed, d, 16153])
     heads = Heads.drawn(rng, counts[-1], d)
     C, b = gram(heads), agreement(heads)
     errors = [best_error(C[:n, :n], b[:n])[0] for n in counts]
     some = min(CHECKED, counts[-1])
     expected, alpha = best_error(C[:some, :some], b[:some])
-    x, y = points(rng, SAMPLES, 2, d)
+    x, y = points(rng, samples, 2, d)
     each = ((rank_one(heads.first(some), alpha, x, y, SHARP) - nearest(x, y)) ** 2).sum(axis=1)
     full = []
     for tokens in TOKENS:
-        x, y = points(rng, SAMPLES, tokens, d)
+        x, y = points(rng, samples, tokens, d)
         full.append(mean_square(full_rank(x, y, SHARP), nearest(x, y)) ** 0.5)
     return {
         "errors": [max(error, 0.0) ** 0.5 for error in errors],
-        "off": (each.mean() - expected) / (each.std() / SAMPLES**0.5),
+        "off": (each.mean() - expected) / (each.std() / samples**0.5),
         "full": full,
     }
 
@@ -140,13 +141,13 @@ def _table(found: dict[int, list[dict[str, Any]]], counts: tuple[int, ...]) -> T
     )
 
 
-def _full(found: dict[int, list[dict[str, Any]]]) -> Table:
+def _full(found: dict[int, list[dict[str, Any]]], samples: int) -> Table:
     rows = [
         (tokens, *(max(one["full"][place] for one in found[d]) for d in WIDTHS))
         for place, tokens in enumerate(TOKENS)
     ]
     return Table(
-        f"The error of one full-rank softmax head on {SAMPLES:,} samples, the largest over seeds",
+        f"The error of one full-rank softmax head on {samples:,} samples, the largest over seeds",
         ("tokens", *(f"d = {d}" for d in WIDTHS)),
         tuple(rows),
         ("d", *(".1e",) * len(WIDTHS)),
@@ -185,7 +186,10 @@ EXPERIMENT = Experiment(
     question="Can many heads of rank one stand in for one of full rank?",
     run=run,
     examples=("rank -o rank.png", "rank -o more.png --full --heads 4096"),
-    options=(Option("heads", int, 4096, "The most heads of rank one.", 4, 4096),),
+    options=(
+        Option("heads", int, 4096, "The most heads of rank one.", 4, 4096),
+        Option("samples", int, SAMPLES, "Points on which heads are run.", 100, 1_000_000),
+    ),
     longer="4096 heads too",
-    small={"heads": 16},
+    small={"heads": 16, "samples": 500},
 )
