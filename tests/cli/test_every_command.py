@@ -56,9 +56,7 @@ RANDOM = {
         "paths",
     ),
     *("weights canonical", "weights move", "weights same", "weights align", "weights merge"),
-    *("sweep fit", "plot slice", "reproduce normalized-dimension", "reproduce path-sort"),
-    *("reproduce path-hull", "reproduce path-memorize", "reproduce circle"),
-    "reproduce rank-collapse",
+    *("sweep fit", "plot slice", "reproduce normalized-dimension"),
     *(f"reproduce {one.name}" for one in experiments() if one.seeded),
 }
 every_command = pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
@@ -161,7 +159,6 @@ seed = 0
 compute = ["exact"]
 fields = { layers = 1, d = "2..9", a = 1, t = 2 }
 """
-TINY = "--epochs 1 --train 8 --layers 2 --paths 1"
 CASES = {
     "analyze": "analyze lightning/d=3,3/a=1/t=2",
     "dim": "dim lightning/d=3,3/a=1/t=2",
@@ -205,13 +202,6 @@ CASES = {
     "plot slice": "plot slice fiber -o fiber.svg",
     "reproduce normalized-dimension": "reproduce normalized-dimension --widest 3 -o figure.png",
     "reproduce theorems": "reproduce theorems -o stores --limit 0 --workers 1",
-    "reproduce path-sort": f"reproduce path-sort {TINY}",
-    "reproduce path-hull": f"reproduce path-hull {TINY}",
-    "reproduce path-memorize": f"reproduce path-memorize {TINY}",
-    "reproduce circle": "reproduce circle --steps 2 --epochs 1",
-    "reproduce path-lengths": "reproduce path-lengths",
-    "reproduce rank-collapse": "reproduce rank-collapse --model bert --layers 2 --width 24 "
-    "--count 1 --length 6",
     **{
         f"reproduce {one.name}": command_of(one, 0, 1, False, one.small).removeprefix("segre ")
         for one in experiments()

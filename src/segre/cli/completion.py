@@ -80,13 +80,6 @@ def parts() -> Iterable[str]:
     return QUESTIONS
 
 
-def base_models() -> Iterable[str]:
-    """Of `segre reproduce rank-collapse`."""
-    from segre.reproduce.rank_collapse import MODELS
-
-    return MODELS
-
-
 def known_models() -> Iterable[str]:
     """Of `segre models`."""
     from segre.models import FAMILIES, PRESETS

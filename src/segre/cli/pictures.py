@@ -10,7 +10,6 @@ import typer
 from segre.cli import completion
 from segre.cli.options import Seed
 from segre.cli.output import Out
-from segre.cli.path_experiments import COMMANDS as EXPERIMENTS
 
 SLICES = ("cone", "discriminant", "fiber")
 
@@ -144,7 +143,6 @@ GROUPS = (
     segre reproduce theorems -o theorems
     segre reproduce theorems -o theorems --limit 5""",
             ),
-            *EXPERIMENTS,
         ),
     ),
 )

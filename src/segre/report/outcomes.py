@@ -39,7 +39,7 @@ def print_table(console: Console, table: Table) -> None:
     console.print(f"{table.title}:")
     grid = Grid(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for column, left in zip(table.columns, text_columns(table), strict=True):
-        grid.add_column(column, justify="left" if left else "right")
+        grid.add_column(column, justify="left" if left else "right", overflow="fold")
     for row in table.rows:
         grid.add_row(*cells(table, row))
     console.print(grid)
@@ -51,7 +51,7 @@ def print_claims(console: Console, claims: Sequence[Claim]) -> None:
     """Each claim with what is expected, what was measured, and its status."""
     grid = Grid(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for heading in ("status", "claim (source)", "measured", "expected"):
-        grid.add_column(heading, no_wrap=heading == "status")
+        grid.add_column(heading, no_wrap=heading == "status", overflow="fold")
     for claim in claims:
         said = f"{claim.says} ({claim.source})"
         grid.add_row(claim.status, said, measured(claim), expected(claim))

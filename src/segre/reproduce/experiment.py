@@ -12,6 +12,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -130,9 +131,7 @@ class Run:
         found = []
         for place, seed in enumerate(self.seeds):
             self.progress(f"{stage}, seed {seed}", place, len(self.seeds))
-            found.append(
-                self.unit(f"{stage}, seed {seed}", lambda kept, seed=seed: work(seed, kept))  # type: ignore[misc]
-            )
+            found.append(self.unit(f"{stage}, seed {seed}", partial(work, seed)))
         return found
 
 

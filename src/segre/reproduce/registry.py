@@ -9,6 +9,12 @@ from segre.reproduce.experiment import Experiment
 
 # The name of an experiment, and its module in this room (or module:NAME, if that has several).
 MODULES = {
+    "rank-collapse": "rank_collapse",
+    "path-sort": "path_effectiveness:SORTING",
+    "path-hull": "path_effectiveness:HULLS",
+    "path-memorize": "path_effectiveness:MEMORIZING",
+    "circle": "circle",
+    "path-lengths": "path_lengths",
     "icl-dynamics": "icl.experiment",
     "induction": "induction.experiment",
     "universal": "universal.experiment",
@@ -16,6 +22,9 @@ MODULES = {
     "composition": "composition.experiment",
     "convex": "convex.experiment",
     "gap": "gap",
+    "smoothing": "smoothing",
+    "localise": "localise",
+    "gated-moe": "gated_moe",
 }
 
 
