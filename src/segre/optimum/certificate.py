@@ -24,6 +24,7 @@ from flint import arb, arb_mat, fmpq, fmpq_mat
 from segre.errors import SegreError
 from segre.fields.ball import Ball
 from segre.fields.interface import Array
+from segre.finding import Status
 from segre.geometry.progress import Progress, quiet
 from segre.optimum.problem import Problem, exact_square
 from segre.optimum.solve import dual_point, heads_of, minimiser, rank_of
@@ -55,6 +56,24 @@ class Optimum(Shown):
     def relative(self) -> float:
         """The gap as a share of the objective."""
         return _above(self.gap / self.objective) if self.objective else 0.0
+
+    @property
+    def value(self) -> float:
+        """The gap, rounded up."""
+        return _above(self.gap)
+
+    @property
+    def status(self) -> Status:
+        """What could be gained is at most the gap."""
+        return "upper-bound"
+
+    @property
+    def how(self) -> str:
+        """How it is known, in words."""
+        return (
+            "weak duality: objective and bound are exact fractions, and the dual point is feasible "
+            f"by a Cholesky decomposition in balls of {BITS} bits"
+        )
 
     @property
     def certain(self) -> Fraction:

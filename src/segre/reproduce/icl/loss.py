@@ -46,6 +46,8 @@ class Quadratic:
         return 2 * (self._squared(W) - self.linear)
 
     def _squared(self, W: Array) -> Array:
+        if self.square.ndim == 2:  # one function for all W: one product
+            return np.asarray(W @ self.square.T)
         return np.asarray(np.matmul(self.square, W[..., None])[..., 0])
 
 

@@ -33,9 +33,10 @@ class Plan:
     length: int = 100
     train: int = 10_000
     test: int = 4000
-    batch: int = 256
+    batch: int = 128
     steps: int = 500
-    uniform: bool = False
+    uniform: bool = False  # contexts that are asked for are drawn uniformly
+    bare: bool = False  # no empty token
 
     def data(self, seed: int, count: int, kind: int) -> Array:
         """Sequences to learn from (kind 0) or to test on (1)."""
@@ -48,7 +49,8 @@ def trained(plan: Plan, seed: int, kept: Kept, progress: Progress = quiet) -> di
     train, test = plan.data(seed, plan.train, 0), plan.data(seed, plan.test, 1)
     symbols, window = plan.chains.symbols, plan.window
     match, right = matches(train, window), labels(train, window)
-    start = Model.start(window, np.random.default_rng([seed, 2, 10559])).vector
+    rng = np.random.default_rng([seed, 2, 10559])
+    start = Model.start(window, rng, bare=plan.bare).vector
     state = kept.state or {
         **{"step": 0, "vector": start, "looks": []},
         **{name: np.zeros_like(start) for name in ("first", "second")},
@@ -79,6 +81,7 @@ def trained(plan: Plan, seed: int, kept: Kept, progress: Progress = quiet) -> di
         "copied": model.copied,
         "selected": model.selected,
         "sharpness": model.a,
+        "pseudo-count": model.pseudo_count,
     }
 
 
