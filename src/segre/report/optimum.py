@@ -41,4 +41,5 @@ def down(value: Fraction, digits: int = _DIGITS) -> str:
 def _rounded(value: Fraction, digits: int, how: str) -> str:
     context = Context(prec=digits, rounding=how, Emin=-(10**9), Emax=10**9)
     number = context.divide(Decimal(value.numerator), Decimal(value.denominator))
-    return format(number, "g").replace("e+", "e")
+    small = number != 0 and abs(number) < Decimal("0.001")
+    return format(number, "e" if small else "g").replace("e+", "e")
