@@ -38,7 +38,7 @@ def fixed_points(eigenvalues: Sequence[Fraction], context: int) -> list[FixedPoi
 
     >>> found = fixed_points([Fraction(3, 4), Fraction(1, 4)], 3)
     >>> [str(one.loss) for one in found], {one.slope for one in found}
-    (['1', '11/20', '7/8', '17/40'], {Fraction(0, 1)})
+    (['1', '37/64', '29/32', '31/64'], {Fraction(0, 1)})
     """
     loss = population(eigenvalues, context)
     size = len(eigenvalues)
