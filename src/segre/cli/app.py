@@ -88,8 +88,9 @@ for room in ROOMS:
     for command, epilog in room.COMMANDS:
         app.command(epilog=verbatim(epilog))(with_output(command))
 for name, help_text, group in (*checkpoints.GROUPS, *sweeps.GROUPS, *pictures.GROUPS):
-    kind = experiments.Experiments if name == "reproduce" else Group
-    nested = typer.Typer(cls=kind, help=help_text, no_args_is_help=True, rich_markup_mode=None)
+    nested = typer.Typer(cls=Group, help=help_text, no_args_is_help=True, rich_markup_mode=None)
+    if name == "reproduce":
+        nested = experiments.group()
     for title, command, epilog in group:
         nested.command(title, epilog=verbatim(epilog))(with_output(command))
     app.add_typer(nested, name=name)

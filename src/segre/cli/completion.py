@@ -80,6 +80,13 @@ def parts() -> Iterable[str]:
     return QUESTIONS
 
 
+def experiments() -> Iterable[str]:
+    """Of `segre reproduce --all --only`."""
+    from segre.reproduce.registry import MODULES
+
+    return MODULES
+
+
 def known_models() -> Iterable[str]:
     """Of `segre models`."""
     from segre.models import FAMILIES, PRESETS

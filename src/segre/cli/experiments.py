@@ -142,3 +142,79 @@ def _click(experiment: Experiment) -> Any:
     epilog = verbatim(examples_of(experiment))
     alone.command(experiment.name, epilog=epilog)(with_output(command_for(experiment)))
     return get_command(alone)
+
+
+def all_experiments(
+    context: typer.Context,
+    every: Annotated[
+        bool, typer.Option("--all", help="Run every experiment, and make one page of the results.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="With --all: where runs, results and the page index.html are kept.",
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --all: only this experiment; repeatable.",
+            autocompletion=completion.one_of(completion.experiments),
+        ),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="With --all: the longer runs, where there are some.")
+    ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="With --all: start over, rather than go on.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="With --all: the first seed.", min=0)] = 0,
+    seeds: Annotated[int, typer.Option(help="With --all: how many seeds.", min=1, max=100)] = 3,
+    out: Out = Out(),
+) -> None:
+    """Recompute the papers' tables and figures, every number afresh."""
+    from segre.errors import SegreError
+
+    if context.invoked_subcommand is not None:
+        if every:
+            raise SegreError("--all and an experiment are not allowed together; give one of them")
+        return
+    if not every:
+        if context.args or output or only:
+            raise SegreError("give an experiment, or --all; see segre reproduce --help")
+        typer.echo(context.get_help())
+        return
+    from segre.cli.pages import require_writable, today
+    from segre.report.outcome_plots import plot_outcome
+    from segre.report.scoreboard import write_scoreboard
+    from segre.reproduce.registry import experiment
+    from segre.reproduce.scoreboard import run_all
+
+    for name in only or ():
+        experiment(name)
+    folder = output or Path("reproductions")
+    page = folder / "index.html"
+    folder.mkdir(parents=True, exist_ok=True)
+    require_writable(plot=folder / "a.png", page=page)
+    with resumable(folder, fresh=fresh), out.progress() as progress:
+        found = run_all(
+            folder, only or (), seed=seed, seeds=seeds, full=full, fresh=fresh, progress=progress
+        )
+        for one in found.outcomes:
+            plot_outcome(one, folder / f"{one.experiment}.png")
+        write_scoreboard(found, page, today())
+    out.emit(found, files={"page": page})
+
+
+def group() -> typer.Typer:
+    """The group `reproduce`, to which commands can be added; those of the registry come last."""
+    nested = typer.Typer(cls=Experiments, invoke_without_command=True, rich_markup_mode=None)
+    epilog = verbatim("""Examples:
+    segre reproduce gap -o gap.png
+    segre reproduce --all -o results
+    segre reproduce --all -o some --only gap --only localise""")
+    nested.callback(epilog=epilog, invoke_without_command=True)(with_output(all_experiments))
+    return nested

@@ -38,6 +38,7 @@ HOMES = {
     "segre.reproduce.normalized_dimension": "normalized_dimension",
     "segre.reproduce.theorems": "theorems",
     "segre.reproduce.experiment": "outcomes",
+    "segre.reproduce.scoreboard": "scoreboard",
     "segre.analysis.run": "analysis.text",
     "segre.analysis.comparison": "comparison",
     "segre.analysis.diff": "diff",
