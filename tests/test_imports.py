@@ -17,6 +17,7 @@ ORDER = [
     {"spec"},
     {"finding", "stage"},
     {"hybrid"},
+    {"polynomial"},
     {"transformer"},
     {"theorems"},
     {"models"},

@@ -26,6 +26,9 @@ from segre.fields.interface import Array, ArrayField, E, Field
 from segre.hybrid.spec import Hybrid
 from segre.hybrid.stages import stages as hybrid_stages
 from segre.hybrid.stages import tensors as hybrid_tensors
+from segre.polynomial.spec import Polynomial
+from segre.polynomial.stages import stages as polynomial_stages
+from segre.polynomial.stages import tensors as polynomial_tensors
 from segre.spec import Architecture, Layer, Network
 from segre.stage import Slot, Stage
 from segre.transformer.spec import Transformer
@@ -96,6 +99,7 @@ def stages(spec: Architecture) -> tuple[Stage, ...]:
 
 stages.register(Transformer, transformer_stages)
 stages.register(Hybrid, hybrid_stages)
+stages.register(Polynomial, polynomial_stages)
 
 
 @stages.register(Network)
@@ -120,6 +124,7 @@ def tensors(spec: Architecture) -> dict[tuple[str, str], Slot]:
 
 tensors.register(Transformer, transformer_tensors)
 tensors.register(Hybrid, hybrid_tensors)
+tensors.register(Polynomial, polynomial_tensors)
 
 
 @tensors.register(Network)

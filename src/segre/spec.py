@@ -81,28 +81,13 @@ class Architecture(Protocol):
         ...
 
     @property
-    def heads_by_layer(self) -> list[int]:
-        """How many heads each layer has."""
-        ...
-
-    @property
     def widths(self) -> tuple[int, ...]:
         """The widths of tokens before the first layer and after each."""
         ...
 
     @property
-    def residual(self) -> bool:
-        """Whether layers have skips."""
-        ...
-
-    @property
     def parameters(self) -> int:
         """Number of weights."""
-        ...
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """How scores become mixing weights."""
         ...
 
     @property

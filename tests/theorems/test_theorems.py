@@ -72,7 +72,9 @@ def drawn(name: str) -> list[Network | Transformer]:
 def test_a_theorem_says_what_the_exact_rank_says(name: str) -> None:
     """All of a plan are compared by `segre sweep run`, the smallest ones here."""
     specs = sorted(drawn(name), key=lambda spec: spec.parameters)
-    for spec in specs if plan_of(name).stacks else specs[: 6 if name == "theorem-inputs" else 2]:
+    for spec in (
+        specs if plan_of(name).sort.layered else specs[: 6 if name == "theorem-inputs" else 2]
+    ):
         applied = apply(spec)
         assert applied is not None
         assert applied.holds
@@ -90,7 +92,7 @@ def test_every_theorem_is_swept() -> None:
     assert swept == {theorem.name for theorem in THEOREMS}
 
 
-@pytest.mark.parametrize("name", [name for name in PLANS if not plan_of(name).stacks])
+@pytest.mark.parametrize("name", [name for name in PLANS if not plan_of(name).sort.layered])
 def test_a_theorem_counts_the_symmetries_that_the_pieces_count(name: str) -> None:
     """The same sizes, grown at random: the hypotheses hold or not, the counts are the same."""
     rng = random.Random(name)

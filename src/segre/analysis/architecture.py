@@ -10,6 +10,7 @@ from segre.analysis.part import Answer, percent
 from segre.analysis.workbench import Workbench
 from segre.hybrid.spec import Hybrid
 from segre.network import tensors
+from segre.polynomial.spec import Polynomial
 from segre.spec import Architecture, Network
 from segre.transformer.by_layer import every
 from segre.transformer.spec import Transformer
@@ -96,6 +97,15 @@ def _hybrid_described(spec: Hybrid) -> str:
     return f"A stack of {layers} of attention on {spec.t} tokens; heads: {kinds}"
 
 
+@_described.register(Polynomial)
+def _polynomial_described(spec: Polynomial) -> str:
+    kind = "convolutional" if spec.convolutional else "dense"
+    if spec.degree == 1:
+        return f"A linear {kind} network with {_counted(spec.depth, 'layer')}"
+    layers = _counted(spec.depth, "layer")
+    return f"A {kind} network with {layers} and the activation x^{spec.degree} between them"
+
+
 @_described.register(Transformer)
 def _transformer_described(spec: Transformer) -> str:
     kind = "A transformer" if not spec.discrete else "A language model"
@@ -139,6 +149,21 @@ def _of_hybrid(spec: Hybrid) -> Iterator[Row]:
         yield f"heads of layer {number}", spec.layers[number - 1].heads, written
     yield "head rank a", _listed([layer.a for layer in spec.layers]), "of queries and keys"
     yield "tokens", spec.t, ""
+
+
+@choices.register(Polynomial)
+def _of_polynomial(spec: Polynomial) -> Iterator[Row]:
+    yield "layers", spec.depth, "convolutions, one filter each" * spec.convolutional
+    yield "widths", " to ".join(str(width) for width in spec.widths), ""
+    for name, column in (
+        ("filter lengths", [layer.kernel for layer in spec.convolutions]),
+        ("strides", [layer.stride for layer in spec.convolutions]),
+    ):
+        if column:
+            yield name, _listed(column), ""
+    remark = f"outputs have degree {spec.total_degree}" * (spec.depth < 8)
+    yield "activation", f"x^{spec.degree}" if spec.degree > 1 else "none", remark
+    yield "biases", "in every layer" if spec.bias else "none", ""
 
 
 def _listed(numbers: list[int]) -> str | int:
@@ -253,6 +278,7 @@ def parameters_by_piece(spec: Architecture) -> dict[str, int]:
 
 
 _PIECES = (
+    "weights",
     "embeddings",
     "queries and keys",
     "values and outputs",
@@ -270,6 +296,8 @@ def _piece(part: str, name: str) -> str:
         return "embeddings"
     if part == "head":
         return "unembedding"
+    if name in ("W", "w", "b"):  # of a polynomial network
+        return "biases" if name == "b" else "weights"
     if name.startswith(("b_", "c_")):
         return "biases"
     if name in ("W_Q", "W_K", "A_Q", "A_K", "R_Q", "R_K", "sinks"):

@@ -24,7 +24,7 @@ from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.redundancy import asked_for
 from segre.hybrid.spec import Hybrid
-from segre.models import Source, architecture, called
+from segre.models import Source, called, with_attention
 from segre.sequence.cost import Costs, cost
 from segre.shown import Tabular
 from segre.spec import Architecture, Network
@@ -137,7 +137,7 @@ def compare(
     designs = []
     for number, spec in enumerate(specs):
         progress("designs", number, len(specs))
-        net = architecture(spec)
+        net = with_attention(spec, "segre compare")
         own: Architecture = net if output is None else asked_for(net, output)
         name = called(spec)
         try:
@@ -162,9 +162,8 @@ def exponents(spec: Architecture) -> tuple[int | None, ...] | None:
 
 def mechanisms_of(spec: Architecture) -> tuple[Mechanism, ...]:
     """All mechanisms of a design, each once."""
-    if isinstance(spec, Hybrid | Transformer):
-        return spec.mechanisms
-    return (spec.mechanism,)
+    assert isinstance(spec, Network | Hybrid | Transformer)
+    return (spec.mechanism,) if isinstance(spec, Network) else spec.mechanisms
 
 
 def _group(name: str) -> str:

@@ -16,7 +16,7 @@ from segre.collapse.verdict import advice
 from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
 from segre.finding import Status
 from segre.hybrid.spec import Hybrid
-from segre.models import FAMILIES
+from segre.models import FAMILIES, with_attention
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
@@ -26,7 +26,7 @@ WORDS = 1_000  # vocabulary of what has none
 
 def how_depth_acts(bench: Workbench) -> Answer:
     """Relative residuals by layer: of a stack past the smallest float, of a model by variant."""
-    spec = bench.target.spec
+    spec = with_attention(bench.target.spec, "rank against depth")
     if isinstance(spec, Hybrid) or (isinstance(spec, Network) and not spec.mechanism.sums_to_one):
         return _of_mechanisms(bench)
     if isinstance(spec, Network) or (not spec.embedded and spec.norm == "none"):

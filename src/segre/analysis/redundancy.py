@@ -9,13 +9,14 @@ from segre.errors import UnsupportedError
 from segre.finding import Finding, Symmetry
 from segre.geometry.explain import Explanation, explain
 from segre.geometry.symmetry_table import symmetry_table
+from segre.polynomial.spec import Polynomial
 from segre.spec import Network
 
 
 def what_is_redundant(bench: Workbench) -> Answer:
     """The symmetries by piece; of a transformer also what each design choice does to them."""
     spec = bench.target.spec
-    if isinstance(spec, Network):
+    if isinstance(spec, Network | Polynomial):
         return _of_stack(bench)
     found = dimension_of(bench)
     symmetries, unexplained = found.symmetries, ""
@@ -54,7 +55,6 @@ def what_is_redundant(bench: Workbench) -> Answer:
 
 def _of_stack(bench: Workbench) -> Answer:
     spec = bench.target.spec
-    assert isinstance(spec, Network)
     table = symmetry_table(spec, bench.seed, memory=bench.memory, progress=bench.progress)
     found = dimension_of(bench)
     options = bench.options(seed=bench.seed, memory=bench.memory)
@@ -78,7 +78,9 @@ def _lead(found: Finding, symmetries: tuple[Symmetry, ...]) -> str:
         named[symmetry.name] = named.get(symmetry.name, 0) + symmetry.dimension
     largest = max(named, key=lambda name: named[name])
     share = percent(total, found.parameters, 3)
+    rest = found.parameters - (found.parameters if found.upper is None else found.upper) - total
+    more = f" Another {rest:,} are redundant without a symmetry that segre lists." * (rest > 0)
     return (
-        f"{least}{total:,} of {found.parameters:,} parameters ({share}) can change without any "
-        f"input noticing. The largest piece, {named[largest]:,}: {largest}."
+        f"{least}{total:,} of {found.parameters:,} parameters ({share}) can change without "
+        f"changing the function. The largest piece, {named[largest]:,}: {largest}.{more}"
     )

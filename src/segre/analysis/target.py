@@ -16,11 +16,8 @@ from segre.checkpoint.opening import trained
 from segre.checkpoint.shards import CONFIG
 from segre.errors import SpecError, UnsupportedError
 from segre.files import shown
-from segre.hybrid.spec import Hybrid
-from segre.models import Source, architecture, called
+from segre.models import Source, Spec, architecture, called
 from segre.models.live import live
-from segre.spec import Network
-from segre.transformer.spec import Transformer
 from segre.values import quote
 
 
@@ -29,7 +26,7 @@ class Target:
     """An architecture by the text that a user gave for it; with weights, if they can be read."""
 
     text: str
-    spec: Network | Hybrid | Transformer
+    spec: Spec
     weights: Source | None = None  # the model directory, or the model itself
     unread: str = ""  # why there are no weights, if some were given
     source: Source = None  # what was given, if that is no text

@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 ORDER = (
     *("analyze", "dim", "explain", "symmetries", "compare", "certify", "verify", "certify-optimum"),
     *("weights", "diff", "diagnose", "trace", "same", "move", "point", "recover", "run", "cost"),
-    *("collapse", "paths", "sweep", "plot", "reproduce", "models", "doctor"),
+    *("collapse", "paths", "sweep", "plot", "reproduce", "models", "demo", "doctor"),
 )
 
 

@@ -35,7 +35,7 @@ from segre.finding import Status, Unbounded
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.hybrid.spec import Hybrid
-from segre.models import STACKS, Source, architecture, called
+from segre.models import POLYNOMIALS, STACKS, Source, called, with_attention
 from segre.shown import Tabular
 from segre.spec import Network
 from segre.transformer.spec import Transformer
@@ -238,9 +238,9 @@ def count_paths(model: Source) -> PathShares:
 def own_spec(model: Source) -> Network | Hybrid | Transformer | None:
     """The spec, if it is a stack, or one of the kind transformer without a vocabulary."""
     if not isinstance(model, Network | Hybrid | Transformer):
-        if family_of(model) not in (*STACKS, "transformer"):
+        if family_of(model) not in (*STACKS, *POLYNOMIALS, "transformer"):
             return None
-        model = architecture(model)
+        model = with_attention(model, "this command")
     spec: Network | Hybrid | Transformer = model
     return None if isinstance(spec, Transformer) and spec.embedded else spec
 

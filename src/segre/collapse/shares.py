@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from segre.models import Source, architecture
+from segre.models import Source, with_attention
 
 
 def path_counts(heads: Sequence[int], skips: Sequence[bool] | bool = True) -> list[int]:
@@ -50,7 +50,7 @@ def shares_of(source: Source) -> list[float]:
 
 def counts_of(source: Source) -> list[int]:
     """The numbers of paths of an architecture."""
-    spec = architecture(source)
+    spec = with_attention(source, "segre paths")
     return path_counts(spec.heads_by_layer, spec.residual)
 
 

@@ -18,7 +18,7 @@ from segre.collapse.stack import FloatNetwork
 from segre.errors import UnsupportedError
 from segre.fields.interface import Array
 from segre.hybrid.spec import Hybrid
-from segre.models import Source, architecture
+from segre.models import Source, with_attention
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.values import quote
@@ -92,7 +92,7 @@ def random_pass(
 
 
 def _plain(given: Source) -> Network | Transformer:
-    spec = architecture(given)
+    spec = with_attention(given, "segre collapse")
     if isinstance(spec, Hybrid):
         raise UnsupportedError(f"spec {quote(str(spec))}: this needs plain softmax in every head")
     return spec

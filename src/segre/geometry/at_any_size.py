@@ -8,7 +8,7 @@ from segre.errors import UnsupportedError
 from segre.finding import Bound, Finding, Symmetry
 from segre.geometry.closed_form import closed_form
 from segre.geometry.redundancy import counted
-from segre.spec import Architecture, Network
+from segre.spec import Architecture
 from segre.theorems import Application, apply, nearest
 from segre.transformer.spec import Transformer
 from segre.values import quote
@@ -53,7 +53,6 @@ def by_theorem(applied: Application) -> Finding:
         assert found.upper_evidence is not None
         upper = Bound(lower.value, found.upper_evidence)
         return Finding.from_bounds(spec, lower, upper, symmetries=found.symmetries)
-    assert isinstance(spec, Network)
     upper = closed_form(spec) if spec.has_closed_form else lower
     symmetries = tuple(
         Symmetry(name, "all layers", count) for name, count in applied.symmetries.items()

@@ -12,6 +12,7 @@ from segre.errors import TooLargeError, UnluckyError
 from segre.geometry.memory import bytes_for_symmetries, require_memory
 from segre.geometry.point import Point
 from segre.geometry.rank import SymmetryRank, symmetry_rank
+from segre.polynomial.spec import Dense, Polynomial
 from segre.spec import Architecture, Attention, Network
 
 
@@ -46,19 +47,24 @@ _KINDS = {
     "skew-scores": "skew parts of scores",
     "value-output": "value-output bases",
     "scale": "scales of scores against values",
-    "between": "token bases",
+    "between": "bases between layers",
     "unread": "directions that no layer reads",
     "unreached": "directions that no token reaches",
     "mix-heads": "mixing of heads",
     "mix-some-heads": "mixing of some heads",
     "silent-scores": "scores of a single token",
     "pooled-heads": "sums of heads",
+    "scales": "scales of hidden units",
+    "shift": "biases against later biases",
 }
 
 
-def stack_choices(spec: Network, here: SymmetryRank, seed: int, memory: int) -> Iterator[Choice]:
-    """The choices of a stack; those that would need too much memory to undo are left out."""
-    for name, instead, other in _alternatives(spec):
+def choices_undone(
+    spec: Network | Polynomial, here: SymmetryRank, seed: int, memory: int
+) -> Iterator[Choice]:
+    """The choices; those that would need too much memory to undo are left out."""
+    every = _of_polynomial(spec) if isinstance(spec, Polynomial) else _alternatives(spec)
+    for name, instead, other in every:
         try:
             require_memory(other, bytes_for_symmetries(other), memory)
             there = _by_kind(symmetry_rank(Point.draw(other, seed)))
@@ -86,6 +92,17 @@ def _alternatives(spec: Network) -> Iterator[tuple[str, str, Network]]:
     if any(one.dv is not None for one in heads):
         instead = "one value matrix for each head"
         yield "values through a narrow space", instead, _with(spec, dv=None)
+
+
+def _of_polynomial(spec: Polynomial) -> Iterator[tuple[str, str, Polynomial]]:
+    if spec.degree > 1 and spec.depth > 1:
+        name = f"the activation x^{spec.degree}"
+        yield name, "no activation", replace(spec, degree=1)
+    if spec.bias:
+        yield "biases", "no biases", replace(spec, bias=False)
+    if spec.convolutional:
+        layers = tuple(Dense(layer.width_in, layer.width_out) for layer in spec.layers)
+        yield "shared filters", "dense layers of the same widths", replace(spec, layers=layers)
 
 
 def _with(spec: Network, **changes: Any) -> Network:

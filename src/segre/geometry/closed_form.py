@@ -15,6 +15,8 @@ from segre.finding import Bound, Evidence
 from segre.hybrid.fiber import fiber
 from segre.hybrid.spec import Hybrid
 from segre.models import Source, architecture
+from segre.polynomial.bounds import bound
+from segre.polynomial.spec import Polynomial
 from segre.spec import Architecture, Network
 
 
@@ -25,6 +27,8 @@ def closed_form(spec: Source) -> Bound:
     172
     """
     net = architecture(spec)
+    if isinstance(net, Polynomial):
+        return _by_inequalities(net)
     if isinstance(net, Hybrid):
         raise UnsupportedError(
             f"spec {str(net)!r}: the formula for stacks with a mechanism for every head is a "
@@ -51,6 +55,12 @@ def closed_form(spec: Source) -> Bound:
         f"{value} dimensions of invariants of the weights"
     )
     return Bound(value, Evidence("closed-form", statement))
+
+
+def _by_inequalities(spec: Polynomial) -> Bound:
+    found = bound(spec)
+    kind = "theorem" if "veronese" in found.rules else "closed-form"
+    return Bound(found.value, Evidence(kind, found.words, found.document()))
 
 
 def predicted(spec: Architecture) -> int | None:

@@ -25,6 +25,7 @@ from segre.fields.interface import Array, Field
 from segre.geometry.gauge.stack import place
 from segre.geometry.reach import parallel_tokens, silent
 from segre.network import LayerWeights
+from segre.polynomial.spec import Polynomial
 from segre.spec import Network
 from segre.weights import Weights
 
@@ -118,12 +119,16 @@ def _square(field: Field[Array], W: Array) -> Array:
     return field.matmul(W.reshape(1, -1), W.reshape(-1, 1))
 
 
-def conserved_quantities(spec: str | Path | Mapping[str, Any] | Network) -> list[Conserved]:
+def conserved_quantities(
+    spec: str | Path | Mapping[str, Any] | Network | Polynomial,
+) -> list[Conserved]:
     """The conserved quantities of an architecture, first layer first.
 
     >>> [law.formula for law in conserved_quantities("lightning/d=3,3/a=1/dv=2/t=2")]
     ['W_Q W_Q^T - W_K W_K^T', 'W_V W_V^T - W_O^T W_O', '|W_O|^2 - |W_Q|^2']
     """
+    if isinstance(spec, Polynomial):
+        return list(_of_polynomial(spec))
     net = Network.parse(spec)
     return [law for i in range(net.depth) for law in _of_layer(net, i)]
 
@@ -163,6 +168,24 @@ def _of_layer(spec: Network, i: int) -> Iterator[Conserved]:
         reading = f"{'sum_h ' * (after.attention.heads > 1)}(W_K^T W_K + W_Q^T W_Q + W_V^T W_V)"
         formula = f"{writing} [layer {i + 1}] - {reading} [layer {i + 2}]"
         yield law("between", formula, _symmetric(layer.width_out, seen))
+
+
+def _of_polynomial(spec: Polynomial) -> Iterator[Conserved]:
+    """Of the weights w and bias b of a unit, and the weights v that read it."""
+    for i in range(1, spec.depth):
+        own, after = spec.layers[i - 1], spec.layers[i]
+        where = f"between layers {i} and {i + 1}"
+        if spec.degree == 1 and not spec.convolutional:
+            biases = " + b b^T" * spec.bias
+            formula = f"W W^T{biases} [layer {i}] - W^T W [layer {i + 1}]"
+            seen = own.width_in + spec.bias + after.width_out
+            yield Conserved("between", where, i, None, formula, _symmetric(own.units, seen))
+            continue
+        row, column = ("|w|^2", "|w|^2") if spec.convolutional else ("|W[j,:]|^2", "|W[:,j]|^2")
+        biases = (" + b^2" if spec.convolutional else " + b[j]^2") * spec.bias
+        factor = f"{spec.degree} " * (spec.degree > 1)
+        formula = f"{row}{biases} [layer {i}] - {factor}{column} [layer {i + 1}]"
+        yield Conserved("scales", where, i, None, formula, own.units)
 
 
 def _symmetric(n: int, vectors: int) -> int:

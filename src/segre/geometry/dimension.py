@@ -20,6 +20,7 @@ from segre.geometry.at_any_size import at_any_size, by_theorem, proved_by_theore
 from segre.geometry.balls import BallMinor, ball_minor
 from segre.geometry.closed_form import ambient, closed_form
 from segre.geometry.contexts import few_contexts
+from segre.geometry.defect import with_defect
 from segre.geometry.estimate import estimate
 from segre.geometry.gap import suspects
 from segre.geometry.independence import (
@@ -105,11 +106,11 @@ def dimension(
     if method == "estimate":
         return estimate(net, seed=seed, memory=memory)
     if method == "theorem":
-        return proved_by_theorem(net)
+        return with_defect(proved_by_theorem(net))
     if method == "count":
         return counted(net)
     if method == "auto" and (known := without_computing(net)) is not None:
-        return known
+        return with_defect(known)
     if method == "closed-form":
         return Finding.from_bounds(net, None, closed_form(net), seed=seed)
     proof = prove(
@@ -139,7 +140,7 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
         )
         if features := suspects(proof.spec):
             notes.append(f"gaps are known to remain with: {features}")
-    return Finding.from_bounds(
+    found = Finding.from_bounds(
         proof.spec,
         proof.lower,
         proof.upper,
@@ -147,6 +148,7 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
         notes=tuple(notes),
         seed=seed,
     )
+    return with_defect(found)
 
 
 def too_large(spec: Architecture) -> bool:
@@ -288,9 +290,9 @@ def _upper_bound(spec: Architecture, symmetry: SymmetryRank | None, formula: boo
     bounds: list[Bound] = []
     if symmetry is not None:
         bounds.append(symmetry.bound(spec.parameters))
+    if formula:
+        bounds.append(closed_form(spec))
     if isinstance(spec, Network):
-        if formula:
-            bounds.append(closed_form(spec))
         whole = ambient(spec)
         if whole is not None:
             bounds.append(whole)

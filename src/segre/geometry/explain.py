@@ -26,6 +26,7 @@ from segre.geometry.redundancy import asked_for, counted
 from segre.geometry.symmetry_table import SymmetryTable, symmetry_table
 from segre.hybrid.spec import Hybrid, plain
 from segre.models import Source, architecture, called
+from segre.polynomial.spec import Polynomial
 from segre.shown import Tabular
 from segre.spec import Network
 from segre.transformer.choices import Output
@@ -105,6 +106,10 @@ def explain(
     net = architecture(spec)
     if output is not None:
         net = asked_for(net, output)
+    if isinstance(net, Polynomial):
+        table = symmetry_table(net, seed, memory=memory, progress=progress)
+        found = dimension(net, seed=seed, memory=memory, progress=progress)
+        return replace(table, notes=_said(found))
     if isinstance(net, Network):
         return symmetry_table(net, seed, memory=memory, progress=progress)
     if isinstance(net, Hybrid):
@@ -120,6 +125,16 @@ def explain(
     if net.gate == "element":
         found = replace(found, notes=(*found.notes, _MIXTURE))
     return Explanation(name, found, discrete_symmetries(net), tuple(choices))
+
+
+def _said(found: Finding) -> tuple[str, ...]:
+    """The dimension in words, and why it is no larger."""
+    if found.value is None:
+        known = f"the dimension is between {found.lower:,} and {found.upper:,}"
+    else:
+        known = f"the dimension is {found.value:,}, proved"
+    assert found.upper_evidence is not None
+    return (f"{known}; from above: {found.upper_evidence.statement}", *found.notes)
 
 
 def _of_hybrid(name: str, net: Hybrid, seed: int, memory: int, progress: Progress) -> Explanation:
@@ -179,7 +194,7 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
     if spec.qknorm:
         yield "norms of queries and keys", "none of them", {"qknorm": False}
     if spec.group > 1:
-        yield "grouped queries", "keys and values of its own for every head", {"kv": spec.heads}
+        yield "grouped queries", "separate keys and values for every head", {"kv": spec.heads}
     if spec.latent:
         plain = {"qrank": 0, "kvrank": 0, "rotary": 0, "pos": "none", "head": spec.head}
         yield "latent attention", "plain attention without positions", plain
@@ -204,7 +219,7 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
     if spec.gain and spec.norm != "none":
         yield "gains of the norms", "no gains", {"gain": False}
     if spec.tied:
-        yield "tied embeddings", "a table of its own for the output", {"tied": False}
+        yield "tied embeddings", "a separate table for the output", {"tied": False}
     elif (
         spec.discrete
         and not spec.labels
@@ -213,7 +228,7 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
     ):
         yield "untied embeddings", "one table for input and output", {"tied": True}
     if spec.share:
-        yield "shared layers", "weights of its own for every layer", {"share": False}
+        yield "shared layers", "separate weights for every layer", {"share": False}
     if spec.eps:
         yield "eps in the norms", "eps = 0", {"eps": type(spec.eps)(0)}
     if spec.pooler and spec.labels:

@@ -8,6 +8,7 @@ from math import prod
 from segre.errors import TooLargeError
 from segre.hybrid.spec import Hybrid
 from segre.network import stages
+from segre.polynomial.spec import Polynomial
 from segre.spec import Architecture, Layer, Network
 from segre.transformer.spec import Transformer
 
@@ -54,6 +55,16 @@ def _hybrid_bytes(spec: Hybrid) -> int:
     return _ENTRY * (kept + passing + 2 * spec.widths[-1] * t * spec.parameters)
 
 
+@bytes_per_input.register(Polynomial)
+def _polynomial_bytes(spec: Polynomial) -> int:
+    kept = passing = 0
+    for layer in spec.layers:
+        directions = layer.weights + spec.bias * layer.units + layer.width_in
+        kept += layer.width_out * directions
+        passing = max(passing, 4 * layer.width_out * directions)
+    return _ENTRY * (kept + passing + 2 * spec.widths[-1] * spec.parameters)
+
+
 @bytes_per_input.register(Transformer)
 def _transformer_bytes(spec: Transformer) -> int:
     t, rows = spec.t, prod(spec.output_shape)
@@ -83,6 +94,11 @@ def _stack_directions(spec: Network) -> list[int]:
     return [layer.parameters + layer.width_in * spec.t for layer in spec.layers]
 
 
+@stage_directions.register(Polynomial)
+def _polynomial_directions(spec: Polynomial) -> list[int]:
+    return [layer.weights + spec.bias * layer.units + layer.width_in for layer in spec.layers]
+
+
 def inputs_at_once(spec: Architecture) -> int:
     """How many inputs to differentiate in one batch, so that the batch stays small."""
     return max(1, min(256, _WORKING // bytes_per_input(spec)))
@@ -104,18 +120,20 @@ def require_memory(spec: Architecture, needed: int, limit: int) -> None:
     """Stop, saying what would be needed, if it is more than the limit."""
     if needed > limit:
         raise TooLargeError(
-            f"spec {_short(spec)}: {spec.parameters:,} parameters would need about "
-            f"{_gib(needed)} of memory for an exact rank, over the limit of {_gib(limit)}; raise "
-            f"it with --memory, or ask for {_instead(spec)}"
+            f"spec {_short(spec)}: the exact rank of {spec.parameters:,} parameters needs "
+            f"{_gib(needed)} of memory, over the limit of {limit / 2**30:,.1f} GiB; raise the "
+            f"limit with --memory, or get an upper bound from segre dim {_instead(spec)}"
         )
 
 
 def _instead(spec: Architecture) -> str:
+    if isinstance(spec, Polynomial):
+        return "--method closed-form"
     return "--method count" if spec.counted else "--method closed-form (one-head stacks)"
 
 
 def _gib(count: int) -> str:
-    return f"{count / 2**30:,.1f} GiB"
+    return f"about {count / 2**30:,.1f} GiB" if count < 2**50 else "more than 1 PiB"
 
 
 def _short(spec: Architecture) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isqrt
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,14 +13,15 @@ from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
 from segre.finding import Status, Unbounded
-from segre.geometry.choice import Choice, stack_choices
+from segre.geometry.choice import Choice, choices_undone
 from segre.geometry.conserved import Conserved, conserved_quantities
 from segre.geometry.gauge.all import Generators, generators
 from segre.geometry.memory import DEFAULT_LIMIT, bytes_for_symmetries, require_memory
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import symmetry_rank
-from segre.models import architecture
+from segre.models import Source, architecture
+from segre.polynomial.spec import Polynomial
 from segre.shown import Tabular
 from segre.spec import Network
 from segre.values import quote
@@ -35,6 +34,7 @@ _REASONS = {
     "unreached": "not linear in the weights: which directions are reached depends on earlier ones",
     "mix-heads": "not linear in the weights: W_K and W_Q change through their inverses",
     "mix-some-heads": "not linear in the weights: which heads mix depends on all of them",
+    "shift": "not linear in the weights: how far the next bias moves depends on other weights",
 }
 
 
@@ -91,11 +91,12 @@ class SymmetryTable(Unbounded, Tabular):
     counts, and is at most `dimension`, since gradients of conserved quantities are symmetries.
     """
 
-    spec: Network
+    spec: Network | Polynomial
     rows: tuple[SymmetryRow, ...]
     independent: int
     seed: int = 0
     choices: tuple[Choice, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def dimension(self) -> int:
@@ -127,12 +128,13 @@ class SymmetryTable(Unbounded, Tabular):
             "conserved": self.independent,
             "symmetries": [row.document() for row in self.rows],
             "choices": [choice.document() for choice in self.choices],
+            **({"notes": list(self.notes)} if self.notes else {}),
             "seed": self.seed,
         }
 
 
 def symmetry_table(
-    spec: str | Path | Mapping[str, Any] | Network,
+    spec: Source,
     seed: int = 0,
     *,
     memory: int = DEFAULT_LIMIT,
@@ -147,10 +149,10 @@ def symmetry_table(
     (5, 4)
     """
     net = architecture(spec)
-    if not isinstance(net, Network):
+    if not isinstance(net, Network | Polynomial):
         raise UnsupportedError(
-            f"spec {quote(str(net))}: conserved quantities are known for stacks; the symmetries of "
-            "transformers are listed by `segre explain`"
+            f"spec {quote(str(net))}: conserved quantities are known for stacks and polynomial "
+            "networks; the symmetries of transformers are listed by `segre explain`"
         )
     require_memory(net, bytes_for_symmetries(net), memory)
     for attempt in range(_POINTS):
@@ -163,7 +165,7 @@ def symmetry_table(
 
 def _table_at(point: Point, seed: int, memory: int, progress: Progress) -> SymmetryTable:
     spec = point.spec
-    assert isinstance(spec, Network)
+    assert isinstance(spec, Network | Polynomial)
     laws = {(law.kind, law.layer, law.head): law for law in conserved_quantities(spec)}
     counted = symmetry_rank(point, progress)
     dimensions = {(one.kind, one.layer, one.head): one.dimension for one in counted.pieces}
@@ -191,11 +193,11 @@ def _table_at(point: Point, seed: int, memory: int, progress: Progress) -> Symme
         )
         rows.append(row)
     rows.sort(key=lambda row: (row.layer, row.kind == "between"))
-    choices = tuple(stack_choices(spec, counted, seed, memory))
+    choices = tuple(choices_undone(spec, counted, seed, memory))
     return SymmetryTable(spec, tuple(rows), space.rank, seed, choices)
 
 
-def gradients(field: Prime, spec: Network, found: Generators) -> Array:
+def gradients(field: Prime, spec: Network | Polynomial, found: Generators) -> Array:
     """Gradients of the piece's conserved quantity at the piece's point, one scalar per row.
 
     They are the generators X w with X symmetric: for GL(n) the sums of those of E_jk and E_kj
@@ -204,10 +206,13 @@ def gradients(field: Prime, spec: Network, found: Generators) -> Array:
     """
     piece, g = found.piece, found.rows
     assert piece.layer is not None
-    dv = spec.layers[piece.layer - 1].attention.dv
     if piece.kind in _REASONS:
         return g[:0]
-    if piece.kind == "silent-scores" or (piece.kind == "pooled-heads" and dv is None):
+    if piece.kind in ("silent-scores", "scales") or (
+        piece.kind == "pooled-heads"
+        and isinstance(spec, Network)
+        and spec.layers[piece.layer - 1].attention.dv is None
+    ):
         return g
     if piece.kind == "skew-scores":
         return field.sub(g[0::2], g[1::2])
@@ -216,9 +221,14 @@ def gradients(field: Prime, spec: Network, found: Generators) -> Array:
     return field.add(g[j * n + k], g[k * n + j])
 
 
-def _group(spec: Network, found: Generators) -> str:
+def _group(spec: Network | Polynomial, found: Generators) -> str:
     """The group that acts, in words."""
     assert found.piece.layer is not None
+    if isinstance(spec, Polynomial):
+        units = spec.layers[found.piece.layer - 1].units
+        return {"scales": f"GL(1)^{units}", "between": f"GL({units})", "shift": f"R^{units}"}[
+            found.piece.kind
+        ]
     layer = spec.layers[found.piece.layer - 1]
     head = layer.attention
     match found.piece.kind:

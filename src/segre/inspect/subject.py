@@ -11,7 +11,7 @@ from segre.checkpoint.opening import opened, trained
 from segre.collapse.models import load
 from segre.errors import SegreError, SpecError, UnsupportedError
 from segre.files import shown
-from segre.models import Source, architecture, called
+from segre.models import Source, called, with_attention
 from segre.transformer.drawn import Drawn
 from segre.transformer.forward import WeightSource
 from segre.transformer.spec import Transformer
@@ -68,7 +68,7 @@ def subject(given: Source, seed: int = 0) -> Subject:
         except SegreError:
             loaded = load(given)
             return Subject(loaded.name, loaded.weights, loaded.folder)
-    spec = architecture(given)
+    spec = with_attention(given, "this command")
     if not isinstance(spec, Transformer):
         raise UnsupportedError(
             f"spec {quote(called(given))}: a stack of attention layers has no tokens"

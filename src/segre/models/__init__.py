@@ -14,13 +14,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from segre.errors import SpecError
+from segre.errors import SpecError, UnsupportedError
 from segre.hybrid.spec import KEYS as STACK_KEYS
 from segre.hybrid.spec import Hybrid
 from segre.hybrid.spec import read as read_stack
 from segre.models.live import live
-from segre.models.names import CONFIG, KINDS, LIST, STACKS, meaning, nearest, unknown
+from segre.models.names import (
+    CONFIG,
+    KINDS,
+    LIST,
+    POLYNOMIALS,
+    STACKS,
+    meaning,
+    nearest,
+    unknown,
+)
 from segre.models.registry import FAMILIES, PRESETS, from_config
+from segre.polynomial.spec import Polynomial
+from segre.polynomial.spec import inline as read_polynomial
 from segre.spec import Network
 from segre.transformer.choices import KEYS
 from segre.transformer.spec import Transformer
@@ -29,18 +40,22 @@ from segre.values import quote, read_file, read_inline, short_names
 __all__ = [
     "FAMILIES",
     "KINDS",
+    "POLYNOMIALS",
     "PRESETS",
     "STACKS",
     "Source",
+    "Spec",
     "architecture",
     "called",
     "from_config",
+    "with_attention",
 ]
 
+Spec: TypeAlias = Network | Hybrid | Polynomial | Transformer
 Source: TypeAlias = Any  # what `architecture` takes: names, files, mappings, specs and live objects
 
 
-def architecture(source: Source, *, defaults: bool = False) -> Network | Hybrid | Transformer:
+def architecture(source: Source, *, defaults: bool = False) -> Spec:
     """The architecture that is meant.
 
     An inline spec (a kind or family, then key=value), the name of a preset, a .toml or .json
@@ -58,13 +73,17 @@ def architecture(source: Source, *, defaults: bool = False) -> Network | Hybrid 
     >>> architecture({"kind": "llama", "d": 8, "heads": 4, "kv": 2, "ff": 16}).norm
     'rms'
     """
-    if isinstance(source, Network | Hybrid | Transformer):
+    if isinstance(source, Network | Hybrid | Polynomial | Transformer):
         return source
     held = live(source)
     if held is not None:
         return _read(held.config, held.name, defaults)
     if isinstance(source, Mapping):
         return _read(source, str(dict(source)), defaults)
+    if isinstance(source, str) and not source.strip():
+        raise SpecError(
+            f"spec {source!r} is empty; {LIST}, and segre dim --help shows inline specs"
+        )
     found = meaning(source) if isinstance(source, str | Path) else None
     if found is None:
         raise SpecError(unknown(str(source)))
@@ -76,6 +95,17 @@ def architecture(source: Source, *, defaults: bool = False) -> Network | Hybrid 
     return _read(read_file(found.file), str(found.file), defaults)
 
 
+def with_attention(source: Source, asks: str) -> Network | Hybrid | Transformer:
+    """The architecture, which must be an attention network; `asks` is the command that needs it."""
+    spec = architecture(source)
+    if isinstance(spec, Polynomial):
+        raise UnsupportedError(
+            f"spec {quote(str(spec))}: {asks} is for attention networks, and a polynomial network "
+            "has no attention; ask segre dim, explain or analyze"
+        )
+    return spec
+
+
 def called(source: Source) -> str:
     """What to call something that was given: a name as it is, anything else by what it is."""
     if isinstance(source, str | Path):
@@ -84,13 +114,13 @@ def called(source: Source) -> str:
     return str(architecture(source)) if held is None else held.name
 
 
-def _inline(kind: str, text: str) -> Network | Hybrid | Transformer:
+def _inline(kind: str, text: str) -> Spec:
+    if kind in POLYNOMIALS:
+        return _read(read_polynomial(text), text)
     return _read(read_inline(text, STACK_KEYS if kind in STACKS else KEYS), text)
 
 
-def _read(
-    given: Mapping[str, Any], quoted: str, defaults: bool = False
-) -> Network | Hybrid | Transformer:
+def _read(given: Mapping[str, Any], quoted: str, defaults: bool = False) -> Spec:
     """What keys and values say; `quoted` is how errors name them."""
     try:
         return _meant(given, quoted, defaults)
@@ -98,7 +128,7 @@ def _read(
         raise SpecError(f"spec {quote(quoted)}: values are nested too deeply") from None
 
 
-def _meant(given: Mapping[str, Any], quoted: str, defaults: bool) -> Network | Hybrid | Transformer:
+def _meant(given: Mapping[str, Any], quoted: str, defaults: bool) -> Spec:
     kind = given.get("kind")
     if kind is None and "model_type" in given:
         return from_config(given, quoted, defaults=defaults)
@@ -113,6 +143,8 @@ def _meant(given: Mapping[str, Any], quoted: str, defaults: bool) -> Network | H
         )
     if kind in STACKS:
         return read_stack(given, quoted)
+    if kind in POLYNOMIALS:
+        return Polynomial.from_mapping(given, quoted)
     try:
         given = short_names(given)
     except SpecError as error:

@@ -14,10 +14,12 @@ from segre.files import is_standard_input
 from segre.hybrid import spec as hybrid
 from segre.models import hub
 from segre.models.registry import FAMILIES, PRESETS
+from segre.polynomial import spec as polynomial
 from segre.values import quote
 
 STACKS = hybrid.KINDS
-KINDS = (*STACKS, "transformer", *FAMILIES)
+POLYNOMIALS = polynomial.KINDS
+KINDS = (*STACKS, *POLYNOMIALS, "transformer", *FAMILIES)
 CONFIG = "config.json"
 TENSORS = ".safetensors"
 LIST = "segre models lists all names"

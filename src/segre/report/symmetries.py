@@ -29,6 +29,8 @@ def print_symmetries(table: SymmetryTable) -> None:
     )
     console.print(f"{table.independent:>5}  independent numbers that gradient flow conserves")
     print_choices(console, table.choices)
+    for note in table.notes:
+        console.print(f"\n{note[0].upper()}{note[1:]}.")
 
 
 def _counted(numbers: int) -> str:

@@ -21,6 +21,7 @@ HOMES = {
     "segre.geometry.recovery.answer": "fibers",
     "segre.referee.verdict": "proofs",
     "segre.checkpoint.info": "checkpoints",
+    "segre.checkpoint.demo": "weights",
     "segre.checkpoint.commands": "weights",
     "segre.checkpoint.comparison": "weights",
     "segre.checkpoint.shrunk": "weights",

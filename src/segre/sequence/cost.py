@@ -16,7 +16,7 @@ from segre.attention.mechanism import Mechanism
 from segre.errors import SpecError
 from segre.finding import Status, Unbounded
 from segre.hybrid.spec import Hybrid
-from segre.models import Source, architecture
+from segre.models import Source, with_attention
 from segre.sequence.choice import Sizes, choose, crossover, method_cost, state_size
 from segre.sequence.forms import factors
 from segre.sequence.stack import levels
@@ -124,7 +124,7 @@ def cost(spec: Source, t: int | Sequence[int] | None = None, *, number: int = SI
     >>> [(line.tokens, line.method) for line in found.lines]
     [(4096, 'linear'), (8192, 'linear')]
     """
-    net = architecture(spec)
+    net = with_attention(spec, "segre cost")
     given = [net.t] if t is None else list(t) if isinstance(t, list | tuple) else [t]
     if not given:
         raise SpecError("t: no number of tokens; for example 4096")

@@ -12,7 +12,7 @@ from segre.attention.mechanism import Mechanism
 from segre.errors import UnsupportedError
 from segre.hybrid.spec import KINDS, Hybrid
 from segre.hybrid.stages import named
-from segre.models import Source, architecture
+from segre.models import Source, with_attention
 from segre.network import slots as network_slots
 from segre.spec import Network
 from segre.values import quote
@@ -43,7 +43,7 @@ class Level:
 
 def stack_of(source: Source) -> Stack:
     """The stack that is meant; other architectures are refused."""
-    spec = architecture(source)
+    spec = with_attention(source, "segre run")
     if not isinstance(spec, Network | Hybrid):
         raise UnsupportedError(
             f"spec {quote(str(spec))}: only stacks of attention layers are run; allowed: "

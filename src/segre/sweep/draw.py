@@ -39,7 +39,7 @@ def require_possible(plan: Plan) -> None:
             f"sweep: draw = {plan.draw:,}, but the fields have only {plan.candidates:,} "
             "combinations; make draw smaller, or use exhaustive = true"
         )
-    if plan.stacks and plan.layers_in_all > _LAYERS_IN_ALL:
+    if plan.sort.layered and plan.layers_in_all > _LAYERS_IN_ALL:
         number = plan.candidates if plan.draw is None else plan.draw
         raise SweepError(
             f"sweep: {number:,} architectures with {plan.layers_in_all:,} layers in all; allowed: "
@@ -107,7 +107,7 @@ def _random(plan: Plan, seen: Collection[bytes]) -> Iterator[tuple[str, dict[str
 
 def _cost(plan: Plan, given: Mapping[str, Any]) -> int:
     """What it costs to build a candidate, about, in layers of a stack."""
-    if not plan.stacks:
+    if not plan.sort.layered:
         return _TRANSFORMER
     return _STACK + int(given.get("layers", 1))
 

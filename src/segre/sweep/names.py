@@ -1,23 +1,29 @@
 """What are an architecture's fields called in expressions, and what are they?
 
-Of a stack: l (or layers), d, a, heads, dv, t and kind. A field that every layer has of its own is
+Of a stack: l (or layers), d, a, heads, dv, t and kind. Of a polynomial network: l (or layers), d
+or k and stride, degree, bias and kind. A field that every layer has of its own is
 a tuple; d0, d1, ..., a1, a2, ... are its entries. Of stacks with a mechanism for every head,
 `heads` are the mechanisms, as text. Of a transformer: its keys, and l. Results are
 dimension, lower, upper, closed_form, parameters, redundancy and status; and, of the theorem that
 covers the design, its count (theorem) and whether its hypotheses hold (hypotheses, 1 or 0).
-Constraints may also ask whether there is a closed form (formula, 1 or 0).
+Constraints may also ask whether there is a closed form (formula, 1 or 0). Of polynomial networks
+`expected` is the dimension that counting parameters and forms suggests.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from segre.geometry.closed_form import predicted
 from segre.hybrid.spec import Hybrid
+from segre.models import STACKS
+from segre.polynomial.bounds import expected
+from segre.polynomial.spec import CONVOLUTIONAL, DENSE, Polynomial
 from segre.spec import Architecture, Network
 from segre.theorems import apply
+from segre.transformer.choices import KEYS as TRANSFORMER_KEYS
 from segre.transformer.spec import Transformer
 
 RESULTS = (
@@ -25,15 +31,59 @@ RESULTS = (
     *("theorem", "hypotheses"),
 )
 AT_ONCE = ("parameters", "hypotheses", "formula")  # known before anything is computed
-NUMBERED = ("d", "a", "heads", "dv")  # from 0 for widths, from 1 for the others
-_STACK = ("kind", "l", "layers", "d", "a", "heads", "dv", "t")
+NUMBERED = ("d", "a", "heads", "dv", "k", "stride")  # from 0 for widths, from 1 for the others
 
 
-def names_of_kind(stacks: bool) -> set[str]:
-    """The names that every stack, or every transformer, has."""
-    if stacks:
-        return set(_STACK)
-    return {"kind", "l", *(f.name for f in fields(Transformer) if _plain(f.default))}
+@dataclass(frozen=True)
+class Sort:
+    """Architectures with the same fields: which there are, which each layer may have of its own."""
+
+    name: str
+    keys: tuple[str, ...]
+    each: tuple[str, ...] = ()
+    needed: tuple[str, ...] = ("d",)
+    names: tuple[str, ...] = ()
+
+    @property
+    def layered(self) -> bool:
+        """Whether layers may differ from each other."""
+        return bool(self.each)
+
+
+_STACK = Sort(
+    "stacks",
+    ("layers", "d", "a", "heads", "dv", "t"),
+    ("d", "a", "heads", "dv"),
+    ("d", "a", "t"),
+    ("kind", "l", "layers", "d", "a", "heads", "dv", "t"),
+)
+_DENSE = Sort(
+    "polynomial networks",
+    ("layers", "d", "degree", "bias"),
+    ("d",),
+    ("d", "degree"),
+    ("kind", "l", "layers", "d", "degree", "bias", "expected"),
+)
+_FILTERS = Sort(
+    "convolutional networks",
+    ("layers", "k", "stride", "n", "degree", "bias"),
+    ("k", "stride"),
+    ("k", "degree"),
+    ("kind", "l", "layers", "k", "stride", "n", "degree", "bias", "expected"),
+)
+
+
+def sort_of(kind: str) -> Sort:
+    """The architectures of a kind."""
+    polynomial = {DENSE: _DENSE, CONVOLUTIONAL: _FILTERS}
+    if kind in polynomial:
+        return polynomial[kind]
+    return _STACK if kind in STACKS else _transformers()
+
+
+def _transformers() -> Sort:
+    plain = (f.name for f in fields(Transformer) if _plain(f.default))
+    return Sort("transformers", TRANSFORMER_KEYS, names=("kind", "l", *plain))
 
 
 def fields_of(spec: Architecture, kind: str, each: Collection[str] = ()) -> dict[str, Any]:
@@ -41,21 +91,35 @@ def fields_of(spec: Architecture, kind: str, each: Collection[str] = ()) -> dict
     if isinstance(spec, Transformer):
         values = {f.name: getattr(spec, f.name) for f in fields(spec) if _plain(f.default)}
         return {"kind": kind, "l": spec.layers, **values}
+    found: dict[str, Any] = {"kind": kind, "l": spec.depth, "layers": spec.depth}
+    if isinstance(spec, Polynomial):
+        columns: dict[str, tuple[Any, ...]] = {
+            "k": tuple(layer.kernel for layer in spec.convolutions),
+            "stride": tuple(layer.stride for layer in spec.convolutions),
+        }
+        columns = columns if spec.convolutional else {"d": spec.widths}
+        found |= {"degree": spec.degree, "bias": spec.bias, "expected": expected(spec)}
+        found |= {"n": spec.width_in} if spec.convolutional else {}
+    else:
+        columns = _columns_of_stack(spec)
+        found["t"] = spec.t
+    for key, column in columns.items():
+        found[key] = column if key in each else column[0]
+    return found
+
+
+def _columns_of_stack(spec: Architecture) -> dict[str, tuple[Any, ...]]:
     if isinstance(spec, Hybrid):
         ranks, inner = [(x.a, x.dv) for x in spec.layers], spec.document()["heads"]
     else:
         assert isinstance(spec, Network)
         ranks, inner = [(x.attention.a, x.attention.dv) for x in spec.layers], spec.heads_by_layer
-    columns = {
+    return {
         "d": spec.widths,
         "a": tuple(a for a, _ in ranks),
         "heads": tuple(inner),
         "dv": tuple(dv or 0 for _, dv in ranks),
     }
-    found: dict[str, Any] = {"kind": kind, "l": spec.depth, "layers": spec.depth, "t": spec.t}
-    for key, column in columns.items():
-        found[key] = column if key in each else column[0]
-    return found
 
 
 def known_at_once(spec: Architecture) -> dict[str, int]:

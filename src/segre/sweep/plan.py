@@ -21,10 +21,9 @@ from typing import Any
 
 from segre.errors import SegreError, SweepError
 from segre.files import is_standard_input
-from segre.models import KINDS, STACKS
+from segre.models import KINDS
 from segre.sweep.expression import Expression
-from segre.sweep.names import AT_ONCE, NUMBERED, RESULTS, names_of_kind
-from segre.transformer.choices import KEYS as TRANSFORMER_KEYS
+from segre.sweep.names import AT_ONCE, NUMBERED, RESULTS, Sort, sort_of
 from segre.values import LARGEST, flag, quote, read_file, whole
 
 COMPUTE = ("closed-form", "exact", "symmetries", "theorem")
@@ -34,8 +33,6 @@ LAYERS = 100
 _KEYS = (
     "name about kind fields where draw seed exhaustive compute claim".split()  # noqa: SIM905
 )
-_STACK_KEYS = ("layers", "d", "a", "heads", "dv", "t")
-_EACH = ("d", "a", "heads", "dv")
 _NEEDS = {
     "closed_form": ("closed-form",),
     "dimension": ("exact", "symmetries"),
@@ -70,9 +67,9 @@ class Plan:
     given: Mapping[str, Any] = field(repr=False)
 
     @property
-    def stacks(self) -> bool:
-        """Whether the family is one of stacks (else: of transformers)."""
-        return self.kinds[0] in STACKS
+    def sort(self) -> Sort:
+        """Which fields its architectures have."""
+        return sort_of(self.kinds[0])
 
     @cached_property
     def each(self) -> frozenset[str]:
@@ -145,7 +142,7 @@ def _build(given: Mapping[str, Any]) -> Plan:
         if not isinstance(given.get(key, ""), str):
             raise SweepError(f"{key} is not text")
     kinds = _kinds(given.get("kind"))
-    choices = _choices(given.get("fields"), stacks=kinds[0] in STACKS)
+    choices = _choices(given.get("fields"), sort_of(kinds[0]))
     where = given.get("where", [])
     plan = Plan(
         kinds=kinds,
@@ -173,30 +170,29 @@ def _kinds(value: Any) -> tuple[str, ...]:
     for kind in kinds:
         if kind not in KINDS:
             raise SweepError(f"kind {quote(str(kind))} is not known; allowed: {', '.join(KINDS)}")
-    if not kinds or len({kind in STACKS for kind in kinds}) != 1 or len(set(kinds)) < len(kinds):
+    if not kinds or len({sort_of(kind) for kind in kinds}) != 1 or len(set(kinds)) < len(kinds):
         raise SweepError("kind: allowed: one kind, or different kinds of stacks or transformers")
     return tuple(kinds)
 
 
-def _choices(given: Any, stacks: bool) -> dict[str, Domain]:
+def _choices(given: Any, sort: Sort) -> dict[str, Domain]:
     if not isinstance(given, dict) or not given:
         raise SweepError('fields is missing; give a table such as [fields] d = "2..6"')
-    keys = _STACK_KEYS if stacks else TRANSFORMER_KEYS
     choices = {}
     for key, value in given.items():
-        if key not in keys or key in {"kind", "version"}:
-            raise SweepError(f"unknown field {quote(key)}; allowed: {', '.join(keys)}")
+        if key not in sort.keys or key in {"kind", "version"}:
+            raise SweepError(f"unknown field {quote(key)}; allowed: {', '.join(sort.keys)}")
         each = isinstance(value, dict)
-        if each and (not stacks or key not in _EACH or set(value) != {"each"}):
+        if each and (key not in sort.each or set(value) != {"each"}):
             raise SweepError(
                 f'{key}: a table is not allowed; allowed: {{ each = "1..4" }}, of '
-                f"{', '.join(_EACH)} of stacks"
+                + (f"{', '.join(sort.each)} of {sort.name}" if sort.layered else "stacks")
             )
         choices[key] = Domain(_values(key, value["each"] if each else value), each)
-    missing = [key for key in (("d", "a", "t") if stacks else ("d",)) if key not in choices]
+    missing = [key for key in sort.needed if key not in choices]
     if missing:
         raise SweepError(f"fields: {', '.join(missing)} is missing")
-    if stacks:
+    if sort.layered:
         choices.setdefault("layers", Domain((1,)))
     return choices
 
@@ -251,10 +247,10 @@ def _compute(value: Any) -> tuple[str, ...]:
 
 def _require_names(plan: Plan) -> None:
     """Every name in an expression has a value for every architecture of the family."""
-    fields = names_of_kind(plan.stacks)
+    fields = set(plan.sort.names)
     least = min(plan.choices["layers"].values) if "layers" in plan.choices else 1
-    for n in range(least + 1) if plan.stacks else ():
-        fields |= {f"{key}{n}" for key in NUMBERED if n or key == "d"}
+    for n in range(least + 1):
+        fields |= {f"{key}{n}" for key in NUMBERED if (n or key == "d") and key in plan.sort.each}
     for key, expressions in (("where", plan.where), ("claim", (plan.claim,))):
         allowed = fields | set(RESULTS if key == "claim" else AT_ONCE)
         for expression in expressions:

@@ -2,7 +2,7 @@
 
 Tasks and results are plain data, so that they go through pipes and over networks as they are.
 The dimension is never taken from the closed form or from a theorem: bounds come from the rank and
-the symmetries.
+the symmetries. Of polynomial networks the closed form is itself a proved upper bound, and is used.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from segre.errors import SegreError
 from segre.finding import Bound
 from segre.models import architecture
+from segre.polynomial.spec import Polynomial
 from segre.spec import Architecture
 from segre.theorems import apply
 
@@ -66,7 +67,7 @@ def _compute(spec: Architecture, task: Task) -> Result:
     if "closed-form" in compute:
         formula = predicted(spec)
     if "exact" in compute:
-        proof = prove(spec, seed, formula=False, memory=task["memory"])
+        proof = prove(spec, seed, formula=isinstance(spec, Polynomial), memory=task["memory"])
         lower = proof.lower
         upper = proof.upper
     elif "symmetries" in compute:

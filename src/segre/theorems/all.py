@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from segre.polynomial.spec import Polynomial
 from segre.spec import Architecture, Network
 from segre.theorems.decoders import D_QWEN2, B, C, E
+from segre.theorems.polynomial import K, M, V
 from segre.theorems.stacks import A_PRIME, L1, A, L
 from segre.theorems.theorem import Application, Theorem
 from segre.theorems.with_layer_norms import D_GPT2, F_HIDDEN, F_MASKED
 
 _STACKS: tuple[Theorem, ...] = (A, A_PRIME, L1, L)
 _TRANSFORMERS: tuple[Theorem, ...] = (B, C, D_QWEN2, D_GPT2, E, F_MASKED, F_HIDDEN)
-THEOREMS = _STACKS + _TRANSFORMERS
+_POLYNOMIALS: tuple[Theorem, ...] = (V, M, K)
+THEOREMS = _STACKS + _TRANSFORMERS + _POLYNOMIALS
 
 
 def apply(spec: Architecture) -> Application | None:
@@ -33,4 +36,6 @@ def nearest(spec: Architecture) -> tuple[Theorem, tuple[str, ...]]:
 
 
 def _alike(spec: Architecture) -> tuple[Theorem, ...]:
+    if isinstance(spec, Polynomial):
+        return _POLYNOMIALS
     return _STACKS if isinstance(spec, Network) else _TRANSFORMERS

@@ -27,6 +27,7 @@ from segre.geometry.gauge.outer_turns import outer_turn_pieces
 from segre.geometry.gauge.outside_shift import outside_shift_pieces
 from segre.geometry.gauge.parallel import parallel_pieces
 from segre.geometry.gauge.piece import ModularWeights, Piece
+from segre.geometry.gauge.polynomial import polynomial_pieces
 from segre.geometry.gauge.quadratic import quadratic_pieces
 from segre.geometry.gauge.quadratic_experts import quadratic_expert_pieces
 from segre.geometry.gauge.scales import scale_pieces
@@ -42,6 +43,7 @@ from segre.geometry.gauge.vocabulary import vocabulary_pieces
 from segre.geometry.gauge.wiring import layer_parts
 from segre.geometry.gauge.words import word_pieces
 from segre.hybrid.spec import Hybrid
+from segre.polynomial.spec import Polynomial
 from segre.spec import Architecture, Network
 from segre.transformer.spec import Transformer
 
@@ -59,6 +61,7 @@ def _stack_pieces(spec: Network) -> Iterator[Piece]:
 
 
 pieces.register(Hybrid, hybrid_pieces)
+pieces.register(Polynomial, polynomial_pieces)
 
 
 @pieces.register(Transformer)
