@@ -49,6 +49,7 @@ def trained(plan: Plan, seed: int, kept: Kept, progress: Progress = quiet) -> di
     train, test = plan.data(seed, plan.train, 0), plan.data(seed, plan.test, 1)
     symbols, window = plan.chains.symbols, plan.window
     match, right = matches(train, window), labels(train, window)
+    seen = matches(test[:TESTED], window), labels(test[:TESTED], window)
     rng = np.random.default_rng([seed, 2, 10559])
     start = Model.start(window, rng, bare=plan.bare).vector
     state = kept.state or {
@@ -60,7 +61,7 @@ def trained(plan: Plan, seed: int, kept: Kept, progress: Progress = quiet) -> di
     for step in range(state["step"], plan.steps):
         if step % LOOK == 0:
             now = Model.of(vector, window)
-            looks.append([step, test_loss(plan, now, test[:TESTED]), now.selected.tolist()])
+            looks.append([step, loss_and_gradient(now, *seen, symbols)[0], now.selected.tolist()])
             kept.keep(
                 {"step": step, "vector": vector, "first": first, "second": second}
                 | {"looks": looks[:-1]}
@@ -74,7 +75,7 @@ def trained(plan: Plan, seed: int, kept: Kept, progress: Progress = quiet) -> di
         mean, square = first / (1 - FIRST ** (step + 1)), second / (1 - SECOND ** (step + 1))
         vector = vector - RATE * mean / (np.sqrt(square) + 1e-8)
     model = Model.of(vector, window)
-    looks.append([plan.steps, test_loss(plan, model, test[:TESTED]), model.selected.tolist()])
+    looks.append([plan.steps, loss_and_gradient(model, *seen, symbols)[0], model.selected.tolist()])
     return {
         "looks": looks,
         "loss": test_loss(plan, model, test),
