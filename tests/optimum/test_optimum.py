@@ -110,6 +110,27 @@ def test_numbers_are_rounded_towards_the_safe_side() -> None:
         assert Fraction(down(value, 4)) <= value <= Fraction(up(value, 4))
 
 
+@pytest.mark.parametrize(
+    ("x", "y", "beta", "w"),
+    [
+        *((0, 1, 1, 1), (1, 0, 1, 1), (0, 0, 1, 0), (1, 1, 1e-300, 1), (1e-200, 1, 1, 1)),
+        *((1, 1, 1e300, 1), (1, 1, 1, 1e200), (1, 1e200, 1e10, 1e-200), (1e-160, 1, 1, 1e160)),
+    ],
+)
+def test_numbers_of_every_size(x: float, y: float, beta: float, w: float) -> None:
+    rng = np.random.default_rng(0)
+    X, Y = x * rng.standard_normal((2, 3, 2)), y * rng.standard_normal((2, 3, 1))
+    problem = Problem(X, Y, beta)
+    W_QK, W_OV = (w * rng.standard_normal(shape) for shape in ((1, 2, 2), (1, 2, 1)))
+    found = certify_optimum(problem, W_QK, W_OV)
+    assert 0 <= found.bound <= found.objective
+    assert 0 <= found.relative <= 1
+    said = found.document()
+    assert Fraction(found.bound) >= Fraction(said["lower bound"])
+    assert said["objective"] >= found.objective
+    assert "gap: " in str(found)
+
+
 # --- files and the command ------------------------------------------------------------------------
 
 

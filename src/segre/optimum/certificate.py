@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, nextafter
+from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ class Optimum(Shown):
             "tokens": tokens,
             "d": d,
             "c": c,
-            "exact": {"objective": str(self.objective), "lower bound": str(self.bound)},
+            "exact": {"objective": _exactly(self.objective), "lower bound": _exactly(self.bound)},
         }
 
 
@@ -134,9 +135,17 @@ def certify_optimum(
 
 
 def _above(value: Fraction) -> float:
-    """A float that is not smaller."""
-    near = float(value)
+    """A float that is not smaller; infinity, if there is none."""
+    try:
+        near = float(value)
+    except OverflowError:
+        return inf if value > 0 else -float_info.max
     return near if near >= value else nextafter(near, inf)
+
+
+def _exactly(value: Fraction) -> str:
+    """A fraction as text, of any length: Python's own integers refuse thousands of digits."""
+    return str(fmpq(value.numerator, value.denominator))
 
 
 def lower_bound(problem: Problem, R: Array) -> Fraction:
