@@ -167,6 +167,7 @@ CASES = {
     "symmetries": "symmetries lightning/d=3,3/a=1/t=2",
     "certify": "certify lightning/d=3,3/a=1/t=2 -o new.json",
     "verify": "verify cert.json",
+    "certify-optimum": "certify-optimum training.npz",
     "same": "same one.json one.json",
     "diff": "diff model other",
     "diagnose": "diagnose model --length 8",
@@ -224,6 +225,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     X = np.random.default_rng(0).standard_normal((20, 3, 3))
     Y = np.ones((2, 3)) @ X @ (X.transpose(0, 2, 1) @ np.diag([1.0, 2, 3]) @ X)
     np.savez(folder / "samples.npz", X=X, Y=Y)
+    weights = {"W_QK": np.ones((1, 3, 3)), "W_OV": np.ones((1, 3, 2)), "beta": np.ones(1)}
+    tokens = X[:4].transpose(0, 2, 1)
+    np.savez(folder / "training.npz", X=tokens, Y=Y[:4].transpose(0, 2, 1), **weights)
     np.save(folder / "x.npy", np.ones((5, 4)))
     write_tokenizer(save_tiny("llama", folder / "model"), [f"w{i}" for i in range(8)])
     (folder / "text.txt").write_text(" ".join(f"w{i % 8}" for i in range(40)))
