@@ -46,6 +46,10 @@ RANDOM = {
         "certify",
         "explain",
         "symmetries",
+        "degree",
+        "critical",
+        "samples",
+        "ci",
         "same",
         "diff",
         "diagnose",
@@ -56,7 +60,7 @@ RANDOM = {
         "paths",
     ),
     *("weights canonical", "weights move", "weights same", "weights align", "weights merge"),
-    *("sweep fit", "plot slice", "reproduce normalized-dimension"),
+    *("sweep fit", "plot slice"),
     *(f"reproduce {one.name}" for one in experiments() if one.seeded),
 }
 every_command = pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
@@ -129,7 +133,7 @@ def test_what_draws_at_random_has_a_seed() -> None:
 
 def test_the_front_page_fits_a_screen_and_is_in_order() -> None:
     shown = run("--help").stdout
-    assert len(shown.splitlines()) <= 52
+    assert len(shown.splitlines()) <= 58
     assert max(map(len, shown.splitlines())) <= 100
     assert not re.search(r"[^\]]\.\.\.$", shown, re.MULTILINE), "a line is cut"
     listed = re.findall(r"^  ([a-z-]+)  +[A-Z]", shown.partition("Commands:")[2], re.MULTILINE)
@@ -165,9 +169,13 @@ CASES = {
     "explain": "explain gpt2",
     "compare": "compare lightning/d=3,3/a=1/t=2 softmax/d=3,3/a=1/t=2",
     "symmetries": "symmetries lightning/d=3,3/a=1/t=2",
+    "samples": "samples lightning/d=3,3/a=1/t=3",
+    "ci": "ci --grid 2x3 --s 2 --t 3 --d 3",
     "certify": "certify lightning/d=3,3/a=1/t=2 -o new.json",
     "verify": "verify cert.json",
     "certify-optimum": "certify-optimum training.npz",
+    "degree": "degree cnn/k=2,2/degree=2",
+    "critical": "critical cnn/k=2,2/degree=2",
     "same": "same one.json one.json",
     "diff": "diff model other",
     "diagnose": "diagnose model --length 8",
@@ -180,6 +188,7 @@ CASES = {
     "collapse": f"collapse {STACK}",
     "paths": f"paths {STACK}",
     "models": "models --filter gpt2",
+    "demo": "demo",
     "doctor": "doctor",
     "weights info": "weights info model",
     "weights canonical": "weights canonical model -o canonical --report",
@@ -201,7 +210,6 @@ CASES = {
     "sweep fit": "sweep fit widths.db --fresh 1",
     "sweep list": "sweep list",
     "plot slice": "plot slice fiber -o fiber.svg",
-    "reproduce normalized-dimension": "reproduce normalized-dimension --widest 3 -o figure.png",
     "reproduce theorems": "reproduce theorems -o stores --limit 0 --workers 1",
     **{
         f"reproduce {one.name}": command_of(one, 0, 1, False, one.small).removeprefix("segre ")

@@ -14,9 +14,11 @@ import pytest
 
 from segre.errors import SegreError
 from segre.report.outcome_plots import plot_outcome
+from segre.report.scoreboard import markdown
 from segre.reproduce.claim import SOURCES, Claim, at_least, at_most, holds, near, not_testable
 from segre.reproduce.experiment import Experiment, Outcome, perform
 from segre.reproduce.registry import MODULES, experiment, experiments
+from segre.reproduce.scoreboard import read, read_all
 from segre.reproduce.state import Kept, Store
 from support.terminal import run
 
@@ -220,3 +222,84 @@ def test_damaged_files_are_refused_and_stay(tmp_path: Path) -> None:
             Store(file, {"seed": 0})
         assert file.read_bytes() == wrong
     assert Store(file, {"seed": 0}, fresh=True).done == {}
+
+
+# --- all of them ---------------------------------------------------------------------------------
+
+STORED = Path(__file__).parents[2] / "docs" / "results"
+
+
+def test_every_experiment_has_a_stored_result() -> None:
+    """Remade by scripts/results.py; as the command without options gives it."""
+    assert {file.stem for file in STORED.glob("*.json")} == set(MODULES)
+    for found in read_all(STORED).outcomes:
+        one = experiment(found.experiment)
+        assert found.command == f"segre reproduce {one.name}"
+        assert found.seeds == ((0, 1, 2) if one.seeded else ())
+        assert (found.title, found.question, found.work) == (one.title, one.question, one.work)
+        assert dict(found.options) == json.loads(json.dumps(one.defaults()))
+        stored = json.loads((STORED / f"{one.name}.json").read_text())
+        assert found.document() == {key: stored[key] for key in stored if key != "seconds"}
+
+
+@pytest.mark.parametrize("name", ["path-lengths", "localise", "gated-moe"])
+def test_stored_results_are_what_is_computed(name: str) -> None:
+    stored, found = read(STORED / f"{name}.json"), perform(experiment(name))
+    assert len(stored.claims) == len(found.claims)
+    for old, new in zip(stored.claims, found.claims, strict=True):
+        assert (old.says, old.status) == (new.says, new.status)
+        if new.expected is None or abs(new.expected) > 1e-6:  # not what is rounding
+            assert old.measured == pytest.approx(new.measured, rel=1e-6)
+
+
+def test_all_experiments_make_one_page_and_go_on(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "results"
+    line = ("reproduce", "--all", "-o", str(folder), "--only", "path-lengths", "--only", "localise")
+    first = run(*line, "--seeds", "1", "--json")
+    assert first.returncode == 0, first.stderr
+    document = json.loads(first.stdout)
+    assert [one["experiment"] for one in document["experiments"]] == ["path-lengths", "localise"]
+    page = (folder / "index.html").read_text()
+    for one in document["experiments"]:
+        assert one["work"]["title"] in page
+        assert one["command"] in page
+        assert (folder / f"{one['experiment']}.png").stat().st_size > 1000
+        assert read(folder / f"{one['experiment']}.json").experiment == one["experiment"]
+    again = run(*line, "--seeds", "1")
+    assert "Claims: " in again.stdout
+    other = run(*line, "--seeds", "2")
+    assert other.returncode == 2
+    assert "of another run (seeds = [0])" in other.stderr
+    assert len(other.stderr.splitlines()) == 1
+
+
+def test_all_and_what_it_does_not_allow(tmp_path: Path) -> None:
+    for words, said in (
+        (("--all", "--only", "nothing"), "experiment 'nothing' is not known; allowed: "),
+        (("--all", "gap"), "--all and an experiment are not allowed together"),
+        (("-o", "somewhere"), "give an experiment, or --all"),
+    ):
+        done = run("reproduce", *words, cwd=tmp_path)
+        assert done.returncode == 2
+        assert said in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_page_of_the_documentation_has_every_claim() -> None:
+    board = read_all(STORED)
+    page = markdown(board, "results")
+    for one in board.outcomes:
+        assert f"## {one.experiment}\n" in page
+        assert f"`{one.command}`" in page
+        assert f"results/{one.experiment}.svg" in page
+    for status, count in board.counts().items():
+        rows = [line for line in page.splitlines() if line.endswith(f" | {status} |")]
+        heading = status == "not testable here"  # the last column of the summary
+        assert len(rows) == count + heading
+
+
+def test_a_damaged_result_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "gap.json").write_text("{}")
+    with pytest.raises(SegreError, match="cannot be read; remake it"):
+        read_all(tmp_path)

@@ -21,8 +21,10 @@ from segre.cli import (
     installation,
     optimum,
     pictures,
+    samples,
     sequences,
     sweeps,
+    variety,
 )
 from segre.cli.front import Front, Group, verbatim
 from segre.cli.output import with_output
@@ -80,9 +82,9 @@ def options(
 
 
 ROOMS = (
-    *(analysis, dimensions, comparison, fibers, diff, inspection, sequences, collapse, catalog),
-    optimum,
-    installation,
+    *(analysis, dimensions, samples, variety, comparison, fibers, diff, inspection),
+    *(sequences, collapse, optimum),
+    *(catalog, installation),
 )
 for room in ROOMS:
     for command, epilog in room.COMMANDS:

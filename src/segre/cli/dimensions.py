@@ -218,6 +218,7 @@ COMMANDS = (
         certify,
         """Examples:
     segre certify softmax/d=10,10,10/a=2,2/t=3 -o cert.json
+    segre certify poly/3-5-2/degree=3 -o poly.json
     segre certify llama-3-8b -o llama.json""",
     ),
     (

@@ -7,8 +7,10 @@ from typing import Any
 from typer.core import TyperGroup
 
 ORDER = (
-    *("analyze", "dim", "explain", "symmetries", "compare", "certify", "verify", "certify-optimum"),
-    *("weights", "diff", "diagnose", "trace", "same", "move", "point", "recover", "run", "cost"),
+    *("analyze", "dim", "explain", "symmetries", "samples", "compare", "certify", "verify"),
+    *("certify-optimum", "degree", "critical"),
+    *("weights", "diff", "diagnose", "trace", "same", "move", "point", "recover", "ci"),
+    *("run", "cost"),
     *("collapse", "paths", "sweep", "plot", "reproduce", "models", "demo", "doctor"),
 )
 

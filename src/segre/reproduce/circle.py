@@ -88,9 +88,9 @@ def run(given: Run) -> Found:
     ends = {name: [merged(one) for one in each] for name, each in tokens.items()}
     alone, *others = VARIANTS
     claims = (
-        holds(f"{alone.capitalize()} alone merges the tokens", "paper", [*map(_ends, ends[alone])]),
+        holds("Attention alone merges the tokens", "paper", [*map(_ends, ends[alone])]),
         *(
-            holds(f"{name.capitalize()}: they merge later, or not", "paper", _later(ends, name))
+            holds(f"With {name} they merge later, or not", "paper", _later(ends, name))
             for name in others
         ),
     )

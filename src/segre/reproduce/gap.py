@@ -144,8 +144,8 @@ def run(given: Run) -> Found:
     plain, removed = ([one[name] for one in stacks] for name in ("plain", "removed"))
     claims = (
         near(f"{s1}, n = {last}", "paper", 1, at(first, "s1"), tolerance=0.01),
-        near(f"Exponent of {s2} in n", "paper", -0.5, slope(first), tolerance=0.1),
-        near("The same, key-query", "paper", -0.5, slope("key-query"), tolerance=0.1),
+        near(f"Exponent of {s2} in n", "paper", -0.5, slope(first), tolerance=0.03),
+        near("The same, key-query", "paper", -0.5, slope("key-query"), tolerance=0.05),
         near(f"s2 sqrt(n), {first}, n = {last}", limit, 2, at(first, "s2"), tolerance=0.1),
         near(f"s2 sqrt(n), {other}, n = {last}", limit, 2, at(other, "s2"), tolerance=0.1),
         near(f"|lambda2| sqrt(n), n = {last}", limit, 1, at(first, "lambda2"), tolerance=0.1),
@@ -239,6 +239,8 @@ def run(given: Run) -> Found:
         ),
     )
     notes = (
+        "Exponents are slopes over four widths, and log-normal entries have heavy tails: over "
+        "seeds a slope spreads by about as much as its tolerance.",
         "The limits at variance 1 are random matrix theory, not numbers of the paper. The stable "
         "rank is that of X; the published code takes that of X X'.",
     )

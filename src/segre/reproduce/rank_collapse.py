@@ -136,6 +136,8 @@ def run(given: Run) -> Found:
     tables = tuple(_table(model, each, as_published) for model, each in found.items())
     panels = tuple(_panel(model, each, as_published) for model, each in found.items())
     notes = (
+        "The layers of ALBERT share one draw of weights, so that its numbers spread over seeds: "
+        "those of the paper are of one draw.",
         "paper: read off its figures, on 32 texts; published code rerun: on random tokens, as "
         f"here. fl: at most {FLOOR:.1e}, which is rounding in single precision.",
     )
@@ -179,7 +181,6 @@ def _numbers(found: Mapping[str, Sequence[Any]]) -> Iterator[Claim]:
             float(np.log10(first)),
             [float(np.log10(one["attention"][1])) for one in each],
             tolerance=float(np.log10(2)),
-            by_mean=True,
         )
         yield near(
             f"{_named(model)}, full, layer 12",
@@ -195,8 +196,7 @@ def _numbers(found: Mapping[str, Sequence[Any]]) -> Iterator[Claim]:
             "paper",
             0.256,
             [one[SURGERY][-1] for one in each],
-            tolerance=0.06,  # two deviations: layers are shared, so that one draw is one weight
-            by_mean=True,
+            tolerance=0.05,
         )
         yield near(
             "ALBERT, + skip, the whole MLP taken out, layer 12",
@@ -246,7 +246,8 @@ def _panel(model: str, each: Sequence[Any], as_published: bool) -> Panel:
         series.append(Series(name, x, tuple(means.tolist()), colour=colour))
         for source, values in _known(model, name) if as_published else ():
             if source == "paper":
-                series.append(Series("", LAYERS, values, "crosses", colour))
+                above = tuple(value if (value or 0) > FLOOR else None for value in values)
+                series.append(Series("", LAYERS, above, "crosses", colour))
     if as_published:
         series.append(Series("paper", (), (), "crosses", -1))
     axes = ("layer", "mean relative residual")

@@ -9,6 +9,7 @@ from segre.reproduce.experiment import Experiment
 
 # The name of an experiment, and its module in this room (or module:NAME, if that has several).
 MODULES = {
+    "normalized-dimension": "normalized_dimension",
     "rank-collapse": "rank_collapse",
     "path-sort": "path_effectiveness:SORTING",
     "path-hull": "path_effectiveness:HULLS",
