@@ -136,7 +136,7 @@ def test_the_front_page_fits_a_screen_and_is_in_order() -> None:
     assert len(shown.splitlines()) <= 58
     assert max(map(len, shown.splitlines())) <= 100
     assert not re.search(r"[^\]]\.\.\.$", shown, re.MULTILINE), "a line is cut"
-    listed = re.findall(r"^  ([a-z]+)  +[A-Z]", shown.partition("Commands:")[2], re.MULTILINE)
+    listed = re.findall(r"^  ([a-z][a-z-]+)  +[A-Z]", shown.partition("Commands:")[2], re.MULTILINE)
     assert listed == [name for name in ORDER if name in FRONT.commands]
     assert set(FRONT.commands) <= set(ORDER)
     for option in ("--install-completion", "--show-completion", "--version", "--full-paths"):
@@ -173,6 +173,7 @@ CASES = {
     "ci": "ci --grid 2x3 --s 2 --t 3 --d 3",
     "certify": "certify lightning/d=3,3/a=1/t=2 -o new.json",
     "verify": "verify cert.json",
+    "certify-optimum": "certify-optimum training.npz",
     "degree": "degree cnn/k=2,2/degree=2",
     "critical": "critical cnn/k=2,2/degree=2",
     "same": "same one.json one.json",
@@ -232,6 +233,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     X = np.random.default_rng(0).standard_normal((20, 3, 3))
     Y = np.ones((2, 3)) @ X @ (X.transpose(0, 2, 1) @ np.diag([1.0, 2, 3]) @ X)
     np.savez(folder / "samples.npz", X=X, Y=Y)
+    weights = {"W_QK": np.ones((1, 3, 3)), "W_OV": np.ones((1, 3, 2)), "beta": np.ones(1)}
+    tokens = X[:4].transpose(0, 2, 1)
+    np.savez(folder / "training.npz", X=tokens, Y=Y[:4].transpose(0, 2, 1), **weights)
     np.save(folder / "x.npy", np.ones((5, 4)))
     write_tokenizer(save_tiny("llama", folder / "model"), [f"w{i}" for i in range(8)])
     (folder / "text.txt").write_text(" ".join(f"w{i % 8}" for i in range(40)))

@@ -19,6 +19,7 @@ from segre.cli import (
     fibers,
     inspection,
     installation,
+    optimum,
     pictures,
     samples,
     sequences,
@@ -82,7 +83,7 @@ def options(
 
 ROOMS = (
     *(analysis, dimensions, samples, variety, comparison, fibers, diff, inspection),
-    *(sequences, collapse),
+    *(sequences, collapse, optimum),
     *(catalog, installation),
 )
 for room in ROOMS:

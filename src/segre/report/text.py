@@ -36,6 +36,7 @@ HOMES = {
     "segre.checkpoint.merge": "merging",
     "segre.checkpoint.barrier": "merging",
     "segre.sequence.cost": "sequences",
+    "segre.optimum.certificate": "optimum",
     "segre.collapse.commands": "collapse",
     "segre.sweep.status": "sweeps",
     "segre.sweep.run": "sweeps",
