@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -125,6 +126,42 @@ class Architecture(Protocol):
         ...
 
 
+class Layered(ABC):
+    """What all networks that are a list of layers say about their sizes."""
+
+    layers: tuple[Any, ...]
+
+    @property
+    def depth(self) -> int:
+        """Number of layers l."""
+        return len(self.layers)
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """(d0, ..., dl): before the first layer and after each."""
+        return (self.layers[0].width_in, *(layer.width_out for layer in self.layers))
+
+    @property
+    def width_in(self) -> int:
+        """Rows of an input."""
+        return self.widths[0]
+
+    @property
+    def width(self) -> int:
+        """Rows of what the first layer reads: the input."""
+        return self.width_in
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON document, in hexadecimal."""
+        text = json.dumps(self.document(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @abstractmethod
+    def document(self) -> dict[str, Any]:
+        """The canonical mapping."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attention:
     """Heads of X -> V X score(X^T K^T Q X), summed; K and Q are a x d, V is d' x d.
@@ -159,7 +196,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Network:
+class Network(Layered):
     """A stack of layers on t tokens.
 
     >>> net = Network.parse("lightning/d=4,3,2/a=2/t=5")
@@ -200,29 +237,9 @@ class Network:
         return mechanism(self.score)
 
     @property
-    def depth(self) -> int:
-        """Number of layers l."""
-        return len(self.layers)
-
-    @property
     def heads_by_layer(self) -> list[int]:
         """How many heads each layer has."""
         return [layer.attention.heads for layer in self.layers]
-
-    @cached_property
-    def widths(self) -> tuple[int, ...]:
-        """(d0, ..., dl)."""
-        return (self.layers[0].width_in, *(layer.width_out for layer in self.layers))
-
-    @property
-    def width_in(self) -> int:
-        """Rows of an input."""
-        return self.layers[0].width_in
-
-    @property
-    def width(self) -> int:
-        """Rows of what the first layer reads: the input."""
-        return self.width_in
 
     @property
     def exponentials(self) -> bool:
@@ -248,12 +265,6 @@ class Network:
     def parameters(self) -> int:
         """Number of weights."""
         return sum(layer.parameters for layer in self.layers)
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the canonical JSON document, in hexadecimal."""
-        text = json.dumps(self.document(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
 
     def document(self) -> dict[str, Any]:
         """The canonical mapping, one value per layer; keys with only default values are left out.

@@ -6,8 +6,6 @@ is known; `read` gives it as one.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +16,7 @@ from segre.attention.mechanism import NAMED, OPTIONS, Mechanism
 from segre.attention.reading import heads_of, with_options
 from segre.errors import SpecError
 from segre.hybrid.layer import HybridLayer, regrouped
-from segre.spec import VERSION, Network, layerwise, widths_of
+from segre.spec import VERSION, Layered, Network, layerwise, widths_of
 from segre.values import choice, optional, quote, read_inline, short_names, show, whole
 
 MIX = "mix"
@@ -27,7 +25,7 @@ KEYS = ("version", "kind", "d", "layers", "a", "heads", "dv", *OPTIONS, "t")
 
 
 @dataclass(frozen=True)
-class Hybrid:
+class Hybrid(Layered):
     """A stack of layers on t tokens, with a mechanism for every head.
 
     >>> net = Hybrid.parse("mix/d=3,3,3/a=2/heads=lightning,softmax/t=3")
@@ -68,29 +66,9 @@ class Hybrid:
         return self.mechanisms[0]
 
     @property
-    def depth(self) -> int:
-        """Number of layers."""
-        return len(self.layers)
-
-    @property
     def heads_by_layer(self) -> list[int]:
         """How many heads each layer has."""
         return [layer.heads for layer in self.layers]
-
-    @cached_property
-    def widths(self) -> tuple[int, ...]:
-        """(d0, ..., dl)."""
-        return (self.layers[0].width_in, *(layer.width_out for layer in self.layers))
-
-    @property
-    def width_in(self) -> int:
-        """Rows of an input."""
-        return self.layers[0].width_in
-
-    @property
-    def width(self) -> int:
-        """Rows of what the first layer reads: the input."""
-        return self.width_in
 
     @property
     def exponentials(self) -> bool:
@@ -126,12 +104,6 @@ class Hybrid:
     def parameters(self) -> int:
         """Number of weights."""
         return sum(layer.parameters for layer in self.layers)
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the canonical JSON document, in hexadecimal."""
-        text = json.dumps(self.document(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
 
     def document(self) -> dict[str, Any]:
         """The canonical mapping, one value per layer. Inverse of `from_mapping`."""

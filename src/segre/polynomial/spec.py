@@ -8,7 +8,6 @@ adds biases: one per unit of a dense layer, one per filter of a convolution.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from segre.errors import SpecError
-from segre.spec import DEEPEST, VERSION, layerwise, widths_of
+from segre.spec import DEEPEST, VERSION, Layered, layerwise, widths_of
 from segre.values import choice, flag, quote, read_inline, show, whole
 
 DENSE, CONVOLUTIONAL = KINDS = ("poly", "cnn")
@@ -71,7 +70,7 @@ class Convolution:
 
 
 @dataclass(frozen=True)
-class Polynomial:
+class Polynomial(Layered):
     """Layers with the activation x -> x^degree between them, none after the last.
 
     >>> net = Polynomial.parse("cnn/k=3,2,2/degree=2/stride=1,2,1")
@@ -110,26 +109,6 @@ class Polynomial:
         return tuple(layer for layer in self.layers if isinstance(layer, Convolution))
 
     @property
-    def depth(self) -> int:
-        """Number of layers."""
-        return len(self.layers)
-
-    @cached_property
-    def widths(self) -> tuple[int, ...]:
-        """Lengths of the vectors before the first layer and after each."""
-        return (self.layers[0].width_in, *(layer.width_out for layer in self.layers))
-
-    @property
-    def width_in(self) -> int:
-        """Length of an input."""
-        return self.layers[0].width_in
-
-    @property
-    def width(self) -> int:
-        """What the first layer reads: the input."""
-        return self.width_in
-
-    @property
     def output_shape(self) -> tuple[int, int]:
         """Rows and columns of an output."""
         return self.widths[-1], 1
@@ -143,12 +122,6 @@ class Polynomial:
     def parameters(self) -> int:
         """Number of weights and biases."""
         return sum(layer.weights + self.bias * layer.units for layer in self.layers)
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the canonical JSON document, in hexadecimal."""
-        text = json.dumps(self.document(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
 
     def document(self) -> dict[str, Any]:
         """The canonical mapping. Inverse of `from_mapping`."""

@@ -17,19 +17,17 @@ import numpy as np
 
 from segre.errors import SegreError, WeightsError
 from segre.fields.interface import Array
-from segre.fields.linear import Floats, LinearAlgebra, Rationals
-from segre.fields.rational import Rational
-from segre.fields.real import Real
 from segre.polynomial.spec import Polynomial
 from segre.polynomial.stages import stages
 from segre.weights.arrays import read_arrays
+from segre.weights.numbers import Numbers, random_fractions
 from segre.weights.tensors import Tensors, tensors_of, write_tensors
 
 Source = str | Mapping[str, Any] | Polynomial
 
 
 @dataclass(frozen=True)
-class PolynomialWeights:
+class PolynomialWeights(Numbers):
     """A polynomial network and its vector of weights: float64, or exact fractions.
 
     >>> w = PolynomialWeights.random("cnn/k=2,2/degree=2", seed=1, exact=True)
@@ -39,33 +37,6 @@ class PolynomialWeights:
 
     spec: Polynomial
     vector: Array
-
-    def __post_init__(self) -> None:
-        if self.vector.shape != (self.spec.parameters,):
-            raise WeightsError(
-                f"{self.vector.size} weights for {str(self.spec)!r}, which has "
-                f"{self.spec.parameters}"
-            )
-        if not self.exact and not np.isfinite(self.vector).all():
-            raise WeightsError("weights must be finite; there is a NaN or an infinity among them")
-
-    def __str__(self) -> str:
-        return f"{self.spec}: {self.vector.size:,} {'fractions' if self.exact else 'floats'}"
-
-    @property
-    def exact(self) -> bool:
-        """Whether the weights are fractions."""
-        return self.vector.dtype == object
-
-    @property
-    def field(self) -> Rational | Real:
-        """The field to compute in."""
-        return Rational() if self.exact else Real()
-
-    @property
-    def algebra(self) -> LinearAlgebra:
-        """The linear algebra to use."""
-        return Rationals() if self.exact else Floats()
 
     @cached_property
     def layers(self) -> list[dict[str, Array]]:
@@ -85,10 +56,7 @@ class PolynomialWeights:
         rng = np.random.default_rng(seed)
         if not exact:
             return cls(net, rng.standard_normal(net.parameters))
-        top = rng.integers(1, 60, net.parameters) * rng.choice([-1, 1], net.parameters)
-        bottom = rng.integers(1, 10, net.parameters)
-        pairs = [f"{a}/{b}" for a, b in zip(top, bottom, strict=True)]
-        return cls(net, Rational().constant(pairs))
+        return cls(net, random_fractions(rng, net.parameters))
 
     @classmethod
     def of_layers(cls, spec: Source, layers: Tensors) -> PolynomialWeights:

@@ -12,19 +12,17 @@ import numpy as np
 
 from segre.errors import SegreError, WeightsError
 from segre.fields.interface import Array
-from segre.fields.linear import Floats, LinearAlgebra, Rationals
-from segre.fields.rational import Rational
-from segre.fields.real import Real
 from segre.network import LayerWeights, layer_starts, slots, unflatten
 from segre.spec import Network
 from segre.weights.arrays import read_arrays
+from segre.weights.numbers import Numbers, random_fractions
 from segre.weights.tensors import tensors_of, write_tensors
 
 Source = str | Path | Mapping[str, Any] | Network
 
 
 @dataclass(frozen=True)
-class Weights:
+class Weights(Numbers):
     """A spec and its vector of weights: float64, or objects that are exact fractions.
 
     >>> w = Weights.random("lightning/d=2,2/a=1/t=2", seed=1, exact=True)
@@ -34,33 +32,6 @@ class Weights:
 
     spec: Network
     vector: Array
-
-    def __post_init__(self) -> None:
-        if self.vector.shape != (self.spec.parameters,):
-            raise WeightsError(
-                f"{self.vector.size} weights for {str(self.spec)!r}, which has "
-                f"{self.spec.parameters}"
-            )
-        if not self.exact and not np.isfinite(self.vector).all():
-            raise WeightsError("weights must be finite; there is a NaN or an infinity among them")
-
-    def __str__(self) -> str:
-        return f"{self.spec}: {self.vector.size:,} {'fractions' if self.exact else 'floats'}"
-
-    @property
-    def exact(self) -> bool:
-        """Whether the weights are fractions."""
-        return self.vector.dtype == object
-
-    @property
-    def field(self) -> Rational | Real:
-        """The field to compute in."""
-        return Rational() if self.exact else Real()
-
-    @property
-    def algebra(self) -> LinearAlgebra:
-        """The linear algebra to use."""
-        return Rationals() if self.exact else Floats()
 
     @cached_property
     def layers(self) -> list[LayerWeights[Array]]:
@@ -76,10 +47,7 @@ class Weights:
         net = Network.parse(spec)
         rng = np.random.default_rng(seed)
         if exact:
-            top = rng.integers(1, 60, net.parameters) * rng.choice([-1, 1], net.parameters)
-            bottom = rng.integers(1, 10, net.parameters)
-            pairs = [f"{a}/{b}" for a, b in zip(top, bottom, strict=True)]
-            return cls(net, Rational().constant(pairs))
+            return cls(net, random_fractions(rng, net.parameters))
         parts = [
             rng.standard_normal(slot.range.stop - slot.start) / np.sqrt(slot.shape[-1])
             for layer, start in zip(net.layers, layer_starts(net), strict=True)
