@@ -37,6 +37,7 @@ ORDER = [
     {"discovery"},
     {"doctor"},
     {"report"},
+    {"explore"},
     {"cli"},
 ]
 RANK = {room: n for n, rooms in enumerate(ORDER) for room in rooms}

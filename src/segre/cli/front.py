@@ -7,7 +7,8 @@ from typing import Any
 from typer.core import TyperGroup
 
 ORDER = (
-    *("analyze", "dim", "explain", "symmetries", "compare", "certify", "verify"),
+    *("analyze", "dim", "explain", "symmetries", "compare", "explore"),
+    *("certify", "verify"),
     *("weights", "diff", "diagnose", "trace", "same", "move", "point", "recover", "run", "cost"),
     *("collapse", "paths", "sweep", "plot", "reproduce", "models", "doctor"),
 )
