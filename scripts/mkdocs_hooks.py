@@ -3,6 +3,7 @@
 - Pages outside docs/ are added to the site (`ELSEWHERE`), and links between all pages rewritten.
 - The page of examples also has the scripts.
 - A link whose text is the name of a file gets the title of its page.
+- The design explorer is added as a page of its own, with formulas in place of a server.
 - What a fence says after its kind (`console measured`) is for the tests, and dropped here.
 - Lists that follow a line of text get the blank line that Python-Markdown needs.
 """
@@ -18,6 +19,7 @@ from mkdocs.structure.files import File, Files
 
 from blocks import FENCE, ROOT, separate_lists
 from example import Example
+from segre.explore.page import static_page
 
 # file of the repository: its page in the site
 ELSEWHERE = {
@@ -27,6 +29,7 @@ ELSEWHERE = {
     "bench/README.md": "measurements.md",
     "examples/README.md": "examples.md",
 }
+EXPLORER = "explorer/index.html"
 _SOURCES = {page: file for file, page in ELSEWHERE.items() if page != "index.md"}
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
 _titles: dict[str, str] = {}
@@ -39,6 +42,8 @@ def on_files(files: Files, config: Any) -> Files:
         if page == "examples.md":
             text += "".join(f"\n## {x.path.name}\n```python\n{x.text}```\n" for x in Example.all())
         files.append(File.generated(config, page, content=text))
+    explorer = static_page(theorems="../theorems.html")
+    files.append(File.generated(config, EXPLORER, content=explorer))
     return files
 
 

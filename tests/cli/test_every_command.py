@@ -164,6 +164,7 @@ CASES = {
     "dim": "dim lightning/d=3,3/a=1/t=2",
     "explain": "explain gpt2",
     "compare": "compare lightning/d=3,3/a=1/t=2 softmax/d=3,3/a=1/t=2",
+    "explore": "explore -o page.html",
     "symmetries": "symmetries lightning/d=3,3/a=1/t=2",
     "certify": "certify lightning/d=3,3/a=1/t=2 -o new.json",
     "verify": "verify cert.json",

@@ -80,7 +80,18 @@ def options(
 
 
 ROOMS = (
-    *(analysis, dimensions, comparison, exploring, fibers, diff, inspection, sequences, collapse, catalog),
+    *(
+        analysis,
+        dimensions,
+        comparison,
+        exploring,
+        fibers,
+        diff,
+        inspection,
+        sequences,
+        collapse,
+        catalog,
+    ),
     installation,
 )
 for room in ROOMS:

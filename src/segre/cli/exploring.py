@@ -75,7 +75,10 @@ def explore(
             None,
             out.format,
             data={"url": server.url},
-            lines=[f"Design explorer: {server.url}", "Only this machine can open it. Ctrl-C stops it."],
+            lines=[
+                f"Design explorer: {server.url}",
+                "Only this machine can open it. Ctrl-C stops it.",
+            ],
         )
         typer.get_text_stream("stdout").flush()
         for worker in server.workers.values():

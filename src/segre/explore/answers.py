@@ -26,7 +26,7 @@ from segre.transformer.spec import Transformer
 TOKENS = tuple(2**power for power in range(6, 21, 2))
 MEMORY = 2 << 30
 DEEPEST = 512  # layers that are answered for at once
-_QUICKLY = 400  # parameters: so many are computed with at once
+_QUICKLY = 200, 6  # parameters and tokens: so many are computed with at once
 _LARGEST_CURVE = 4_000_000  # parameters
 _LONGEST_CURVE = 32  # tokens
 _RANDOM_TOKENS = 256
@@ -45,11 +45,11 @@ def known(text: str) -> dict[str, Any]:
         discrete = [one.document() for one in explained.discrete]  # type: ignore[union-attr]
         choices = [one.document() for one in explained.choices]
     except UnsupportedError as error:
-        if spec.parameters > _QUICKLY:
+        if spec.parameters > _QUICKLY[0] or spec.t > _QUICKLY[1]:
             raise UnsupportedError(
                 f"the formulas do not cover these sizes (they need d > 2, t > 1 and heads no wider "
-                f"than d), and {spec.parameters:,} parameters are too many to compute with at "
-                f"once; ask segre dim {spec}"
+                f"than d), and {spec.parameters:,} parameters on {spec.t:,} tokens are too many to "
+                f"compute with at once; ask segre dim {spec}"
             ) from error
         found, discrete, choices = dimension(spec, symmetries=True, memory=MEMORY), [], []
     return {
@@ -79,7 +79,9 @@ def of_finding(found: Finding) -> dict[str, Any]:
         "how": found.how,
         "notes": list(found.notes),
         "theorem": _theorem(found),
-        "pieces": {} if redundancy is None else {k: str(n) for k, n in redundancy["pieces"].items()},
+        "pieces": {}
+        if redundancy is None
+        else {k: str(n) for k, n in redundancy["pieces"].items()},
         "symmetries": [
             {**one.document(), "dimension": str(one.dimension)} for one in found.symmetries
         ],

@@ -250,10 +250,11 @@
     const ends = !Number(v.vocab) ? "none" : v.tied === "true" ? "tied" : "untied";
     const layers = v.attn !== "softmax" ? v.attn : v.residual === "true" ? "softmax" : "bare";
     const mlp = table.alike[v.mlp] ?? v.mlp;
-    const design = table.designs[[v.norm, v.place, mlp, v.pos, ends, v.bias, layers].join("|")];
+    const row = table.designs[[v.norm, v.place, mlp, v.pos, ends, v.bias, layers].join("|")];
     const plain = v.causal === "true" && v.parallel === "false" && v.gate === "none" && v.feature === "none" && v.window === "0" && v.qknorm === "false" &&
       (v.norm === "none" || v.eps !== "0") && (ends === "none" || v.output === "softmax") && !(layers === "lightning" && v.residual === "false") &&
       Object.keys(extras).every((key) => key === "base");
+    const design = row?.map((n) => table.lists[n]);
     if (!design || !plain) return { error: "The static page has no formulas for this combination of choices. Run segre explore, which has all of them." };
     if (Number(v.heads) % Number(v.kv)) return { error: `kv: ${v.kv} does not divide heads=${v.heads}` };
     const big = (key) => BigInt(v[key]);
@@ -369,7 +370,7 @@
     el("symmetries").replaceChildren(...own.symmetries.map((one) => tr([[one.name + (one.holds === "eps=0" ? " (eps = 0)" : ""), ""], [one.where, ""], [grouped(one.dimension), "number"], [one.group, ""]])));
     if (!own.symmetries.length) el("symmetries").append(tr([["none known", ""], ["", ""], ["0", "number"], ["", ""]]));
     const discrete = own.discrete ?? [];
-    el("discrete").textContent = discrete.length ? `Discrete: ${discrete.map((one) => one.name + (one.where ? `, ${one.where}` : "")).join("; ")}.` : "";
+    el("discrete").textContent = discrete.length ? `Finite symmetries beside these: ${discrete.map((one) => `${one.what} (${one.group}${one.places > 1 ? `, in each of ${grouped(one.places)} places` : ""})`).join("; ")}.` : "";
     el("choices-section").hidden = !DATA.live;
     el("choices").replaceChildren(...(own.choices ?? []).map((one) => tr([[one.choice, ""], [one.instead_of, ""], [(one.total[0] === "-" ? "−" : "+") + grouped(one.total.replace("-", "")), "number"]])));
     if (!(own.choices ?? []).length) el("choices").append(tr([["no choice changes the redundancy", ""], ["", ""], ["", ""]]));

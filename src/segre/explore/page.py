@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from markupsafe import Markup
 from segre import __version__
 from segre.errors import SegreError
 from segre.explore.controls import BESIDE, CONTROLS, FIRST, presets, shown_first, values_of
+from segre.explore.table import Design, named_models, table
 from segre.files import whole_file
 from segre.finding import GROUPS
 from segre.models import Source
@@ -39,13 +41,15 @@ def served_page(first: Source = FIRST, against: str = BESIDE) -> tuple[str, str]
     return _page(data, script, _SERVED), strict
 
 
-def static_page(theorems: str = "") -> str:
-    """The page that needs no server; `theorems` is where the proofs are, if they are anywhere."""
-    from segre.explore.table import named_models, table
+def static_page(theorems: str = "", choose: Callable[[Design], bool] = lambda _: True) -> str:
+    """The page that needs no server; `theorems` is where the proofs are, if they are anywhere.
 
-    models = named_models()
+    `choose` says which designs the page has formulas for.
+    """
     data = {**_data(FIRST, BESIDE), "live": False, "theorems": theorems}
-    data |= {"table": table(), "models": models}
+    models = named_models()
+    data |= {"table": table(choose), "models": models}
+    data["presets"] = {name: model["spec"] for name, model in models.items()}
     script = _asset("page.js")
     return _page(data, script, _FIXED, policy([script], styles=[_style()]))
 

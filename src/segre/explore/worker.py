@@ -64,6 +64,7 @@ class Worker:
         if self._process is None or self._process.poll() is not None:
             if self._closed:
                 raise RuntimeError("the worker is closed")
+            self._stop()
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "segre.explore.worker"],
                 stdin=subprocess.PIPE,
@@ -96,9 +97,7 @@ class Worker:
             self._stop()
 
 
-def _exchange(
-    process: subprocess.Popen[str], question: str, text: str, found: list[str]
-) -> None:
+def _exchange(process: subprocess.Popen[str], question: str, text: str, found: list[str]) -> None:
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(OSError, ValueError):

@@ -21,9 +21,7 @@ def embedded(value: Any) -> str:
     return strict_json(value).translate(_ESCAPES)
 
 
-def policy(
-    scripts: list[str], *, styles: list[str] | None = None, connect: bool = False
-) -> str:
+def policy(scripts: list[str], *, styles: list[str] | None = None, connect: bool = False) -> str:
     """The content security policy of a page: nothing from elsewhere, no scripts but these.
 
     With `styles` no other style sheet is allowed either; with `connect` the page may ask the server
