@@ -163,7 +163,8 @@ def test_a_walk_by_keyboard(browser: Browser, server: Explorer) -> None:
         for name in ("start", "against", "s-d", "c-d", "c-mlp", "c-causal", "copy-spec"):
             assert name in reached
         unnamed = """() => [...document.querySelectorAll("input, select, button")].filter(
-            (one) => !one.labels?.length && !one.ariaLabel && !one.textContent.trim()).map((one) => one.id)"""
+            (one) => !one.labels?.length && !one.ariaLabel && !one.textContent.trim()
+        ).map((one) => one.id)"""
         assert page.js(unnamed) == []
         heard = page.page.locator("#status", has_text="functional dimension")
         heard.wait_for(state="attached")

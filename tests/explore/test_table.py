@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from segre.explore import table as tables
-from segre.explore.formulas import REGIONS, Disagreement, region_of, sizes_in
+from segre.explore.formulas import REGIONS, DisagreementError, region_of, sizes_in
 from segre.explore.table import designs, spec_of, table
 from segre.geometry.redundancy import counted
 
@@ -68,7 +68,7 @@ def test_a_count_that_is_no_polynomial_stops_the_build(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(tables, "symmetry_counts", wrong)
     one = min(SOME)
-    with pytest.raises(Disagreement):
+    with pytest.raises(DisagreementError):
         table(lambda design: design == one)
 
 
@@ -80,5 +80,5 @@ def test_a_polynomial_that_fits_by_accident_is_caught(monkeypatch: pytest.Monkey
         return {label: n + (spec.layers == 6) for label, n in true(spec, at).items()}
 
     monkeypatch.setattr(tables, "symmetry_counts", wrong)
-    with pytest.raises(Disagreement):
+    with pytest.raises(DisagreementError):
         table(SOME.__contains__)

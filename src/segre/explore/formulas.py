@@ -26,7 +26,7 @@ _HIGHEST = 3
 _NUMBER = re.compile(r"\((\d+)\)")
 
 
-class Disagreement(AssertionError):
+class DisagreementError(AssertionError):
     """An interpolated polynomial is not what segre counts."""
 
 
@@ -83,7 +83,7 @@ def named(name: str, at: Mapping[str, int]) -> tuple[str, str]:
     for size, value in (("d", at["d"]), ("a", at["a"]), ("g", at["g"]), ("d-1", at["d"] - 1)):
         if value == int(found[1]):
             return _NUMBER.sub("(#)", name), size
-    raise Disagreement(f"{name!r} has a number that is none of {dict(at)}")
+    raise DisagreementError(f"{name!r} has a number that is none of {dict(at)}")
 
 
 @dataclass(frozen=True)
@@ -145,4 +145,4 @@ def _through(
         found = interpolate(names or ["d"], degree, places, values)
         if found is not None and found.rank <= len(places) - _SPARE:
             return found
-    raise Disagreement(f"no polynomial of degree {_HIGHEST + 1} takes the counts of {label}")
+    raise DisagreementError(f"no polynomial of degree {_HIGHEST + 1} takes the counts of {label}")

@@ -21,7 +21,7 @@ from segre.explore.formulas import (
     REGIONS,
     SMALLEST,
     Counts,
-    Disagreement,
+    DisagreementError,
     Fitted,
     Sizes,
     fitted,
@@ -128,7 +128,7 @@ def cost_counts(spec: Transformer) -> dict[tuple[str, ...], int]:
 
 
 class _Pool:
-    """Polynomials, each once; a count is told from others of its label by its value at one point."""
+    """Polynomials, each once; counts of one label are told apart by their values at a point."""
 
     def __init__(self) -> None:
         self.formulas: list[list[Any]] = []
@@ -167,7 +167,7 @@ class _Pool:
         for number in numbers:
             value = self.polynomials[number].value(at)
             if value.denominator != 1:
-                raise Disagreement(f"{self.labels[number]} is {value} at {at}")
+                raise DisagreementError(f"{self.labels[number]} is {value} at {at}")
             if value:
                 out[self.labels[number]] = out.get(self.labels[number], 0) + int(value)
         return out
@@ -259,7 +259,9 @@ def _sizes_of(design: Design, pool: _Pool) -> list[int]:
 def _check(found: Counts, counts: Counts, design: Design, at: Sizes) -> None:
     if dict(found) != {label: n for label, n in counts.items() if n}:
         wrong = {k for k in {*found, *counts} if found.get(k, 0) != counts.get(k, 0)}
-        raise Disagreement(f"{design} at {at}: the polynomials of {wrong} are not segre's counts")
+        raise DisagreementError(
+            f"{design} at {at}: the polynomials of {wrong} are not segre's counts"
+        )
 
 
 def _check_alike(rng: random.Random, choose: Callable[[Design], bool]) -> None:
