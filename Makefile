@@ -58,6 +58,7 @@ bench: .venv/ready .venv/models
 	$(BIN)/python -m bench.analysis
 	$(BIN)/python -m bench.referee
 	$(BIN)/python -m bench.theorems
+	$(BIN)/python -m bench.polynomial
 	$(BIN)/python -m bench.gaps
 	$(BIN)/python -m bench.lineage
 	$(BIN)/python -m bench.inspect

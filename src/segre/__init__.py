@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from segre.geometry.fiber import canonical, connect, sample
     from segre.geometry.recover import recover
     from segre.geometry.same import same_function
+    from segre.geometry.samples import samples
     from segre.geometry.strata import classify
     from segre.hybrid.spec import Hybrid
     from segre.inspect.diagnose import diagnose
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from segre.sequence.cost import cost
     from segre.spec import Network
     from segre.transformer.spec import Transformer
+    from segre.variety.critical import critical
+    from segre.variety.degree import degree
+    from segre.variety.landscape import landscape
     from segre.weights import Weights
 
 # Names are loaded when first used, so that `segre --help` does not wait for NumPy.
@@ -64,14 +68,18 @@ _HOMES = {
     "compare": "segre.analysis.comparison",
     "connect": "segre.geometry.fiber",
     "cost": "segre.sequence.cost",
+    "critical": "segre.variety.critical",
+    "degree": "segre.variety.degree",
     "diagnose": "segre.inspect.diagnose",
     "diff": "segre.analysis.diff",
     "dimension": "segre.geometry.dimension",
     "explain": "segre.geometry.explain",
+    "landscape": "segre.variety.landscape",
     "progress_bar": "segre.report.progress",
     "recover": "segre.geometry.recover",
     "same_function": "segre.geometry.same",
     "sample": "segre.geometry.fiber",
+    "samples": "segre.geometry.samples",
     "trace": "segre.inspect.trace",
     "verify": "segre.referee",
     "write_certificate": "segre.certificate",
@@ -100,14 +108,18 @@ __all__ = [
     "compare",
     "connect",
     "cost",
+    "critical",
+    "degree",
     "diagnose",
     "diff",
     "dimension",
     "explain",
+    "landscape",
     "progress_bar",
     "recover",
     "same_function",
     "sample",
+    "samples",
     "sweeps",
     "trace",
     "verify",

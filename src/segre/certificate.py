@@ -1,8 +1,8 @@
 """A proof of a dimension as a document that anyone can check again.
 
-docs/certificate.md defines every field of those that hold a computation, and
-docs/certificate-theorems.md of those that apply a theorem; `segre.referee` checks both with code of
-its own. The same spec and seed give the same bytes.
+docs/certificate.md and the pages that continue it define every field of those that hold a
+computation, and docs/certificate-theorems.md of those that apply a theorem; `segre.referee` checks
+both with code of its own. The same spec and seed give the same bytes.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import SymmetryRank
 from segre.hybrid.spec import Hybrid
 from segre.models import Source, architecture
+from segre.polynomial.bounds import bound
+from segre.polynomial.spec import Polynomial
 from segre.spec import Architecture
 from segre.theorems import Application, apply
 from segre.values import quote
@@ -39,6 +41,7 @@ VERSION = 1
 SALTED_VERSION = 2
 THEOREM_VERSION = 3
 HYBRID_VERSION = 4
+POLYNOMIAL_VERSION = 5
 By = Literal["auto", "exact", "theorem"]
 
 
@@ -104,6 +107,8 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
 def _version(net: Architecture) -> int:
     if isinstance(net, Hybrid):
         return HYBRID_VERSION
+    if isinstance(net, Polynomial):
+        return POLYNOMIAL_VERSION
     return SALTED_VERSION if net.salted else VERSION
 
 
@@ -239,6 +244,8 @@ def _upper(proof: Proof) -> dict[str, Any]:
         other = proof.wider.point
         inner = _symmetries(other, proof.wider.symmetry)
         return {"kind": kind, "spec": other.spec.document(), "upper": inner}
+    if isinstance(proof.spec, Polynomial) and kind != "symmetries":
+        return {"kind": "inequalities", "steps": bound(proof.spec).steps}
     if kind != "symmetries" or proof.symmetry is None:
         return {"kind": kind}
     if proof.spec.salted:

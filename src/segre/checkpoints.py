@@ -1,7 +1,8 @@
 """Checkpoints: what they are made of, their normal form, and whether two are the same.
 
 Each function is one command of `segre weights`, on model directories or on models in memory;
-`apply` writes weights into a model in place, and `example` writes a tiny model to try all on.
+`apply` writes weights into a model in place. `demo` writes three small trained models to try
+everything on, and `example` one with random weights.
 
 >>> import segre
 >>> from tempfile import TemporaryDirectory
@@ -31,6 +32,7 @@ from segre.checkpoint.commands import (
 )
 from segre.checkpoint.comparison import Check, Comparison
 from segre.checkpoint.content_hash import ContentHash
+from segre.checkpoint.demo import Demo, demo
 from segre.checkpoint.example import example
 from segre.checkpoint.info import Info
 from segre.checkpoint.lineage import Lineage
@@ -42,6 +44,7 @@ __all__ = [
     "Check",
     "Comparison",
     "ContentHash",
+    "Demo",
     "Info",
     "Lineage",
     "Merged",
@@ -53,6 +56,7 @@ __all__ = [
     "check",
     "content_hash",
     "convert",
+    "demo",
     "example",
     "expand",
     "info",

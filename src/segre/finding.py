@@ -18,11 +18,12 @@ from segre.spec import Architecture
 
 GROUPS = ("QK", "VO", "MLP", "norms and biases", "shifts", "residual")
 HOLDS = ("exact", "eps=0", "softmax")
-# How surely an answer is known: what is proved or computed exactly, then bounds, then numbers that
-# were measured or fitted, then guesses.
+# How surely an answer is known: what is proved or computed exactly, what is computed at random
+# points of a finite field, then bounds, numbers that were measured or fitted, and guesses.
 Status = Literal[
     "proved",
     "exact",
+    "computed",
     "bounded",
     "lower-bound",
     "upper-bound",

@@ -44,6 +44,10 @@ RANDOM = {
         "certify",
         "explain",
         "symmetries",
+        "degree",
+        "critical",
+        "samples",
+        "ci",
         "same",
         "diff",
         "diagnose",
@@ -128,7 +132,7 @@ def test_what_draws_at_random_has_a_seed() -> None:
 
 def test_the_front_page_fits_a_screen_and_is_in_order() -> None:
     shown = run("--help").stdout
-    assert len(shown.splitlines()) <= 52
+    assert len(shown.splitlines()) <= 58
     assert max(map(len, shown.splitlines())) <= 100
     assert not re.search(r"[^\]]\.\.\.$", shown, re.MULTILINE), "a line is cut"
     listed = re.findall(r"^  ([a-z]+)  +[A-Z]", shown.partition("Commands:")[2], re.MULTILINE)
@@ -166,8 +170,12 @@ CASES = {
     "compare": "compare lightning/d=3,3/a=1/t=2 softmax/d=3,3/a=1/t=2",
     "explore": "explore -o page.html",
     "symmetries": "symmetries lightning/d=3,3/a=1/t=2",
+    "samples": "samples lightning/d=3,3/a=1/t=3",
+    "ci": "ci --grid 2x3 --s 2 --t 3 --d 3",
     "certify": "certify lightning/d=3,3/a=1/t=2 -o new.json",
     "verify": "verify cert.json",
+    "degree": "degree cnn/k=2,2/degree=2",
+    "critical": "critical cnn/k=2,2/degree=2",
     "same": "same one.json one.json",
     "diff": "diff model other",
     "diagnose": "diagnose model --length 8",
@@ -180,6 +188,7 @@ CASES = {
     "collapse": f"collapse {STACK}",
     "paths": f"paths {STACK}",
     "models": "models --filter gpt2",
+    "demo": "demo",
     "doctor": "doctor",
     "weights info": "weights info model",
     "weights canonical": "weights canonical model -o canonical --report",

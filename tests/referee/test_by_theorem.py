@@ -397,10 +397,10 @@ def test_numbers_of_many_digits_from_a_file(tmp_path: Path) -> None:
     assert "twice" in refused(path).reason
 
 
-@pytest.mark.parametrize("version", [0, 5, True, "3", 3.0, None])
+@pytest.mark.parametrize("version", [0, 6, True, "3", 3.0, None])
 def test_other_versions_are_no_certificates(version: Any) -> None:
     document = {**json.loads(valid("C")[0]), "version": version}
-    with pytest.raises(CertificateError, match="allowed: 1, 2, 3, 4"):
+    with pytest.raises(CertificateError, match="allowed: 1, 2, 3, 4, 5"):
         verify(document)
 
 

@@ -7,9 +7,9 @@ import random
 from segre.polynomial.spec import Polynomial
 
 
-def random_polynomial(rng: random.Random, widest: int = 4) -> Polynomial:
-    """A dense or convolutional network with up to four layers."""
-    layers, degree = rng.randint(1, 4), rng.randint(1, 3)
+def random_polynomial(rng: random.Random, widest: int = 4, deepest: int = 4) -> Polynomial:
+    """A dense or convolutional network."""
+    layers, degree = rng.randint(1, deepest), rng.randint(1, 3)
     given: dict[str, object] = {"degree": degree, "bias": rng.random() < 0.4}
     if rng.random() < 0.6:
         given |= {"kind": "poly", "d": [rng.randint(1, widest) for _ in range(layers + 1)]}

@@ -17,8 +17,9 @@ from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.pairs import Finder, aligned_pairs
 from segre.checkpoint.sizes import apart, inner
-from segre.checkpoint.updates import Update, head_updates, matrix_update
+from segre.checkpoint.updates import Update, at_best_scales, head_updates, matrix_update
 from segre.fields.interface import Array
+from segre.geometry.gauge.units import SCALES
 from segre.transformer.tensors import of_mlp
 
 PIECES = ("QK", "VO", "MLP", "norms", "tables")
@@ -98,7 +99,11 @@ def changes(one: Model, two: Model, progress: Progress = no_progress) -> Changes
 
     def reduced(part: str, before: Tensors, after: Tensors) -> None:
         if found.moved:
-            _list(found, part, before, after, _MOVED * roundoff)
+            rounding = _MOVED * roundoff
+            power = dict(SCALES.get(one.spec.mlp, ())).get("up")
+            if power is not None:
+                after = at_best_scales(before, after, power, rounding)
+            _list(found, part, before, after, rounding)
 
     rounds = int(not _same_tables(one, two))
     alignment = Alignment(one, two, rounds, progress, see=reduced)

@@ -2,7 +2,8 @@
 
 A full fine-tune changes a matrix in all directions, an adapter such as LoRA in a few. Of heads,
 the products of queries with keys and of values through outputs are compared: they do not depend on
-the basis within a head.
+the basis within a head. Hidden units that can be rescaled are compared at the same scale where
+their inputs, or their outputs, are unchanged.
 """
 
 from __future__ import annotations
@@ -90,6 +91,38 @@ def head_updates(
         name: _product_update(part, name, factors(before), factors(after), roundoff)
         for name, factors in (("QK", _scores), ("VO", _values))
     }
+
+
+def at_best_scales(before: Tensors, after: Tensors, power: int, roundoff: float) -> Tensors:
+    """`after` with its hidden units rescaled to `before`, if their inputs or outputs are unchanged.
+
+    W_up times s and W_down over s^power is the same function. An adapter on one of the two leaves
+    the other as it was but for the scale, which is then undone.
+    """
+    if not {"W_up", "W_down"} <= {*before}:
+        return after
+    up, down = after["W_up"], after["W_down"]
+    reading = _fitted(before["W_up"], up, -1)
+    writing = _fitted(before["W_down"], down, -2)
+    for scales, name, fitted in (
+        (reading, "W_up", up * reading[..., None]),
+        (writing ** (-1 / power), "W_down", down * writing[..., None, :]),
+    ):
+        change, size = fitted - before[name], inner(before[name], before[name])
+        if inner(change, change) <= (_NOISE * roundoff) ** 2 * size:
+            rescaled = {"W_up": up * scales[..., None]}
+            rescaled["W_down"] = down / scales[..., None, :] ** power
+            if "b_up" in after:
+                rescaled["b_up"] = after["b_up"] * scales.reshape(after["b_up"].shape)
+            return {**after, **rescaled}
+    return after
+
+
+def _fitted(before: Array, after: Array, axis: int) -> Array:
+    """For each unit, the factor that takes its vector after nearest to the one before."""
+    squares = (after * after).sum(axis)
+    factors = (before * after).sum(axis) / np.where(squares > 0, squares, 1)
+    return np.where(factors > 0, factors, 1)
 
 
 def _scores(w: Tensors) -> tuple[Array, Array]:

@@ -31,7 +31,7 @@ def analyze(
             "--output",
             "-o",
             metavar="FILE.html",
-            help="The report; report.html unless said, and none with --json unless said.",
+            help="Report file (default: report.html; none with --json unless given).",
         ),
     ] = None,
     only: Annotated[
@@ -53,7 +53,7 @@ def analyze(
     memory: Memory = "8G",
     out: Out = Out(),
 ) -> None:
-    """One report: what is known of a model or a design, and how."""
+    """One report on a model or a design: what is known, and how."""
     from datetime import date
 
     from segre.analysis.run import analyze as answers
@@ -100,6 +100,6 @@ COMMANDS = (
     segre analyze model-directory -o report.html --text book.txt
     segre analyze path/to/config.json --only dimension,redundancy --json
 
-Exit code 3: a part failed, which is a bug of segre; the others are in the report.""",
+Exit code 3: a part failed, which is a bug in segre; the others are in the report.""",
     ),
 )

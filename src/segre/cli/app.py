@@ -20,8 +20,10 @@ from segre.cli import (
     inspection,
     installation,
     pictures,
+    samples,
     sequences,
     sweeps,
+    variety,
 )
 from segre.cli.front import Front, Group, verbatim
 from segre.cli.output import with_output
@@ -80,19 +82,9 @@ def options(
 
 
 ROOMS = (
-    *(
-        analysis,
-        dimensions,
-        comparison,
-        exploring,
-        fibers,
-        diff,
-        inspection,
-        sequences,
-        collapse,
-        catalog,
-    ),
-    installation,
+    *(analysis, dimensions, samples, variety, comparison, exploring),
+    *(fibers, diff, inspection, sequences, collapse),
+    *(catalog, installation),
 )
 for room in ROOMS:
     for command, epilog in room.COMMANDS:

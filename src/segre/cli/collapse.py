@@ -97,7 +97,7 @@ def paths(
     model: Model,
     skip: Annotated[
         bool | None,
-        typer.Option("--skip/--no-skip", help="With or without skips; as it is unless said."),
+        typer.Option("--skip/--no-skip", help="With or without skips (default: as the model is)."),
     ] = None,
     mlp: Annotated[
         bool, typer.Option("--mlp/--no-mlp", help="Keep the MLPs, as fixed linear maps.")
@@ -111,7 +111,7 @@ def paths(
     text: Text = None,
     sample: Annotated[int, typer.Option(help="Draw this many single paths, too.", min=0)] = 0,
     of_length: Annotated[
-        int | None, typer.Option(help="Length of the paths drawn; 1 unless said.", min=0)
+        int | None, typer.Option(help="Length of the sampled paths (default: 1).", min=0)
     ] = None,
     shares: Annotated[
         bool, typer.Option("--shares", help="Only numbers of paths: no weights needed.")

@@ -56,7 +56,7 @@ def dim(
     memory: Memory = "8G",
     out: TableOut = TableOut(),
 ) -> None:
-    """How many dimensions of function it has, and how that is known."""
+    """The dimension of a function space: how many dimensions, and how that is known."""
     from segre.finding import Findings
     from segre.geometry.compare import compare as side_by_side
     from segre.geometry.dimension import dimension
@@ -102,7 +102,7 @@ def explain(
     memory: Memory = "8G",
     out: Out = Out(),
 ) -> None:
-    """Which symmetries it has, what each conserves, and which choice removes which."""
+    """The symmetries, what each conserves, and which design choice removes which."""
     from segre.geometry.explain import explain as explanation
 
     wanted = _asked(output)
@@ -153,7 +153,7 @@ def certify(
     memory: Memory = "8G",
     out: Out = Out(),
 ) -> None:
-    """Write a proof of the dimension that anyone can check again."""
+    """Write a proof of the dimension that anyone can check."""
     from segre.certificate import certify as make_certificate
     from segre.certificate import write_certificate
     from segre.report.proofs import claim_in_words
@@ -218,6 +218,7 @@ COMMANDS = (
         certify,
         """Examples:
     segre certify softmax/d=10,10,10/a=2,2/t=3 -o cert.json
+    segre certify poly/3-5-2/degree=3 -o poly.json
     segre certify llama-3-8b -o llama.json""",
     ),
     (

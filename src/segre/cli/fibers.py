@@ -27,10 +27,10 @@ def same(
 ) -> None:
     """Are two small networks the same function? Proved for fractions."""
     from segre.geometry.same import same_function
-    from segre.weights import Weights
+    from segre.weights import read_weights
 
     with out.waiting("comparing"):
-        found = same_function(Weights.read(one), Weights.read(two), tolerance=tolerance, seed=seed)
+        found = same_function(read_weights(one), read_weights(two), tolerance=tolerance, seed=seed)
     out.emit(found, code={"same": 0, "different": 1, "undecided": 3}[found.verdict])
 
 
@@ -60,7 +60,8 @@ def point(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A .json or .npz file with V and A, or V, K, Q; fractions as strings are exact.",
+            help="A .json or .npz file with V and A, or V, K, Q (a lightning layer), or with the "
+            "weights of a polynomial network; fractions as strings are exact.",
         ),
     ],
     a: Annotated[
@@ -68,12 +69,23 @@ def point(
     ] = None,
     out: Out = Out(),
 ) -> None:
-    """Is a function of one lightning layer a smooth or singular point?"""
-    from segre.errors import SegreError
-    from segre.geometry.strata import classify
-    from segre.weights import LayerPoint
+    """Is the function of given weights a smooth or singular point?
 
-    given = LayerPoint.read(file)
+    Of one lightning layer, a convolutional or a shallow quadratic network.
+    """
+    from segre.errors import SegreError
+    from segre.geometry.polynomial_point import classify_polynomial
+    from segre.geometry.strata import classify
+    from segre.weights import PolynomialWeights, read_point
+
+    given = read_point(file)
+    if isinstance(given, PolynomialWeights):
+        if a is not None:
+            raise SegreError(f"point {str(file)!r}: --a is the head rank of a lightning layer")
+        with out.waiting("classifying"):
+            found = classify_polynomial(given)
+        out.emit(found)
+        return
     rank = a or given.a
     if rank is None:
         raise SegreError(f"point {str(file)!r}: A alone does not say the head rank; give --a")
@@ -127,10 +139,12 @@ Exit code 0: same; 1: different; 3: undecided.""",
     ),
     (
         point,
-        """Example:
+        """Examples:
     segre point layer.json
+    segre point filters.json
 
-where layer.json is {"V": [["1/2", 1], [0, 1]], "A": [[1, 0], [0, 0]], "a": 1}""",
+where layer.json is {"V": [["1/2", 1], [0, 1]], "A": [[1, 0], [0, 0]], "a": 1} and filters.json is
+{"spec": "cnn/k=2,2/degree=2", "layers": [{"w": [0, 1]}, {"w": [1, 0]}]}""",
     ),
     (
         recover,

@@ -7,10 +7,12 @@ from typing import Any
 from typer.core import TyperGroup
 
 ORDER = (
-    *("analyze", "dim", "explain", "symmetries", "compare", "explore"),
+    *("analyze", "dim", "explain", "symmetries", "samples", "compare", "explore"),
     *("certify", "verify"),
-    *("weights", "diff", "diagnose", "trace", "same", "move", "point", "recover", "run", "cost"),
-    *("collapse", "paths", "sweep", "plot", "reproduce", "models", "doctor"),
+    *("degree", "critical"),
+    *("weights", "diff", "diagnose", "trace", "same", "move", "point", "recover", "ci"),
+    *("run", "cost"),
+    *("collapse", "paths", "sweep", "plot", "reproduce", "models", "demo", "doctor"),
 )
 
 

@@ -1,7 +1,8 @@
-"""The command about this installation: doctor."""
+"""Commands for a first look: demo, and doctor for this installation."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,7 +27,31 @@ def doctor(
     out.emit(found, code=0 if found.works else 1)
 
 
+def demo(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIRECTORY", help="Where to write them; must be new.")
+    ] = Path("segre-demo"),
+    out: Out = Out(),
+) -> None:
+    """Write three small models to try commands on: base, fine-tune, and the fine-tune moved."""
+    from segre.checkpoint.demo import demo as made
+
+    with out.waiting("writing"):
+        found = made(directory)
+    out.emit(found)
+
+
 COMMANDS = (
+    (
+        demo,
+        """Examples:
+    segre demo
+    segre demo try-here && segre diff try-here/base try-here/moved
+
+The base model is a Llama with 24,736 parameters, trained on a small artificial language. The
+fine-tune has learned a dialect of it through an update of rank 2. The third directory holds the
+fine-tune with other weights and the same function.""",
+    ),
     (
         doctor,
         """Examples:

@@ -26,12 +26,12 @@ Specs = Annotated[
     list[str],
     typer.Argument(metavar="SPEC", help=_SPEC_HELP, autocompletion=completion.architecture),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of what is random; results name it.", min=0)]
+Seed = Annotated[int, typer.Option(help="Random seed; results name it.", min=0)]
 Defaults = Annotated[
     bool,
     typer.Option(
         "--defaults",
-        help="Sizes that a config does not have are those of the library's config class.",
+        help="Take sizes that a config leaves out from the library's config class.",
     ),
 ]
 Memory = Annotated[

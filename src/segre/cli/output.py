@@ -57,7 +57,7 @@ def _csv(answer: Documented) -> str:
 
 
 FORMATS = {"json": Format("Print one JSON object instead of text.", _json)}
-TABLES = {"csv": ("Print a table, with commas between the columns.", _csv)}
+TABLES = {"csv": ("Print a comma-separated table.", _csv)}
 
 
 def emit(

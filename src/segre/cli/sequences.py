@@ -45,7 +45,7 @@ def run(
         ),
     ] = "auto",
     block: Annotated[
-        int | None, typer.Option(help="Tokens of a block; chosen unless said otherwise.")
+        int | None, typer.Option(help="Tokens of a block (default: chosen by size).")
     ] = None,
     memory: Memory = "8G",
     out: Out = Out(),

@@ -514,7 +514,7 @@
 
   function renderCurve() {
     clearTimeout(curveTimer);
-    if (!DATA.live) return void (el("curve-said").textContent = "Measured by running the design with random weights: run segre explore for the collapse curve.");
+    if (!DATA.live) return chart("curve-chart", [], {}), void (el("curve-said").textContent = "Measured by running the design with random weights: run segre explore for the collapse curve.");
     el("curve-said").textContent = "Measuring …";
     const spec = written();
     curveTimer = setTimeout(async () => {
@@ -559,8 +559,9 @@
     setTimeout(() => (pressed.textContent = words), 1500);
   }
   el("copy-spec").addEventListener("click", (event) => copy(written(), event.currentTarget));
-  // A served page's address holds its token, which is not for sharing: only the design is copied.
-  el("copy-link").addEventListener("click", (event) => copy(DATA.live ? location.hash : location.href, event.currentTarget));
+  // A served page's address holds its token, which is not for sharing: there the spec is enough.
+  el("copy-link").hidden = DATA.live;
+  el("copy-link").addEventListener("click", (event) => copy(location.href, event.currentTarget));
 
   function open() {
     const [spec, beside] = decodeURIComponent(location.hash.slice(1)).split("&against=");

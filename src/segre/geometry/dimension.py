@@ -134,9 +134,11 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
     if balls and not proof.lower.value and proof.upper.value:
         notes.append("ball arithmetic does not separate the minor from zero; try another --seed")
     elif proof.lower.value < proof.upper.value:
+        gap = proof.upper.value - proof.lower.value
+        some = "1 dimension" if gap == 1 else f"{gap} dimensions"
         notes.append(
-            f"the bounds do not meet: {proof.upper.value - proof.lower.value} dimensions of the "
-            "kernel at a random point come from no symmetry known to segre"
+            f"the bounds do not meet: {some} of the kernel at a random point "
+            f"come{'s' * (gap == 1)} from no symmetry known to segre"
         )
         if features := suspects(proof.spec):
             notes.append(f"gaps are known to remain with: {features}")

@@ -194,7 +194,7 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
     if spec.qknorm:
         yield "norms of queries and keys", "none of them", {"qknorm": False}
     if spec.group > 1:
-        yield "grouped queries", "keys and values of its own for every head", {"kv": spec.heads}
+        yield "grouped queries", "separate keys and values for every head", {"kv": spec.heads}
     if spec.latent:
         plain = {"qrank": 0, "kvrank": 0, "rotary": 0, "pos": "none", "head": spec.head}
         yield "latent attention", "plain attention without positions", plain
@@ -219,7 +219,7 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
     if spec.gain and spec.norm != "none":
         yield "gains of the norms", "no gains", {"gain": False}
     if spec.tied:
-        yield "tied embeddings", "a table of its own for the output", {"tied": False}
+        yield "tied embeddings", "a separate table for the output", {"tied": False}
     elif (
         spec.discrete
         and not spec.labels
@@ -228,7 +228,7 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
     ):
         yield "untied embeddings", "one table for input and output", {"tied": True}
     if spec.share:
-        yield "shared layers", "weights of its own for every layer", {"share": False}
+        yield "shared layers", "separate weights for every layer", {"share": False}
     if spec.eps:
         yield "eps in the norms", "eps = 0", {"eps": type(spec.eps)(0)}
     if spec.pooler and spec.labels:

@@ -120,9 +120,9 @@ def require_memory(spec: Architecture, needed: int, limit: int) -> None:
     """Stop, saying what would be needed, if it is more than the limit."""
     if needed > limit:
         raise TooLargeError(
-            f"spec {_short(spec)}: {spec.parameters:,} parameters would need about "
-            f"{_gib(needed)} of memory for an exact rank, over the limit of {_gib(limit)}; raise "
-            f"it with --memory, or ask for {_instead(spec)}"
+            f"spec {_short(spec)}: the exact rank of {spec.parameters:,} parameters needs "
+            f"{_gib(needed)} of memory, over the limit of {limit / 2**30:,.1f} GiB; raise the "
+            f"limit with --memory, or get an upper bound from segre dim {_instead(spec)}"
         )
 
 
@@ -133,7 +133,7 @@ def _instead(spec: Architecture) -> str:
 
 
 def _gib(count: int) -> str:
-    return f"{count / 2**30:,.1f} GiB"
+    return f"about {count / 2**30:,.1f} GiB" if count < 2**50 else "more than 1 PiB"
 
 
 def _short(spec: Architecture) -> str:

@@ -81,7 +81,7 @@ def jacobian_rank(point: Point, at_most: int, progress: Progress = quiet) -> Jac
         else:
             idle, wanted = idle + (asked == outputs or space.rank == at_most), 1
             asked = outputs
-        progress("Jacobian rank mod p", space.rank, at_most)
+        progress("exact rank of the Jacobian, so far", space.rank, at_most)
     return JacobianRank([fed[row] for row in space.pivot_rows], space.pivot_columns)
 
 
@@ -154,7 +154,8 @@ def symmetry_rank(point: Point, progress: Progress = quiet) -> SymmetryRank:
 def _gains(point: Point, check: Array, progress: Progress) -> Iterator[tuple[Piece, int]]:
     """The pieces, and what each adds to the rank of those before it."""
     space = Echelon(point.spec.parameters, point.field)
-    for found in generators(point.field, point.spec, point.weights):
+    total = sum(1 for _ in pieces(point.spec))
+    for done, found in enumerate(generators(point.field, point.spec, point.weights), 1):
         rows = found.rows
         watched = point.hard_rows.T if found.piece.hard else check
         _require_in_kernel(point, [found.piece], [len(rows)], rows, watched)
@@ -163,7 +164,7 @@ def _gains(point: Point, check: Array, progress: Progress) -> Iterator[tuple[Pie
             for start in range(0, len(rows), _ROWS_AT_ONCE)
         )
         yield found.piece, gained
-        progress("rank of symmetries", space.rank, point.spec.parameters)
+        progress("symmetries", done, total)
 
 
 def _gains_at_once(point: Point, check: Array, progress: Progress) -> Iterator[tuple[Piece, int]]:
@@ -182,7 +183,7 @@ def _gains_at_once(point: Point, check: Array, progress: Progress) -> Iterator[t
     new = new_rows(rows, point.field)
     gained = np.diff(np.searchsorted(new, ends), prepend=0).tolist()
     yield from zip(every, gained, strict=True)
-    progress("rank of symmetries", len(new), point.spec.parameters)
+    progress("symmetries", len(every), len(every))
 
 
 def _require_in_kernel(

@@ -7,76 +7,32 @@ lightning layer is decided by its coefficients. What is left is said to be undec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
-
 import numpy as np
 
 from segre.errors import SegreError
 from segre.fields.ball import Ball
-from segre.fields.draw import Stream
 from segre.fields.interface import Array
-from segre.fields.prime import PRIMES, Prime
 from segre.fields.real import Real
-from segre.finding import Status, Unbounded
 from segre.geometry.normal_form import (
     TOLERANCE,
-    Difference,
     canonical,
     difference,
     largest_residual,
 )
+from segre.geometry.same_polynomial import same_polynomials
+from segre.geometry.verdict import INPUTS, Comparison, Verdict, differ_mod_p
 from segre.network import forward
-from segre.weights import Weights, common_kind
+from segre.weights import PolynomialWeights, Weights, common_kind
 
-Verdict = Literal["same", "different", "undecided"]
-_INPUTS = 8
 _ROUNDING = 2**-44
 
 
-@dataclass(frozen=True)
-class Comparison(Unbounded):
-    """The verdict on two networks and what it rests on."""
-
-    verdict: Verdict
-    proved: bool
-    reason: str
-    normal_form_residual: float | None = None
-    output_residual: float | None = None
-    condition: float | None = None
-    first_difference: Difference | None = None
-
-    @property
-    def value(self) -> Verdict:
-        """The verdict."""
-        return self.verdict
-
-    @property
-    def status(self) -> Status:
-        """Proved for fractions; floats are measured."""
-        return "proved" if self.proved else "measured"
-
-    @property
-    def how(self) -> str:
-        """What the verdict rests on."""
-        return self.reason
-
-    def document(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-        first = self.first_difference
-        return {
-            "verdict": self.verdict,
-            "proved": self.proved,
-            "reason": self.reason,
-            "normal_form_residual": self.normal_form_residual,
-            "output_residual": self.output_residual,
-            "condition": self.condition,
-            "first_difference": None if first is None else first.invariant,
-        }
-
-
 def same_function(
-    one: Weights, two: Weights, *, tolerance: float = TOLERANCE, seed: int = 0
+    one: Weights | PolynomialWeights,
+    two: Weights | PolynomialWeights,
+    *,
+    tolerance: float = TOLERANCE,
+    seed: int = 0,
 ) -> Comparison:
     """Compare two networks on inputs of the same shape.
 
@@ -86,6 +42,12 @@ def same_function(
     >>> same_function(w, sample(w)).verdict, same_function(w, w).proved
     ('same', True)
     """
+    if isinstance(one, PolynomialWeights) and isinstance(two, PolynomialWeights):
+        return same_polynomials(one, two, tolerance=tolerance, seed=seed)
+    if isinstance(one, PolynomialWeights) or isinstance(two, PolynomialWeights):
+        raise SegreError(
+            "the networks cannot be compared: one is a polynomial network, the other has attention"
+        )
     for what, a, b in (
         ("kind of attention", one.spec.score, two.spec.score),
         ("tokens t", one.spec.t, two.spec.t),
@@ -109,54 +71,22 @@ def _decide(one: Weights, two: Weights, seed: int) -> Comparison:
         reason = "the coefficients of the two polynomials differ"
         return Comparison("different", True, reason, first_difference=gap)
     found = (
-        _differ_mod_p(one, two, seed)
+        differ_mod_p(one, two, seed)
         if one.spec.mechanism.bilinear
         else _differ_in_balls(one, two, seed)
     )
     if found is not None:
         return Comparison("different", True, found, first_difference=gap)
     reason = (
-        f"the normal forms differ ({gap.invariant}), yet outputs agree at {_INPUTS} inputs: the "
+        f"the normal forms differ ({gap.invariant}), yet outputs agree at {INPUTS} inputs: the "
         "weights may be special"
     )
     return Comparison("undecided", False, reason, first_difference=gap)
 
 
-def _differ_mod_p(one: Weights, two: Weights, seed: int) -> str | None:
-    for p in PRIMES:
-        field = Prime(p, seed)
-        try:
-            vectors = [_reduced(w.vector, field) for w in (one, two)]
-        except ZeroDivisionError:  # p divides a denominator
-            continue
-        X = field.draw(Stream.INPUTS, 0, (_INPUTS, one.spec.widths[0], one.spec.t))
-        outputs = [
-            field.residues(forward(field, w.spec, v, X))
-            for w, v in zip((one, two), vectors, strict=True)
-        ]
-        unequal = np.argwhere(outputs[0] != outputs[1])
-        if len(unequal):
-            n, row, column = unequal[0].tolist()
-            return (
-                f"output ({row}, {column}) differs mod {p} at input {n} of seed {seed}, so the "
-                "polynomials differ"
-            )
-    return None
-
-
-def _reduced(vector: Array, field: Prime) -> Array:
-    p = field.p
-    residues = [int(x.p) % p * pow(int(x.q), -1, p) % p if int(x.q) % p else _bad() for x in vector]
-    return field.constant(np.array(residues))
-
-
-def _bad() -> int:
-    raise ZeroDivisionError
-
-
 def _differ_in_balls(one: Weights, two: Weights, seed: int) -> str | None:
     rng = np.random.default_rng(seed)
-    X = rng.integers(-8, 9, (_INPUTS, one.spec.widths[0], one.spec.t))
+    X = rng.integers(-8, 9, (INPUTS, one.spec.widths[0], one.spec.t))
     for bits in (128, 512):
         field = Ball(bits)
         with field.precision():
@@ -197,7 +127,7 @@ def _rounding(one: Weights, two: Weights, X: Array) -> float:
 def _measure(one: Weights, two: Weights, tolerance: float, seed: int) -> Comparison:
     vectors = common_kind([one.vector, two.vector.astype(float) if two.exact else two.vector])
     first, second = (Weights(w.spec, v) for w, v in zip((one, two), vectors, strict=True))
-    X = np.random.default_rng(seed).standard_normal((_INPUTS, one.spec.widths[0], one.spec.t))
+    X = np.random.default_rng(seed).standard_normal((INPUTS, one.spec.widths[0], one.spec.t))
     Y, Z = (forward(Real(), w.spec, w.vector, X) for w in (first, second))
     size = max(float(np.linalg.norm(Y)), float(np.linalg.norm(Z)), np.finfo(float).tiny)
     apart = float(np.linalg.norm(Y - Z))

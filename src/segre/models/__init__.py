@@ -80,6 +80,10 @@ def architecture(source: Source, *, defaults: bool = False) -> Spec:
         return _read(held.config, held.name, defaults)
     if isinstance(source, Mapping):
         return _read(source, str(dict(source)), defaults)
+    if isinstance(source, str) and not source.strip():
+        raise SpecError(
+            f"spec {source!r} is empty; {LIST}, and segre dim --help shows inline specs"
+        )
     found = meaning(source) if isinstance(source, str | Path) else None
     if found is None:
         raise SpecError(unknown(str(source)))

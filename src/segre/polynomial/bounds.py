@@ -7,8 +7,12 @@ A bound is an inequality, or several put together:
                the forms of degree r^j, so that these forms can stand for the input
     cut        a network is a later part after an earlier part, and hidden units can be rescaled
     rank       the outputs are combinations of as many forms as the last hidden layer has units
+    quadric    sums of squares do not change if the summands are rotated
     veronese   the Alexander-Hirschowitz theorem: one hidden layer, one output
     doubled    hypersurfaces through the hidden units, multiplied, are singular at all of them
+    scroll     few hidden units lie on a rational normal curve, and can move along it
+    curve      few hidden units and their readers lie on one rational curve, and can move along it
+    pfaffian   three quadrics that are sums of few squares have a Pfaffian that vanishes
     filters    a convolutional network is determined by its filters up to scale
     linear     linear maps of bounded rank
 
@@ -34,12 +38,16 @@ _MOST_FORMS = 10**12
 
 @dataclass(frozen=True)
 class Inequality:
-    """An upper bound, and how it follows: a rule, its numbers, and the bounds it is made of."""
+    """An upper bound, and how it follows: a rule, its numbers, and the bounds it is made of.
+
+    `at` is the layer of `forms` and `cut`, and the lower degree of `doubled`.
+    """
 
     value: int
     rule: str
     says: str
     parts: tuple[Inequality, ...] = ()
+    at: int | None = None
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -53,10 +61,21 @@ class Inequality:
         inner = "; ".join(f"{part.value}: {part.words}" for part in self.parts if part.rule)
         return f"{self.says} ({inner})" if inner else self.says
 
+    @property
+    def step(self) -> dict[str, Any]:
+        """What is concluded, by which rule and where, without the bounds it is made of."""
+        at = {} if self.at is None else {"at": self.at}
+        return {"rule": self.rule, **at, "value": self.value}
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """The whole tree as a list: a step, then those of its parts, one part after the other."""
+        return [self.step, *(step for part in self.parts for step in part.steps)]
+
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
         parts = [part.document() for part in self.parts]
-        return {"value": self.value, "rule": self.rule, **({"parts": parts} if parts else {})}
+        return {**self.step, **({"parts": parts} if parts else {})}
 
 
 def bound(spec: Polynomial) -> Inequality:
@@ -88,22 +107,23 @@ def expected(spec: Polynomial) -> int:
     if spec.convolutional or spec.degree == 1:
         return bound(spec).value
     scales = spec.parameters - sum(spec.widths[1:-1])
-    if spec.depth > _DEEPEST:
-        return scales
-    return min(scales, spec.widths[-1] * forms(spec.width_in + spec.bias, spec.total_degree))
+    ambient = spec.widths[-1] * forms(spec.width_in + spec.bias, spec.total_degree, scales)
+    return min(scales, ambient)
 
 
-def forms(variables: int, degree: int) -> int:
-    """Dimension of the forms of a degree in some variables; very large ones are cut off.
+def forms(variables: int, degree: int, most: int = _MOST_FORMS) -> int:
+    """Dimension of the forms of a degree in some variables, or `most` if it is larger.
 
-    >>> forms(3, 2)
-    6
+    >>> forms(3, 2), forms(1000, 1000, 50)
+    (6, 50)
     """
-    # comb(v + d - 1, d) is at least d + 1 for two variables or more, and at least v
-    if variables > 1 and max(variables, degree) >= _MOST_FORMS:
-        return _MOST_FORMS
-    smaller = min(variables - 1, degree)
-    return min(comb(variables + degree - 1, smaller), _MOST_FORMS) if smaller < 64 else _MOST_FORMS
+    smaller, larger = sorted((variables - 1, degree))
+    count = 1
+    for i in range(1, smaller + 1):
+        count = count * (larger + i) // i  # at least doubles
+        if count >= most:
+            return most
+    return min(count, most)
 
 
 def sums_of_powers(variables: int, degree: int, summands: int) -> int:
@@ -117,7 +137,7 @@ def sums_of_powers(variables: int, degree: int, summands: int) -> int:
         return rank * variables - rank * (rank - 1) // 2
     if (variables, degree, summands) in EXCEPTIONS:
         return EXCEPTIONS[variables, degree, summands]
-    return min(variables * summands, forms(variables, degree))
+    return forms(variables, degree, variables * summands)
 
 
 def _filters(spec: Polynomial) -> Inequality:
@@ -151,20 +171,22 @@ def _inequalities(widths: tuple[int, ...], degree: int, bias: bool) -> Iterator[
         return
     if len(widths) == 3:
         yield from _one_hidden_layer(*widths, degree, bias)
-    yield _rank(widths, degree, bias)
+    yield from _rank(widths, degree, bias)
     for j in range(1, len(widths) - 1):
         count = forms(widths[0], degree**j)
         if count < _MOST_FORMS:
             inner = _best((count, *widths[j + 1 :]), degree, bias)
             says = f"{count} forms of degree {degree**j} can stand for the input"
-            yield Inequality(inner.value, "forms", says, (inner,))
+            yield Inequality(inner.value, "forms", says, (inner,), j)
     for j in range(1, len(widths) - 1):
         if len(widths) > 3:
             before = _best(widths[: j + 1], degree, bias)
             after = _best((widths[j] + bias, *widths[j + 1 :]), degree, bias)
             value = before.value + after.value - widths[j]
             says = f"cut after layer {j}, whose {widths[j]} outputs can be rescaled"
-            yield Inequality(value, "cut", says, (before, after))
+            yield Inequality(value, "cut", says, (before, after), j)
+    if degree == 2 and widths[-1] == 1:
+        yield _quadric(widths, bias)
 
 
 def _one_hidden_layer(n: int, m: int, k: int, degree: int, bias: bool) -> Iterator[Inequality]:
@@ -180,12 +202,42 @@ def _one_hidden_layer(n: int, m: int, k: int, degree: int, bias: bool) -> Iterat
         if first > 0 and second > 0 and whole < _MOST_FORMS:
             value = whole - (first + second - 1) + bias * k
             says = f"products of hypersurfaces of bidegrees (1, {low}) and (0, {degree - low})"
-            yield Inequality(value, "doubled", f"{says} are singular at all hidden units")
+            says += " are singular at all hidden units"
+            yield Inequality(value, "doubled", says, at=low)
+    yield from _curves(n, m, k, degree, bias)
+    if degree == 2 and k == 3 and n % 2 == 0 and 2 * (m + bias) < 3 * n:
+        says = f"the Pfaffian of {n} x {n} quadrics vanishes on sums of {m + bias} squares"
+        yield Inequality(3 * n * (n + 1) // 2 - 1, "pfaffian", says)
 
 
-def _rank(widths: tuple[int, ...], degree: int, bias: bool) -> Inequality:
-    """With biases, the constant form is one more that outputs are combined of."""
+def _quadric(widths: tuple[int, ...], bias: bool) -> Inequality:
+    """Of a sum of squares, where so many of the summands are known to be independent."""
+    m, earlier = widths[-2], _best(widths[:-1], 2, bias)
+    independent = min(*widths[1:-1], forms(widths[0], 2 ** (len(widths) - 3)))
+    rotations = comb(m, 2) - comb(m - independent, 2)
+    says = f"{rotations} rotations of {m} squares that are added"
+    return Inequality(earlier.value - rotations + bias, "quadric", says, (earlier,))
+
+
+def _curves(n: int, m: int, k: int, degree: int, bias: bool) -> Iterator[Inequality]:
+    """Hidden units that can be moved along a curve without changing the function."""
+    most = m * (n + k - 1) + bias * k  # what scales leave
+    across = degree * (n - 1) + 1  # forms on a rational normal curve through the hidden units
+    if n > 1 and m + bias <= n + 2:
+        free = m * (k + 1) + bias * k - k * across
+        says = f"{m} hidden units lie on a rational normal curve and have {free} free motions on it"
+        yield Inequality(most - max(free, 0), "scroll", says)
+    if n > 1 and (m <= min(n + 2, k + 1) or m <= min(n + 1, k + 2)):
+        free = 2 * m - across - k + 1
+        says = f"{m} hidden units and their readers have {free} free motions on a rational curve"
+        yield Inequality(most - max(free, 0), "curve", says)
+
+
+def _rank(widths: tuple[int, ...], degree: int, bias: bool) -> Iterator[Inequality]:
+    """Constant terms of outputs are their biases, if there are any: the rest has bounded rank."""
     last, whole = widths[-1], forms(widths[0], degree ** (len(widths) - 2))
-    rank = min(widths[-2] + bias, last, whole)
-    says = f"{last} x {whole} coefficients of rank at most {rank}"
-    return Inequality(rank * (last + whole - rank), "rank", says)
+    if whole < _MOST_FORMS:
+        rank = min(widths[-2], last, whole - bias)
+        value = rank * (last + whole - bias - rank) + bias * last
+        says = f"{last} x {whole - bias} coefficients of rank at most {rank}"
+        yield Inequality(value, "rank", says)

@@ -14,7 +14,7 @@ from segre.referee.rejection import RejectionError
 from segre.referee.shapes import quote
 
 FORMAT = "segre-certificate"
-VERSIONS = (1, 2, 3, 4)
+VERSIONS = (1, 2, 3, 4, 5)
 LARGEST_FILE = 256 << 20
 MOST_VALUES = 4_000_000
 DEEPEST = 16

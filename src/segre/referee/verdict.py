@@ -1,9 +1,9 @@
 """Does a certificate prove what it claims? `verify` recomputes everything and says so.
 
 The referee is written from docs/certificate.md, docs/certificate-transformers.md,
-docs/certificate-hybrid.md and docs/certificate-theorems.md alone and shares no arithmetic with the
-prover: other random generator code, other derivatives (reverse mode), other linear algebra, other
-formulas.
+docs/certificate-hybrid.md, docs/certificate-polynomial.md and docs/certificate-theorems.md alone
+and shares no arithmetic with the prover: other random generator code, other derivatives (reverse
+mode), other linear algebra, other formulas.
 """
 
 from __future__ import annotations
@@ -163,4 +163,21 @@ def _check_hybrid(
     check(certificate, checks, progress)
 
 
-_CHECKS = {1: _check_stack, 2: _check_transformer, 3: _check_theorem, 4: _check_hybrid}
+def _check_polynomial(
+    document: dict[str, Any], claim: dict[str, Any], checks: list[str], progress: Progress
+) -> None:
+    from segre.referee.polynomial.check import check
+    from segre.referee.polynomial.document import examine
+
+    certificate = examine(document)
+    claim.update(asdict(certificate.claim))
+    check(certificate, checks, progress)
+
+
+_CHECKS = {
+    1: _check_stack,
+    2: _check_transformer,
+    3: _check_theorem,
+    4: _check_hybrid,
+    5: _check_polynomial,
+}

@@ -20,14 +20,17 @@ from segre.report.drawing import picture
 from segre.report.page.blocks import Facts, Figure, Page, Section
 from segre.report.page.render import write_page
 
+_COLOURS = "YlOrRd"
 _LOWEST = 1e-6  # smaller singular values are drawn here
 
 
-def grid_of(found: Diff) -> tuple[list[str], list[str], list[list[float | None]]]:
-    """Parts, pieces, and the distances of every pair."""
+def grid_of(
+    found: Diff, *, stored: bool = False
+) -> tuple[list[str], list[str], list[list[float | None]]]:
+    """Parts, pieces, and the distances of every pair: in one gauge, or as the files are stored."""
     pieces = [piece for piece in PIECES if piece in found.by_piece]
     parts = list(found.by_part)
-    moved = found.changes.moved
+    moved = found.changes.moved and not stored
     cells: list[list[float | None]] = []
     for part in parts:
         known = [found.changes.grid.get((part, piece)) for piece in pieces]
@@ -38,32 +41,41 @@ def grid_of(found: Diff) -> tuple[list[str], list[str], list[list[float | None]]
 
 
 def plot_diff(found: Diff, path: Path) -> None:
-    """The map of layers and pieces, and the directions of the updates."""
+    """Layers and pieces as stored and in one gauge, and the directions of the updates."""
     parts, pieces, cells = grid_of(found)
-    with picture(path, 11, max(3.6, 1.4 + 0.24 * len(parts))) as figure:
-        left, right = figure.subplots(1, 2)
-        values = np.array([[np.nan if x is None else x for x in row] for row in cells])
-        image = left.imshow(values, aspect="auto", cmap="viridis")
-        left.set_xticks(range(len(pieces)), pieces)
+    _, _, raw = grid_of(found, stored=True)
+    maps = [("Difference as stored", raw)]
+    if found.changes.moved:
+        maps.append(("Difference in one gauge: what changed", cells))
+    most = max((x for _, rows in maps for row in rows for x in row if x is not None), default=0.0)
+    with picture(path, 3 + 4 * len(maps), max(3.6, 1.4 + 0.24 * len(parts))) as figure:
+        *left, right = figure.subplots(1, len(maps) + 1)
+        for ax, (title, rows) in zip(left, maps, strict=True):
+            numbers = np.array([[np.nan if x is None else x for x in row] for row in rows])
+            image = ax.imshow(numbers, aspect="auto", cmap=_COLOURS, vmin=0, vmax=most or 1)
+            ax.set_facecolor("0.93")
+            ax.set_xticks(range(len(pieces)), pieces)
+            ax.set_yticks([])
+            ax.set_title(title, fontsize=9)
+            ax.tick_params(length=0)
         step = 1 if len(parts) <= 40 else -(-len(parts) // 40)
         shown_parts = range(0, len(parts), step)
-        left.set_yticks(shown_parts, [part_in_words(parts[n]) for n in shown_parts], fontsize=8)
-        bar = figure.colorbar(image, ax=left)
+        left[0].set_yticks(shown_parts, [part_in_words(parts[n]) for n in shown_parts], fontsize=8)
+        bar = figure.colorbar(image, ax=left[-1])
         bar.set_label("relative distance")
-        left.set_title(f"What changed, {gauge_in_words(found)}", fontsize=9)
         for number, (name, one) in enumerate(found.largest.items()):
             values = one.spectrum / max(float(one.spectrum[0]), 1e-300)
             style = "--" if name in ("QK", "VO") else "-"
             ranks = range(1, len(values) + 1)
             label = f"{name}, layer {one.part}"
-            right.plot(ranks, values, style, color=f"C{number}", lw=1.5, label=label)
+            right.plot(ranks, values, f"o{style}", ms=3, color=f"C{number}", lw=1.5, label=label)
         if not found.largest:
             right.annotate("no matrix changed", (0.5, 0.5), xycoords="axes fraction", ha="center")
         right.set_yscale("log")
         right.set_ylim(_LOWEST, 2)
         right.set_xlabel("direction")
         right.set_ylabel("singular value, relative to the largest")
-        right.set_title("The update of each kind of matrix, where it is largest", fontsize=9)
+        right.set_title("In how many directions", fontsize=9)
         if found.largest:
             right.legend(frameon=False, fontsize=8, ncols=2)
         right.grid(alpha=0.25)

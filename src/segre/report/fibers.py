@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from segre.geometry.recovery.answer import Recovered
-from segre.geometry.same import Comparison
 from segre.geometry.strata import Stratum
+from segre.geometry.verdict import Comparison
 from segre.report.console import Lines, plain_console, print_lines
 from segre.report.text import printed
 

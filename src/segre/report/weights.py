@@ -8,6 +8,7 @@ from rich.text import Text
 
 from segre.checkpoint.commands import Written
 from segre.checkpoint.comparison import Check, Comparison
+from segre.checkpoint.demo import Demo
 from segre.checkpoint.evidence import Block
 from segre.checkpoint.shrunk import Shrinking
 from segre.report.console import plain_console
@@ -37,6 +38,29 @@ def print_written(written: Written) -> None:
     console.print(table)
     console.print(f"{len(moved) - still} of {len(moved)} tensors moved; changes are relative norms")
     _print_outputs(console, written)
+
+
+@printed.register
+def print_demo(made: Demo) -> None:
+    """Where the models are, and what to try on them."""
+    console, at = plain_console(), made.directory
+    for name, what in _MODELS.items():
+        console.print(f"{at / name}: {what}", soft_wrap=True)
+    console.print("\nTry:")
+    for command in _TRY:
+        console.print(f"  segre {command.format(at=at)}", soft_wrap=True)
+
+
+_MODELS = {
+    "base": "a small language model, a Llama with 24,736 parameters",
+    "fine-tune": "the same model, trained further on a dialect",
+    "moved": "the fine-tune with other weights and the same function",
+}
+_TRY = (
+    "weights same {at}/fine-tune {at}/moved",
+    "diff {at}/base {at}/moved",
+    "analyze {at}/base -o report.html",
+)
 
 
 def _print_outputs(console: Console, written: Written) -> None:

@@ -27,7 +27,11 @@ def read_arrays(path: Path, strings: tuple[str, ...] = ()) -> dict[str, Any]:
     """
     piped = is_standard_input(path)
     if path.suffix not in {".json", ".npz"} and not piped:
-        raise WeightsError("allowed: .json and .npz files, or - for what is piped in")
+        if path.is_dir():
+            raise WeightsError(
+                "a directory; to compare checkpoints: segre weights same ONE TWO, or segre diff"
+            )
+        raise WeightsError("allowed: .json and .npz files, or - for standard input")
     try:
         data = read_given(path, LONGEST_FILE)
     except OSError as error:

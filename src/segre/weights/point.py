@@ -1,4 +1,4 @@
-"""One lightning layer as a point of its space of functions, read from a file."""
+"""A point of a space of functions, read from a file: a lightning layer, or a polynomial network."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from segre.errors import WeightsError
+from segre.errors import SegreError, WeightsError
 from segre.fields.interface import Array
 from segre.values import LARGEST, quote
 from segre.weights.arrays import common_kind, number_array, read_arrays
+from segre.weights.polynomial import PolynomialWeights, is_polynomial
 
 
 @dataclass(frozen=True)
@@ -26,14 +27,14 @@ class LayerPoint:
     @classmethod
     def read(cls, path: str | Path) -> LayerPoint:
         """Read a .json or .npz file with V and A, or V, K and Q; A may come with `a`."""
-        path = Path(path)
         try:
-            return cls._of(read_arrays(path))
+            return cls.of_document(read_arrays(Path(path)))
         except WeightsError as error:
             raise WeightsError(f"point {str(path)!r}: {error}") from None
 
     @classmethod
-    def _of(cls, given: dict[str, Any]) -> LayerPoint:
+    def of_document(cls, given: dict[str, Any]) -> LayerPoint:
+        """From what `read_arrays` found in a file."""
         keys = set(given) - {"a"}
         if keys not in ({"V", "A"}, {"V", "K", "Q"}):
             found = quote(", ".join(sorted(given)) or "nothing")
@@ -51,6 +52,17 @@ class LayerPoint:
         if A.dtype != object and not np.isfinite(A).all():
             raise WeightsError("K^T Q leaves the range of float64; rescale K and Q")
         return cls(V, A, (K, Q), K.shape[0])
+
+
+def read_point(path: str | Path) -> LayerPoint | PolynomialWeights:
+    """Read what a file holds: one lightning layer, or the weights of a polynomial network."""
+    try:
+        given = read_arrays(Path(path), strings=("spec",))
+        if is_polynomial(given):
+            return PolynomialWeights.of_document(given)
+        return LayerPoint.of_document(given)
+    except SegreError as error:
+        raise WeightsError(f"point {str(path)!r}: {error}") from None
 
 
 def _rank(value: Any) -> int:

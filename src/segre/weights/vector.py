@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,11 +15,10 @@ from segre.fields.interface import Array
 from segre.fields.linear import Floats, LinearAlgebra, Rationals
 from segre.fields.rational import Rational
 from segre.fields.real import Real
-from segre.files import whole_file
 from segre.network import LayerWeights, layer_starts, slots, unflatten
 from segre.spec import Network
-from segre.values import quote
-from segre.weights.arrays import common_kind, number_array, read_arrays
+from segre.weights.arrays import read_arrays
+from segre.weights.tensors import tensors_of, write_tensors
 
 Source = str | Path | Mapping[str, Any] | Network
 
@@ -109,81 +107,28 @@ class Weights:
     @classmethod
     def read(cls, path: str | Path) -> Weights:
         """Read a .json or .npz file, or what is piped in (`-`)."""
-        path = Path(path)
         try:
-            given = read_arrays(path, strings=("spec",))
-            spec, tensors = (_of_names if _is_npz(given) else _of_layers)(given)
-            layers = [LayerWeights(**own) for own in tensors]
-            if len(layers) != spec.depth:
-                raise WeightsError(f"{len(layers)} layers, but the spec has {spec.depth}")
-            return cls.of_layers(spec, layers)
+            return cls.of_document(read_arrays(Path(path), strings=("spec",)))
         except SegreError as error:
             raise WeightsError(f"weights {str(path)!r}: {error}") from None
 
+    @classmethod
+    def of_document(cls, given: dict[str, Any]) -> Weights:
+        """From what `read_arrays` found in a file."""
+        spec, tensors = tensors_of(given, _spec, lambda spec: spec.depth, _names)
+        return cls.of_layers(spec, [LayerWeights(**own) for own in tensors])
+
     def write(self, path: str | Path) -> None:
         """Write a .json file (exact or float64) or an .npz file (float64)."""
-        path = Path(path)
-        names = [
-            (number, slot.name)
-            for number, layer in enumerate(self.spec.layers)
-            for slot in slots(layer)
+        layers = [
+            {slot.name: getattr(own, slot.name) for slot in slots(layer)}
+            for layer, own in zip(self.spec.layers, self.layers, strict=True)
         ]
-        if path.suffix == ".npz":
-            if self.exact:
-                raise WeightsError(f"weights {str(path)!r}: .npz holds floats; write .json instead")
-            arrays = {f"layer{i + 1}.{name}": getattr(self.layers[i], name) for i, name in names}
-            with whole_file(path) as temporary:
-                np.savez(temporary, spec=np.array(str(self.spec)), **arrays)
-            return
-        if path.suffix != ".json":
-            raise WeightsError(f"weights {str(path)!r}: allowed: .json and .npz files")
-        layers: list[dict[str, Any]] = [{} for _ in self.layers]
-        for i, name in names:
-            tensor = getattr(self.layers[i], name)
-            layers[i][name] = (np.vectorize(str)(tensor) if self.exact else tensor).tolist()
-        text = json.dumps({"spec": str(self.spec), "layers": layers})
-        with whole_file(path) as temporary:
-            temporary.write_text(text + "\n", encoding="utf-8")
+        write_tensors(path, self.spec, layers)
 
 
-def _is_npz(given: dict[str, Any]) -> bool:
-    return any(isinstance(value, np.ndarray) for value in given.values())
-
-
-_NAMES = ("W_K", "W_Q", "W_V", "W_O")
-_NEEDED = ("W_K", "W_Q", "W_V")
-
-
-def _of_layers(given: dict[str, Any]) -> tuple[Network, list[dict[str, Array]]]:
-    """The spec and the tensors of a JSON document."""
-    if set(given) != {"spec", "layers"} or not isinstance(given["layers"], list):
-        raise WeightsError('allowed keys: "spec" and "layers" (a list of tables)')
-    spec = _spec(given["spec"])
-    tensors = []
-    for number, own in enumerate(given["layers"], 1):
-        if not isinstance(own, dict) or not set(_NEEDED) <= set(own) <= set(_NAMES):
-            raise WeightsError(f"layer {number}: allowed: a table of {', '.join(_NAMES)}")
-        tensors.append({name: number_array(own[name], f"layer {number}, {name}") for name in own})
-    again = iter(common_kind([array for own in tensors for array in own.values()]))
-    return spec, [{name: next(again) for name in own} for own in tensors]
-
-
-def _of_names(given: dict[str, Any]) -> tuple[Network, list[dict[str, Array]]]:
-    """The spec and the tensors of an .npz file: layer1.W_K and so on."""
-    if not isinstance(given.get("spec"), str):
-        raise WeightsError("there is no string `spec` in it")
-    spec = _spec(given.pop("spec"))
-    tensors: list[dict[str, Array]] = [{} for _ in spec.layers]
-    known = {f"layer{i + 1}.{name}": (i, name) for i in range(spec.depth) for name in _NAMES}
-    for key, array in given.items():
-        if key not in known or not isinstance(array, np.ndarray):
-            raise WeightsError(f"unknown array {quote(key)}; allowed: layer1.W_K and so on")
-        number, name = known[key]
-        tensors[number][name] = array
-    for number, own in enumerate(tensors, 1):
-        if missing := [name for name in _NEEDED if name not in own]:
-            raise WeightsError(f"layer {number}: there is no {missing[0]}")
-    return spec, tensors
+def _names(_spec: Network, _place: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return ("W_K", "W_Q", "W_V", "W_O"), ("W_O",)
 
 
 def _spec(value: Any) -> Network:

@@ -6,14 +6,17 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
+from segre.polynomial.spec import Polynomial
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
 Covers = Callable[[Any], bool]
+Spec = Network | Transformer | Polynomial
 
 GATED = ("swiglu", "geglu", "geglu-tanh")
 PLAIN = ("silu", "gelu", "gelu-tanh")
 STACKS = ("A", "A'", "L1", "L")
+POLYNOMIALS = ("V", "M", "K")
 ALWAYS = frozenset(
     ("d", "layers", "heads", "kv", "head", "dv", "ff", "t", "layout", "scale", "bylayer")
 )
@@ -102,15 +105,31 @@ _COLUMNS: dict[str, dict[str, Covers]] = {
     "F2": {**_ENCODER, "pooler": _any, "output": _one("hidden")},
 }
 TRANSFORMERS = tuple(_COLUMNS)
-NAMES = (*STACKS, *TRANSFORMERS)
+NAMES = (*STACKS, *TRANSFORMERS, *POLYNOMIALS)
 _DEFAULTS = {key.name: key.default for key in fields(Transformer) if key.name not in ALWAYS}
 
 
-def uncovered(spec: Network | Transformer, theorem: str) -> str:
+def uncovered(spec: Spec, theorem: str) -> str:
     """What a theorem does not cover of a design, in a few words; empty if it covers it."""
-    if isinstance(spec, Network) != (theorem in STACKS):
-        return "stacks" if isinstance(spec, Network) else "transformers"
-    return _of_stack(spec, theorem) if isinstance(spec, Network) else _of_keys(spec, theorem)
+    if isinstance(spec, Polynomial):
+        return _of_polynomial(spec, theorem) if theorem in POLYNOMIALS else "polynomial networks"
+    if isinstance(spec, Network):
+        return _of_stack(spec, theorem) if theorem in STACKS else "stacks"
+    return _of_keys(spec, theorem) if theorem in TRANSFORMERS else "transformers"
+
+
+def _of_polynomial(spec: Polynomial, theorem: str) -> str:
+    if (spec.kind == "cnn") != (theorem == "K"):
+        return "convolutions" if spec.kind == "cnn" else "dense layers"
+    if theorem != "K" and (spec.degree == 1) != (theorem == "M"):
+        return f"degree {spec.degree}"
+    if theorem != "V":
+        return ""
+    if spec.bias:
+        return "biases"
+    if len(spec.widths) != 3:
+        return f"{len(spec.widths) - 1} layer" + "s" * (len(spec.widths) > 2)
+    return f"{spec.widths[2]} outputs" if spec.widths[2] > 1 else ""
 
 
 def _of_stack(net: Network, theorem: str) -> str:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from segre.errors import SpecError
-from segre.referee.by_theorem.designs import NAMES
+from segre.polynomial.spec import Polynomial
+from segre.referee.by_theorem.designs import NAMES, Spec
 from segre.referee.by_theorem.hypotheses import Hypothesis
 from segre.referee.claims import MANY, Claim, canonical, check_seal, sha256
 from segre.referee.rejection import RejectionError
@@ -27,7 +28,7 @@ Entry = TypeVar("Entry")
 class Certificate:
     """A certificate whose form is right: what it lists is still to be compared."""
 
-    spec: Network | Transformer
+    spec: Spec
     claim: Claim
     theorem: str
     hypotheses: tuple[Hypothesis, ...]
@@ -52,13 +53,17 @@ def examine(document: Mapping[str, Any]) -> Certificate:
     return Certificate(spec, claim, name, hypotheses, symmetries)
 
 
-def _spec(value: Any) -> Network | Transformer:
+def _spec(value: Any) -> Spec:
     if not isinstance(value, dict):
         raise RejectionError(f"spec: {quote(value)} is not an object")
     check_fractions(value)
-    kind = Transformer if value.get("kind") == "transformer" else Network
+    kind: type[Spec] = Network
+    if value.get("kind") == "transformer":
+        kind = Transformer
+    elif value.get("kind") in ("poly", "cnn"):
+        kind = Polynomial
     try:
-        spec: Network | Transformer = kind.from_mapping(value)
+        spec = kind.from_mapping(value)
     except SpecError as error:
         raise RejectionError(str(error)) from None
     if canonical(value) != canonical(spec.document()):

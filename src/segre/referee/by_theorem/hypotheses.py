@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from segre.polynomial.spec import Polynomial
+from segre.referee.by_theorem.designs import Spec
 from segre.referee.by_theorem.parameters import parameters
 from segre.spec import Network
 from segre.transformer.spec import Transformer
@@ -27,8 +29,10 @@ class Hypothesis(NamedTuple):
         return f"{self.name} ({self.left} {self.relation} {self.right})"
 
 
-def hypotheses(spec: Network | Transformer, theorem: str) -> list[Hypothesis]:
+def hypotheses(spec: Spec, theorem: str) -> list[Hypothesis]:
     """All hypotheses of a theorem that covers the design, in their order, true or not."""
+    if isinstance(spec, Polynomial):
+        return [_at_least(f"{theorem}1", spec.degree, 2 if theorem == "V" else 1)]
     if isinstance(spec, Network):
         return list(_of_stack(spec, theorem))
     learned = theorem in ("D2", "F1", "F2")

@@ -5,14 +5,27 @@ The number of layers is a factor, so that a large model takes no longer than a s
 
 from __future__ import annotations
 
-from segre.referee.by_theorem.designs import GATED
+from segre.polynomial.spec import Convolution, Polynomial
+from segre.referee.by_theorem.designs import GATED, Spec
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
 
-def parameters(spec: Network | Transformer) -> int:
+def parameters(spec: Spec) -> int:
     """The number P of weights of a covered design."""
+    if isinstance(spec, Polynomial):
+        return _of_polynomial(spec)
     return _of_stack(spec) if isinstance(spec, Network) else _of_transformer(spec)
+
+
+def _of_polynomial(spec: Polynomial) -> int:
+    total = 0
+    for layer in spec.layers:
+        if isinstance(layer, Convolution):
+            total += layer.kernel + (1 if spec.bias else 0)
+        else:
+            total += layer.width_out * (layer.width_in + (1 if spec.bias else 0))
+    return total
 
 
 def _of_stack(net: Network) -> int:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segre.referee.by_theorem.designs import GATED
+from segre.polynomial.spec import Polynomial
+from segre.referee.by_theorem.designs import GATED, Spec
 from segre.referee.by_theorem.parameters import parameters
+from segre.referee.polynomial.counts import powers
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
@@ -15,15 +17,32 @@ _KEPT = "changes that keep every M_i and L"
 _SCALES = "scales of scores against values"
 
 
-def symmetries(spec: Network | Transformer, theorem: str) -> list[Counted]:
+def symmetries(spec: Spec, theorem: str) -> list[Counted]:
     """Names and dimensions, in their order, without those of dimension 0."""
-    if isinstance(spec, Network):
+    if isinstance(spec, Polynomial):
+        counted = _of_polynomial(spec, theorem)
+    elif isinstance(spec, Network):
         counted = _of_stack(spec, theorem)
     elif theorem in ("D2", "F1", "F2"):
         counted = _learned(spec, theorem)
     else:
         counted = _rotary(spec, theorem)
     return [(name, dimension) for name, dimension in counted if dimension != 0]
+
+
+def _of_polynomial(spec: Polynomial, theorem: str) -> Iterator[Counted]:
+    depth, widths = len(spec.layers), spec.widths
+    if theorem == "V":
+        n, m, _ = widths
+        yield "scales of hidden units", m
+        yield "weights with the same sum of powers", m * n - powers(n, spec.degree, m)
+    elif theorem == "M":
+        rank = min(widths)
+        maps = rank * (widths[0] + widths[-1] - rank) + (widths[-1] if spec.bias else 0)
+        yield "factorisations of one linear map", parameters(spec) - maps
+    else:
+        yield "scales of filters", depth - 1
+        yield "biases against later ones", depth - 1 if spec.bias and spec.degree == 1 else 0
 
 
 def _of_stack(net: Network, theorem: str) -> Iterator[Counted]:

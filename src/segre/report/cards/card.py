@@ -9,6 +9,7 @@ from segre.report.page.blocks import Block, Section, Tile
 
 # The labels of reports, by what answers say of themselves.
 LABELS: dict[Status, Status] = {
+    "computed": "estimated",
     "lower-bound": "bounded",
     "upper-bound": "bounded",
     "estimate": "estimated",

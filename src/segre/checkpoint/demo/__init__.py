@@ -1,0 +1,64 @@
+"""Three small models to try commands on: a base model, a fine-tune, and the fine-tune moved.
+
+The base model is a Llama with 24,736 parameters that has learned a small artificial language. The
+fine-tune has learned a dialect of it, through an update of rank 2 in the last layer. The third is
+the fine-tune with other weights and the same function. scripts/train_demo.py trained the first
+two; the package ships the base model and the factors of the update.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from segre.checkpoint.commands import move
+from segre.checkpoint.folder import new_directory
+from segre.files import shown
+from segre.shown import Shown
+
+_SHIPPED = Path(__file__).parent
+_BASE, _TUNED, _MOVED = NAMES = ("base", "fine-tune", "moved")
+TEXT = "dialect.txt"
+
+
+@dataclass(frozen=True)
+class Demo(Shown):
+    """Where the models are."""
+
+    directory: Path
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {"directory": shown(self.directory), "models": list(NAMES), "text": TEXT}
+
+
+def demo(directory: str | Path = "segre-demo") -> Demo:
+    """Write the three models and a text of the dialect into a new directory.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.commands import same
+    >>> with TemporaryDirectory() as folder:
+    ...     made = demo(f"{folder}/demo").directory
+    ...     [same(made / "fine-tune", made / other).verdict for other in ("moved", "base")]
+    ['same function', 'different']
+    """
+    base = load_file(_SHIPPED / "base.safetensors")
+    factors = load_file(_SHIPPED / "update.safetensors")
+    updated = {name.removesuffix(".up") for name in factors if name.endswith(".up")}
+    update = {name: factors[f"{name}.up"] @ factors[f"{name}.down"] for name in updated}
+    tuned = {name: value + update.get(name, np.float32(0)) for name, value in base.items()}
+    with new_directory(directory) as folder:
+        for name, weights in ((_BASE, base), (_TUNED, tuned)):
+            own = folder / name
+            own.mkdir()
+            save_file(weights, own / "model.safetensors", metadata={"format": "pt"})
+            for file in ("config.json", "tokenizer.json"):
+                shutil.copyfile(_SHIPPED / file, own / file)
+        move(folder / _TUNED, folder / _MOVED, report=False)
+        shutil.copyfile(_SHIPPED / TEXT, folder / TEXT)
+    return Demo(Path(directory))

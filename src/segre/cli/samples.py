@@ -1,0 +1,115 @@
+"""Commands about identifiability: samples, ci."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from segre.cli.options import Defaults, Memory, Seed, Spec, meant, memory_bytes
+from segre.cli.output import TableOut
+from segre.errors import SegreError
+from segre.values import quote
+
+
+def samples(
+    spec: Spec,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw rank against inputs, as .png, .svg or .pdf."),
+    ] = None,
+    defaults: Defaults = False,
+    seed: Seed = 0,
+    memory: Memory = "8G",
+    out: TableOut = TableOut(),
+) -> None:
+    """How many generic inputs determine the function, up to finitely many others."""
+    from segre.geometry.samples import samples as count
+
+    if plot is not None:
+        from segre.report.drawing import require_static_format
+
+        require_static_format(plot)
+    limit = memory_bytes(memory)
+    with out.progress() as progress:
+        found = count(meant(spec, defaults), seed, memory=limit, progress=progress)
+    if plot is not None:
+        if not found.ranks:
+            raise SegreError(
+                f"{str(found.spec)!r} is too large to compute ranks of, so --plot has nothing to "
+                "draw; leave it out to see the bounds"
+            )
+        from segre.report.samples import plot_samples
+
+        plot_samples(found, plot)
+    out.emit(found, files={} if plot is None else {"plot": plot})
+
+
+def ci(
+    grid: Annotated[
+        str, typer.Option("--grid", metavar="KxL", help="Rows and columns of the grid, as in 2x3.")
+    ],
+    s: Annotated[int, typer.Option("--s", help="Rank below s in every grid column.")],
+    t: Annotated[int, typer.Option("--t", help="Rank below t in every grid row.")],
+    d: Annotated[int, typer.Option("--d", help="Length of the vectors on the grid.")],
+    matrix: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A d x KL matrix, .csv or .json, exact: which components contain it? Its columns "
+            "are the places (1, 1), (1, 2), ..., (K, L).",
+        ),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Tangent spaces of the variety at random points mod p of components."
+        ),
+    ] = False,
+    seed: Seed = 0,
+    out: TableOut = TableOut(),
+) -> None:
+    """Components of a conditional-independence variety with hidden variables."""
+    from segre.variety.ci import components
+    from segre.variety.ci_matrix import read_matrix
+
+    sizes = re.fullmatch(r"([0-9]{1,6})[xX]([0-9]{1,6})", grid)
+    if sizes is None:
+        raise SegreError(f"--grid {quote(grid)} is not allowed; allowed: rows x columns, as in 2x3")
+    with out.waiting("decomposing"):
+        found = components(
+            (int(sizes[1]), int(sizes[2])),
+            s=s,
+            t=t,
+            d=d,
+            matrix=None if matrix is None else read_matrix(matrix),
+            check=check,
+            seed=seed,
+        )
+    outside = found.membership is not None and bool(found.membership.reason)
+    out.emit(found, code=1 if outside else 0)
+
+
+COMMANDS = (
+    (
+        samples,
+        """Examples:
+    segre samples lightning/d=3,3/a=1/t=3
+    segre samples poly/4-2-5/degree=2 --csv
+    segre samples softmax/d=8,8/a=4/t=2 --plot ranks.png
+
+Status: proved, or computed (ranks at random points mod p), or bounds for large architectures.""",
+    ),
+    (
+        ci,
+        """Examples:
+    segre ci --grid 2x3 --s 2 --t 3 --d 3
+    segre ci --grid 3x3 --s 2 --t 2 --d 3 --check
+    segre ci --grid 2x2 --s 2 --t 2 --d 2 --matrix matrix.csv
+
+Decided are s=2 with t=L, t=2 with s=K, and s=t=2.
+Exit code 1: the matrix is not in the variety.""",
+    ),
+)

@@ -1,0 +1,114 @@
+"""What kind of point of its space of functions a polynomial network is, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from segre.fields.linear import TOLERANCE
+from segre.finding import Status, Unbounded
+from segre.polynomial.spec import Polynomial
+
+Reason = Literal["zero function", "several filters", "rank drop"]
+
+
+@dataclass(frozen=True)
+class PolynomialPoint(Unbounded):
+    """What the two kinds of points share.
+
+    `tangent` is the rank of the parametrisation at the weights given. At a smooth point with
+    generic weights it equals `dimension`.
+    """
+
+    spec: Polynomial
+    singular: bool
+    reasons: tuple[Reason, ...]
+    dimension: int
+    tangent: int | None
+    exact: bool
+
+    @property
+    def kind(self) -> str:
+        """Smooth or singular."""
+        return "singular" if self.singular else "smooth"
+
+    @property
+    def value(self) -> str:
+        """The kind of point."""
+        return self.kind
+
+    @property
+    def status(self) -> Status:
+        """Exact for fractions; floats are measured."""
+        return "exact" if self.exact else "measured"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "spec": str(self.spec),
+            "kind": self.kind,
+            "singular": self.singular,
+            "reasons": list(self.reasons),
+            "dimension": self.dimension,
+            "tangent": self.tangent,
+            "exact": self.exact,
+            "status": self.status,
+        }
+
+
+@dataclass(frozen=True)
+class FilterPoint(PolynomialPoint):
+    """The function of a convolutional network, and all filters behind it up to scale.
+
+    `filters` says how many choices of filters there are (0 stands for infinitely many: the zero
+    function), `branches` lists the first of them. `tangent_span` is the dimension of the span of
+    the tangent spaces of all branches, None where it is too large to compute.
+    """
+
+    filters: int
+    branches: tuple[tuple[tuple[str, ...], ...], ...]
+    tangent_span: int | None
+
+    @property
+    def how(self) -> str:
+        """How it is known."""
+        kind = "fractions" if self.exact else f"float64, zero below {TOLERANCE:g} of a filter"
+        return f"zeros at the ends of filters, in {kind}"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            **PolynomialPoint.document(self),
+            "filters": self.filters,
+            "branches": [[list(taps) for taps in filters] for filters in self.branches],
+            "tangent_span": self.tangent_span,
+        }
+
+
+@dataclass(frozen=True)
+class QuadraticPoint(PolynomialPoint):
+    """The function x -> x^T M x of a quadratic network, by the signature of M.
+
+    `boundary`: with output weights of these signs (`outputs`: how many are positive, negative and
+    zero) there are functions of the architecture arbitrarily near that cannot be reached.
+    """
+
+    rank: int
+    signature: tuple[int, int]
+    outputs: tuple[int, int, int]
+    boundary: bool
+
+    @property
+    def how(self) -> str:
+        """How it is known."""
+        return f"the signature of a symmetric matrix, in {'fractions' if self.exact else 'float64'}"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            **PolynomialPoint.document(self),
+            "rank": self.rank,
+            "signature": list(self.signature),
+            "outputs": list(self.outputs),
+            "boundary": self.boundary,
+        }

@@ -1,0 +1,80 @@
+"""How many complex critical points has the squared loss of a polynomial network, for generic data?
+
+The squared loss is a squared distance between functions: expected over inputs, it is a quadratic
+form in the coefficients, and the target function is the data. Critical points are counted on the
+smooth part of the function variety: its Euclidean distance degree for that metric.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from segre.geometry.memory import DEFAULT_LIMIT
+from segre.geometry.progress import Progress, quiet
+from segre.models import Source
+from segre.variety.answer import (
+    SECONDS,
+    Number,
+    counted,
+    known_family,
+    polynomial,
+    proved_dimension,
+    require_seed,
+)
+from segre.variety.counting import Count, critical_points
+from segre.variety.groebner import Limits
+from segre.variety.metric import Metric, metric_named
+
+
+@dataclass(frozen=True)
+class Critical(Number):
+    """The number of critical points for a metric, and how it is known."""
+
+    metric: Metric = "generic"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {**super().document(), "metric": self.metric}
+
+
+def critical(
+    spec: Source,
+    metric: str = "generic",
+    seed: int = 0,
+    *,
+    seconds: float = SECONDS,
+    memory: int = DEFAULT_LIMIT,
+    progress: Progress = quiet,
+) -> Critical:
+    """The number of critical points by a formula where one is proved, and by a count mod p.
+
+    `generic` is a generic quadratic form, `gaussian` the expected loss on standard normal inputs,
+    `identity` the Frobenius norm of symmetric tensors. The count is a proved lower bound.
+
+    >>> found = critical("cnn/k=2,2/degree=2")
+    >>> found.value, found.count.functions
+    (14, 14)
+    >>> critical("poly/3-1-1/degree=2", "gaussian").value
+    3
+    """
+    require_seed(seed)
+    chosen = metric_named(metric)
+    net = polynomial(spec, "the number of critical points")
+    size = proved_dimension(net, seed, memory, progress)
+    named = known_family(net, size)
+    formula = None if named is None else named.critical(chosen)
+
+    def count(free: int, own: int, limits: Limits) -> Count:
+        return critical_points(net, free, chosen, own, limits)
+
+    points, reason = counted(net, size, formula, count, seed, Limits(seconds, memory, progress))
+    return Critical(
+        net,
+        None if size is None else size.value,
+        "no variety with a formula here" if named is None else named.name,
+        formula,
+        points,
+        reason,
+        chosen,
+    )
