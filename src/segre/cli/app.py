@@ -38,7 +38,6 @@ What is this model?             segre analyze llama-3-8b -o report.html
 How many dimensions has it?     segre dim softmax/d=10,10,10/a=2,2/t=3
 Which symmetries, and why?      segre explain gpt2
 What does a choice buy?         segre compare softmax/d=8,8/a=4/t=3 double/d=8,8/a=4/t=3
-Can I try designs by hand?      segre explore llama-3-8b
 Can you prove it?               segre certify softmax/d=4,4,4/a=2/t=3 -o cert.json
 Are two checkpoints the same?   segre weights same model other-model
 What did a fine-tune change?    segre diff base fine-tuned

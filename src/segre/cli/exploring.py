@@ -52,7 +52,7 @@ def explore(
     ] = None,
     out: Out = Out(),
 ) -> None:
-    """Change a design on a local page and watch its dimension, redundancy and cost."""
+    """Change a design by hand on a local page, and see what follows."""
     if output is not None:
         from segre.explore.page import write_static_page
 

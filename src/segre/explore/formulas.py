@@ -20,9 +20,9 @@ Sizes = dict[str, int]  # d, L, H = g k, k, a, f, V, t: H heads, in k groups of 
 Counts = Mapping[tuple[str, ...], int]
 REGIONS = ("narrower", "equal", "wider")
 SMALLEST = {"d": 8, "L": 3, "g": 1, "k": 1, "a": 4, "f": 4, "V": 16, "t": 16}
-_POINTS = 30
+_FEW, _POINTS = 15, 30
 _SPARE = 4  # more equations than unknowns
-_HIGHEST = 3
+_HIGHEST = 4
 _NUMBER = re.compile(r"\((\d+)\)")
 
 
@@ -101,25 +101,31 @@ def fitted(
     points: int = _POINTS,
     names: Sequence[str] = ("d", "g", "k", "a", "f", "V", "t"),
 ) -> Fitted:
-    """The polynomials that take segre's counts at random sizes of a region."""
+    """The polynomials that take segre's counts at random sizes of a region.
+
+    Few sizes are tried first; those that do not determine a polynomial are joined by more.
+    """
     rng = random.Random(20 + REGIONS.index(region))
     places = [sizes_in(region, rng) for _ in range(points)]
-    lines = [_line(count, at) for at in places]
+    lines = [_line(count, at) for at in places[:_FEW]]
     start = {**_STARTS[region], "H": _STARTS[region]["g"] * _STARTS[region]["k"]}
     grown = {name: at for name in names if (at := _grown(region, name)) is not None}
     moved = {name: _line(count, at) for name, at in grown.items()}
     first = _line(count, start)
+
+    def polynomial(label: tuple[str, ...], part: int) -> Polynomial:
+        matter = [name for name, line in moved.items() if line(label)[part] != first(label)[part]]
+        for most in (_FEW, points):
+            lines.extend(_line(count, at) for at in places[len(lines) : most])
+            values = [line(label)[part] for line in lines]
+            found = _through(matter, places[: len(lines)], values)
+            if found is not None:
+                return found
+        raise DisagreementError(f"no polynomial of degree {_HIGHEST} takes the counts of {label}")
+
     out = {}
     for label in wanted:
-        slope, base = (
-            _through(
-                [name for name, line in moved.items() if line(label)[part] != first(label)[part]],
-                places,
-                [line(label)[part] for line in lines],
-                label,
-            )
-            for part in (0, 1)
-        )
+        slope, base = polynomial(label, 0), polynomial(label, 1)
         terms = {(*monomial, "L"): c for monomial, c in slope.terms.items()}
         out[label] = Polynomial({**base.terms, **terms}, slope.rank + base.rank)
     return Fitted(out)
@@ -139,10 +145,11 @@ def _line(
 
 
 def _through(
-    names: Sequence[str], places: Sequence[Sizes], values: Sequence[int], label: tuple[str, ...]
-) -> Polynomial:
-    for degree in range(_HIGHEST + 2):
+    names: Sequence[str], places: Sequence[Sizes], values: Sequence[int]
+) -> Polynomial | None:
+    """The polynomial of the least degree, if there are more values than it could fit by itself."""
+    for degree in range(_HIGHEST + 1):
         found = interpolate(names or ["d"], degree, places, values)
         if found is not None and found.rank <= len(places) - _SPARE:
             return found
-    raise DisagreementError(f"no polynomial of degree {_HIGHEST + 1} takes the counts of {label}")
+    return None

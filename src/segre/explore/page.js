@@ -24,7 +24,7 @@
   }
   function share(part, whole) {
     const percent = (100 * Number(part)) / Number(whole);
-    return percent === 0 ? "0 %" : `${percent >= 0.001 ? Number(percent.toPrecision(3)) : "under 0.001"} %`;
+    return percent === 0 ? "0 %" : `${percent >= 1e-6 ? percent.toPrecision(3).replace(/\.?0+$/, "") : "under 0.000001"} %`;
   }
 
   // ---- the design -------------------------------------------------------------------------

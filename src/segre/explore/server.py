@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -78,15 +78,6 @@ class Handler(BaseHTTPRequestHandler):
     sys_version = ""
     protocol_version = "HTTP/1.1"
     timeout = _PATIENCE
-
-    def handle_one_request(self) -> None:
-        """Every method is answered here, so that none gets past the token."""
-        method: Callable[[], None] = self._refuse_method
-        self.do_GET = self.do_HEAD = self._page  # type: ignore[attr-defined]
-        self.do_POST = self._question  # type: ignore[attr-defined]
-        for name in ("PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT"):
-            setattr(self, f"do_{name}", method)
-        super().handle_one_request()
 
     def _page(self) -> None:
         path = self._allowed()
@@ -180,6 +171,10 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+    do_GET = do_HEAD = _page
+    do_POST = _question
+    do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = do_CONNECT = _refuse_method
 
     def log_message(self, format: str, *args: Any) -> None:
         """Requests are not logged: the token is part of them."""

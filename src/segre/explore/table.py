@@ -66,7 +66,7 @@ _EVERY = 10
 _WITH_HEADS = ("d", "H", "k", "a", "f", "V", "t")
 Design = tuple[str, ...]
 # Sizes by which counts are told apart: so odd that different ones do not agree by accident.
-_ODD = {"L": 5, "H": 15, "g": 3, "k": 5, "a": 14, "f": 1499, "V": 10007, "t": 307}
+_ODD = {"L": 3, "H": 15, "g": 3, "k": 5, "a": 14, "f": 1499, "V": 10007, "t": 307}
 _MARKS = {
     "narrower": {"d": 211, **_ODD},
     "equal": {"d": 70, **_ODD},
