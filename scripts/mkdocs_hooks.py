@@ -2,6 +2,7 @@
 
 - Pages outside docs/ are added to the site (`ELSEWHERE`), and links between all pages rewritten.
 - The page of examples also has the scripts.
+- The page of reproductions is made from the stored results in docs/results, with its pictures.
 - A link whose text is the name of a file gets the title of its page.
 - The design explorer is added as a page of its own, with formulas in place of a server.
 - What a fence says after its kind (`console measured`) is for the tests, and dropped here.
@@ -12,7 +13,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from mkdocs.structure.files import File, Files
@@ -20,6 +23,9 @@ from mkdocs.structure.files import File, Files
 from blocks import FENCE, ROOT, separate_lists
 from example import Example
 from segre.explore.page import static_page
+from segre.report.outcome_plots import plot_outcome
+from segre.report.scoreboard import markdown
+from segre.reproduce.scoreboard import read_all
 
 # file of the repository: its page in the site
 ELSEWHERE = {
@@ -44,7 +50,20 @@ def on_files(files: Files, config: Any) -> Files:
         files.append(File.generated(config, page, content=text))
     explorer = static_page(theorems="../theorems.html")
     files.append(File.generated(config, EXPLORER, content=explorer))
+    for name, content in reproductions():
+        files.append(File.generated(config, name, content=content))
     return files
+
+
+def reproductions() -> Iterator[tuple[str, str | bytes]]:
+    """The page of all claims, and a picture of every experiment: names of files, and contents."""
+    found = read_all(ROOT / "docs" / "results")
+    yield "reproductions.md", markdown(found, "results")
+    with TemporaryDirectory() as folder:
+        for one in found.outcomes:
+            picture = Path(folder) / f"{one.experiment}.svg"
+            plot_outcome(one, picture)
+            yield f"results/{picture.name}", picture.read_bytes()
 
 
 def on_nav(nav: Any, **_: Any) -> None:

@@ -25,6 +25,7 @@ ORDER = [
     {"weights"},
     {"sequence"},
     {"geometry"},
+    {"optimum"},
     {"certificate"},
     {"variety"},
     {"checkpoint"},

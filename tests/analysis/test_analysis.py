@@ -12,9 +12,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import segre
-from segre.analysis import run
+from segre.analysis import run, workbench
 from segre.analysis.architecture import parameters_by_piece
-from segre.analysis.heads import pattern
 from segre.errors import CheckpointError, SegreError, SpecError
 from segre.models import PRESETS, architecture
 from support.architectures import NOT_COUNTED, random_stacks
@@ -220,14 +219,48 @@ def test_a_real_checkpoint() -> None:
     found = segre.analyze(minilm(), only=["dimension", "heads", "weights", "paths"], length=16)
     assert [part.status for part in found.parts] == ["proved", "measured", "measured", "measured"]
     assert found["dimension"].data["parameters"] == 22_713_216
-    patterns = found["heads"].data["patterns"]
-    assert [len(layer) for layer in patterns] == [12] * 6
+    measures = {one["key"]: one["values"] for one in found["heads"].data["measures"]}
+    assert {"sinks", "entropy", "gap", "query-scale"} <= set(measures)
+    assert all(np.shape(values) == (6, 12) for values in measures.values())
     assert found["paths"].data["identity"] < 1e-12
     paths = found["paths"].data
     assert sum(map(int, paths["counts"])) == 13**6
     assert sum(paths["shares"]) + paths["bias_share"] == pytest.approx(1)
     for past, heads in zip(paths["past"], paths["through"], strict=True):
         assert past + sum(heads) + paths["bias_share"] == pytest.approx(1)
+
+
+def test_findings_come_first_and_are_those_of_diagnose(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("The city of Venice, built on more than one hundred small islands.")
+    found = segre.analyze(minilm(), only=["findings", "heads", "what"], length=24, text=text)
+    alone = segre.diagnose(minilm(), length=24, text=text)
+    assert [part.key for part in found.parts] == ["findings", "what", "heads"]
+    assert found["findings"].data["findings"] == alone.document()["findings"]
+    assert found["findings"].lead == alone.in_words
+    every = [*found["findings"].data["measures"], *found["heads"].data["measures"]]
+    key = "key"
+    assert sorted(every, key=lambda one: one[key]) == sorted(
+        alone.document()["measures"], key=lambda one: one[key]
+    )
+    assert "segre diagnose" in found["findings"].command
+    assert str(found).count("1. Attention sink") == 1
+
+
+def test_one_pass_serves_findings_and_heads(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = []
+    right = workbench.recorded
+    monkeypatch.setattr(
+        workbench, "recorded", lambda *args, **more: passes.append(1) or right(*args, **more)
+    )
+    segre.analyze(model, only=["findings", "heads"])
+    assert len(passes) == 1
+
+
+def test_designs_without_weights_have_nothing_to_look_into() -> None:
+    assert "findings" not in segre.analyze(LLAMA, memory=1 << 20)
+    asked = segre.analyze(LLAMA, only=["findings"])["findings"]
+    assert (asked.status, asked.reason[:13]) == ("not run", "needs weights")
 
 
 def test_a_choice_that_is_not_implemented_is_named(tmp_path: Path) -> None:
@@ -283,7 +316,7 @@ def test_everything_comes_without_torch(model: Path) -> None:
     assert done.returncode == 0, done.stderr
     parts = {part["key"]: part for part in json.loads(done.stdout)["parts"]}
     assert all(part["data"] is not None for part in parts.values())
-    assert parts["heads"]["data"]["patterns"] is not None
+    assert any(one["key"] == "entropy" for one in parts["heads"]["data"]["measures"])
     assert parts["paths"]["data"]["kind"] == "sums"
 
 
@@ -366,29 +399,8 @@ def test_a_text_is_read_by_the_tokenizer(tmp_path: Path) -> None:
 
 
 def test_parts_that_are_not_known_are_refused() -> None:
-    with pytest.raises(SegreError, match="allowed: what, dimension"):
+    with pytest.raises(SegreError, match="allowed: findings, what, dimension"):
         segre.analyze("gpt2", only=["colour"])
-
-
-# --- patterns -----------------------------------------------------------------------------
-
-
-def test_patterns_in_numbers() -> None:
-    n = 6
-    identity = pattern(np.eye(n))
-    assert identity["entropy"] == 0
-    assert identity["itself"] == 1
-    assert identity["rank"] == pytest.approx(n)
-    assert identity["second"] == pytest.approx(1)
-    causal = np.tril(np.ones((n, n))) / np.arange(1, n + 1)[:, None]
-    assert pattern(causal)["entropy"] == pytest.approx(1)
-    sink = np.zeros((n, n))
-    sink[:, 0] = 1
-    assert pattern(sink)["first"] == 1
-    assert pattern(sink)["second"] == pytest.approx(0)
-    rng = np.random.default_rng(0)
-    row = rng.dirichlet(np.ones(n))
-    assert pattern(np.tile(row, (n, 1)))["second"] == pytest.approx(0, abs=1e-12)
 
 
 # --- the bundled example ------------------------------------------------------------------

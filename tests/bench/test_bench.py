@@ -135,8 +135,11 @@ def test_analysis(tmp_path: Path) -> None:
 
 def test_inspect(tmp_path: Path) -> None:
     minilm()  # skips where it is not installed
-    rows = run_quick("inspect", tmp_path)["rows"]
-    assert [row["what"] for row in rows] == [
+    found = run_quick("inspect", tmp_path)
+    apart, rows = found["apart"][0], found["rows"]
+    assert apart["with"] == "transformers"
+    assert max(apart["patterns"], apart["streams"]) < 1e-5
+    assert [row["what"] for row in rows if "TransformerLens" not in row["what"]] == [
         "recorded pass",
         "diagnose",
         "trace",

@@ -1,5 +1,6 @@
 """One checkpoint moved towards another: its function stays, its weights come near."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -87,3 +88,32 @@ def test_other_architectures_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="different architectures"):
         align(one, two, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["bert-mlm", "gpt2"])
+def test_means_of_tables_that_training_shifted_do_not_decide_the_basis(
+    name: str, tmp_path: Path
+) -> None:
+    """Two descendants of one model, the mean of whose tokens moved: layers are found again."""
+
+    def shifted(seed: int, noise: float) -> Callable[[str, Tensors], None]:
+        rng = np.random.default_rng(seed)
+
+        def change(part: str, w: Tensors) -> None:
+            for key, value in w.items():
+                if value.ndim > 1:
+                    w[key] = value + noise * value.std() * rng.standard_normal(value.shape)
+            if part == "embed":
+                table = w["tokens"]
+                w["tokens"] = table + 3 * table.std() * rng.standard_normal((len(table), 1))
+
+        return change
+
+    base = save_tiny(name, tmp_path / "base")
+    one = rewritten(base, tmp_path / "one", shifted(1, 0.0))
+    two = rewritten(base, tmp_path / "two", shifted(2, 0.05))
+    moved = move(two, tmp_path / "moved", seed=3).directory
+    found = align(one, moved, tmp_path / "aligned").document()["blocks"]
+    layers = {one["block"]: one["distance"] for one in found if one["block"].startswith("layer")}
+    assert len(layers) == 6
+    assert all(one["after"] < 0.06 < 0.5 < one["before"] for one in layers.values())

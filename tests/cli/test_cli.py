@@ -120,11 +120,12 @@ def test_reproduce_prints_the_table_and_writes_the_plot(tmp_path: Path) -> None:
     path = tmp_path / "figure.svg"
     result = run("reproduce", "normalized-dimension", "--widest", "4", "-o", str(path))
     assert result.returncode == 0
-    assert "4 of 4 proved; 4 of them equal the conjecture." in result.stdout
+    assert "Claims: 2 reproduced." in result.stdout
     assert path.read_text().lstrip().startswith("<?xml")
     found = run("reproduce", "normalized-dimension", "--widest", "4", "-o", str(path), "--json")
-    rows = json.loads(found.stdout)["rows"]
-    assert [(row["kind"], row["d"], row["certified"]) for row in rows] == [
+    (table,) = json.loads(found.stdout)["tables"]
+    certified = table["columns"].index("certified")
+    assert [(row[0], row[1], row[certified]) for row in table["rows"]] == [
         ("softmax", 3, 25),
         ("softmax", 4, 40),
         ("lightning", 3, 23),

@@ -17,6 +17,8 @@ from typer.main import get_command
 
 from segre.cli.app import app
 from segre.cli.front import ORDER
+from segre.reproduce.experiment import command_of
+from segre.reproduce.registry import experiments
 from segre.spec import Network
 from segre.weights import Weights
 from support.small_sweeps import TOML
@@ -58,9 +60,8 @@ RANDOM = {
         "paths",
     ),
     *("weights canonical", "weights move", "weights same", "weights align", "weights merge"),
-    *("sweep fit", "plot slice", "reproduce normalized-dimension", "reproduce path-sort"),
-    *("reproduce path-hull", "reproduce path-memorize", "reproduce circle"),
-    "reproduce rank-collapse",
+    *("sweep fit", "plot slice"),
+    *(f"reproduce {one.name}" for one in experiments() if one.seeded),
 }
 every_command = pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 
@@ -135,7 +136,7 @@ def test_the_front_page_fits_a_screen_and_is_in_order() -> None:
     assert len(shown.splitlines()) <= 58
     assert max(map(len, shown.splitlines())) <= 100
     assert not re.search(r"[^\]]\.\.\.$", shown, re.MULTILINE), "a line is cut"
-    listed = re.findall(r"^  ([a-z]+)  +[A-Z]", shown.partition("Commands:")[2], re.MULTILINE)
+    listed = re.findall(r"^  ([a-z][a-z-]+)  +[A-Z]", shown.partition("Commands:")[2], re.MULTILINE)
     assert listed == [name for name in ORDER if name in FRONT.commands]
     assert set(FRONT.commands) <= set(ORDER)
     for option in ("--install-completion", "--show-completion", "--version", "--full-paths"):
@@ -162,7 +163,6 @@ seed = 0
 compute = ["exact"]
 fields = { layers = 1, d = "2..9", a = 1, t = 2 }
 """
-TINY = "--epochs 1 --train 8 --layers 2 --paths 1"
 CASES = {
     "analyze": "analyze lightning/d=3,3/a=1/t=2",
     "dim": "dim lightning/d=3,3/a=1/t=2",
@@ -174,6 +174,7 @@ CASES = {
     "ci": "ci --grid 2x3 --s 2 --t 3 --d 3",
     "certify": "certify lightning/d=3,3/a=1/t=2 -o new.json",
     "verify": "verify cert.json",
+    "certify-optimum": "certify-optimum training.npz",
     "degree": "degree cnn/k=2,2/degree=2",
     "critical": "critical cnn/k=2,2/degree=2",
     "same": "same one.json one.json",
@@ -210,15 +211,11 @@ CASES = {
     "sweep fit": "sweep fit widths.db --fresh 1",
     "sweep list": "sweep list",
     "plot slice": "plot slice fiber -o fiber.svg",
-    "reproduce normalized-dimension": "reproduce normalized-dimension --widest 3 -o figure.png",
     "reproduce theorems": "reproduce theorems -o stores --limit 0 --workers 1",
-    "reproduce path-sort": f"reproduce path-sort {TINY}",
-    "reproduce path-hull": f"reproduce path-hull {TINY}",
-    "reproduce path-memorize": f"reproduce path-memorize {TINY}",
-    "reproduce circle": "reproduce circle --steps 2 --epochs 1",
-    "reproduce path-lengths": "reproduce path-lengths",
-    "reproduce rank-collapse": "reproduce rank-collapse --model bert --layers 2 --width 24 "
-    "--count 1 --length 6",
+    **{
+        f"reproduce {one.name}": command_of(one, 0, 1, False, one.small).removeprefix("segre ")
+        for one in experiments()
+    },
 }
 
 
@@ -237,6 +234,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     X = np.random.default_rng(0).standard_normal((20, 3, 3))
     Y = np.ones((2, 3)) @ X @ (X.transpose(0, 2, 1) @ np.diag([1.0, 2, 3]) @ X)
     np.savez(folder / "samples.npz", X=X, Y=Y)
+    weights = {"W_QK": np.ones((1, 3, 3)), "W_OV": np.ones((1, 3, 2)), "beta": np.ones(1)}
+    tokens = X[:4].transpose(0, 2, 1)
+    np.savez(folder / "training.npz", X=tokens, Y=Y[:4].transpose(0, 2, 1), **weights)
     np.save(folder / "x.npy", np.ones((5, 4)))
     write_tokenizer(save_tiny("llama", folder / "model"), [f"w{i}" for i in range(8)])
     (folder / "text.txt").write_text(" ".join(f"w{i % 8}" for i in range(40)))

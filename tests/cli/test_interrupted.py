@@ -17,7 +17,6 @@ SIGNALS = pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=l
 LONG = "softmax/d=40,40,40,40/a=2/t=3"
 DEEP = "softmax/d=" + ",".join(["24"] * 40) + "/a=8/heads=2/t=8"
 STUDY = f"collapse {DEEP} --certify --inputs 50 --plot plot.png"
-FIGURE = "reproduce normalized-dimension --widest 40 -o figure.png"
 FORWARD = "collapse bert-base-uncased --inputs 400 --plot plot.png"
 _PATIENCE = 600.0
 
@@ -67,7 +66,7 @@ def folder(tmp_path: Path) -> Path:
 @SIGNALS
 @pytest.mark.parametrize(
     "line",
-    [f"certify {LONG} -o cert.json", f"dim {LONG} --json", STUDY, FIGURE, FORWARD],
+    [f"certify {LONG} -o cert.json", f"dim {LONG} --json", STUDY, FORWARD],
     ids=lambda line: line.split()[0] + " " + line.split()[1][:20],
 )
 def test_nothing_is_left(line: str, sent: signal.Signals, folder: Path) -> None:

@@ -21,8 +21,8 @@ from segre.finding import Documented, Finding, Findings, Result, Status
 from segre.geometry.symmetry_table import symmetry_table
 from segre.json_data import strict_json
 from segre.report import text
-from segre.reproduce.normalized_dimension import Rows, experiment
-from segre.reproduce.path_lengths import PathLengths, rows
+from segre.reproduce.experiment import perform
+from segre.reproduce.registry import experiment
 from segre.sweep.builtin import Builtin
 from segre.sweep.run import Swept, run
 from segre.sweep.status import standing
@@ -34,8 +34,7 @@ TABLES = {
     "Merged",
     "Findings",
     "Builtin",
-    "Rows",
-    "PathLengths",
+    "Outcome",
     "Swept",
     "Written",
     "Shrinking",
@@ -69,8 +68,7 @@ def answers() -> Iterator[Any]:
     yield segre.collapse.measure("softmax/d=6,6,6,6/a=2/t=4", inputs=2, certify=True)
     yield segre.collapse.decompose("softmax/d=6,6,6/a=2/t=4", sample=2)
     yield Builtin.read()
-    yield Rows(tuple(experiment([3])))
-    yield PathLengths(tuple(rows()))
+    yield perform(experiment("path-lengths"))
     with TemporaryDirectory() as folder:
         one = segre.checkpoints.example(f"{folder}/one")
         yield segre.checkpoints.info(one)

@@ -16,7 +16,7 @@ from segre.collapse.curves import Curve, cost, curves
 from segre.collapse.models import Loaded, load
 from segre.collapse.residual import Measures
 from segre.collapse.streams import of_streams
-from segre.collapse.variants import ALL, ALONE, FULL, PAPER, Variant
+from segre.collapse.variants import ALL, ALONE, FULL, PAPER, Variant, variant
 from support.small_models import CAUSAL, FAMILIES, POST, small, tokens
 
 MEASURES = ("relative", "relative_frobenius", "cosine", "size")
@@ -211,3 +211,19 @@ def test_numbers_that_are_not_finite_are_told_quietly() -> None:
     assert found["relative"]["mean"] == [1.5, None, None]
     assert found["relative"]["spread"] == [0.5, None, None]
     assert found["lost"] == 1
+
+
+def test_what_cancels_is_measured_in_double_precision() -> None:
+    """Where the gap is removed, roundings of single precision grow."""
+    loaded = small("bert")
+    cuts = [variant(name) for name in ("attention:gapless", "attention", "attention+mlp:gapless")]
+    inputs = random_tokens(loaded, 2, 9, 0)
+    found = curves(loaded, inputs, cuts)
+    assert [curve.variant for curve in found.curves] == cuts
+    every = streams(loaded, inputs.batches[0], cuts)
+    for curve, layers in zip(found.curves, every, strict=True):
+        right = np.stack([of_streams(X)["relative"] for X in layers])
+        close = 1e-12 if curve.variant.gapless else 1e-5
+        apart = np.abs(curve.values["relative"] / right - 1)[right > 1e-2].max()
+        assert apart < close
+        assert curve.variant.gapless or apart > 1e-10

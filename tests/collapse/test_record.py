@@ -7,7 +7,7 @@ import torch
 from collapse.test_variants import streams
 from segre.collapse.models import load
 from segre.collapse.paths import all_paths, head_shares, path_sums, path_term
-from segre.collapse.record import patterns, record
+from segre.collapse.record import record
 from segre.collapse.variants import ALL, BARE, FULL, PUBLISHED, Variant
 from segre.errors import SpecError, TooLargeError, UnsupportedError
 from support.hugging_face import Double
@@ -47,11 +47,9 @@ def test_patterns_are_those_of_the_library(family: str) -> None:
     with torch.inference_mode(), Double():
         out = library(family)(input_ids=torch.tensor(ids), output_attentions=True)
     done = record(loaded, ids, FULL)
-    alone = patterns(loaded, ids[1])
-    for layer, theirs, mine in zip(done.layers, out.attentions, alone, strict=True):
+    for layer, theirs in zip(done.layers, out.attentions, strict=True):
         assert layer.P.shape == (2, 4, 9, 9)
         assert np.abs(layer.P - theirs.numpy()).max() < 1e-10
-        assert np.abs(layer.P[1] - mine).max() < 1e-10
         assert (layer.P >= 0).all()
         if family in WHOLE:
             assert np.allclose(layer.P.sum(-1), 1, rtol=0, atol=1e-14)

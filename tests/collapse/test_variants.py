@@ -7,9 +7,19 @@ import numpy as np
 import pytest
 import torch
 
+from segre.collapse.gates import WithGates
 from segre.collapse.models import Loaded
-from segre.collapse.variants import ALL, ALONE, FULL, PAPER, PUBLISHED, Variant, variant
-from segre.errors import SpecError
+from segre.collapse.variants import (
+    ALL,
+    ALONE,
+    FULL,
+    PAPER,
+    PUBLISHED,
+    Variant,
+    variant,
+    what_if,
+)
+from segre.errors import SpecError, UnsupportedError
 from segre.fields import Real
 from segre.transformer.forward import Tokens, outputs, run
 from support import by_hand
@@ -156,3 +166,99 @@ def test_names_tell_variants_apart() -> None:
     assert [str(each) for each in PAPER] == ["attention", "attention+mlp", "attention+skip", "full"]
     with pytest.raises(SpecError, match=r"variant 'nothing': not known; allowed: attention, "):
         variant("nothing")
+
+
+# --- attention changed -----------------------------------------------------------------------
+
+
+def changed_by_hand(loaded: Loaded, X: np.ndarray, layer: int, cut: Variant) -> np.ndarray:
+    """One attention of a BERT without skip and norm, from the weights: tokens are rows."""
+    w = WithGates(loaded.weights, seed=5).part(str(layer))
+    n = len(X)
+    out = np.zeros_like(X)
+    for h in range(loaded.heads):
+        Q, K, V = (X @ w[f"W_{name}"][h, 0].T + w[f"b_{name}"][h, 0, :, 0] for name in "QKV")
+        scores = Q @ K.T / np.sqrt(Q.shape[1])
+        if cut.window:
+            apart = np.abs(np.arange(n)[:, None] - np.arange(n))
+            scores[apart >= cut.window] = -np.inf
+        P = np.exp(scores - scores.max(axis=1, keepdims=True))
+        P /= P.sum(axis=1, keepdims=True)
+        mixed = (P - 1 / n if cut.gapless else P) @ V
+        if cut.gate:
+            mixed = mixed / (1 + np.exp(-X @ w["W_G"][h, 0].T))
+        out += mixed @ w["W_O"][h, 0].T
+    return out + w["b_O"][:, 0]
+
+
+@pytest.mark.parametrize("name", ["gapless", "window=3", "gate", "gapless:gate", "window=2:gate"])
+def test_changed_attention_is_what_its_definition_says(name: str) -> None:
+    loaded, ids = small("bert"), tokens(1)
+    cut = variant(f"attention-norm:{name}")
+    cut.require(loaded.spec)
+    (found,) = streams(replace(loaded, weights=WithGates(loaded.weights, 5)), ids, [cut])
+    X = found[0][0]
+    for depth in range(1, loaded.layers + 1):
+        X = changed_by_hand(loaded, X, depth, cut)
+        assert furthest(X, found[depth][0]) < 1e-12
+    assert str(variant(str(cut))) == str(cut)
+
+
+@pytest.mark.parametrize("family", ["llama", "mistral", "gpt_neox", "gemma2", "qwen3"])
+def test_a_window_of_everything_and_a_gate_on_nothing_change_nothing(family: str) -> None:
+    loaded, ids = small(family), tokens(2)
+    wide, plain = streams(loaded, ids, [variant("full:window=9"), FULL])
+    assert np.array_equal(wide[-1], plain[-1])
+    narrow = streams(loaded, ids, [variant("full:window=1")])[0]
+    (alone,) = streams(loaded, ids[:, :1], [FULL])
+    assert furthest(alone[-1][0, 0], narrow[-1][0, 0]) < 1e-12  # the first token sees itself alone
+    gates = WithGates(loaded.weights, 3)
+    gated, bare = streams(replace(loaded, weights=gates), ids, [variant("full:gate"), FULL])
+    assert np.array_equal(bare[-1], plain[-1])  # W_G is there, and nothing reads it
+    assert not np.allclose(gated[-1], plain[-1])
+
+
+def test_removing_the_gap_removes_what_all_tokens_share() -> None:
+    """Weights that are all alike, 1/t, become 0: attention writes its bias and nothing else."""
+    still = tuple((name, 0.0) for name in ("W_Q", "b_Q"))
+    loaded, ids = small("bert", still), tokens(1)
+    (found,) = streams(loaded, ids, [variant("attention-norm:gapless")])
+    bias = loaded.weights.part("1")["b_O"][:, 0]
+    assert np.abs(found[1][0] - bias).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "said"),
+    [
+        ("gpt2", "full:gapless", "causal=true"),
+        ("gpt_oss", "full:gapless", "causal=true"),
+        ("deepseek_v3", "full:gate", "gate does not go with latent attention"),
+        ("minimax", "full:window=2", "attn by layer"),
+        ("qwen3_next", "full:gate", "gate=element: the model has gates of its own"),
+        ("bert", "full:gapless:window=3", "window=3"),
+    ],
+)
+def test_a_change_that_a_design_does_not_allow_is_refused(
+    family: str, name: str, said: str
+) -> None:
+    with pytest.raises(UnsupportedError, match=said):
+        variant(name).require(small(family).spec)
+
+
+def test_what_ifs_are_those_that_a_design_allows() -> None:
+    found, refused = what_if(small("bert").spec, 32)
+    assert [str(one) for one in found] == [
+        *("attention", "full", "attention:gapless", "full:gapless"),
+        *("attention:window=8", "full:window=8", "attention:gate", "full:gate"),
+    ]
+    assert not refused
+    found, refused = what_if(small("llama").spec, 32)
+    assert not any(one.gapless for one in found)
+    assert [("causal=true" in one) for one in refused] == [True]
+    assert what_if(small("minimax").spec, 32)[0] == (ALONE, FULL)
+
+
+@pytest.mark.parametrize("name", ["full:", "full:window=0", "full:window=x", "full:gates"])
+def test_names_of_changes_are_checked(name: str) -> None:
+    with pytest.raises(SpecError, match="allowed: gapless, window=N, gate"):
+        variant(name)

@@ -282,7 +282,7 @@ def test_the_gradient_is_that_of_the_loss() -> None:
 @pytest.mark.parametrize("tolerance", [1e-6, 1e-9, 1e-12])
 def test_the_integrator_keeps_its_tolerance(tolerance: float) -> None:
     """w' = -w^3 from 1 is 1 / sqrt(1 + 2 t)."""
-    course = flow._integrate(lambda w: (0.0, -(w**3)), np.ones(2), 4.0, tolerance)
+    course = flow.integrate(lambda w: (0.0, -(w**3)), np.ones(2), 4.0, tolerance)
     assert course[-1][0] == 4.0
     assert abs(course[-1][1] - 1 / 3).max() < 10 * tolerance
     assert all(before[0] < after[0] for before, after in pairwise(course))

@@ -15,9 +15,10 @@ from segre.cli.app import app
 from segre.errors import SegreError
 from segre.fields import Real
 from segre.inspect.backward import gradients
-from segre.inspect.diagnose import require_finite
+from segre.inspect.diagnose import require_finite, tokens_of
 from segre.inspect.interventions import Intervention
 from segre.inspect.measure import measures
+from segre.inspect.measures.sinks import SINK, largest
 from segre.inspect.measures.spikes import participation
 from segre.inspect.recorded import recorded
 from segre.inspect.subject import subject
@@ -133,6 +134,11 @@ def test_minilm(tmp_path: Path) -> None:
     spikes = found.values["spikes"]
     assert spikes.max() == pytest.approx(52.5, rel=0.01)
     model = subject(minilm())
+    seen = recorded(model, tokens_of(model, text, 64, 0).batches[0][0])
+    depth = int(spikes.argmax())
+    place = np.unravel_index(np.abs(seen.streams[depth]).argmax(), seen.streams[depth].shape)
+    assert place == (0, 99)  # token, channel
+    assert found.values["contraction"].max() == pytest.approx(3.46, abs=0.02)
     sinks = found.values["sinks"] > 0.3
     assert [int(n) for n in sinks.sum(axis=1)][2:4] == [11, 11]
     assert keys(found) >= {"sinks", "contraction"}
@@ -227,7 +233,11 @@ def test_smollm2(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> No
     folder, _ = smollm2(tmp_path_factory)
     text = tmp_path / "text.txt"
     text.write_text(VENICE)
-    found = segre.diagnose(folder, text=text)
+    found = segre.diagnose(folder, text=text, control=True)
+    assert found.control["spikes"].max() < 20
+    assert found.control["sinks"].max() < 0.3
+    assert found.control["contraction"].max() == pytest.approx(1.3, abs=0.05)
+    assert found.control_findings == 1  # its gradient grows as that of the trained one does
     spikes = {one.token: one for one in found.findings if one.measure == "spikes"}
     large = spikes[0]
     assert (large.channel, large.depth, large.text) == (507, 12, "The")
@@ -247,3 +257,14 @@ def test_smollm2(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> No
     assert (before.loss, before.sinks) == (pytest.approx(3.602, abs=2e-3), 204)
     assert (after.loss, after.sinks) == (pytest.approx(12.205, abs=0.01), 136)
     assert all(one.loss == pytest.approx(3.6, abs=0.05) for one in controls)
+    model = subject(folder)
+    ids = tokens_of(model, text, 48, 0).batches[0][0]
+    for setting, loss, sinks in (
+        ("12:0:507=11276", 4.212, 195),  # halved
+        ("12:0:100=median", 3.578, 196),
+        ("12:20:507=median", 3.602, 204),
+        ("12:20:100=median", 3.601, 204),
+    ):
+        seen = recorded(model, ids, (), Intervention.read([setting]))
+        assert seen.loss == pytest.approx(loss, abs=5e-3), setting
+        assert int((largest(seen) > SINK).sum()) == sinks, setting

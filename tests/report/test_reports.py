@@ -49,7 +49,7 @@ def test_the_demo_shows_everything(
     assert "report: report.html" in said
     assert "not run" not in said
     with opened(browser, report) as seen:
-        sound(seen, figures=9)
+        sound(seen, figures=10)
         document = saved(seen, "[data-everything]")
         assert [part["status"] for part in document["parts"]] == [
             "exact",
@@ -70,7 +70,7 @@ def test_the_demo_shows_everything(
         seen.check()
     with opened(browser, report, width=390, height=844, is_mobile=True, has_touch=True) as seen:
         assert seen.scroll_width() <= 390
-        sound(seen, figures=9)
+        sound(seen, figures=10)
 
 
 @pytest.mark.parametrize(

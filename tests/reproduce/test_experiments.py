@@ -1,48 +1,29 @@
 """The second paper's experiments: their data, their networks, training that can be killed."""
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from scipy.spatial import ConvexHull
-from typer.testing import CliRunner
 
-from segre.cli.app import app
 from segre.collapse.paths import path_sums
+from segre.collapse.variants import FULL
 from segre.errors import SegreError
+from segre.fields import Real
 from segre.reproduce import path_lengths
-from segre.reproduce.circle import RADIUS, Walk, arcs, walks
-from segre.reproduce.path_effectiveness import (
-    HULL,
-    MEMORIZE,
-    PLANS,
-    SORT,
-    ceiling,
-    changed,
-    effectiveness,
-    verdict,
-)
+from segre.reproduce.circle import RADIUS, arcs, merged, walk
+from segre.reproduce.experiment import perform
+from segre.reproduce.networks import PathNetwork, Shape, embedded, plain_norm, readout
+from segre.reproduce.path_effectiveness import trained
+from segre.reproduce.path_plans import HULL, MEMORIZE, PLANS, SORT
+from segre.reproduce.path_reading import Isolated, ceiling
 from segre.reproduce.path_tasks import Examples, convex_hull, memorising, sorting
-from segre.reproduce.rank_collapse import collapse
-from segre.reproduce.rank_collapse import verdict as collapse_verdict
+from segre.reproduce.rank_collapse import WithoutMatrices, _config
+from segre.reproduce.registry import experiment
 from segre.reproduce.sentences import sentences, vocabulary
-from segre.reproduce.training import (
-    PathNetwork,
-    Settings,
-    Shape,
-    embedded,
-    readout,
-    token_loss,
-    train,
-)
+from segre.reproduce.state import Kept
+from segre.reproduce.training import Settings, token_loss, train
 
 TINY: dict[str, Any] = {"d": 12, "layers": 2, "train": 60, "test": 20, "epochs": 3}
 
@@ -93,15 +74,17 @@ def test_the_ceiling_is_that_of_repeated_words() -> None:
 # --- the network -------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("norms", [True, False])
 @pytest.mark.parametrize("skip", [True, False])
 @pytest.mark.parametrize("mlp", [True, False])
-def test_the_module_is_the_stack(mlp: bool, skip: bool) -> None:
-    model = PathNetwork(Shape(3, 4, 12, 5, vocabulary=7, positions=6, mlp=mlp, skip=skip), seed=1)
+def test_the_module_is_what_is_recorded(mlp: bool, skip: bool, norms: bool) -> None:
+    shape = Shape(3, 4, 12, 5, 7, 6, mlp=mlp, skip=skip, norms=norms, dropout=0.5)
+    model = PathNetwork(shape, seed=1).eval()
     with torch.no_grad():
         for weight in model.parameters():
             weight += 0.1 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(2))
     tokens = np.random.default_rng(0).integers(7, size=(3, 6))
-    done = model.stack().forward(embedded(model, tokens))
+    done = model.recorded(embedded(model, tokens))
     with torch.inference_mode():
         expected = model(torch.from_numpy(tokens)).numpy()
     assert expected.dtype == np.float64
@@ -122,17 +105,24 @@ def test_heads_divide_the_width() -> None:
     with pytest.raises(SegreError, match="does not divide"):
         PathNetwork(Shape(3, 1, 8, 2))
     with pytest.raises(SegreError, match="does not divide"):
-        changed(HULL, d=10)
+        HULL.changed(d=10)
 
 
 # --- training ----------------------------------------------------------------------------------
 
 
-def tiny_run(file: Path | None, epochs: int, **rest: Any) -> PathNetwork:
+class Memory(Kept):
+    """What was kept last."""
+
+    def keep(self, state: Any) -> None:
+        self.state = dict(state)
+
+
+def tiny_run(epochs: int, kept: Kept | None = None, dropout: float = 0.2) -> PathNetwork:
     train_set, _ = sorting(train=90, seed=0)
-    model = PathNetwork(Shape(2, 2, 12, 10, 10, 8), seed=0)
+    model = PathNetwork(Shape(2, 2, 12, 10, 10, 8, norms=True, dropout=dropout), seed=0)
     settings = Settings(epochs, 1e-3, seed=0)
-    train(model, train_set.inputs, train_set.labels, settings, loss=token_loss, file=file, **rest)
+    train(model, train_set.inputs, train_set.labels, settings, loss=token_loss, kept=kept)
     return model
 
 
@@ -141,101 +131,51 @@ def same_weights(one: PathNetwork, other: PathNetwork) -> bool:
     return all(torch.equal(x, y) for x, y in pairs)
 
 
-def test_a_run_that_is_gone_on_with_ends_in_the_same_bits(tmp_path: Path) -> None:
-    file = tmp_path / "a.run"
-    tiny_run(file, 3)
-    resumed, undisturbed = tiny_run(file, 7), tiny_run(None, 7)
+def test_training_that_is_gone_on_with_ends_in_the_same_bits() -> None:
+    kept = Memory()
+    tiny_run(3, kept)
+    resumed, undisturbed = tiny_run(7, kept), tiny_run(7)
     assert same_weights(resumed, undisturbed)
-    assert not same_weights(resumed, tiny_run(None, 6))
-    assert list(tmp_path.iterdir()) == [file]
+    assert not same_weights(resumed, tiny_run(6))
+    assert not same_weights(tiny_run(2), tiny_run(2, dropout=0.0))
+    assert not resumed.training
 
 
-def test_fresh_starts_over(tmp_path: Path) -> None:
-    file = tmp_path / "a.run"
-    tiny_run(file, 4)
-    assert same_weights(tiny_run(file, 2, fresh=True), tiny_run(None, 2))
-
-
-def test_threads_are_as_before() -> None:
-    before = torch.get_num_threads()
-    tiny_run(None, 1)
-    assert torch.get_num_threads() == before
-
-
-def test_files_of_other_runs_are_refused(tmp_path: Path) -> None:
-    file = tmp_path / "a.run"
-    tiny_run(file, 2)
-    kept = file.read_bytes()
-    with pytest.raises(SegreError, match=r"data = .*--fresh"):
-        tiny_run(file, 3, data="something else")
-    with pytest.raises(SegreError, match="has 2 epochs, not 1"):
-        tiny_run(file, 1)
-    assert file.read_bytes() == kept
-    for wrong in (b"", b"text", kept[: len(kept) // 2]):
-        file.write_bytes(wrong)
-        with pytest.raises(SegreError, match="cannot be read"):
-            tiny_run(file, 3)
-
-
-KILLED = """
-import sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[2])
-from test_experiments import tiny_run
-tiny_run(Path(sys.argv[1]), 100_000)
-"""
-
-
-def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
-    file = tmp_path / "a.run"
-    here = str(Path(__file__).parent)
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(file), here])
-    try:
-        limit = time.monotonic() + 600  # a guard against hanging
-        while not file.exists() and time.monotonic() < limit:
-            time.sleep(0.02)
-        time.sleep(0.3)
-        os.kill(process.pid, signal.SIGKILL)
-    finally:
-        process.kill()
-        process.wait()
-    done = len(torch.load(file, weights_only=True)["losses"])
-    assert done >= 1
-    assert same_weights(tiny_run(file, done + 2), tiny_run(None, done + 2))
-
-
-def test_training_beats_chance(tmp_path: Path) -> None:
-    plan = changed(SORT, d=24, layers=2, train=300, test=50, epochs=30, lr=3e-3)
-    found = effectiveness(plan, file=tmp_path / "a.run")
-    assert found.accuracy > found.majority + 0.2
-    assert found.losses[-1] < found.losses[0]
-    assert found.rows[-1].up_to == pytest.approx(found.accuracy)
-    assert sum(row.paths for row in found.rows) == 3**2
-    again = effectiveness(plan, file=tmp_path / "a.run")
-    assert again.resumed == 30
-    assert again.rows == found.rows
-
-
-@pytest.mark.slow
-def test_sorting_is_learned_and_short_paths_carry_it() -> None:
-    """The experiment as users run it: 15 seconds of training."""
-    found = effectiveness(SORT)
-    assert found.accuracy >= 0.95
-    assert found.rows[3].up_to >= 0.9
-    assert found.rows[1].exact > 0.6 > 0.3 > max(row.exact for row in found.rows[4:])
+def test_threads_and_random_numbers_are_as_before() -> None:
+    before = torch.get_num_threads(), torch.random.get_rng_state()
+    tiny_run(1)
+    assert torch.get_num_threads() == before[0]
+    assert torch.equal(torch.random.get_rng_state(), before[1])
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=lambda plan: plan.name)
-@pytest.mark.parametrize("mlp", [False, True])
-def test_paths_add_up_to_the_network(plan: Any, mlp: bool) -> None:
-    found = effectiveness(changed(plan, **TINY, mlp=mlp), repeats=2, drawn=2)
-    assert found.rows[-1].up_to == pytest.approx(found.accuracy)
-    assert [row.length for row in found.rows] == [0, 1, 2]
-    if not mlp:  # a path that skips all layers still goes through their MLPs
-        assert found.rows[0].isolated == pytest.approx(found.rows[0].exact)
-    yes, no = verdict(found)
-    assert yes + no
-    json.dumps(found.document())
+@pytest.mark.parametrize("network", ["published", "clean"])
+def test_paths_add_up_to_the_network(plan: Any, network: str) -> None:
+    run: Any = type("Quiet", (), {"progress": staticmethod(lambda *_: None)})
+    found = trained(plan.changed(**TINY), network, (2, 3), run, 0, Kept())
+    assert found["up_to"][-1] == pytest.approx(found["accuracy"])
+    assert found["isolated"].shape == (2, 3)
+    if network == "clean":  # the path of length 0 is the embedding itself
+        assert found["isolated"][0, 0] == pytest.approx(found["exact"][0])
+
+
+def test_isolated_paths_with_norms_are_those_of_the_published_code() -> None:
+    """One head after the other, each followed by a norm without gain; written out by hand."""
+    model = PathNetwork(Shape(2, 3, 8, 5, 7, 6, norms=True), seed=3)
+    X = embedded(model, np.random.default_rng(0).integers(7, size=(2, 6)))
+    tokens = X
+    for layer, h in ((0, 1), (2, 0)):
+        heads = model.stack().layers[layer][0]
+        assert heads.b_V is not None
+        assert heads.b_O is not None
+        values = tokens @ heads.W_V[h] + heads.b_V[h]
+        tokens = heads.patterns(tokens)[..., h, :, :] @ values @ heads.W_O[h] + heads.b_O
+        tokens = tokens - tokens.mean(axis=-1, keepdims=True)
+        tokens = tokens / tokens.std(axis=-1, keepdims=True)
+    np.testing.assert_allclose(Isolated(model, X).output((2, 0, 1)), tokens, atol=1e-9)
+    np.testing.assert_allclose(
+        Isolated(model, X).sum([(2, 0, 1), (0, 0, 0)]), plain_norm(tokens + X), atol=1e-9
+    )
 
 
 def test_the_published_sizes_are_the_defaults() -> None:
@@ -254,7 +194,7 @@ def test_path_lengths_are_the_published_ones() -> None:
     for row in path_lengths.rows():
         assert round(row.shares[-1], 4) == row.published[0]
         assert round(row.shares[-2], 4) == row.published[1]
-        assert row.agrees
+        assert row.apart <= 0.5001e-4
         assert sum(row.shares) == pytest.approx(1)
 
 
@@ -263,64 +203,45 @@ def test_the_circle_starts_and_moves_on_it() -> None:
     assert np.linalg.norm(at, axis=-1) == pytest.approx(RADIUS)
     assert (at[1:] == to[:-1]).all()
     assert at[:, 0] == pytest.approx(-at[:, 1])
-    found = walks(points=20, steps=5, d=8, epochs=1)
-    assert len(found) == 4
-    assert {walk.tokens.shape for walk in found} == {(6, 2, 2)}
+    found = walk("attention + skip", 0, points=20, steps=5, d=8, epochs=1)
+    assert found["tokens"].shape == (6, 2, 2)
 
 
 def test_tokens_are_merged_if_they_stay_so() -> None:
     tokens = np.zeros((4, 2, 2))
     tokens[:, 0, 0] = [1, 0.01, 1, 0.01]
-    assert Walk("", 0, tokens).merged == 3
+    assert merged(tokens) == 3
     tokens[-1, 0, 0] = 1
-    assert Walk("", 0, tokens).merged is None
+    assert merged(tokens) is None
 
 
 def test_small_models_collapse_without_skips() -> None:
-    found = collapse(["bert", "albert"], count=2, length=16, layers=4, width=32)
-    yes, _ = collapse_verdict(found)
-    assert any("Attention alone collapses" in sentence for sentence in yes)
-    assert [one.layers() for one in found] == [[0, 1, 2, 3, 4]] * 2
+    sizes = {"count": 2, "length": 16, "layers": 4, "width": 32}
+    found = perform(experiment("rank-collapse"), seeds=1, options=sizes)
+    status = {claim.says: claim.status for claim in found.claims}
+    assert status["BERT: attention alone collapses"] == "reproduced"
+    assert status["ALBERT: attention alone collapses"] == "reproduced"
+    assert found.found.tables[0].columns[2:] == ("0", "1", "2", "3", "4")
 
 
-# --- commands ----------------------------------------------------------------------------------
+def test_the_published_surgery_leaves_the_activation() -> None:
+    """y = N(x + gelu(x)) in the place of the MLP of ALBERT, by hand."""
+    from segre.collapse.models import load
+    from segre.transformer.forward import Tokens, run
 
+    loaded = load(_config("albert", 1, 24), 0)
+    words = np.random.default_rng(0).integers(100, size=(1, 5))
+    seen: dict[tuple[str, int], Any] = {}
 
-def command(*arguments: str) -> dict[str, Any]:
-    run = CliRunner().invoke(app, ["reproduce", *arguments, "--json"], catch_exceptions=False)
-    assert run.exit_code == 0, run.output
-    found = json.loads(run.stdout)
-    plot = Path(arguments[arguments.index("-o") + 1])
-    assert found["plot"] == plot.name
-    assert plot.stat().st_size > 1000
-    return dict(found)
+    def streams(name: str, weights: Any, edit: Any) -> None:
+        def see(depth: int, _place: int, _batch: int, x: Any) -> None:
+            seen[name, depth] = x[0, 0, 0].T
 
+        run(weights, [Tokens(words)], Real(), [edit], see)
 
-def test_commands_print_json_and_plot(tmp_path: Path) -> None:
-    small = ("--width", "12", "--layers", "2", "--train", "40", "--epochs", "1")
-    for name in PLANS:
-        file = tmp_path / f"{name}.svg"
-        found = command(name, "-o", str(file), *small)
-        assert found["run"] == file.with_suffix(".run").name
-        assert [row["length"] for row in found["rows"]] == [0, 1, 2]
-        assert {"exact", "up_to", "isolated", "published"} <= set(found["rows"][0])
-        assert found["reproduces"] + found["does_not_reproduce"]
-        said = CliRunner().invoke(app, ["reproduce", name, "-o", str(file), *small])
-        assert "published" in said.stdout
-        assert "Does not reproduce: " in said.stdout
-    lengths = command("path-lengths", "-o", str(tmp_path / "lengths.png"))
-    assert all(row["agrees"] for row in lengths["rows"])
-
-
-def test_commands_that_run_models(tmp_path: Path) -> None:
-    circle = command("circle", "-o", str(tmp_path / "c.pdf"), "--epochs", "1", "--steps", "3")
-    assert [len(walk["tokens"]) for walk in circle["walks"]] == [4] * 4
-    assert (tmp_path / "c.1.run").exists()
-    sizes = ("--layers", "2", "--width", "16", "--count", "1", "--length", "8", "--model", "bert")
-    found = command("rank-collapse", "-o", str(tmp_path / "r.svg"), *sizes)
-    assert set(found["models"][0]["variants"]) == {
-        "attention",
-        "attention+mlp",
-        "attention+skip",
-        "full",
-    }
+    streams("cut", WithoutMatrices(loaded.weights), FULL.edit)
+    streams("attention", loaded.weights, lambda spec, number: spec if number == 1 else None)
+    x = torch.from_numpy(np.ascontiguousarray(seen["attention", 1]))
+    y = x + torch.nn.functional.gelu(x, approximate="tanh")
+    expected = torch.nn.functional.layer_norm(y, [24], eps=1e-12).numpy()
+    np.testing.assert_allclose(seen["cut", 1], expected, atol=1e-9)

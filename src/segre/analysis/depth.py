@@ -11,8 +11,8 @@ from segre.collapse.curves import curves
 from segre.collapse.mechanisms import mechanism_advice, mechanism_study
 from segre.collapse.models import Loaded, family_of, load
 from segre.collapse.study import study, study_advice
-from segre.collapse.variants import ALL, FULL
-from segre.collapse.verdict import advice
+from segre.collapse.variants import ALL, ALONE, FULL, what_if
+from segre.collapse.verdict import advice, not_measured
 from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
 from segre.finding import Status
 from segre.hybrid.spec import Hybrid
@@ -65,11 +65,17 @@ def _on_random_tokens(
 def _of_model(bench: Workbench) -> Answer:
     name, loaded, said, narrowed = _runnable(bench)
     tokens = bench.tokens(loaded, bench.inputs, bench.length)
-    found = curves(loaded, tokens, ALL, past_floor=True, progress=bench.progress)
-    basis, first, *rest = advice(found)
+    changed, refused = what_if(loaded.spec, tokens.length)
+    alone = [one for one in changed if one.plain == ALONE]  # where collapse shows, for little time
+    variants = tuple(dict.fromkeys((*ALL, *alone)))
+    found = curves(
+        loaded, tokens, variants, past_floor=True, seed=bench.seed, progress=bench.progress
+    )
+    basis, first, *rest = (*advice(found), *not_measured(refused))
     if found[FULL].sink is not None:  # the next sentence is about that
         first, rest = f"{first} {rest[0]}", rest[1:]
     options = bench.options(
+        variants=",".join(["all", *(str(one) for one in alone if one != ALONE)]),
         inputs=bench.inputs,
         length=tokens.length,
         text=bench.text_given,

@@ -1,34 +1,40 @@
-"""What do the heads do? Spectra of their matrices, and of their patterns on real inputs."""
+"""What do the heads do? Spectra of their matrices, and what one forward pass shows of them."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 
 from segre.analysis.part import Answer
 from segre.analysis.workbench import Workbench
 from segre.checkpoint.info import Info, Product
-from segre.errors import TooLargeError, UnsupportedError
+from segre.errors import CheckpointError, SegreError
 from segre.fields.interface import Array
+from segre.inspect.diagnose import Diagnosis
+from segre.inspect.measures.sinks import SINK
+
+EVEN = 0.9  # of the largest entropy: attention that is spread nearly evenly
 
 
 def what_heads_do(bench: Workbench) -> Answer:
-    """Singular values of OV and QK of every head, and of the patterns of one forward pass."""
+    """Singular values of OV and QK of every head, and all measures of heads of one pass."""
     info = bench.info
+    found: Diagnosis | None = None
+    missing = ""
     try:
-        patterns: list[list[dict[str, float]]] | None = [
-            [pattern(P) for P in layer] for layer in bench.patterns
-        ]
-        missing = ""
-    except (TooLargeError, UnsupportedError) as error:  # no patterns, or too large to run
-        patterns, missing = None, str(error)
+        found = bench.diagnosis
+    except CheckpointError:  # bad input
+        raise
+    except SegreError as error:  # too large to run, or numbers that are not finite
+        missing = str(error)
+    measured = [] if found is None else found.document()["measures"]
     return Answer(
         status="measured",
-        lead=_lead(info, patterns),
+        lead=_lead(info, {} if found is None else found.values),
         how="Singular values of W_O W_V and W_Q' W_K in double precision, norms folded in"
         + (
-            "."
-            if patterns is None
-            else f"; patterns are those of one forward pass on {len(bench.patterns[0][0])} tokens."
+            "." if found is None else f"; the rest is of one forward pass on {found.tokens} tokens."
         ),
         command=bench.command(["heads"]),
         data={
@@ -44,9 +50,10 @@ def what_heads_do(bench: Workbench) -> Answer:
                 "OV": [spectrum(layer.ov) for layer in info.layers],
                 "QK": [spectrum(layer.qk) for layer in info.layers],
             },
-            "patterns": patterns,
+            "measures": [one for one in measured if one["axis"] == "head"],
         },
         notes=(f"Patterns are not shown: {missing}.",) if missing else (),
+        details=found,
     )
 
 
@@ -63,36 +70,7 @@ def spectrum(heads: tuple[Product, ...]) -> list[float]:
     return [float(value) for value in np.median(values / values[:, :1], axis=0)]
 
 
-def pattern(P: Array) -> dict[str, float]:
-    """One pattern in numbers: how spread out, how far back it looks, how near to rank one.
-
-    `entropy` is the mean over queries, as a share of that of the uniform pattern over what a query
-    can see; `second` is the largest singular value of the pattern on residuals, over the largest of
-    all: what is 0 there makes all tokens alike.
-
-    >>> uniform = np.full((4, 4), 0.25)
-    >>> {name: round(value, 6) for name, value in pattern(uniform).items()}
-    {'entropy': 1.0, 'distance': 1.25, 'itself': 0.25, 'first': 0.25, 'second': 0.0, 'rank': 1.0}
-    """
-    n = len(P)
-    logs = np.log(np.where(P > 0, P, 1.0))
-    causal = not np.triu(P, 1).any()
-    seen = np.arange(1, n + 1) if causal else np.full(n, n)
-    most = np.log(np.maximum(seen, 2))
-    places = np.arange(n)
-    sigma = np.linalg.svd(P, compute_uv=False)
-    centred = P - P.mean(axis=0)  # what the pattern does beyond one row for all
-    return {
-        "entropy": float((-(P * logs).sum(axis=1) / most)[seen > 1].mean()),
-        "distance": float((P * abs(places[:, None] - places)).sum(axis=1).mean()),
-        "itself": float(np.diag(P).mean()),
-        "first": float(P[:, 0].mean()),
-        "second": float(np.linalg.norm(centred, 2) / sigma[0]),
-        "rank": float((sigma**2).sum() / sigma[0] ** 2),
-    }
-
-
-def _lead(info: Info, patterns: list[list[dict[str, float]]] | None) -> str:
+def _lead(info: Info, values: Mapping[str, Array]) -> str:
     ov = [head.stable_rank for layer in info.layers for head in layer.ov]
     qk = [head.stable_rank for layer in info.layers for head in layer.qk]
     full = len(info.layers[0].ov[0].singular_values)
@@ -100,14 +78,11 @@ def _lead(info: Info, patterns: list[list[dict[str, float]]] | None) -> str:
         f"{len(ov)} heads. Values: stable rank {min(ov):.1f} to {max(ov):.1f} of {full}. "
         f"Scores: {min(qk):.1f} to {max(qk):.1f} of {len(info.layers[0].qk[0].singular_values)}."
     )
-    if patterns is None:
-        return said
-    every = [head for layer in patterns for head in layer]
-    first = sum(head["first"] > 0.5 for head in every)
-    spread = sum(head["entropy"] > 0.9 for head in every)
+    sinks = int((values["sinks"] > SINK).sum()) if "sinks" in values else 0
+    spread = int((values["entropy"] > EVEN).sum()) if "entropy" in values else 0
     parts = []
-    if first:
-        parts.append(f"{first} give most of their attention to the first token")
+    if sinks:
+        parts.append(f"{sinks} give more than {100 * SINK:.0f} % of their attention to one token")
     if spread:
-        parts.append(f"{spread} spread it nearly evenly")
+        parts.append(f"{spread} spread {'it' if sinks else 'their attention'} nearly evenly")
     return f"{said} On this input {' and '.join(parts)}." if parts else said

@@ -29,6 +29,7 @@ class Answer:
     command: str = ""  # what answers this question alone
     data: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()  # sentences: what else is to be said
+    details: Any = None  # what the data are taken from, where a page shows more of it
 
     @property
     def value(self) -> Mapping[str, Any] | None:

@@ -11,6 +11,7 @@ from typing import Any
 from segre import __version__
 from segre.analysis.architecture import what_it_is
 from segre.analysis.depth import how_depth_acts
+from segre.analysis.findings import what_stands_out
 from segre.analysis.heads import what_heads_do
 from segre.analysis.part import Answer, Part
 from segre.analysis.paths import which_paths_carry
@@ -29,8 +30,13 @@ from segre.models import Source
 from segre.shown import Tabular
 from segre.values import quote
 
-_ASKS_FOR = {"heads": "segre weights info DIR", "weights": "segre weights info DIR"}
+_ASKS_FOR = {
+    "findings": "segre diagnose DIR",
+    "heads": "segre weights info DIR",
+    "weights": "segre weights info DIR",
+}
 QUESTIONS: dict[str, tuple[str, Callable[[Workbench], Answer]]] = {
+    "findings": ("What stands out", what_stands_out),
     "what": ("What it is", what_it_is),
     "dimension": ("Dimensions of function", how_large),
     "redundancy": ("What is redundant, and why", what_is_redundant),
@@ -108,7 +114,7 @@ def analyze(
     >>> found["heads"].status, found["heads"].reason
     ('not run', 'needs weights, and none were given; give a model directory')
     """
-    chosen = _chosen(only)
+    keys = _chosen(only)
     asked = [""]  # the part that is being answered
 
     def tell(stage: str, done: int, total: int) -> None:
@@ -120,12 +126,14 @@ def analyze(
         seed=seed,
         inputs=inputs,
         length=length,
-        text=None if text is None else _readable(Path(text), meant),
+        text=None if text is None else require_readable(Path(text), meant),
         memory=memory,
         progress=tell,
     )
+    if meant.weights is None and not only:  # nothing to look into
+        keys.remove("findings")
     parts = []
-    for key in chosen:
+    for key in keys:
         asked[0] = QUESTIONS[key][0].lower()
         parts.append(_part(bench, key))
     return Analysis(bench.target, seed, tuple(parts), bench.command(only))
@@ -138,7 +146,8 @@ def _chosen(only: Collection[str]) -> list[str]:
     return [key for key in QUESTIONS if key in only or not only]
 
 
-def _readable(text: Path, target: Target) -> Path:
+def require_readable(text: Path, target: Target) -> Path:
+    """The text, if the target has a tokenizer to read it and it is there."""
     if target.weights is None:
         raise SpecError(
             f"text {quote(str(text))}: needs a model directory with a tokenizer, and "

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any
 from segre.analysis.target import Target
 from segre.checkpoint.commands import info
 from segre.checkpoint.info import Info
-from segre.checkpoint.inputs import random_tokens, read_text
+from segre.checkpoint.inputs import Runnable, longest, random_tokens, read_text
 from segre.collapse.models import Loaded, load
 from segre.collapse.passes import Pass
-from segre.collapse.record import patterns, record
+from segre.collapse.record import record
 from segre.collapse.variants import FULL
 from segre.errors import UnsupportedError
-from segre.fields.interface import Array
 from segre.files import shown
 from segre.geometry.dimension import Proof, prove
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
+from segre.inspect.diagnose import Diagnosis, diagnosis, words_of
+from segre.inspect.recorded import recorded
+from segre.inspect.subject import subject
 from segre.models import Source
 
 if TYPE_CHECKING:
@@ -67,15 +69,17 @@ class Workbench:
         return record(self.loaded, tokens.batches[0][0], RECORDED_VARIANT, memory=self.memory)
 
     @cached_property
-    def patterns(self) -> list[Array]:
-        """The patterns of every layer in the same pass; its weights are not kept."""
-        self.require_weights()
-        tokens = self.tokens(self.loaded, 1, min(self.length, RECORDED))
-        return patterns(self.loaded, tokens.batches[0][0])
+    def diagnosis(self) -> Diagnosis:
+        """What stands out in one forward pass on the first tokens, as `segre diagnose` finds it."""
+        source = self.require_weights()
+        given = self.tokens(self.loaded, 1, self.length)
+        model, ids = subject(source, self.seed), given.batches[0][0]
+        seen = recorded(model, ids, words_of(model, ids), progress=self.progress)
+        return diagnosis(seen, given.kind)
 
-    def tokens(self, loaded: Loaded, count: int, length: int) -> Inputs:
+    def tokens(self, loaded: Runnable, count: int, length: int) -> Inputs:
         """Token sequences for a model: from the text, or random ones."""
-        fits = min(length, loaded.longest or length)
+        fits = min(length, longest(loaded.spec) or length)
         if self.text_given and self.text is not None:
             return read_text(loaded, self.text, count, fits)
         return random_tokens(loaded, count, fits, self.seed)

@@ -45,10 +45,15 @@ def mixing(
     shown = None if used is None else field.constant(used)
     if mechanism.decay != "none":
         shown = decays(field, mechanism, t, rate)
-    out = pattern(field, mechanism, scores, shown, used)
-    if mechanism.normalise == "centred":
-        out = field.add(out, field.fraction(Fraction(-1, mechanism.keys(t))))
-    return out
+    weights = pattern(field, mechanism, scores, shown, used)
+    return centred(field, mechanism, weights, mechanism.keys(t))
+
+
+def centred(field: Field[E], mechanism: Mechanism, weights: E, keys: int) -> E:
+    """The weights of a softmax less 1/keys, where the mechanism has its gap removed."""
+    if mechanism.normalise != "centred":
+        return weights
+    return field.add(weights, field.fraction(Fraction(-1, keys)))
 
 
 def pattern(

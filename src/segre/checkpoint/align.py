@@ -20,7 +20,7 @@ from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import best_stream, settled, stream_products
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.nearest import nearest_choice
-from segre.checkpoint.pairs import Finder, aligned_pairs
+from segre.checkpoint.pairs import Centred, Finder, aligned_pairs, centred
 from segre.checkpoint.reduce import Restore
 from segre.checkpoint.same import require_same_architecture
 from segre.checkpoint.signs import StreamSigns
@@ -160,7 +160,7 @@ class Alignment:
         Tables that are copies of each other determine it. By activations the first is best for
         hidden states, and there is one round less.
         """
-        finder = Finder() if not self.batches else self._watched(self._hidden())
+        finder = Centred() if not self.batches else self._watched(self._hidden())
         if stream_freedom(self.one.spec) == "none":
             return finder
         for _ in range(self.rounds - bool(self.batches)):
@@ -169,7 +169,7 @@ class Alignment:
                 if a.part == "embed" and self._settled(a.tensors, b.tensors):
                     return Known(finder.basis)
                 self.progress("basis of the stream", done, len(self.one.parts))
-                inner += stream_products(self.one.spec, a.tensors, b.tensors)
+                inner += stream_products(self.one.spec, centred(a.tensors), centred(b.tensors))
             basis = best_stream(self.one.spec, inner).after(finder.basis)
             finder = self._watched(basis) if self.batches else Known(basis)
         return finder

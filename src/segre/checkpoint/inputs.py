@@ -22,6 +22,7 @@ from segre.values import quote
 
 COUNT, LENGTH = 32, 128  # as in the paper
 AT_ONCE = 1 << 28  # bytes of one batch
+RANDOM = "random tokens"
 TOKENIZER = "tokenizer.json"
 LARGEST_TOKENIZER = 200_000_000
 LETTERS = 40  # that a token has at most, on average: no more of a text is read
@@ -93,7 +94,7 @@ def random_tokens(
     length = _length(loaded, length)
     _require("count", count, 1)
     ids = np.random.default_rng(seed).integers(vocabulary(loaded.spec), size=(count, length))
-    return Inputs(tuple(_batches(loaded, ids.tolist())), "random tokens", seed)
+    return Inputs(tuple(_batches(loaded, ids.tolist())), RANDOM, seed)
 
 
 def read_text(

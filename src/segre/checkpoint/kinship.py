@@ -20,9 +20,9 @@ from segre.checkpoint.alignment import StreamAlignment
 from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.likeness import head_likeness
-from segre.checkpoint.match import match_stream, unembedding_products
+from segre.checkpoint.match import unembedding_products
 from segre.checkpoint.model import Model, Progress, no_progress
-from segre.checkpoint.pairs import Finder
+from segre.checkpoint.pairs import Centred
 from segre.checkpoint.reduce import reduced
 from segre.checkpoint.units import signed, unit_sizes
 from segre.fields.interface import Array
@@ -38,24 +38,6 @@ ASKED = 256  # units of a layer of either model whose relatives are looked for, 
 MANY = 2048
 DRAWS = 200
 SILENT = 1e-4  # of the median size
-TABLES = ("tokens", "positions", "types")
-
-
-class Centred(Finder):
-    """Looks for the basis of the stream in tables without their means, which training shifts."""
-
-    def stream(
-        self, spec: Transformer, one: Tensors, two: Tensors, unembedded: Array | None
-    ) -> StreamAlignment:
-        """The basis of the stream."""
-        self.basis = match_stream(spec, _centred(one), _centred(two), unembedded)
-        return self.basis
-
-
-def _centred(w: Tensors) -> Tensors:
-    return {
-        name: x - x.mean(axis=1, keepdims=True) if name in TABLES else x for name, x in w.items()
-    }
 
 
 @dataclass(frozen=True)

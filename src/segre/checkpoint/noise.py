@@ -18,11 +18,10 @@ import numpy as np
 
 from segre.checkpoint.align import Alignment, FartherError, Known
 from segre.checkpoint.alignment import stream_freedom
-from segre.checkpoint.kinship import Centred
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import best_stream, stream_products
 from segre.checkpoint.model import Model, Progress, no_progress
-from segre.checkpoint.pairs import Finder, aligned_pairs
+from segre.checkpoint.pairs import Centred, Finder, aligned_pairs
 from segre.checkpoint.rounding import spacing
 from segre.fields.interface import Array
 

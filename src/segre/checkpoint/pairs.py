@@ -22,6 +22,8 @@ from segre.checkpoint.witness import Witness
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
+TABLES = ("tokens", "positions", "types")
+
 
 @dataclass
 class Finder(Witness):
@@ -54,6 +56,24 @@ class Finder(Witness):
         """Heads and units of a layer."""
         self.layers[part] = match_layer(spec.at(part), one, two, self.near)
         return self.layers[part]
+
+
+class Centred(Finder):
+    """Looks for the basis of the stream in tables without their means, which training shifts."""
+
+    def stream(
+        self, spec: Transformer, one: Tensors, two: Tensors, unembedded: Array | None
+    ) -> StreamAlignment:
+        """The basis of the stream."""
+        self.basis = match_stream(spec, centred(one), centred(two), unembedded)
+        return self.basis
+
+
+def centred(w: Tensors) -> Tensors:
+    """The tensors of a part, tables without the mean over their tokens."""
+    return {
+        name: x - x.mean(axis=1, keepdims=True) if name in TABLES else x for name, x in w.items()
+    }
 
 
 def aligned_pairs(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from segre.cli import completion
 from segre.cli.options import Defaults, Memory, Seed, meant, memory_bytes
 from segre.cli.output import Out
+from segre.cli.pages import today
 from segre.files import shown
 
 REPORT = Path("report.html")
@@ -38,9 +39,17 @@ def analyze(
         str | None,
         typer.Option(
             metavar="PARTS",
-            help="Only these parts: what, dimension, redundancy, proof, depth, heads, paths, "
-            "weights; commas between them.",
+            help="Only these parts: findings, what, dimension, redundancy, proof, depth, heads, "
+            "paths, weights; commas between them.",
             autocompletion=completion.several_of(completion.parts),
+        ),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TARGET",
+            help="A second model or design: both side by side in one report.",
+            autocompletion=completion.architecture,
         ),
     ] = None,
     inputs: Annotated[int, typer.Option(help="Inputs on which depth is measured.", min=1)] = 4,
@@ -54,27 +63,35 @@ def analyze(
     out: Out = Out(),
 ) -> None:
     """One report on a model or a design: what is known, and how."""
-    from datetime import date
-
+    from segre.analysis.run import Analysis
     from segre.analysis.run import analyze as answers
+    from segre.analysis.side_by_side import SideBySide, side_by_side
     from segre.report.analysis.page import require_report, write_report
+    from segre.report.side_by_side_page import write_side_by_side
 
     file = output or (REPORT if out.is_text else None)
     if file is not None:
         require_report(file)
+    asked: dict[str, Any] = {
+        "only": [key.strip() for key in only.split(",")] if only is not None else (),
+        "seed": seed,
+        "inputs": inputs,
+        "length": length,
+        "text": text,
+        "memory": memory_bytes(memory),
+    }
+    found: Analysis | SideBySide
     with out.progress() as progress:
-        found = answers(
-            meant(target, defaults),
-            only=[key.strip() for key in only.split(",")] if only is not None else (),
-            seed=seed,
-            inputs=inputs,
-            length=length,
-            text=text,
-            memory=memory_bytes(memory),
-            progress=progress,
-        )
+        if against is None:
+            found = answers(meant(target, defaults), **asked, progress=progress)
+        else:
+            both = (meant(one, defaults) for one in (target, against))
+            found = side_by_side(*both, **asked, progress=progress)
     if file is not None:
-        write_report(found, file, made=f"{date.today():%Y-%m-%d}")
+        if isinstance(found, SideBySide):
+            write_side_by_side(found, file, made=today())
+        else:
+            write_report(found, file, made=today())
     out.emit(
         found,
         data={"report": None if file is None else shown(file)},
@@ -99,6 +116,8 @@ COMMANDS = (
     segre analyze llama/d=8/layers=2/heads=4/kv=2/head=2/ff=16/t=3 -o llama.html
     segre analyze model-directory -o report.html --text book.txt
     segre analyze path/to/config.json --only dimension,redundancy --json
+    segre analyze base --against fine-tuned -o both.html
+    segre analyze gpt2 --against llama-3-8b
 
 Exit code 3: a part failed, which is a bug in segre; the others are in the report.""",
     ),

@@ -15,10 +15,12 @@ from segre.cli import (
     comparison,
     diff,
     dimensions,
+    experiments,
     exploring,
     fibers,
     inspection,
     installation,
+    optimum,
     pictures,
     samples,
     sequences,
@@ -82,7 +84,7 @@ def options(
 
 ROOMS = (
     *(analysis, dimensions, samples, variety, comparison, exploring),
-    *(fibers, diff, inspection, sequences, collapse),
+    *(fibers, diff, inspection, sequences, collapse, optimum),
     *(catalog, installation),
 )
 for room in ROOMS:
@@ -90,6 +92,8 @@ for room in ROOMS:
         app.command(epilog=verbatim(epilog))(with_output(command))
 for name, help_text, group in (*checkpoints.GROUPS, *sweeps.GROUPS, *pictures.GROUPS):
     nested = typer.Typer(cls=Group, help=help_text, no_args_is_help=True, rich_markup_mode=None)
+    if name == "reproduce":
+        nested = experiments.group()
     for title, command, epilog in group:
         nested.command(title, epilog=verbatim(epilog))(with_output(command))
     app.add_typer(nested, name=name)

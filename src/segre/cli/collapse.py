@@ -35,7 +35,8 @@ def collapse(
     variants: Annotated[
         str,
         typer.Option(
-            help="all (8), paper (4, norms kept), or names such as full,attention.",
+            help="all (8), paper (4, norms kept), what-if (attention changed), names such as "
+            "full,attention,full:window=8, or several of these with commas.",
             autocompletion=completion.several_of(completion.variants),
         ),
     ] = "all",
@@ -159,7 +160,12 @@ COMMANDS = (
         """Examples:
     segre collapse bert-base-uncased --plot bert.png
     segre collapse model-directory --text book.txt --variants paper
-    segre collapse softmax/d=16,16,16,16,16,16,16/a=8/heads=2/t=6 --certify""",
+    segre collapse model-directory --variants what-if
+    segre collapse bert-base-uncased --variants attention,attention:gapless,full:gate
+    segre collapse softmax/d=16,16,16,16,16,16,16/a=8/heads=2/t=6 --certify
+
+After a colon attention is changed: gapless (1/t subtracted from every weight), window=N, gate
+(sigmoid(W_G x), W_G random). A model whose design does not allow a change is refused.""",
     ),
     (
         paths,

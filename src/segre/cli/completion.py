@@ -70,7 +70,7 @@ def variants() -> list[str]:
     """Of `segre collapse`."""
     from segre.collapse.variants import ALL
 
-    return ["all", "paper", *map(str, ALL)]
+    return ["all", "paper", "what-if", *map(str, ALL)]
 
 
 def parts() -> Iterable[str]:
@@ -80,11 +80,11 @@ def parts() -> Iterable[str]:
     return QUESTIONS
 
 
-def base_models() -> Iterable[str]:
-    """Of `segre reproduce rank-collapse`."""
-    from segre.reproduce.rank_collapse import MODELS
+def experiments() -> Iterable[str]:
+    """Of `segre reproduce --all --only`."""
+    from segre.reproduce.registry import MODULES
 
-    return MODELS
+    return MODULES
 
 
 def known_models() -> Iterable[str]:

@@ -1,227 +1,220 @@
-"""Commands for the second paper's experiments: reproduce path-sort, path-hull, and so on."""
+"""The commands of `segre reproduce`, made from the registry of experiments, and `--all`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator, MutableMapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from segre.cli import completion
-from segre.cli.options import Seed
-from segre.cli.output import Out
+from segre.cli.front import Group, verbatim
+from segre.cli.output import Out, with_output
 from segre.cli.resumable import resumable
 
-Output = Annotated[
-    Path, typer.Option("--output", "-o", metavar="FILE", help="The plot: .png, .svg or .pdf.")
-]
-Epochs = Annotated[
-    int | None, typer.Option(help="Times that the data are gone through.", min=1, max=100_000)
-]
-Rate = Annotated[float | None, typer.Option("--lr", help="The learning rate.", min=1e-8, max=1.0)]
-Width = Annotated[int | None, typer.Option("--width", help="The width d.", min=2, max=4096)]
-Depth = Annotated[int | None, typer.Option("--layers", help="How many layers.", min=1, max=64)]
-Examples = Annotated[
-    int | None, typer.Option("--train", help="Sequences to learn from.", min=1, max=10**7)
-]
-Length = Annotated[int | None, typer.Option(help="Tokens of a sequence.", min=2, max=4096)]
-WithMlp = Annotated[
-    bool,
-    typer.Option("--mlp", help="Put MLPs into the layers; the published networks have none here."),
-]
-Drawn = Annotated[
-    int, typer.Option("--paths", help="Isolated paths in a sum; the paper: 5 and 20.", min=1)
-]
-Fresh = Annotated[
-    bool, typer.Option("--fresh", help="Start training over, rather than go on with a run.")
-]
+if TYPE_CHECKING:
+    from segre.reproduce.experiment import Experiment, Option
 
 
-def _paths_of(name: str, what: str) -> Callable[..., None]:
-    """The command that trains the network of a task and looks at its paths."""
+def command_for(experiment: Experiment) -> Callable[..., None]:
+    """The command of an experiment: its own options, and those that all have."""
+    own = {option.key: option for option in experiment.options}
 
-    def command(
-        output: Output = Path(f"{name}.png"),
-        epochs: Epochs = None,
-        lr: Rate = None,
-        width: Width = None,
-        layers: Depth = None,
-        train: Examples = None,
-        length: Length = None,
-        mlp: WithMlp = False,
-        paths: Drawn = 5,
-        fresh: Fresh = False,
-        seed: Seed = 0,
-        out: Out = Out(),
-    ) -> None:
+    def command(output: Path, fresh: bool, out: Out, **given: Any) -> None:
         from segre.report.drawing import require_static_format
-        from segre.report.experiment_plots import plot_effectiveness
-        from segre.reproduce.path_effectiveness import PLANS, changed, effectiveness
+        from segre.report.outcome_plots import plot_outcome
+        from segre.reproduce.experiment import perform
 
         require_static_format(output)
-        plan = changed(
-            PLANS[name],
-            epochs=epochs,
-            lr=lr,
-            d=width,
-            layers=layers,
-            train=train,
-            length=length,
-            mlp=mlp,
-        )
+        _require_allowed(own, given)
         run = run_file(output)
         with resumable(run, fresh=fresh), out.progress() as progress:
-            found = effectiveness(
-                plan, drawn=paths, seed=seed, file=run, fresh=fresh, progress=progress
+            found = perform(
+                experiment,
+                seed=given.pop("seed", 0),
+                seeds=given.pop("seeds", 3),
+                full=given.pop("full", False),
+                options=given,
+                file=run,
+                fresh=fresh,
+                progress=progress,
             )
-            plot_effectiveness(found, output)
+            plot_outcome(found, output)
         out.emit(found, files={"run": run, "plot": output})
 
-    command.__doc__ = f"""Train a network to {what}: what do its paths do?
+    parameters = list(_parameters(experiment))
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__name__ = experiment.name.replace("-", "_")
+    command.__doc__ = f"""{experiment.title}
 
-    The state of training is in a .run file beside the plot: the same command goes on from there.
+    {experiment.question} {experiment.work}.
+
+    The state is in a .run file beside the plot: the same command goes on from there.
     """
     return command
 
 
-def circle(
-    output: Output = Path("circle.png"),
-    steps: Annotated[int, typer.Option(help="Times a layer is applied.", min=1, max=10_000)] = 100,
-    epochs: Annotated[int, typer.Option(help="Of training.", min=1, max=100_000)] = 5,
-    lr: Annotated[float, typer.Option("--lr", help="The rate.", min=1e-8, max=1.0)] = 1e-3,
-    fresh: Fresh = False,
-    seed: Seed = 0,
-    out: Out = Out(),
-) -> None:
-    """Apply one trained layer again and again to two tokens: do they merge?"""
-    from segre.report.drawing import require_static_format
-    from segre.report.experiment_plots import plot_walks
-    from segre.reproduce.circle import Walks, walks
-
-    require_static_format(output)
-    run = run_file(output)
-    with resumable(run, fresh=fresh), out.progress() as progress:
-        found = walks(
-            steps=steps,
-            epochs=epochs,
-            lr=lr,
-            seed=seed,
-            file=run,
-            fresh=fresh,
-            progress=progress,
-        )
-        plot_walks(found, output)
-    out.emit(Walks(tuple(found), seed), files={"plot": output})
-
-
-def path_lengths(
-    output: Output = Path("path-lengths.png"),
-    out: Out = Out(),
-) -> None:
-    """Shares of paths by length in the paper's models; nothing is trained."""
-    from segre.report.drawing import require_static_format
-    from segre.report.experiment_plots import plot_path_lengths
-    from segre.reproduce.path_lengths import PathLengths, rows
-
-    require_static_format(output)
-    with out.waiting("counting"):
-        found = rows()
-        plot_path_lengths(found, output)
-    out.emit(PathLengths(tuple(found)), files={"plot": output})
-
-
-def rank_collapse(
-    output: Output = Path("rank-collapse.png"),
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="bert or albert; repeatable. Both if not given.",
-            autocompletion=completion.one_of(completion.base_models),
-        ),
-    ] = None,
-    count: Annotated[int, typer.Option(help="Inputs; the paper: 32.", min=1, max=10_000)] = 4,
-    length: Annotated[int, typer.Option(help="Tokens of each.", min=2, max=512)] = 128,
-    layers: Depth = None,
-    width: Annotated[
-        int | None, typer.Option(help="The width; not that of base models.", min=4, max=8192)
-    ] = None,
-    seed: Seed = 0,
-    out: Out = Out(),
-) -> None:
-    """Rank by depth in BERT and ALBERT: what collapses, what does not.
-
-    Base models with random weights on random tokens, four variants each; nothing is downloaded.
-    """
+def _require_allowed(own: dict[str, Option], given: dict[str, Any]) -> None:
     from segre.errors import SegreError
-    from segre.report.drawing import require_static_format
-    from segre.report.experiment_plots import plot_rank_collapse
-    from segre.reproduce.rank_collapse import MODELS, RankCollapse, collapse
 
-    require_static_format(output)
-    models = list(dict.fromkeys(model or MODELS))
-    for name in models:
-        if name not in MODELS:
-            raise SegreError(f"model {name!r} is not known; allowed: {', '.join(MODELS)}")
-    with out.progress() as progress:
-        found = collapse(
-            models,
-            count=count,
-            length=length,
-            layers=layers,
-            width=width,
-            seed=seed,
-            progress=progress,
+    for key, option in own.items():
+        value = given[key]
+        if not option.allowed or value is None:
+            continue
+        for one in value if option.several else (value,):
+            if one not in option.allowed:
+                raise SegreError(
+                    f"{option.name} {one!r} is not known; allowed: {', '.join(option.allowed)}"
+                )
+
+
+def _parameters(experiment: Experiment) -> Iterator[inspect.Parameter]:
+    def option(name: str, kind: Any, default: Any, info: Any) -> inspect.Parameter:
+        annotation = Annotated[kind, info]
+        return inspect.Parameter(
+            name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation
         )
-    plot_rank_collapse(found, output)
-    out.emit(RankCollapse(tuple(found)), files={"plot": output})
+
+    picture = typer.Option("--output", "-o", metavar="FILE", help="The plot: .png, .svg or .pdf.")
+    yield option("output", Path, Path(f"{experiment.name}.png"), picture)
+    for one in experiment.options:
+        allowed = completion.one_of(lambda one=one: one.allowed) if one.allowed else None  # type: ignore[misc]
+        spelled = (f"--{one.name}",)
+        info = typer.Option(
+            *spelled, help=one.help, min=one.least, max=one.most, autocompletion=allowed
+        )
+        kind: Any = list[one.kind] if one.several else one.kind  # type: ignore[name-defined]
+        yield option(one.key, kind if one.default is not None else kind | None, one.default, info)
+    if experiment.longer:
+        said = f"The longer run: {experiment.longer}."
+        yield option("full", bool, False, typer.Option("--full", help=said))
+    if experiment.seeded:
+        said = "The first seed of what is random; results name all of them."
+        yield option("seed", int, 0, typer.Option("--seed", help=said, min=0))
+        said = "How many seeds; the spread over them is shown."
+        yield option("seeds", int, 3, typer.Option("--seeds", help=said, min=1, max=100))
+    said = "Start over, rather than go on with a run."
+    yield option("fresh", bool, False, typer.Option("--fresh", help=said))
+    yield inspect.Parameter(
+        "out", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=Out(), annotation=Out
+    )
 
 
 def run_file(output: Path) -> Path:
-    """Where the state of training is kept."""
+    """Where the state of a run is kept."""
     return output.with_suffix(".run")
 
 
-COMMANDS = (
-    (
-        "path-sort",
-        _paths_of("path-sort", "sort"),
-        """Examples:
-    segre reproduce path-sort -o sort.png
-    segre reproduce path-sort -o slow.png --lr 1e-5""",
-    ),
-    (
-        "path-hull",
-        _paths_of("path-hull", "find a convex hull"),
-        """Examples:
-    segre reproduce path-hull -o hull.png
-    segre reproduce path-hull -o published.png --lr 1e-5 --epochs 70""",
-    ),
-    (
-        "path-memorize",
-        _paths_of("path-memorize", "memorise random labels"),
-        """Examples:
-    segre reproduce path-memorize -o memorize.png
-    segre reproduce path-memorize -o published.png --length 128 --epochs 50""",
-    ),
-    (
-        "circle",
-        circle,
-        """Examples:
-    segre reproduce circle -o circle.png
-    segre reproduce circle -o longer.png --epochs 40""",
-    ),
-    (
-        "path-lengths",
-        path_lengths,
-        """Example:
-    segre reproduce path-lengths -o lengths.png""",
-    ),
-    (
-        "rank-collapse",
-        rank_collapse,
-        """Examples:
-    segre reproduce rank-collapse -o collapse.png
-    segre reproduce rank-collapse -o small.png --model bert --layers 4 --width 128""",
-    ),
-)
+def examples_of(experiment: Experiment) -> str:
+    """The end of the help."""
+    lines = "\n".join(f"    segre reproduce {one}" for one in experiment.examples)
+    return f"Example{'s' * (len(experiment.examples) > 1)}:\n{lines}"
+
+
+class Experiments(Group):
+    """The group `reproduce`: experiments become commands when the group is looked at."""
+
+    _given: dict[str, Any]
+    _made: dict[str, Any] | None
+
+    @property
+    def commands(self) -> MutableMapping[str, Any]:
+        """All commands, those of the registry last."""
+        if self._made is None:
+            from segre.reproduce.registry import experiments
+
+            self._made = self._given | {one.name: _click(one) for one in experiments()}
+        return self._made
+
+    @commands.setter
+    def commands(self, given: MutableMapping[str, Any]) -> None:
+        self._given, self._made = dict(given), None
+
+
+def _click(experiment: Experiment) -> Any:
+    """The command of an experiment as the argument reader has it."""
+    from typer.main import get_command
+
+    alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+    epilog = verbatim(examples_of(experiment))
+    alone.command(experiment.name, epilog=epilog)(with_output(command_for(experiment)))
+    return get_command(alone)
+
+
+def all_experiments(
+    context: typer.Context,
+    every: Annotated[
+        bool, typer.Option("--all", help="Run every experiment, and make one page of the results.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="With --all: where runs, results and the page index.html are kept.",
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --all: only this experiment; repeatable.",
+            autocompletion=completion.one_of(completion.experiments),
+        ),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="With --all: the longer runs, where there are some.")
+    ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="With --all: start over, rather than go on.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="With --all: the first seed.", min=0)] = 0,
+    seeds: Annotated[int, typer.Option(help="With --all: how many seeds.", min=1, max=100)] = 3,
+    out: Out = Out(),
+) -> None:
+    """Recompute the papers' tables and figures, every number afresh."""
+    from segre.errors import SegreError
+
+    if context.invoked_subcommand is not None:
+        if every:
+            raise SegreError("--all and an experiment are not allowed together; give one of them")
+        return
+    if not every:
+        if context.args or output or only:
+            raise SegreError("give an experiment, or --all; see segre reproduce --help")
+        typer.echo(context.get_help())
+        return
+    from segre.cli.pages import require_writable, today
+    from segre.report.outcome_plots import plot_outcome
+    from segre.report.scoreboard import write_scoreboard
+    from segre.reproduce.registry import experiment
+    from segre.reproduce.scoreboard import run_all
+
+    for name in only or ():
+        experiment(name)
+    folder = output or Path("reproductions")
+    page = folder / "index.html"
+    folder.mkdir(parents=True, exist_ok=True)
+    require_writable(plot=folder / "a.png", page=page)
+    with resumable(folder, fresh=fresh), out.progress() as progress:
+        found = run_all(
+            folder, only or (), seed=seed, seeds=seeds, full=full, fresh=fresh, progress=progress
+        )
+        for one in found.outcomes:
+            plot_outcome(one, folder / f"{one.experiment}.png")
+        write_scoreboard(found, page, today())
+    out.emit(found, files={"page": page})
+
+
+def group() -> typer.Typer:
+    """The group `reproduce`, to which commands can be added; those of the registry come last."""
+    nested = typer.Typer(cls=Experiments, invoke_without_command=True, rich_markup_mode=None)
+    epilog = verbatim("""Examples:
+    segre reproduce gap -o gap.png
+    segre reproduce --all -o results
+    segre reproduce --all -o some --only gap --only localise""")
+    nested.callback(epilog=epilog, invoke_without_command=True)(with_output(all_experiments))
+    return nested

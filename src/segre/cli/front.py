@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 ORDER = (
     *("analyze", "dim", "explain", "symmetries", "samples", "compare", "explore"),
     *("certify", "verify"),
-    *("degree", "critical"),
+    *("certify-optimum", "degree", "critical"),
     *("weights", "diff", "diagnose", "trace", "same", "move", "point", "recover", "ci"),
     *("run", "cost"),
     *("collapse", "paths", "sweep", "plot", "reproduce", "models", "demo", "doctor"),

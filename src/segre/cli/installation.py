@@ -33,7 +33,7 @@ def demo(
     ] = Path("segre-demo"),
     out: Out = Out(),
 ) -> None:
-    """Write three small models to try commands on: base, fine-tune, and the fine-tune moved."""
+    """Write three small models to try commands on: base, fine-tune, moved copy."""
     from segre.checkpoint.demo import demo as made
 
     with out.waiting("writing"):

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from segre.cli import completion
-from segre.cli.experiments import COMMANDS as EXPERIMENTS
 from segre.cli.options import Seed
 from segre.cli.output import Out
 
@@ -62,30 +61,6 @@ def plot_slice(
     out.emit(files={"plot": output}, data={"slice": kind, "seed": seed})
 
 
-def normalized_dimension(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The plot: .png, .svg or .pdf.")
-    ] = Path("normalized-dimension.png"),
-    widest: Annotated[int, typer.Option(help="The largest width d.", min=3, max=40)] = 10,
-    seed: Seed = 0,
-    out: Out = Out(),
-) -> None:
-    """The first paper's numerical experiment: l = 2, t = 3, a = 2, d = 3..10.
-
-    For softmax, and lightning beside it: the conjectured dimension (closed form), the certified
-    one (exact rank and symmetries), and floating-point estimates. All are computed.
-    """
-    from segre.report.drawing import require_static_format
-    from segre.report.plots import plot_normalized_dimension
-    from segre.reproduce.normalized_dimension import Rows, experiment
-
-    require_static_format(output)
-    with out.progress() as progress:
-        rows = experiment(range(3, widest + 1), seed=seed, progress=progress)
-    plot_normalized_dimension(rows, output)
-    out.emit(Rows(tuple(rows)), files={"plot": output})
-
-
 def theorems(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the stores are kept.")
@@ -132,19 +107,12 @@ GROUPS = (
         "Recompute the papers' tables and figures, every number afresh.",
         (
             (
-                "normalized-dimension",
-                normalized_dimension,
-                """Example:
-    segre reproduce normalized-dimension -o figure.png""",
-            ),
-            (
                 "theorems",
                 theorems,
                 """Examples:
     segre reproduce theorems -o theorems
     segre reproduce theorems -o theorems --limit 5""",
             ),
-            *EXPERIMENTS,
         ),
     ),
 )

@@ -28,8 +28,8 @@ from segre.collapse.record import record
 from segre.collapse.residual import norm, relative_residual
 from segre.collapse.shares import shares_of
 from segre.collapse.study import Study, random_pass, study, study_advice
-from segre.collapse.variants import ALL, FULL, PAPER, Variant, variant
-from segre.collapse.verdict import THRESHOLD, advice
+from segre.collapse.variants import ALL, FULL, PAPER, Variant, variant, what_if
+from segre.collapse.verdict import THRESHOLD, advice, not_measured
 from segre.errors import UnsupportedError
 from segre.finding import Status, Unbounded
 from segre.geometry.memory import DEFAULT_LIMIT
@@ -156,9 +156,10 @@ def measure(
 
     Stacks, and transformers without a vocabulary, get random weights and random tokens, and numbers
     go on below the smallest float; `certify` proves those of the first input. Others are run with
-    parts removed: `variants` are "all", "paper", or names with commas; `ranks` adds what needs
-    singular values; `text` is read through the model's tokenizer, and tokens are random without it;
-    `fuse` ("max", "mean" or "concat") measures the streams of all depths fused, too.
+    parts removed: `variants` are "all", "paper", "what-if" (attention changed), or names with
+    commas; `ranks` adds what needs singular values; `text` is read through the model's tokenizer,
+    and tokens are random without it; `fuse` ("max", "mean" or "concat") measures the streams of all
+    depths fused, too. `seed` is also that of gates that the model has no weights for.
 
     >>> found = measure("softmax/d=16,16,16,16,16,16,16/a=8/heads=2/t=6", inputs=2)
     >>> found.status, found.value < -3, found.advice[0].split(":")[0]
@@ -176,13 +177,23 @@ def measure(
     if spec is not None:
         alone = study(spec, seed, inputs, certify=certify)
         return Depth(alone, study_advice(alone, limit))
-    chosen = _variants(variants)
+    asked = _named(variants)
     loaded = load(model, seed, memory=memory)
     tokens = _tokens(loaded, inputs, length, text, seed)
+    changed, refused = what_if(loaded.spec, tokens.length) if None in asked else ((), ())
+    every = (one for each in asked for one in (changed if each is None else (each,)))
+    chosen = tuple(dict.fromkeys(every))
     found = curves(
-        loaded, tokens, chosen, ranks=ranks, past_floor=True, fuse=fuse, progress=progress
+        loaded,
+        tokens,
+        chosen,
+        ranks=ranks,
+        past_floor=True,
+        fuse=fuse,
+        seed=seed,
+        progress=progress,
     )
-    return Depth(found, advice(found, threshold))
+    return Depth(found, [*advice(found, threshold), *not_measured(refused)])
 
 
 def decompose(
@@ -245,12 +256,13 @@ def own_spec(model: Source) -> Network | Hybrid | Transformer | None:
     return None if isinstance(spec, Transformer) and spec.embedded else spec
 
 
-def _variants(given: str | Sequence[Variant]) -> Sequence[Variant]:
+def _named(given: str | Sequence[Variant]) -> Sequence[Variant | None]:
+    """The variants that are meant; None stands for those of `what_if`, by the model."""
     if not isinstance(given, str):
         return given
-    if given in ("all", "paper"):
-        return ALL if given == "all" else PAPER
-    return tuple(variant(name.strip()) for name in given.split(","))
+    groups = {"all": ALL, "paper": PAPER, "what-if": (None,)}
+    names = [name.strip() for name in given.split(",")]
+    return [one for name in names for one in groups.get(name) or (variant(name),)]
 
 
 def _tokens(

@@ -23,7 +23,7 @@ def can_continue(loaded: Loaded, variant: Variant) -> bool:
     attention, mlp = (variant.edit(loaded.spec, number) for number in (ATTENTION, MLP))
     assert attention is not None
     skips = attention.residual or (mlp is not None and mlp.residual and loaded.spec.mlp != "none")
-    return loaded.spec.sums_to_one and not skips
+    return attention.sums_to_one and not skips
 
 
 def continued(loaded: Loaded, variants: Sequence[Variant], words: Array) -> list[Array]:

@@ -10,12 +10,16 @@ about eight times (values, their mixture, the output, its bias; centre, root, ga
 norm). Below eight times that, `FLOOR`, a curve is rounding, and all that comes after it in the
 layers is made of rounding. Without skips the first input is carried on from there with its mean and
 residual apart (`continued`).
+
+Where patterns have their gap removed, what tokens share is cancelled in every layer, and a rounding
+is divided by the relative residual; such variants are run in double precision, to the same floor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isfinite
 from time import perf_counter
 from typing import Any
@@ -25,6 +29,7 @@ import numpy as np
 from segre.checkpoint.inputs import Inputs
 from segre.collapse.continued import can_continue, continued
 from segre.collapse.fusion import Fusion
+from segre.collapse.gates import WithGates
 from segre.collapse.models import Loaded
 from segre.collapse.sinks import Sink, sink_of
 from segre.collapse.streams import measured
@@ -170,13 +175,19 @@ def curves(
     ranks: bool = False,
     past_floor: bool = False,
     fuse: str | None = None,
+    seed: int = 0,
     progress: Progress = quiet,
 ) -> Curves:
     """Measure every variant after every layer; `ranks` adds what needs singular values.
 
     With `past_floor` curves that reach the floor are continued below it, where that is possible;
-    with `fuse` the streams of all depths are fused, and measured too.
+    with `fuse` the streams of all depths are fused, and measured too. `seed` is that of gates that
+    the model has no weights for.
     """
+    for variant in variants:
+        variant.require(loaded.spec)
+    if any(variant.gate for variant in variants):
+        loaded = replace(loaded, weights=WithGates(loaded.weights, seed))
     found: list[list[list[dict[str, Array]]]] = [
         [[] for _ in range(loaded.layers + 1)] for _ in variants
     ]
@@ -186,8 +197,9 @@ def curves(
     total = len(inputs.batches) * len(variants) * (loaded.layers + 1)
     done = 0
 
-    def see(depth: int, place: int, batch: int, x: Array) -> None:
+    def see(chosen: Sequence[int], depth: int, number: int, batch: int, x: Array) -> None:
         nonlocal done
+        place = chosen[number]
         progress(f"layer {depth}", done, total)
         X = x[:, 0, 0].swapaxes(1, 2)
         found[place][depth].append(measured(X, ranks))
@@ -198,9 +210,12 @@ def curves(
         done += 1
 
     with threads_for(loaded.width), np.errstate(all="ignore"):  # what overflows is lost, and said
-        for group in groups:
-            edits = [variant.edit for variant in variants]
-            run(loaded.weights, group, Real(np.float32), edits, see)
+        for double in (False, True):
+            chosen = [n for n, variant in enumerate(variants) if variant.gapless == double]
+            edits = [variants[n].edit for n in chosen]
+            field = Real(np.float64 if double else np.float32)
+            for group in groups if chosen else ():
+                run(loaded.weights, group, field, edits, partial(see, chosen))
         every = [_curve(variant, parts) for variant, parts in zip(variants, found, strict=True)]
         below = [
             c.variant for c in every if c.floored is not None and can_continue(loaded, c.variant)

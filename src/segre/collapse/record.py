@@ -28,7 +28,6 @@ from segre.transformer.forward import (
     Tokens,
     at_length,
     embed,
-    run,
     sublayer_weights,
 )
 from segre.transformer.layers import activate, product, routing
@@ -55,15 +54,6 @@ class Recording(Real):
         """A softmax, kept."""
         self.patterns.append(super().softmax(scores, seen, used, sink))
         return self.patterns[-1]
-
-
-def patterns(loaded: Loaded, ids: Array) -> list[Array]:
-    """The patterns of every layer on tokens (n,): (H, n, n) each, row = query."""
-    _require_patterns(loaded)
-    field = Recording()
-    with threads_for(loaded.width):
-        run(loaded.weights, [Tokens(np.asarray(ids)[None])], field)
-    return [_by_query(P)[0] for P in field.patterns]
 
 
 def record(

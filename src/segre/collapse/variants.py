@@ -1,4 +1,4 @@
-"""Variants of a transformer: skips, MLPs and norms taken out of its layers, as edits of its spec.
+"""Variants of a transformer: parts taken out of its layers, or attention changed, as spec edits.
 
 A layer has two sub-layers, attention f and then the MLP f, each with a skip and norms N:
 
@@ -18,37 +18,57 @@ embeddings (bert, albert): all variants start from the same tokens. The norms of
 The code published with the paper removes the skip of attention alone (here: `mlp_skip`), which
 delays collapse in trained models. It also leaves albert the activation of its MLP; its curve with
 skips and without MLPs falls less than the one here.
+
+Attention itself is changed by an option after a colon, on any of these:
+
+    full:gapless          patterns A - 1 1^T / t: their leading direction is removed
+    full:window=8         a token sees at most 8 tokens, itself included
+    full:gate             what heads mix is multiplied by sigmoid(W_G x); W_G is random (`gates`)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from segre.errors import SpecError
+from segre.errors import SpecError, UnsupportedError
 from segre.transformer.forward import ATTENTION, MLP
+from segre.transformer.rules import require
 from segre.transformer.spec import Transformer
 from segre.values import quote
+
+_ALL_KEYS = "1/t is subtracted from the weights of all t keys"
+_PER_WINDOW = 4  # the window of `what_if` is this part of the tokens
 
 
 @dataclass(frozen=True)
 class Variant:
-    """What the layers still have beside attention.
+    """What the layers still have beside attention, and what becomes of attention.
 
     >>> str(Variant()), str(Variant(skip=False, mlp=False)), str(Variant(mlp=False, norm=False))
     ('full', 'attention', 'attention+skip-norm')
     >>> str(Variant(skip=False)), str(Variant(skip=False, mlp_skip=True))
     ('attention+mlp', 'attention+skipped-mlp')
+    >>> str(Variant(gapless=True)), str(Variant(window=8, gate=True))
+    ('full:gapless', 'full:window=8:gate')
     """
 
     skip: bool = True
     mlp: bool = True
     norm: bool = True
     mlp_skip: bool | None = None  # the skip of the MLP, if it is not as that of attention
+    gapless: bool = False  # patterns have 1/t subtracted from every weight
+    window: int = 0  # how many tokens a token sees at most, itself included; 0: as it is
+    gate: bool = False  # what heads mix is multiplied, entry by entry, by a gate at random
 
     @property
     def skips_mlp(self) -> bool:
         """Whether the input of the MLP is added to its output."""
         return self.skip if self.mlp_skip is None else self.mlp_skip
+
+    @property
+    def plain(self) -> Variant:
+        """The same with attention as it is."""
+        return replace(self, gapless=False, window=0, gate=False)
 
     def edit(self, spec: Transformer, number: int) -> Transformer | None:
         """What becomes of a sub-layer of a transformer: its attention (1), or its MLP (2)."""
@@ -56,7 +76,37 @@ class Variant:
             return None
         skip = self.skip if number == ATTENTION else self.skips_mlp
         norm = spec.norm if self.norm else "none"
-        return replace(spec, residual=spec.residual and skip, norm=norm)
+        return replace(self.attending(spec), residual=spec.residual and skip, norm=norm)
+
+    def attending(self, spec: Transformer) -> Transformer:
+        """The transformer with its attention changed."""
+        if self.gapless:
+            spec = replace(spec, attn="gapless")
+        if self.window:
+            narrow = tuple(min(self.window, size or self.window) for size in spec.window)
+            spec = replace(spec, window=narrow or (self.window,))
+        return replace(spec, gate="element") if self.gate else spec
+
+    def require(self, spec: Transformer) -> None:
+        """Refuse a change of attention that goes against a choice of the spec, naming that."""
+        if self == self.plain:
+            return
+        gated, causal = spec.gate != "none", spec.causal
+        for wrong, key, why in (
+            (spec.by_mechanism, "attn by layer", "not all layers have a softmax"),
+            (not spec.mechanisms[0].sums_to_one, f"attn={spec.attn}", "there is no softmax"),
+            (self.gapless and causal, "causal=true", _ALL_KEYS),
+            (self.gapless and any(spec.window), "window", _ALL_KEYS),
+            (self.gapless and self.window > 0, f"window={self.window}", _ALL_KEYS),
+            (self.gapless and spec.sinks, "sinks", "the weights of a query do not sum to one"),
+            (self.gate and gated, f"gate={spec.gate}", "the model has gates of its own"),
+        ):
+            if wrong:
+                raise UnsupportedError(f"variant {self}: not possible with {key}: {why}")
+        try:
+            require(self.attending(spec))
+        except SpecError as error:
+            raise UnsupportedError(f"variant {self}: {error}") from None
 
     @property
     def described(self) -> str:
@@ -64,14 +114,17 @@ class Variant:
 
         >>> Variant().described, Variant(skip=False, norm=False).described
         ('full, the model as it is', 'attention+mlp-norm, without skips and norms')
+        >>> Variant(mlp=False, window=4).described
+        'attention+skip:window=4, without MLPs, attention changed'
         """
         parts = {"skips": self.skip, "MLPs": self.mlp, "norms": self.norm}
         gone = [name for name, there in parts.items() if not there]
+        changed = "" if self == self.plain else ", attention changed"
         if not gone:
-            return f"{self}, the model as it is"
+            return f"{self}{changed or ', the model as it is'}"
         *others, last = gone
         listed = f"{', '.join(others)} and {last}" if others else last
-        return f"{self}, without {listed}"
+        return f"{self}, without {listed}{changed}"
 
     def __str__(self) -> str:
         mlp = "mlp"
@@ -79,7 +132,12 @@ class Variant:
             mlp = "skipped-mlp" if self.skips_mlp else "bare-mlp"
         parts = ["attention", *["skip"] * self.skip, *[mlp] * self.mlp]
         base = "+".join(parts).replace("attention+skip+mlp", "full")
-        return base if self.norm else f"{base}-norm"
+        options = (
+            *["gapless"] * self.gapless,
+            *[f"window={self.window}"] * (self.window > 0),
+            *["gate"] * self.gate,
+        )
+        return ":".join([base if self.norm else f"{base}-norm", *options])
 
 
 ALONE = Variant(skip=False, mlp=False)
@@ -88,11 +146,50 @@ PAPER = (ALONE, Variant(skip=False), Variant(mlp=False), FULL)
 PUBLISHED = (ALONE, Variant(skip=False, mlp_skip=True), Variant(mlp=False), FULL)
 BARE = Variant(skip=False, mlp=False, norm=False)  # the networks of the theorems
 ALL = tuple(Variant(v.skip, v.mlp, norm) for norm in (True, False) for v in PAPER)
+OPTIONS = ("gapless", "window=N", "gate")
 
 
 def variant(name: str) -> Variant:
-    """A variant by its name."""
+    """A variant by its name.
+
+    >>> variant("attention:window=8:gate") == Variant(False, False, window=8, gate=True)
+    True
+    """
+    base, *options = name.split(":")
     found = {str(each): each for each in (*ALL, *PUBLISHED)}
-    if name not in found:
-        raise SpecError(f"variant {quote(name)}: not known; allowed: {', '.join(found)}")
-    return found[name]
+    if base not in found:
+        raise SpecError(
+            f"variant {quote(name)}: not known; allowed: {', '.join(found)}, and after a colon "
+            f"{', '.join(OPTIONS)}"
+        )
+    out = found[base]
+    for option in options:
+        key, _, value = option.partition("=")
+        if option in ("gapless", "gate"):
+            out = replace(out, **{option: True})
+        elif key == "window" and value.isdecimal() and value.isascii() and 0 < int(value) < 10**9:
+            out = replace(out, window=int(value))
+        else:
+            raise SpecError(
+                f"variant {quote(name)}: {quote(option)} is not known; allowed: "
+                f"{', '.join(OPTIONS)}, N a whole number from 1"
+            )
+    return out
+
+
+def what_if(spec: Transformer, length: int) -> tuple[tuple[Variant, ...], tuple[str, ...]]:
+    """The model and its attention alone, each with every change; and what the spec refuses.
+
+    The window is a quarter of the tokens.
+    """
+    window = max(1, length // _PER_WINDOW)
+    changes = (Variant(gapless=True), Variant(window=window), Variant(gate=True))
+    out, refused = [ALONE, FULL], []
+    for change in changes:
+        try:
+            change.require(spec)
+        except UnsupportedError as error:
+            refused.append(str(error))
+        else:
+            out += [replace(change, skip=False, mlp=False), change]
+    return tuple(out), tuple(refused)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, isfinite, log
 
@@ -10,10 +11,12 @@ import numpy as np
 from segre.collapse.curves import Curve, Curves
 from segre.collapse.sinks import Sink
 from segre.collapse.variants import FULL
+from segre.transformer.drawn import DEVIATION
 
 THRESHOLD = 1e-3
 FORESEEN = 5  # times the depth: how far a rate is believed to go on
 PARTS = {"skip": "skips", "mlp": "MLPs", "norm": "norms"}
+CHANGES = {"gapless": "removing the gap", "window": "a window", "gate": "a gate"}
 
 
 def advice(curves: Curves, threshold: float = THRESHOLD) -> list[str]:
@@ -32,7 +35,19 @@ def advice(curves: Curves, threshold: float = THRESHOLD) -> list[str]:
         said.append(f"Nothing collapses within {curves.layers} layers.")
     for part in PARTS:
         said += _role(part, curves, threshold)
+    for change in CHANGES:
+        said += _effect(change, curves, threshold)
+    if any(curve.variant.gate for curve in ordered):
+        said.append(
+            "The model was not trained with these gates: their W_G is random (normal, deviation "
+            f"{DEVIATION:g}), as before training."
+        )
     return said
+
+
+def not_measured(refused: Sequence[str]) -> list[str]:
+    """What a design does not allow, one sentence each."""
+    return [f"Not measured: {reason}." for reason in refused]
 
 
 def _basis(curves: Curves, threshold: float) -> str:
@@ -136,6 +151,30 @@ def _role(part: str, curves: Curves, threshold: float) -> list[str]:
     if vain:
         said.append(f"{name} do not prevent it: {', '.join(vain)} both collapse.")
     return [sentence[0].upper() + sentence[1:] for sentence in said]
+
+
+def _effect(change: str, curves: Curves, threshold: float) -> list[str]:
+    """What a change of attention does, from variants that differ in it alone."""
+    outcomes: dict[str, list[str]] = {}
+    for curve in curves.curves:
+        if not getattr(curve.variant, change):
+            continue
+        other = replace(curve.variant, **{change: getattr(FULL, change)})
+        if other not in curves:
+            continue
+        after, before = _collapses(curve, threshold), _collapses(curves[other], threshold)
+        known: dict[tuple[bool | None, bool | None], str] = {
+            (False, True): "prevents collapse within these layers",
+            (True, False): "brings collapse about",
+            (True, True): "does not prevent collapse",
+        }
+        if said := known.get((after, before)):
+            outcomes.setdefault(said, []).append(f"{curve.variant} against {other}")
+    name = CHANGES[change]
+    return [
+        f"{name[0].upper()}{name[1:]} {said}: {', '.join(pairs)}."
+        for said, pairs in outcomes.items()
+    ]
 
 
 def _collapses(curve: Curve, threshold: float) -> bool | None:

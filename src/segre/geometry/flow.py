@@ -19,6 +19,7 @@ from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.geometry.conserved import Conserved, conserved_quantities
 from segre.geometry.memory import inputs_at_once
+from segre.hybrid.spec import Hybrid
 from segre.network import forward, jacobian
 from segre.spec import Network
 from segre.weights import Weights, common_kind
@@ -63,7 +64,9 @@ class Trajectory:
         return _norm(self.points[-1] - self.points[0]) / (_norm(self.points[0]) or 1.0)
 
 
-def loss_and_gradient(spec: Network, vector: Array, X: Array, Y: Array) -> tuple[float, Array]:
+def loss_and_gradient(
+    spec: Network | Hybrid, vector: Array, X: Array, Y: Array
+) -> tuple[float, Array]:
     """Half the mean squared error of the outputs at inputs X against Y, and its gradient."""
     field = Real()
     loss, gradient = 0.0, np.zeros(spec.parameters)
@@ -97,7 +100,7 @@ def gradient_flow(
         loss, gradient = loss_and_gradient(spec, w, X, Y)
         return loss, -gradient
 
-    return _trajectory(spec, _integrate(slope, _floats(weights), time, tolerance))
+    return _trajectory(spec, integrate(slope, _floats(weights), time, tolerance))
 
 
 def gradient_descent(weights: Weights, X: Array, Y: Array, step: float, steps: int) -> Trajectory:
@@ -125,7 +128,7 @@ def _trajectory(spec: Network, course: list[tuple[float, Array, float]]) -> Traj
     return found
 
 
-def _integrate(
+def integrate(
     slope: Callable[[Array], tuple[float, Array]], w: Array, time: float, tolerance: float
 ) -> list[tuple[float, Array, float]]:
     """(time, weights, loss) at the steps of the adaptive method, from 0 to `time`.

@@ -15,6 +15,7 @@ from segre.errors import SegreError, SpecError
 from segre.fields.interface import Array
 from segre.finding import Status, Unbounded
 from segre.geometry.progress import Progress, quiet
+from segre.inspect.head_details import HeadDetails, head_details
 from segre.inspect.interventions import NOTHING, Intervention
 from segre.inspect.measure import Finding, Measure, measures
 from segre.inspect.measures.sinks import SINK, largest
@@ -24,6 +25,7 @@ from segre.models import Source
 from segre.shown import Tabular
 
 LENGTH = 64
+NO_FINDING = "Nothing stands out."
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,18 @@ class Diagnosis(Unbounded, Tabular):
     control: Mapping[str, Array]  # the same with random weights, if asked for
     control_findings: int | None = None  # how many, there
     effects: tuple[Effect, ...] = ()  # as it is, of the intervention, and of controls
+    heads: HeadDetails | None = None  # for pages; not part of the document
 
     @property
     def value(self) -> int:
         """How many findings."""
         return len(self.findings)
+
+    @property
+    def in_words(self) -> str:
+        """How many things stand out, in a sentence."""
+        count = self.value
+        return f"{count} thing{'s stand' if count > 1 else ' stands'} out." if count else NO_FINDING
 
     @property
     def status(self) -> Status:
@@ -125,26 +134,35 @@ def diagnose(
     intervention = Intervention.read(settings, ablations)
     intervention.require(model.spec, len(ids))
     seen = recorded(model, ids, words, progress=progress)
-    require_finite(seen)
-    values, findings = measured(seen)
-    twin: dict[str, Array] = {}
-    twins: int | None = None
+    found = diagnosis(seen, given.kind)
     if control:
         other = recorded(model.twin(seed), ids, words, progress=progress)
-        twin, found = measured(other)
-        twins = len(found)
-        findings = [_beside(one, twin) for one in findings]
+        twin, findings = measured(other)
+        found = replace(
+            found,
+            findings=tuple(_beside(one, twin) for one in found.findings),
+            control=twin,
+            control_findings=len(findings),
+        )
+    if intervention:
+        found = replace(found, effects=tuple(_effects(seen, intervention, seed, progress)))
+    return found
+
+
+def diagnosis(seen: Recorded, inputs: str) -> Diagnosis:
+    """What stands out in a pass; `inputs` says what it was run on."""
+    require_finite(seen)
+    values, findings = measured(seen)
     return Diagnosis(
-        model.document(),
-        given.kind,
-        words,
-        len(ids),
+        seen.subject.document(),
+        inputs,
+        seen.words,
+        seen.tokens,
         seen.loss,
         tuple(sorted(findings, key=lambda one: -one.weight)),
         values,
-        twin,
-        twins,
-        tuple(_effects(seen, intervention, seed, progress)) if intervention else (),
+        {},
+        heads=head_details(seen),
     )
 
 

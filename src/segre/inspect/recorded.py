@@ -101,6 +101,17 @@ class Recorded:
         return np.stack(every) if len(every) == len(self.layers) else None
 
     @cached_property
+    def pattern_values(self) -> Array | None:
+        """Singular values of all patterns, the largest first: (layers, heads, tokens)."""
+        P = self.patterns
+        return None if P is None else np.linalg.svd(P, compute_uv=False)
+
+    @cached_property
+    def stream_values(self) -> tuple[Array, ...]:
+        """Singular values of every stream, the largest first."""
+        return tuple(np.linalg.svd(X, compute_uv=False) for X in self.streams)
+
+    @cached_property
     def loss(self) -> float | None:
         """Nats for each next token; None if the model predicts none."""
         if not self.subject.predicts or self.tokens < 2:

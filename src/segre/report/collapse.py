@@ -122,7 +122,8 @@ def shown_layers(layers: int) -> list[int]:
 
 def _short(name: str) -> str:
     """One part in a line: eight columns fit."""
-    return name.replace("attention", "attn").replace("+", "\n+").replace("-norm", "\n-norm")
+    short = name.replace("attention", "attn").replace("+", "\n+").replace("-norm", "\n-norm")
+    return short.replace(":", "\n:").replace("=", "\n=")
 
 
 def _number(value: float) -> str:

@@ -20,7 +20,7 @@ def print_diagnosis(found: Diagnosis) -> None:
     console = plain_console()
     console.print(Text(head_of(found), style="bold"), soft_wrap=True)
     if not found.findings:
-        console.print("Nothing stands out.")
+        console.print(found.in_words)
     for number, one in enumerate(found.findings, 1):
         grid = Table.grid(padding=(0, 1, 0, 0))
         grid.add_column(justify="right", no_wrap=True)

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from segre import __version__
-from segre.fields.interface import Array
-from segre.inspect.diagnose import Diagnosis
+from segre.checkpoint.inputs import RANDOM
+from segre.inspect.diagnose import LENGTH, Diagnosis
 from segre.inspect.trace import WAYS, Trace
-from segre.report.analysis.charts import heat_map, lines, switched
+from segre.report.analysis.charts import heat_map, lines
 from segre.report.cards.inspection import table_of_trace
-from segre.report.inspection import beside, control_in_words, head_of, terms_in_words, trace_head
-from segre.report.page.blocks import Figure, Items, Page, Section, Table, Tile
+from segre.report.inspection import control_in_words, head_of, terms_in_words, trace_head
+from segre.report.inspection_blocks import findings_block, heads_block
+from segre.report.page.blocks import Figure, Page, Section, Table, Tile
 from segre.report.page.render import write_page
 
 
@@ -31,32 +32,25 @@ def write_trace(found: Trace, path: Path, made: str = "") -> None:
 
 def page_of(found: Diagnosis, made: str = "") -> Page:
     """Findings at the top; then one map of layers and heads, and curves over depth."""
-    command = shlex.join(["segre", "diagnose", str(found.model["model"])])
-
-    count = len(found.findings)
-    said = (
-        f"{count} thing{'s stand' if count != 1 else ' stands'} out."
-        if count
-        else "Nothing stands out."
-    )
+    command = shlex.join(["segre", "diagnose", str(found.model["model"]), *_run_on(found)])
     control = "" if found.control_findings is None else f" {control_in_words(found)}"
     sections = [
         Section.measured(
             "findings",
             "What stands out",
-            said + control,
+            found.in_words + control,
             f"One forward pass on {found.tokens} tokens of {found.inputs}, in double precision.",
             command,
-            Items("", tuple(f"{one.what} {one.means}{beside(one)}" for one in found.findings)),
+            *findings_block(found),
             *_effects(found),
         ),
         Section.measured(
             "heads",
             "Layers and heads",
-            "Choose a measure above the map.",
+            "Choose a measure above the map, and a head on it or below it.",
             "Every number is of the one forward pass.",
             command,
-            _heads(found),
+            heads_block(found),
             _meanings(found, "head"),
         ),
         Section.measured(
@@ -78,6 +72,14 @@ def page_of(found: Diagnosis, made: str = "") -> Page:
         command=command,
         made=", ".join(word for word in (f"segre {__version__}", made) if word),
     )
+
+
+def _run_on(found: Diagnosis) -> Iterator[str]:
+    """The options that name what the model was run on."""
+    if found.inputs != RANDOM:
+        yield from ("--text", found.inputs)
+    if found.tokens != LENGTH:
+        yield from ("--length", str(found.tokens))
 
 
 def _meanings(found: Diagnosis, axis: str) -> Table:
@@ -106,33 +108,6 @@ def _effects(found: Diagnosis) -> Iterator[Table]:
         columns = ("intervention", "loss", "sink heads", "outputs apart")
         note = "The third row and those after it are controls: the same done elsewhere."
         yield Table("effects", "What if", columns, rows, (False, True, True, True), note)
-
-
-def _heads(found: Diagnosis) -> Figure:
-    """One map, with a switch between the measures of heads."""
-    every = [one for one in found.measured if one.axis == "head"]
-    maps = {one.title: _map(one.key, one.title, found.values[one.key]) for one in every}
-    rows = tuple(
-        (layer + 1, head + 1, *(float(found.values[one.key][layer, head]) for one in every))
-        for layer, head in np.ndindex(*found.values[every[0].key].shape)
-    )
-    names = ("layer", "head", *(one.title for one in every))
-    table = Table("heads-numbers", "Layers and heads", names, rows, (True,) * len(names))
-    alt = "A map of layers and heads, coloured by the measure that is chosen."
-    return switched("heads", "Measures of heads", alt, maps, table)
-
-
-def _map(key: str, title: str, values: Array) -> Figure:
-    layers, heads = values.shape
-    return heat_map(
-        key,
-        title,
-        title,
-        ("layer", list(range(1, layers + 1))),
-        ("head", list(range(1, heads + 1))),
-        [[float(value) for value in row] for row in values],
-        what="",
-    )
 
 
 def _curves(found: Diagnosis) -> Iterator[Figure]:

@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from segre.collapse.shares import path_counts, path_shares
-from segre.shown import Shown
+from segre.reproduce.claim import at_most
+from segre.reproduce.experiment import Cell, Experiment, Found, Panel, Run, Series, Table
+from segre.reproduce.path_effectiveness import NOT_ALL
 
 # Layers, heads, and the published shares of the longest paths and of those one shorter.
 MODELS: dict[str, tuple[int, int, float, float]] = {
@@ -41,26 +42,10 @@ class LengthShares:
         return sum(k * share for k, share in enumerate(self.shares)) / self.layers
 
     @property
-    def agrees(self) -> bool:
-        """Whether the published shares are these, to their four digits."""
+    def apart(self) -> float:
+        """The larger difference from the two published shares."""
         found = (self.shares[-1], self.shares[-2])
-        return all(abs(x - y) <= 0.5001e-4 for x, y in zip(found, self.published, strict=True))
-
-    def document(self) -> dict[str, Any]:
-        """As plain data, for JSON; the number of paths has too many digits for most readers."""
-        found = asdict(self) | {"paths": str(self.paths)}
-        return found | {"mean": self.mean, "agrees": self.agrees}
-
-
-@dataclass(frozen=True)
-class PathLengths(Shown):
-    """All models."""
-
-    rows: tuple[LengthShares, ...]
-
-    def document(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-        return {"rows": [row.document() for row in self.rows]}
+        return max(abs(x - y) for x, y in zip(found, self.published, strict=True))
 
 
 def rows() -> list[LengthShares]:
@@ -76,3 +61,51 @@ def rows() -> list[LengthShares]:
         )
         for model, (layers, heads, last, before) in MODELS.items()
     ]
+
+
+def run(given: Run) -> Found:
+    """Every model."""
+    every = rows()
+    kept = given.unit("shares", lambda _kept: [row.apart for row in every])
+    claims = tuple(
+        at_most(f"Shares P(L) and P(L-1) of {row.model}, difference", "paper", 0.5e-4, [apart])
+        for row, apart in zip(every, kept, strict=True)
+    )
+    lines: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            *(row.model, row.layers, row.heads, float(row.paths)),
+            *(row.shares[-1], row.published[0], row.shares[-2], row.published[1]),
+        )
+        for row in every
+    )
+    table = Table(
+        "Shares of paths by length; L is the number of layers, and a path may skip layers",
+        ("model", "L", "heads", "paths", "P(L), segre", "paper", "P(L-1), segre", "paper"),
+        lines,
+        ("", "d", "d", ".1e", ".4f", ".4f", ".4f", ".4f"),
+    )
+    curves = tuple(
+        Series(
+            row.model,
+            tuple(range(min(row.layers, 8) + 1)),
+            tuple(row.shares[-1 - missing] for missing in range(min(row.layers, 8) + 1)),
+        )
+        for row in every
+    )
+    crosses = tuple(
+        Series("" if place else "paper", (0, 1), row.published, "crosses", -1)
+        for place, row in enumerate(every)
+    )
+    panel = Panel("Shares of paths", "layers skipped", "share of all paths", (*curves, *crosses))
+    return Found(claims, (table,), (panel,), ("Counted, not measured: nothing is trained.",))
+
+
+EXPERIMENT = Experiment(
+    name="path-lengths",
+    title="Shares of paths by length in the paper's models; nothing is trained.",
+    work=NOT_ALL,
+    question="How long are the paths of the models that the paper counts?",
+    run=run,
+    examples=("path-lengths -o lengths.png",),
+    seeded=False,
+)

@@ -49,15 +49,12 @@ def sorting(
 def convex_hull(
     train: int = 10000, test: int = 300, length: int = 10, seed: int = 0
 ) -> tuple[Examples, Examples]:
-    """Points of a square that is moved about; the label says whether a point is on the hull.
-
-    The square has side 1 (10 in the published code, with the shift to scale).
-    """
+    """Points of a square of side 10 that is moved about; the label: is it on the hull?"""
     rng = np.random.default_rng([seed, 2])
 
     def some(count: int) -> Examples:
-        shift = rng.normal(scale=0.33, size=(count, 1, 2))
-        points = rng.uniform(size=(count, length, 2)) + shift
+        shift = rng.normal(scale=3.3, size=(count, 1, 2))
+        points = rng.uniform(high=10, size=(count, length, 2)) + shift
         return Examples(points, on_hull(points).astype(np.int64))
 
     return some(train), some(test)

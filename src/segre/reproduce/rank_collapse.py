@@ -1,34 +1,47 @@
 """Do BERT and ALBERT lose rank with depth, and what prevents it? At random initialisation.
 
 Random weights and random tokens, so that nothing is downloaded; four variants of each model. The
-published numbers are of 32 texts of 128 tokens, read off the paper's figures, and of a run on
-random tokens. The paper's third model, XLNet, has relative positions with two streams, which specs
-cannot say; it is not run here.
+published numbers are of 32 texts of 128 tokens, read off the paper's figures, and of a run of the
+published code on random tokens.
+
+To take the MLP out of ALBERT, the published code replaces its two matrices by the identity. That
+leaves the activation, the skip and the norm: a layer ends with y = N(x + gelu(x)). This is a fifth
+variant of ALBERT here, the published surgery; the others take out the whole sub-layer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from segre.checkpoint.inputs import random_tokens
-from segre.collapse.curves import FLOOR, Curves, curves
+from segre.collapse.curves import FLOOR, curves
 from segre.collapse.models import load
-from segre.collapse.variants import PAPER, Variant
-from segre.geometry.progress import Progress, quiet
+from segre.collapse.variants import FULL, PAPER
+from segre.fields.interface import Array
 from segre.models import PRESETS
-from segre.shown import Shown
+from segre.reproduce.claim import Claim, holds, near, not_testable
+from segre.reproduce.experiment import Cell, Experiment, Found, Option, Panel, Run, Series, Table
+from segre.reproduce.path_effectiveness import NOT_ALL
+from segre.reproduce.state import Kept
+from segre.transformer.forward import Tensors, WeightSource
+from segre.transformer.spec import Transformer
 
 MODELS = {"bert": "bert-base-uncased", "albert": "albert-base-v2"}
 LAYERS = (0, 1, 2, 3, 4, 6, 9, 12)
-NAMES = dict(zip(PAPER, ("attention", "+ MLP", "+ skip", "full"), strict=True))
-ALIKE = 1.5  # residuals that differ by a smaller factor are called equal
+VARIANTS = ("attention", "+ MLP", "+ skip", "full")
+SURGERY = "+ skip, published surgery"
 COLLAPSED = 1e-3
 _FLOOR = (FLOOR,)
+Known = tuple[float | None, ...]
 
 # Mean relative residuals at LAYERS of the paper's figures; None is not known.
-FIGURE: dict[str, tuple[tuple[float | None, ...], ...]] = {
+FIGURE: dict[str, tuple[Known, ...]] = {
     "bert": (
         (0.612, 0.0176, 7e-7, *_FLOOR * 5),
         (0.597, 0.0174, 9e-7, *_FLOOR * 5),
@@ -42,131 +55,215 @@ FIGURE: dict[str, tuple[tuple[float | None, ...], ...]] = {
         (0.626, 0.670, 0.610, 0.561, 0.525, 0.418, 0.337, 0.260),
     ),
 }
-# The same of a run on random tokens: what is known of it.
-RUN: dict[str, tuple[tuple[float | None, ...], ...]] = {
+# The same of a run of the published code on random tokens: what is known of it.
+RERUN: dict[str, tuple[Known, ...]] = {
     "bert": ((0.584, 0.0161, 4e-7), (), (), (*(None,) * 7, 0.378)),
     "albert": ((0.757, 0.0019, 2e-7), (), (), (*(None,) * 7, 0.210)),
 }
 
 
 @dataclass(frozen=True)
-class ModelCollapse:
-    """The curves of one model, beside what is published of it."""
+class WithoutMatrices:
+    """The weights of a transformer, both matrices of its MLPs replaced by the identity."""
 
-    model: str
-    curves: Curves
-    published: bool  # whether the sizes are those of the published numbers
+    whole: WeightSource
 
-    def layers(self) -> list[int]:
-        """The layers of the table: the published ones, as far as there are so many."""
-        last = self.curves.layers
-        return [layer for layer in LAYERS if layer < last] + [last]
+    @property
+    def spec(self) -> Transformer:
+        """The same, its MLPs as wide as the stream."""
+        return replace(self.whole.spec, ff=self.whole.spec.d)
 
-    def mean(self, variant: Variant) -> list[float]:
-        """Mean relative residuals at these layers."""
-        means = self.curves[variant].mean()
-        return [float(means[layer]) for layer in self.layers()]
+    def part(
+        self, part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
+    ) -> Tensors:
+        """The tensors of a part."""
+        wanted = list(names) if names is not None else None
+        own = {name for name in ("W_up", "b_up", "W_down", "b_down") if wanted and name in wanted}
+        found = self.whole.part(part, [n for n in wanted or () if n not in own], dtype)
+        d = self.spec.d
+        for name in own:
+            found[name] = np.eye(d, dtype=dtype) if name[0] == "W" else np.zeros((d, 1), dtype)
+        return found
 
-    def known(self, variant: Variant) -> tuple[tuple[float | None, ...], tuple[float | None, ...]]:
-        """What is published at these layers: of the figure, and of the run."""
-        place, count = PAPER.index(variant), len(LAYERS)
-        found = (FIGURE[self.model][place], RUN[self.model][place]) if self.published else ((), ())
-        return found[0] + (None,) * (count - len(found[0])), found[1] + (None,) * (
-            count - len(found[1])
-        )
-
-    def document(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-        return {
-            "model": self.model,
-            "layers": self.layers(),
-            "variants": {
-                str(variant): {
-                    "relative_residual": self.mean(variant),
-                    "figure": list(self.known(variant)[0]),
-                    "run": list(self.known(variant)[1]),
-                }
-                for variant in PAPER
-            },
-            "curves": self.curves.document(),
-        }
+    def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
+        """Some columns of a table."""
+        return self.whole.columns(name, which, dtype)
 
 
-@dataclass(frozen=True)
-class RankCollapse(Shown):
-    """All models, beside what is published of them."""
-
-    models: tuple[ModelCollapse, ...]
-
-    def document(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-        yes, no = verdict(self.models)
-        models = [one.document() for one in self.models]
-        return {"reproduces": yes, "does_not_reproduce": no, "models": models}
-
-
-def collapse(
-    models: Sequence[str] = tuple(MODELS),
+def measure(
+    model: str,
+    seed: int,
+    _kept: Kept | None = None,
     *,
-    count: int = 8,
-    length: int = 128,
-    layers: int | None = None,
-    width: int | None = None,
-    seed: int = 0,
-    progress: Progress = quiet,
-) -> list[ModelCollapse]:
-    """Measure the four variants of each model; sizes are those of the base models unless given."""
-    found = []
-    for number, model in enumerate(models):
-
-        def show(stage: str, done: int, total: int, at: int = number, name: str = model) -> None:
-            progress(f"{name}: {stage}", at * total + done, len(models) * total)
-
-        progress(f"{model}: drawing weights", number, len(models))
-        loaded = load(_config(model, layers, width), seed)
-        inputs = random_tokens(loaded, count, length, seed)
-        measured = curves(loaded, inputs, PAPER, progress=show)
-        found.append(ModelCollapse(model, measured, layers is None and width is None))
+    count: int,
+    length: int,
+    layers: int | None,
+    width: int | None,
+) -> dict[str, list[float]]:
+    """Mean relative residuals of every variant, after every layer."""
+    loaded = load(_config(model, layers, width), seed)
+    inputs = random_tokens(loaded, count, length, seed)
+    measured = curves(loaded, inputs, PAPER)
+    found = {
+        name: measured[variant].mean().tolist()
+        for name, variant in zip(VARIANTS, PAPER, strict=True)
+    }
+    if model == "albert":
+        cut = replace(loaded, weights=WithoutMatrices(loaded.weights))
+        found[SURGERY] = curves(cut, inputs, [FULL])[FULL].mean().tolist()
     return found
 
 
-def verdict(found: Sequence[ModelCollapse]) -> tuple[list[str], list[str]]:
-    """What reproduces, and what does not, in sentences."""
-    yes: list[str] = []
-    no: list[str] = []
+def run(given: Run) -> Found:
+    """Every model, for every seed."""
+    options = dict(given.options)
+    models = list(dict.fromkeys(options.pop("model") or MODELS))
+    as_published = options["layers"] is None and options["width"] is None
+    found = {model: given.each_seed(model, partial(measure, model, **options)) for model in models}
+    claims = [*_orderings(found), *(_numbers(found) if as_published else ())]
+    claims += [
+        not_testable(
+            "The curves of XLNet",
+            "paper",
+            "it has relative positions with two streams, which specs cannot say",
+        ),
+        not_testable(
+            "The curves of pretrained models",
+            "paper",
+            "no weights are downloaded; `segre collapse` measures a checkpoint that is there",
+        ),
+    ]
+    tables = tuple(_table(model, each, as_published) for model, each in found.items())
+    panels = tuple(_panel(model, each, as_published) for model, each in found.items())
+    notes = (
+        "The layers of ALBERT share one draw of weights, so that its numbers spread over seeds: "
+        "those of the paper are of one draw.",
+        "paper: read off its figures, on 32 texts; published code rerun: on random tokens, as "
+        f"here. fl: at most {FLOOR:.1e}, which is rounding in single precision.",
+    )
+    return Found(tuple(claims), tables, panels, notes)
 
-    def said(names: list[str], missing: list[str], claim: str) -> None:
-        if names:
-            yes.append(f"{claim}: {', '.join(names)}.")
-        if missing:
-            no.append(f"{claim}: not {', '.join(missing)}.")
 
-    attention, mlp, skip, full = PAPER
-    for claim, variants, collapses in (
-        ("Attention alone collapses", (attention,), True),
-        ("An MLP without skips does not save it", (mlp,), True),
-        ("Skips prevent it, with and without MLPs", (skip, full), False),
-    ):
-        holds = {
-            one.model: all(
-                (one.curves[variant].below(COLLAPSED) is not None) == collapses
-                for variant in variants
+def _orderings(found: Mapping[str, Sequence[Any]]) -> Iterator[Claim]:
+    for model, each in found.items():
+        for says, variants, collapses in (
+            ("attention alone collapses", VARIANTS[:1], True),
+            ("an MLP without skips does not save it", VARIANTS[1:2], True),
+            ("skips prevent it, with and without MLPs", VARIANTS[2:], False),
+        ):
+            yield holds(
+                f"{_named(model)}: {says}",
+                "paper",
+                [
+                    all((one[name][-1] < COLLAPSED) == collapses for name in variants)
+                    for one in each
+                ],
             )
-            for one in found
-        }
-        right = [model for model, true in holds.items() if true]
-        said(right, [model for model, true in holds.items() if not true], claim)
-    for one in found:
-        for variant in (skip, full):
-            last, known = one.mean(variant)[-1], one.known(variant)[0][-1]
-            if known is None:
-                continue
-            same = max(last / known, known / last) < ALIKE
-            text = (
-                f"{one.model}, {variant}: {last:.3f} after the last layer, published {known:.3f}."
+
+
+def _numbers(found: Mapping[str, Sequence[Any]]) -> Iterator[Claim]:
+    """After the last layer with skips; after the first without."""
+    for model, each in found.items():
+        for place, name in enumerate(VARIANTS[2:], start=2):
+            if model == "albert" and name == "+ skip":
+                continue  # the paper's number is of its own surgery
+            yield near(
+                f"{_named(model)}, {name}, layer 12",
+                "paper",
+                FIGURE[model][place][-1] or 0,
+                [one[name][-1] for one in each],
+                tolerance=0.1,
             )
-            (yes if same else no).append(text)
-    return yes, no
+        first, last = RERUN[model][0][1] or 1, RERUN[model][3][-1] or 1
+        yield near(
+            f"{_named(model)}, attention, layer 1, log10 (within a factor of two)",
+            "published code rerun",
+            float(np.log10(first)),
+            [float(np.log10(one["attention"][1])) for one in each],
+            tolerance=float(np.log10(2)),
+        )
+        yield near(
+            f"{_named(model)}, full, layer 12",
+            "published code rerun",
+            last,
+            [one["full"][-1] for one in each],
+            tolerance=0.1,
+        )
+    if "albert" in found:
+        each = found["albert"]
+        yield near(
+            f"ALBERT, {SURGERY}, layer 12",
+            "paper",
+            0.256,
+            [one[SURGERY][-1] for one in each],
+            tolerance=0.05,
+        )
+        yield near(
+            "ALBERT, + skip, the whole MLP taken out, layer 12",
+            "derived here",
+            0.08,
+            [one["+ skip"][-1] for one in each],
+            tolerance=0.03,
+        )
+
+
+def _layers(each: Sequence[Any]) -> list[int]:
+    """The layers of the table: the published ones, as far as there are so many."""
+    last = len(each[0]["full"]) - 1
+    return [layer for layer in LAYERS if layer < last] + [last]
+
+
+def _table(model: str, each: Sequence[Any], as_published: bool) -> Table:
+    layers = _layers(each)
+    rows: list[tuple[Cell, ...]] = []
+    for name in each[0]:
+        means = np.mean([one[name] for one in each], axis=0)
+        rows.append((name, "segre", *(_residual(float(means[layer])) for layer in layers)))
+        for source, values in _known(model, name) if as_published else ():
+            rows.append(("", source, *map(_residual, values)))
+    title = f"{_named(model)}: mean relative residual after each layer, means over seeds"
+    return Table(title, ("variant", "source", *map(str, layers)), tuple(rows))
+
+
+def _known(model: str, name: str) -> Iterator[tuple[str, Known]]:
+    """What is published of a variant, by source."""
+    if model == "albert" and name in ("+ skip", SURGERY):
+        name = {"+ skip": "", SURGERY: "+ skip"}[name]  # the paper's curve is of its surgery
+    if name not in VARIANTS:
+        return
+    place = VARIANTS.index(name)
+    for source, every in (("paper", FIGURE), ("published code rerun", RERUN)):
+        values = every[model][place]
+        if values:
+            yield source, values + (None,) * (len(LAYERS) - len(values))
+
+
+def _panel(model: str, each: Sequence[Any], as_published: bool) -> Panel:
+    series = []
+    for colour, name in enumerate(each[0]):
+        means = np.maximum(np.mean([one[name] for one in each], axis=0), 3e-9)
+        x = tuple(range(len(means)))
+        series.append(Series(name, x, tuple(means.tolist()), colour=colour))
+        for source, values in _known(model, name) if as_published else ():
+            if source == "paper":
+                above = tuple(value if (value or 0) > FLOOR else None for value in values)
+                series.append(Series("", LAYERS, above, "crosses", colour))
+    if as_published:
+        series.append(Series("paper", (), (), "crosses", -1))
+    axes = ("layer", "mean relative residual")
+    return Panel(_named(model), *axes, tuple(series), log_y=True)
+
+
+def _named(model: str) -> str:
+    return model.upper()
+
+
+def _residual(value: float | None) -> str:
+    if value is None:
+        return "-"
+    if value <= FLOOR:
+        return "fl"
+    return f"{value:.3f}" if value >= 0.01 else f"{value:.1e}".replace("e-0", "e-")
 
 
 def _config(model: str, layers: int | None, width: int | None) -> dict[str, Any]:
@@ -177,3 +274,28 @@ def _config(model: str, layers: int | None, width: int | None) -> dict[str, Any]
         given["intermediate_size"] = 4 * width
     sizes = {key: value for key, value in given.items() if value is not None}
     return dict(PRESETS[MODELS[model]]) | sizes
+
+
+EXPERIMENT = Experiment(
+    name="rank-collapse",
+    title="Rank by depth in BERT and ALBERT: what collapses, what does not.",
+    work=NOT_ALL,
+    question="Do BERT and ALBERT lose rank with depth at initialisation, and what prevents it?",
+    run=run,
+    examples=(
+        "rank-collapse -o collapse.png",
+        "rank-collapse -o small.png --model bert --layers 4 --width 128",
+    ),
+    options=(
+        Option(
+            *("model", str, None, "bert or albert; repeatable. Both if not given."),
+            allowed=tuple(MODELS),
+            several=True,
+        ),
+        Option("count", int, 4, "Inputs; the paper: 32.", 1, 10_000),
+        Option("length", int, 128, "Tokens of each.", 2, 512),
+        Option("layers", int, None, "How many layers.", 1, 64),
+        Option("width", int, None, "The width; not that of base models.", 4, 8192),
+    ),
+    small={"count": 1, "length": 6, "layers": 2, "width": 24},
+)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from segre.attention.pattern import decays, featured, pattern
+from segre.attention.pattern import centred, decays, featured, pattern
 from segre.fields.interface import Analytic, Array, E
 from segre.slope import Slope
 from segre.transformer.rotary import frequencies
@@ -155,7 +155,8 @@ def attention(field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: in
         seen = decays(
             field, replace(spec.mechanism, causal=True), spec.t, _rates(field, spec, slopes)
         )
-    mixed = field.matmul(values, pattern(field, spec.mechanism, scores, seen, used, spec.sinks))
+    weights = pattern(field, spec.mechanism, scores, seen, used, spec.sinks)
+    mixed = field.matmul(values, centred(field, spec.mechanism, weights, spec.t))
     if spec.mixnorm:
         alike = _over_root(field, spec, mixed, spec.dv, spec.heads, spec.mixing_eps)
         mixed = gained(field, w, "normo", alike)

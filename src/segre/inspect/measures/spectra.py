@@ -13,40 +13,31 @@ from segre.inspect.recorded import Recorded
 NEARLY_ONE = 1.05
 
 
-def _spectra(recorded: Recorded) -> Array | None:
-    P = recorded.patterns
-    return None if P is None else np.linalg.svd(P, compute_uv=False)
-
-
 def gap(recorded: Recorded) -> Array | None:
     """The second singular value of a pattern over the first."""
-    s = _spectra(recorded)
+    s = recorded.pattern_values
     return None if s is None else np.asarray(s[..., 1] / s[..., 0])
 
 
 def pattern_rank(recorded: Recorded) -> Array | None:
     """The stable rank of a pattern."""
-    s = _spectra(recorded)
+    s = recorded.pattern_values
     return None if s is None else np.asarray((s**2).sum(axis=-1) / s[..., 0] ** 2)
 
 
 def stable_rank(recorded: Recorded) -> Array:
     """The stable rank of the stream: squared Frobenius norm over squared spectral norm."""
-    return np.array([float((s**2).sum() / s[0] ** 2) for s in _streams(recorded)])
+    return np.array([float((s**2).sum() / s[0] ** 2) for s in recorded.stream_values])
 
 
 def effective_rank(recorded: Recorded) -> Array:
     """The exponential of the entropy of the singular values, taken as shares."""
     out = []
-    for s in _streams(recorded):
+    for s in recorded.stream_values:
         shares = s / s.sum()
         known = shares[shares > 0]
         out.append(float(np.exp(-(known * np.log(known)).sum())))
     return np.array(out)
-
-
-def _streams(recorded: Recorded) -> list[Array]:
-    return [np.linalg.svd(X, compute_uv=False) for X in recorded.streams]
 
 
 def find(_recorded: Recorded, values: Array) -> Iterator[Finding]:

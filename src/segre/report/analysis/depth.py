@@ -10,7 +10,7 @@ from typing import Any
 from segre.analysis.part import Part
 from segre.collapse.verdict import THRESHOLD
 from segre.report.analysis.charts import Number, lines
-from segre.report.page.blocks import Block, Facts
+from segre.report.page.blocks import Block, Facts, Figure
 
 _LOWEST = 1e-30  # what lies below is in the table
 
@@ -25,7 +25,8 @@ def blocks(part: Part) -> Iterator[Block]:
 
 
 def _of_model(data: Mapping[str, Any]) -> Iterator[Block]:
-    curves = sorted(data["curves"], key=lambda curve: bool(curve["variant"] != "full"))
+    every = sorted(data["curves"], key=lambda curve: bool(curve["variant"] != "full"))
+    curves = [curve for curve in every if ":" not in curve["variant"]]
     ordered = {curve["variant"]: _values(curve["log10"]) for curve in curves}
     dominated = {_without(curve): curve for curve in curves if curve["sink"] is not None}
     ordered |= {name: curve["without"]["mean"] for name, curve in dominated.items()}
@@ -51,6 +52,8 @@ def _of_model(data: Mapping[str, Any]) -> Iterator[Block]:
         + " Dotted lines leave out the token that dominates."
         * bool(dominated),
     )
+    if len(every) > len(curves):
+        yield _changed(every, layers)
     inputs = data["inputs"]
     yield Facts(
         (
@@ -66,6 +69,32 @@ def _of_model(data: Mapping[str, Any]) -> Iterator[Block]:
                 for curve in dominated.values()
             ),
         )
+    )
+
+
+def _changed(curves: list[Mapping[str, Any]], layers: list[int]) -> Figure:
+    """Attention alone as it is and changed, beside the model."""
+    shown = {
+        curve["variant"]: _values(curve["log10"])
+        for curve in curves
+        if curve["variant"].partition(":")[0] == "attention" or curve["variant"] == "full"
+    }
+    return lines(
+        "what-if",
+        "What if attention were different?",
+        "The relative residual after every layer, on a logarithmic scale: "
+        + "; ".join(f"{name} ends at {_said(values)}" for name, values in shown.items())
+        + ".",
+        layers,
+        shown,
+        y="relative residual",
+        log=True,
+        lowest=_LOWEST,
+        note="Attention alone, without skips and MLPs, as it is and changed. gapless: 1/t is "
+        "subtracted from every weight of a pattern of t tokens. window: a token sees at most so "
+        "many tokens. gate: what heads mix is multiplied by sigmoid(W_G x); the model was not "
+        "trained with it, and W_G is random.",
+        height=360,
     )
 
 

@@ -17,6 +17,7 @@ from segre.report.page.render import write_page
 _FORMATS = (".html", ".htm")
 
 _BLOCKS: dict[str, Callable[[Part], Iterator[Block]]] = {
+    "findings": heads.of_findings,
     "what": architecture.of_choices,
     "dimension": architecture.of_bounds,
     "redundancy": architecture.of_symmetries,
@@ -83,6 +84,11 @@ def _notes(notes: tuple[str, ...]) -> Block:
 def tiles(analysis: Analysis) -> Iterator[Tile]:
     """The numbers to see first, of the parts that ran."""
     yield Tile("parameters", f"{analysis.target.spec.parameters:,}", "exact")
+    if _ran(analysis, "findings"):
+        part = analysis["findings"]
+        assert part.data is not None
+        remark = f"on {part.data['inputs']['tokens']} tokens"
+        yield Tile("findings", str(len(part.data["findings"])), part.status, remark)
     if _ran(analysis, "dimension"):
         yield from _size_tiles(analysis["dimension"])
     if _ran(analysis, "proof"):

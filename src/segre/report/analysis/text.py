@@ -51,7 +51,7 @@ def _table(parts: Iterable[Part]) -> Table:
     table.add_column(no_wrap=True)
     table.add_column()
     for part in parts:
-        said = part.lead or part.reason
+        said = "\n".join([part.lead or part.reason, *_findings(part)])
         style = "" if part.lead else "dim"
         table.add_row(
             _TITLES.get(part.key, part.title),
@@ -61,7 +61,14 @@ def _table(parts: Iterable[Part]) -> Table:
     return table
 
 
+def _findings(part: Part) -> list[str]:
+    """What stands out, where that is the question."""
+    found = (part.data or {}).get("findings", ())
+    return [f"{number}. {one['what']}" for number, one in enumerate(found, 1)]
+
+
 _TITLES = {
+    "findings": "Findings",
     "redundancy": "Redundancy",
     "weights": "Strata",
     "depth": "Depth",

@@ -29,6 +29,7 @@ HOMES = {
     "segre.referee.verdict": "proofs",
     "segre.analysis.run": "analysis",
     "segre.analysis.comparison": "comparison",
+    "segre.analysis.side_by_side": "side_by_side",
     "segre.analysis.diff": "diff",
     "segre.inspect.diagnose": "inspection",
     "segre.inspect.trace": "inspection",

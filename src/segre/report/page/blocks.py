@@ -65,6 +65,7 @@ class Figure:
     numbers: Table
     height: int = 360
     note: str = ""
+    heads: Mapping[str, Any] | None = None  # of a map of heads: what a panel shows of each
 
 
 @dataclass(frozen=True)

@@ -123,6 +123,7 @@
     return {
       ...resolved(figure.spec.layout, scheme),
       template: house(figure.spec, width, scheme),
+      shapes: resolved(figure.shapes, scheme),
       width,
       height: figure.spec.height,
       showlegend: false,
@@ -233,7 +234,8 @@
     const spec = JSON.parse(element.querySelector(".spec").textContent);
     const off = spec.traces.flatMap((trace, n) => (trace.visible === "legendonly" ? [n] : []));
     const plot = element.querySelector(".plot");
-    return { element, plot, spec, hidden: new Set(off), keys: keysOf(spec), width: 0 };
+    const shapes = spec.layout.shapes ?? [];
+    return { element, plot, spec, shapes, hidden: new Set(off), keys: keysOf(spec), width: 0 };
   }
 
   // A frame, or a moment where frames do not come, as in a tab that is not looked at.
@@ -243,9 +245,24 @@
       setTimeout(resolve, 60);
     });
 
+  // What others draw on a figure, and want to know of it.
+  function open(figure) {
+    figure.element.addEventListener("segre:shapes", ({ detail }) => {
+      figure.shapes = detail;
+      if (figure.width) Plotly.relayout(figure.plot, { shapes: resolved(detail, "inherit") });
+    });
+  }
+
+  function listenToClicks({ element, plot }) {
+    plot.on("plotly_click", ({ points: [{ x, y }] }) => {
+      element.dispatchEvent(new CustomEvent("segre:clicked", { detail: { x, y } }));
+    });
+  }
+
   async function drawFirst(figure) {
     try {
       await draw(figure);
+      if (figure.width) listenToClicks(figure);
       return true;
     } catch (error) {
       figure.plot.textContent = `Not drawn (${error.message}); the numbers are below.`;
@@ -286,6 +303,7 @@
 
   async function start() {
     const figures = [...document.querySelectorAll("figure.plotted")].map(figureOf);
+    figures.forEach(open);
     figures.forEach(addKeys); // first, so that nothing moves under the reader later
     let drawn = 0;
     for (const figure of figures) {

@@ -36,7 +36,9 @@ WIDE = 18  # tables with more columns than this are left out on paper
 def render(page: Page) -> str:
     """The page as the text of one HTML file."""
     head = [_asset("page.js")]
-    foot = [plotly_script(), _asset("plots.js")] if _has_figures(page) else []
+    figures = _figures(page)
+    foot = [plotly_script(), _asset("plots.js")] if figures else []
+    foot += [_asset("heads.js")] if any(figure.heads for figure in figures) else []
     names = _Names()
     text = _template().render(
         page=page,
@@ -106,9 +108,9 @@ def _placed_block(block: Block, names: _Names) -> Placed:
     return Placed(block, "", kind)
 
 
-def _has_figures(page: Page) -> bool:
+def _figures(page: Page) -> list[Figure]:
     blocks = (block for section in page.sections for block in section.blocks)
-    return any(isinstance(block, Figure) for block in blocks)
+    return [block for block in blocks if isinstance(block, Figure)]
 
 
 def _asset(name: str) -> str:

@@ -1,0 +1,29 @@
+"""What stands out in a checkpoint? The findings of `segre diagnose`, on the same tokens."""
+
+from __future__ import annotations
+
+from segre.analysis.part import Answer
+from segre.analysis.workbench import Workbench
+from segre.inspect.diagnose import LENGTH
+
+
+def what_stands_out(bench: Workbench) -> Answer:
+    """Findings of one recorded pass, the most telling first, and measures by depth."""
+    found = bench.diagnosis
+    document = found.document()
+    length = None if found.tokens == LENGTH else bench.length
+    options = bench.options(length=length, text=bench.text_given, seed=bench.seed)
+    return Answer(
+        status="measured",
+        lead=found.in_words,
+        how=f"One forward pass on {found.tokens} tokens of {found.inputs}, in double precision; "
+        "each kind of finding has a threshold of its own.",
+        command=f"segre diagnose {bench.target.argument}{options}",
+        data={
+            "inputs": document["inputs"],
+            "loss": found.loss,
+            "findings": document["findings"],
+            "measures": [one for one in document["measures"] if one["axis"] != "head"],
+        },
+        details=found,
+    )

@@ -1,0 +1,173 @@
+"""Two models, or two designs, side by side: what is the same of them, and what is not?
+
+Sizes are those of `compare`; findings, depth and heads are those of `analyze`; two checkpoints of
+one architecture are also compared weight by weight, as by `diff`.
+
+>>> found = side_by_side("softmax/d=4,4/a=2/t=3", "lightning/d=4,4/a=2/t=3")
+>>> [one.finding.value for one in found.designs.designs], found.no_diff
+([22, 26], 'needs the weights of both')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from segre import __version__
+from segre.analysis.comparison import Comparison, compare
+from segre.analysis.diff import Diff, diff
+from segre.analysis.part import Part
+from segre.analysis.run import Analysis, analyze, require_readable
+from segre.analysis.target import Target
+from segre.analysis.workbench import Workbench
+from segre.errors import SegreError, SpecError
+from segre.geometry.memory import DEFAULT_LIMIT
+from segre.geometry.progress import Progress, quiet
+from segre.inspect.diagnose import Diagnosis
+from segre.json_data import json_data
+from segre.models import Source
+from segre.shown import Tabular
+from segre.transformer.spec import Transformer
+from segre.values import quote
+
+PARTS = ("findings", "depth", "heads")
+
+
+@dataclass(frozen=True)
+class SideBySide(Tabular):
+    """What is known of two targets."""
+
+    one: Analysis
+    two: Analysis
+    designs: Comparison  # sizes, dimension, redundancy, cost
+    changes: Diff | None  # from the first to the second
+    no_diff: str = ""  # why there is none
+    command: str = ""  # what says the same again
+
+    @property
+    def both(self) -> tuple[Analysis, Analysis]:
+        """The two, in order."""
+        return self.one, self.two
+
+    @property
+    def failed(self) -> tuple[Part, ...]:
+        """The parts that did not run for a reason that segre did not foresee."""
+        return (*self.one.failed, *self.two.failed)
+
+    @property
+    def diagnoses(self) -> tuple[Diagnosis | None, Diagnosis | None]:
+        """What stands out in each, where there are weights that can be run."""
+        first, second = (_diagnosis(each) for each in self.both)
+        return first, second
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        found = {
+            "format": "segre-side-by-side",
+            "version": 1,
+            "segre": __version__,
+            "command": self.command,
+            "designs": self.designs.document(),
+            "one": self.one.document(),
+            "two": self.two.document(),
+            "diff": None if self.changes is None else self.changes.document(),
+            "no_diff": self.no_diff or None,
+        }
+        return dict(json_data(found))
+
+
+def side_by_side(
+    one: Source,
+    two: Source,
+    *,
+    only: Collection[str] = (),
+    seed: int = 0,
+    inputs: int = Workbench.inputs,
+    length: int = Workbench.length,
+    text: str | Path | None = None,
+    memory: int = DEFAULT_LIMIT,
+    progress: Progress = quiet,
+) -> SideBySide:
+    """Two targets side by side, as `segre analyze ONE --against TWO`; both are read on one text.
+
+    A stack of attention layers is refused beside a model of tokens, as nothing of them is measured
+    alike.
+    """
+    for key in only:
+        if key not in PARTS:
+            raise SpecError(
+                f"part {quote(key)}: not compared side by side; allowed: {', '.join(PARTS)}"
+            )
+    targets = Target.read(one), Target.read(two)
+    _require_alike(*targets)
+    for target in targets if text is not None else ():
+        require_readable(Path(str(text)), target)
+    known = any(target.weights is not None for target in targets)
+    parts = only or (PARTS if known else ("depth",))
+    first, second = (
+        analyze(
+            source,
+            only=parts,
+            seed=seed,
+            inputs=inputs,
+            length=length,
+            text=text,
+            memory=memory,
+            progress=progress,
+        )
+        for source in (one, two)
+    )
+    sizes = compare(one, two, seed=seed, memory=memory, progress=progress)
+    names = first.target.shown, second.target.shown
+    designs = (replace(own, name=name) for own, name in zip(sizes.designs, names, strict=True))
+    changes, no_diff = None, "needs the weights of both"
+    if first.target.weights is not None and second.target.weights is not None:
+        try:
+            changes, no_diff = (
+                diff(
+                    one, two, text=text, inputs=inputs, length=length, seed=seed, progress=progress
+                ),
+                "",
+            )
+        except SegreError as error:  # another architecture, or one that has no normal form
+            no_diff = _short(str(error))
+    command = first.command if only else first.command.replace(f" --only {','.join(parts)}", "")
+    return SideBySide(
+        first,
+        second,
+        replace(sizes, designs=tuple(designs)),
+        changes,
+        no_diff,
+        f"{command} --against {second.target.argument}",
+    )
+
+
+def _require_alike(one: Target, two: Target) -> None:
+    kinds = [isinstance(each.spec, Transformer) for each in (one, two)]
+    if kinds[0] != kinds[1]:
+        stack, model = (one, two) if kinds[1] else (two, one)
+        raise SpecError(
+            f"against: {quote(stack.shown)} is a stack of attention layers and "
+            f"{quote(model.shown)} a transformer, of which nothing is measured alike; "
+            "segre compare has the sizes of both"
+        )
+
+
+def _short(reason: str, most: int = 200) -> str:
+    """A reason that may list every design choice, cut after some of them.
+
+    >>> _short("d is 8 and 16, heads is 2 and 4, kv is 1 and 2", most=20)
+    'd is 8 and 16 and so on'
+    """
+    if len(reason) <= most:
+        return reason
+    return f"{reason[:most].rpartition(',')[0] or reason[:most]} and so on"
+
+
+def _diagnosis(found: Analysis) -> Diagnosis | None:
+    for part in found.parts:
+        if isinstance(part.details, Diagnosis):
+            return part.details
+    return None

@@ -1,0 +1,145 @@
+"""What is minimised when linear attention is trained with weight decay?
+
+Tokens are the rows of X. A layer with heads h maps X to  sum_h (X W_QK X^T) X W_OV,  and
+training minimises
+
+    1/2 sum_i |f(X_i) - Y_i|^2  +  beta/2 sum_h (|W_QK|^2 + |W_OV|^2).
+
+The map f depends on the heads only through Z = sum_h vec(W_QK) vec(W_OV)^T, and linearly. The decay
+is at least beta times the nuclear norm of Z, with equality if the heads are balanced and lie along
+singular vectors. So
+
+    1/2 sum_i |f_Z(X_i) - Y_i|^2  +  beta |Z|_*
+
+is convex, and its minimum is that of training with enough heads (min(d^2, d c) always are).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from segre.errors import SegreError, TooLargeError
+from segre.fields.interface import Array
+from segre.fields.rational import Rational
+from segre.fields.real import Real
+from segre.network import forward
+from segre.spec import Network
+
+LARGEST = 1 << 20  # numbers of the linear map from Z to predictions
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Inputs (N, n, d), targets (N, n, c) and the decay beta, in floats: they are exact numbers."""
+
+    X: Array
+    Y: Array
+    beta: float
+
+    def __post_init__(self) -> None:
+        if self.X.ndim != 3 or self.Y.ndim != 3 or 0 in (*self.X.shape, *self.Y.shape):
+            raise SegreError(
+                f"X and Y have shapes {self.X.shape} and {self.Y.shape}; "
+                "allowed: (sequences, tokens, d) and (sequences, tokens, c)"
+            )
+        if self.X.shape[:2] != self.Y.shape[:2]:
+            raise SegreError(
+                f"X has {self.X.shape[0]} sequences of {self.X.shape[1]} tokens, "
+                f"Y has {self.Y.shape[0]} of {self.Y.shape[1]}; allowed: the same"
+            )
+        if not (np.isfinite(self.X).all() and np.isfinite(self.Y).all()):
+            raise SegreError("X or Y has a NaN or an infinity; give finite numbers")
+        if not (np.isfinite(self.beta) and self.beta > 0):
+            raise SegreError(f"beta: {self.beta} is not allowed; allowed: numbers above 0")
+        size = self.samples * self.d**3
+        if size > LARGEST:
+            raise TooLargeError(
+                f"{self.samples} tokens of width {self.d} need a map of {size:,} numbers, over the "
+                f"limit of {LARGEST:,}; give fewer sequences, or a smaller width"
+            )
+
+    @property
+    def d(self) -> int:
+        """The width of a token."""
+        return int(self.X.shape[2])
+
+    @property
+    def c(self) -> int:
+        """The width of a target."""
+        return int(self.Y.shape[2])
+
+    @property
+    def samples(self) -> int:
+        """How many tokens there are in all sequences."""
+        return int(self.X.shape[0] * self.X.shape[1])
+
+    @property
+    def enough(self) -> int:
+        """So many heads always reach the minimum of the convex problem."""
+        return min(self.d**2, self.d * self.c)
+
+    @cached_property
+    def map(self) -> Array:
+        """From Z to predictions: (samples, d^3), the same for each column of Y.
+
+        Token x_j of X_i is mapped to x_j W_QK (X_i^T X_i) W_OV, so Z[(a, b), (k, e)] has the factor
+        x_j[a] (X_i^T X_i)[b, k] in output e.
+        """
+        square = np.einsum("ina,inb->iab", self.X, self.X)
+        return np.asarray(np.einsum("ija,ibk->ijabk", self.X, square)).reshape(self.samples, -1)
+
+    @cached_property
+    def targets(self) -> Array:
+        """(samples, c)."""
+        return self.Y.reshape(self.samples, self.c)
+
+    def columns(self, Z: Array) -> Array:
+        """Z (d^2, d c) as a matrix (d^3, c), one column for each output."""
+        return Z.reshape(self.d**3, self.c)
+
+    def convex(self, Z: Array) -> float:
+        """The convex objective, in floats."""
+        rest = self.map @ self.columns(Z) - self.targets
+        norms = np.linalg.svd(Z, compute_uv=False)
+        return float((rest**2).sum() / 2 + self.beta * norms.sum())
+
+    def weights(self, W_QK: Array, W_OV: Array) -> tuple[Array, Array]:
+        """Weights (heads, d, d) and (heads, d, c) of floats, checked."""
+        wanted = f"(heads, {self.d}, {self.d}) and (heads, {self.d}, {self.c})"
+        fits = W_QK.ndim == W_OV.ndim == 3 and len(W_QK) == len(W_OV) > 0
+        if not fits or (W_QK.shape[1:], W_OV.shape[1:]) != ((self.d, self.d), (self.d, self.c)):
+            raise SegreError(
+                f"W_QK and W_OV have shapes {W_QK.shape} and {W_OV.shape}; allowed: {wanted}"
+            )
+        if not (np.isfinite(W_QK).all() and np.isfinite(W_OV).all()):
+            raise SegreError("W_QK or W_OV has a NaN or an infinity; give finite numbers")
+        return W_QK.astype(np.float64), W_OV.astype(np.float64)
+
+    def predictions(self, W_QK: Array, W_OV: Array, field: Real | Rational) -> Array:
+        """What the heads say of X, by segre's forward map of lightning attention: (N, c, n)."""
+        heads = len(W_QK)
+        spec = Network.parse(
+            f"lightning/d={self.d},{self.c}/a={self.d}/heads={heads}/t={self.X.shape[1]}"
+        )
+        one = np.broadcast_to(np.eye(self.d), W_QK.shape)
+        parts = (one, W_QK.swapaxes(-1, -2), W_OV.swapaxes(-1, -2))
+        vector = np.concatenate([part.reshape(-1) for part in parts])
+        tokens = self.X.swapaxes(-1, -2)
+        return forward(field, spec, field.constant(vector), field.constant(tokens))
+
+    def objective(self, W_QK: Array, W_OV: Array) -> Fraction:
+        """The training objective of given weights, exactly."""
+        field = Rational()
+        rest = self.predictions(W_QK, W_OV, field) - field.constant(self.Y.swapaxes(-1, -2))
+        decay = sum(exact_square(part) for part in (W_QK, W_OV))
+        total = sum((value * value for value in rest.reshape(-1)), start=field.constant(0).item())
+        return Fraction(int(total.p), int(total.q)) / 2 + Fraction(self.beta) * decay / 2
+
+
+def exact_square(x: Array) -> Fraction:
+    """The sum of squares of floats, exactly."""
+    return sum((Fraction(value) ** 2 for value in x.reshape(-1).tolist()), start=Fraction(0))

@@ -1,0 +1,62 @@
+"""Findings, and the map of heads, as blocks: those of `segre diagnose` and of reports alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from segre.fields.interface import Array
+from segre.inspect.diagnose import Diagnosis
+from segre.report.analysis.charts import by_head, switched
+from segre.report.inspection import beside
+from segre.report.page.blocks import Figure, Items, Table
+
+_MOST = 2000  # rows of the table of heads; the document has them all
+
+
+def findings_block(found: Diagnosis) -> Iterator[Items]:
+    """The findings, the most telling first."""
+    if found.findings:
+        yield Items("", tuple(f"{one.what} {one.means}{beside(one)}" for one in found.findings))
+
+
+def head_measures(found: Diagnosis) -> dict[str, Array]:
+    """All measures of heads by their titles: (layers, heads) each."""
+    return {one.title: found.values[one.key] for one in found.measured if one.axis == "head"}
+
+
+def heads_block(
+    found: Diagnosis | None,
+    more: Mapping[str, Array] | None = None,
+    columns: Mapping[str, Array] | None = None,
+) -> Figure:
+    """One map of layers and heads, with a switch between measures and a panel for one head.
+
+    `more` are measures that come first; `columns` are numbers that only the table has.
+    """
+    values = {**(more or {}), **({} if found is None else head_measures(found))}
+    maps = {
+        title: by_head(title, title, title, _rows(own), what="") for title, own in values.items()
+    }
+    alt = "A map of layers and heads, coloured by the measure that is chosen."
+    figure = switched("heads", "Layers and heads", alt, maps, _table({**(columns or {}), **values}))
+    details = None if found is None else found.heads
+    return figure if details is None else replace(figure, heads=details.document())
+
+
+def _rows(values: Array) -> list[list[float]]:
+    return [[float(value) for value in row] for row in values]
+
+
+def _table(values: Mapping[str, Array]) -> Table:
+    shape: Sequence[int] = next(iter(values.values())).shape
+    rows = tuple(
+        (layer + 1, head + 1, *(float(own[layer, head]) for own in values.values()))
+        for layer, head in np.ndindex(*shape)
+    )
+    count = len(rows)
+    title = f"The first {_MOST} of {count} heads" if count > _MOST else f"All {count} heads"
+    names = ("layer", "head", *values)
+    return Table("heads-numbers", title, names, rows[:_MOST], (True,) * len(names))

@@ -1,0 +1,1 @@
+"""Function composition by layers of full attention (arXiv 2602.01763)."""

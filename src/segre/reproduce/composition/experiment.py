@@ -1,0 +1,245 @@
+"""Do L + 1 layers of full attention compose L functions, and what does a linear lookup lose?
+
+Read in the paper (its abstract): L + 1 layers of full attention suffice for sequential function
+composition, and L - 1 of them with 2^(3 L^2) linear ones do not. Derived here: the form of the
+sequences, the weights, and all numbers. That a lookup with few coordinates goes wrong if it is
+linear is a matter of capacity. It illustrates the difference, and is no evidence for the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from segre.reproduce.claim import Claim, at_most, holds, near, not_testable
+from segre.reproduce.composition.chaser import (
+    Task,
+    answers,
+    composed,
+    embedding,
+    functions,
+    sequence,
+    starts,
+    weights,
+)
+from segre.reproduce.experiment import Experiment, Found, Option, Panel, Run, Series, Table, Work
+from segre.reproduce.state import Kept
+
+SIZES = ((2, 8), (4, 16), (6, 32))
+SYMBOLS = 16
+WIDTHS = (2, 4, 6, 8, 12, 16)
+LOOKUPS = 10  # functions for each width
+STEPS = 4
+REPLACED = 8  # width of lookups in the stacks of which some are linear
+
+
+def run(given: Run) -> Found:
+    """Full attention on three sizes, then linear lookups of several widths."""
+    count = given.options["functions"] * (4 if given.full else 1)
+    sizes = [size for size in SIZES if size[0] <= given.options["steps"]]
+    full = {
+        (L, m): given.each_seed(f"{L} steps of {m} symbols", _work(Task(L, m), count))
+        for L, m in sizes
+    }
+    lookups = given.options["lookups"]
+    widths = given.each_seed("lookups", lambda seed, _: _by_width(seed, lookups))
+    stacks = given.each_seed("linear layers", lambda seed, _: _by_layers(seed, lookups))
+    return Found(
+        tuple(_claims(full, widths, stacks)),
+        (_table(full), _lookups(widths), _stacks(stacks)),
+        tuple(_panels(widths, stacks)),
+        (
+            "All weights are set by hand: one head looks up, another carries the token along; no "
+            "skips, no MLPs, causal. Every symbol is asked for.",
+            "A linear lookup adds up the values of all symbols, weighed by how alike their keys "
+            "are; a softmax picks one. With as many coordinates as symbols both are exact.",
+        ),
+    )
+
+
+def _accuracy(task: Task, rng: np.random.Generator, count: int) -> tuple[float, float]:
+    """The share of right answers over random functions, and how far answers are from exact ones."""
+    vector = weights(task, embedding(task, rng))
+    right, off = [], 0.0
+    for _ in range(count):
+        f = functions(task, rng)
+        found = answers(task, vector, starts(task, sequence(task, f, rng)))
+        meant = composed(f)
+        right.append((found.argmax(axis=1) == meant).mean())
+        off = max(off, float(abs(found - np.eye(task.m)[meant]).max()))
+    return float(np.mean(right)), off
+
+
+def _work(task: Task, count: int) -> Callable[[int, Kept], dict[str, float]]:
+    """What is done for each seed on one size."""
+
+    def work(seed: int, _kept: Kept) -> dict[str, float]:
+        share, off = _accuracy(task, np.random.default_rng([seed, task.L, task.m]), count)
+        return {"share": share, "off": off}
+
+    return work
+
+
+def _by_width(seed: int, count: int) -> dict[str, list[float]]:
+    """One lookup, linear and full, with the same keys."""
+    found: dict[str, list[float]] = {"linear": [], "full": []}
+    for width in WIDTHS:
+        for name, flag in (("linear", True), ("full", False)):
+            rngs = [np.random.default_rng([seed, width, n]) for n in range(count)]
+            task = Task(1, SYMBOLS, (flag,), width)
+            found[name].append(float(np.mean([_accuracy(task, rng, 1)[0] for rng in rngs])))
+    return found
+
+
+def _by_layers(seed: int, count: int) -> list[float]:
+    """Several steps, of which the first so many are linear."""
+    found = []
+    for linear in range(STEPS + 1):
+        task = Task(STEPS, SYMBOLS, tuple(step < linear for step in range(STEPS)), REPLACED)
+        rngs = [np.random.default_rng([seed, 7, n]) for n in range(-(-count // 3))]
+        found.append(float(np.mean([_accuracy(task, rng, 1)[0] for rng in rngs])))
+    return found
+
+
+def _claims(
+    full: dict[tuple[int, int], list[dict[str, float]]],
+    widths: list[dict[str, list[float]]],
+    stacks: list[list[float]],
+) -> list[Claim]:
+    return [
+        *(
+            near(
+                f"{L + 1} layers of full attention, {L} steps of {m} symbols: right answers",
+                "paper",
+                1,
+                [one["share"] for one in found],
+                tolerance=0,
+            )
+            for (L, m), found in full.items()
+        ),
+        at_most(
+            "The same: how far an answer is from an exact one, at most",
+            "derived here",
+            1e-12,
+            [max(found[seed]["off"] for found in full.values()) for seed in range(len(widths))],
+        ),
+        holds(
+            f"Full lookups of {SYMBOLS} symbols with keys of any width are right",
+            "derived here",
+            [min(one["full"]) == 1 for one in widths],
+        ),
+        holds(
+            f"Linear lookups with keys of width 8 or less are not, and with {SYMBOLS} they are",
+            "derived here",
+            [max(one["linear"][: WIDTHS.index(8) + 1]) < 1 == one["linear"][-1] for one in widths],
+        ),
+        holds(
+            f"{STEPS} steps, keys of width {REPLACED}: all answers are right only if no lookup is "
+            "linear",
+            "derived here",
+            [max(one[1:]) < 1 == one[0] for one in stacks],
+        ),
+        not_testable(
+            "No hybrid of L - 1 full layers and 2^(3 L^2) linear ones composes L functions",
+            "paper",
+            "no experiment shows that something is impossible, and failed training is no evidence",
+        ),
+    ]
+
+
+def _table(full: dict[tuple[int, int], list[dict[str, float]]]) -> Table:
+    rows = [
+        (
+            *(L, m, L + 1, Task(L, m).tokens, Task(L, m).d),
+            float(np.mean([one["share"] for one in found])),
+            max(one["off"] for one in found),
+        )
+        for (L, m), found in full.items()
+    ]
+    return Table(
+        "Composition by full attention",
+        ("steps", "symbols", "layers", "tokens", "width", "right", "off by at most"),
+        tuple(rows),
+        ("d", "d", "d", "d", "d", ".1%", ".0e"),
+    )
+
+
+def _lookups(widths: list[dict[str, list[float]]]) -> Table:
+    linear, full = ([one[name] for one in widths] for name in ("linear", "full"))
+    return Table(
+        f"One lookup of {SYMBOLS} symbols: right answers by the width of keys, means over seeds",
+        ("width", "linear", "± over seeds", "full"),
+        tuple(
+            zip(
+                WIDTHS,
+                np.mean(linear, axis=0).tolist(),
+                np.std(linear, axis=0).tolist(),
+                np.mean(full, axis=0).tolist(),
+                strict=True,
+            )
+        ),
+        ("d", ".1%", ".1%", ".1%"),
+    )
+
+
+def _stacks(stacks: list[list[float]]) -> Table:
+    return Table(
+        f"{STEPS} steps of {SYMBOLS} symbols, keys of width {REPLACED}: right answers by how many "
+        "lookups, from the first, are linear; means over seeds",
+        tuple(f"{linear} linear" for linear in range(STEPS + 1)),
+        (tuple(np.mean(stacks, axis=0).tolist()),),
+        (".1%",) * (STEPS + 1),
+    )
+
+
+def _panels(widths: list[dict[str, list[float]]], stacks: list[list[float]]) -> list[Panel]:
+    def series(label: str, x: tuple[float, ...], rows: list[list[float]], colour: int) -> Series:
+        means, spread = np.mean(rows, axis=0).tolist(), np.std(rows, axis=0).tolist()
+        return Series(label, x, tuple(means), colour=colour, spread=tuple(spread))
+
+    return [
+        Panel(
+            f"One lookup of {SYMBOLS} symbols",
+            "width of keys and queries",
+            "share of right answers",
+            (
+                series("full (softmax)", WIDTHS, [one["full"] for one in widths], 0),
+                series("linear", WIDTHS, [one["linear"] for one in widths], 1),
+            ),
+            ticks=WIDTHS,
+            low=0,
+            high=1.05,
+        ),
+        Panel(
+            f"{STEPS} steps, keys of width {REPLACED}",
+            "lookups that are linear",
+            "share of right answers",
+            (series("", tuple(range(STEPS + 1)), stacks, 1),),
+            ticks=tuple(range(STEPS + 1)),
+            low=0,
+            high=1.05,
+        ),
+    ]
+
+
+EXPERIMENT = Experiment(
+    name="composition",
+    title="Function composition by layers of full attention, with weights set by hand.",
+    work=Work(
+        "A Provable Expressiveness Hierarchy in Hybrid Linear-Full Attention",
+        "Ye, He, Liao, Wu, Lu",
+        2026,
+        "2602.01763",
+    ),
+    question="Do L + 1 layers of full attention compose L functions, and what do linear ones lose?",
+    run=run,
+    examples=("composition -o composition.png", "composition -o small.png --steps 4"),
+    options=(
+        Option("functions", int, 1, "Random functions for each size.", 1, 100),
+        Option("steps", int, 6, "The most steps.", 2, 6),
+        Option("lookups", int, LOOKUPS, "Random functions for each width of keys.", 1, 1000),
+    ),
+    longer="four times as many functions",
+    small={"steps": 2, "lookups": 1},
+)

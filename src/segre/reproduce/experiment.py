@@ -1,0 +1,309 @@
+"""What is an experiment: a question about a published work, asked with seeds and options?
+
+An experiment is data with one function. The function gets a `Run` (seeds, options, where to keep
+what is done) and gives back what it `Found`: claims, tables and panels to draw. `perform` makes an
+`Outcome` of it. An outcome is a document that can be stored and read back; the time it took is no
+part of it, so that the same command gives the same document.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from segre.errors import SegreError
+from segre.geometry.progress import Progress, quiet
+from segre.json_data import json_data
+from segre.libraries import library
+from segre.reproduce.claim import Claim, Verdict
+from segre.reproduce.state import Kept, Store
+from segre.shown import Shown
+
+Cell = str | int | float | bool | None
+Mark = Literal["line", "line and points", "points", "crosses", "dashes", "dots"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """A publication."""
+
+    title: str
+    authors: str
+    year: int
+    arxiv: str
+
+    def __str__(self) -> str:
+        return f"{self.authors}, {self.title} ({self.year}, arXiv {self.arxiv})"
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of one experiment, as the command line shows it; a `bool` is a flag.
+
+    Without a default it is `None`, and the experiment says what that means.
+    """
+
+    name: str  # with hyphens: --hidden-width
+    kind: type
+    default: Any
+    help: str
+    least: float | None = None
+    most: float | None = None
+    allowed: tuple[str, ...] = ()
+    several: bool = False  # may be given more than once
+
+    @property
+    def key(self) -> str:
+        """Its name in Python."""
+        return self.name.replace("-", "_")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns; `formats` are those of Python, one for each column ("" is as it is)."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    formats: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A curve or points of a panel; equal colours (numbers from 0) belong together."""
+
+    label: str  # "" is not in the legend
+    x: tuple[float, ...]
+    y: tuple[float | None, ...]
+    mark: Mark = "line and points"
+    colour: int | None = None  # by its place if not given; -1 is grey
+    spread: tuple[float, ...] = ()  # up and down, a deviation
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A plot with its axes."""
+
+    title: str
+    x: str
+    y: str
+    series: tuple[Series, ...]
+    log_x: bool = False
+    log_y: bool = False
+    equal: bool = False  # a length is the same on both axes
+    ticks: tuple[float, ...] = ()  # of the first axis; chosen by the drawing if not given
+    low: float | None = None  # of the second axis
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an experiment gives back."""
+
+    claims: tuple[Claim, ...]
+    tables: tuple[Table, ...] = ()
+    panels: tuple[Panel, ...] = ()
+    notes: tuple[str, ...] = ()  # what is derived, what differs from the paper, what is not shown
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run as an experiment sees it."""
+
+    seeds: tuple[int, ...]
+    full: bool
+    options: Mapping[str, Any]
+    store: Store
+    progress: Progress = quiet
+
+    def unit(self, name: str, work: Callable[[Kept], Any]) -> Any:
+        """A unit of work: plain data, computed once and then kept (see `Store`)."""
+        return self.store.unit(name, work)
+
+    def each_seed(self, stage: str, work: Callable[[int, Kept], Any]) -> list[Any]:
+        """A unit for each seed, under one name."""
+        found = []
+        for place, seed in enumerate(self.seeds):
+            self.progress(f"{stage}, seed {seed}", place, len(self.seeds))
+            found.append(self.unit(f"{stage}, seed {seed}", partial(work, seed)))
+        return found
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A question about a work, and how it is asked."""
+
+    name: str  # segre reproduce NAME
+    title: str  # one sentence: what runs
+    work: Work
+    question: str  # one sentence, with a question mark
+    run: Callable[[Run], Found]
+    examples: tuple[str, ...]  # what follows "segre reproduce", for the help
+    options: tuple[Option, ...] = ()
+    seeded: bool = True  # nothing is random otherwise
+    longer: str = ""  # what --full adds; without it there is no such option
+    needs: tuple[str, ...] = ()  # libraries that not everyone has
+    small: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # options of a run of a second, for tests
+    refuse: Callable[[Mapping[str, Any]], None] | None = None  # options that contradict each other
+
+    def defaults(self) -> dict[str, Any]:
+        """Every option as it is if not given."""
+        return {option.key: option.default for option in self.options}
+
+
+@dataclass(frozen=True)
+class Outcome(Shown):
+    """What came out of an experiment."""
+
+    experiment: str
+    title: str
+    question: str
+    work: Work
+    command: str
+    seeds: tuple[int, ...]
+    full: bool
+    options: Mapping[str, Any]
+    found: Found
+    seconds: float = 0.0  # of all parts of the run; no part of the document
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What was compared."""
+        return self.found.claims
+
+    def counts(self) -> dict[Verdict, int]:
+        """How many claims there are of each status."""
+        seen = Counter(claim.status for claim in self.claims)
+        names: tuple[Verdict, ...] = ("reproduced", "not reproduced", "not testable here")
+        return {name: seen[name] for name in names}
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "experiment": self.experiment,
+            "title": self.title,
+            "question": self.question,
+            "work": asdict(self.work),
+            "command": self.command,
+            "seeds": list(self.seeds),
+            "full": self.full,
+            "options": json_data(dict(self.options)),
+            "counts": self.counts(),
+            "claims": [claim.document() for claim in self.claims],
+            "tables": [json_data(asdict(table)) for table in self.found.tables],
+            "panels": [json_data(asdict(panel)) for panel in self.found.panels],
+            "notes": list(self.found.notes),
+        }
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Outcome:
+        """Read a document back."""
+        found = Found(
+            tuple(Claim.of(claim) for claim in document["claims"]),
+            tuple(_table(table) for table in document["tables"]),
+            tuple(_panel(panel) for panel in document["panels"]),
+            tuple(document["notes"]),
+        )
+        return cls(
+            document["experiment"],
+            document["title"],
+            document["question"],
+            Work(**document["work"]),
+            document["command"],
+            tuple(document["seeds"]),
+            document["full"],
+            document["options"],
+            found,
+        )
+
+
+def perform(
+    experiment: Experiment,
+    *,
+    seed: int = 0,
+    seeds: int = 3,
+    full: bool = False,
+    options: Mapping[str, Any] | None = None,
+    file: Path | None = None,
+    fresh: bool = False,
+    progress: Progress = quiet,
+) -> Outcome:
+    """Run an experiment, or go on with the run in `file`.
+
+    The seeds are `seeds` whole numbers from `seed` on. A file of a run with other seeds or options
+    is refused.
+    """
+    given = {key: value for key, value in (options or {}).items() if value is not None}
+    unknown = sorted(given.keys() - experiment.defaults().keys())
+    if unknown:
+        allowed = ", ".join(experiment.defaults()) or "none"
+        raise SegreError(f"{experiment.name}: no option {', '.join(unknown)}; allowed: {allowed}")
+    meant = experiment.defaults() | given
+    if experiment.refuse is not None:
+        experiment.refuse(meant)
+    for name in experiment.needs:
+        library(name, "training" if name == "torch" else experiment.name, extra="models")
+    drawn = tuple(range(seed, seed + seeds)) if experiment.seeded else ()
+    which = {"experiment": experiment.name, "seeds": list(drawn), "full": full, **meant}
+    store = Store(file, which, fresh=fresh)
+    found = experiment.run(Run(drawn, full, meant, store, progress))
+    return Outcome(
+        experiment.name,
+        experiment.title,
+        experiment.question,
+        experiment.work,
+        command_of(experiment, seed, seeds, full, given),
+        drawn,
+        full,
+        meant,
+        found,
+        store.seconds,
+    )
+
+
+def command_of(
+    experiment: Experiment, seed: int, seeds: int, full: bool, given: Mapping[str, Any]
+) -> str:
+    """The command that gives an outcome; options that are as always are left out."""
+    words = ["segre", "reproduce", experiment.name]
+    if experiment.seeded and seed:
+        words += ["--seed", str(seed)]
+    if experiment.seeded and seeds != 3:
+        words += ["--seeds", str(seeds)]
+    if full:
+        words.append("--full")
+    for option in experiment.options:
+        value = given.get(option.key, option.default)
+        if value == option.default:
+            continue
+        if option.kind is bool:
+            words.append(f"--{option.name}")
+            continue
+        for one in value if option.several else (value,):
+            words += [f"--{option.name}", f"{one:g}" if isinstance(one, float) else str(one)]
+    return shlex.join(words)
+
+
+def _table(document: Mapping[str, Any]) -> Table:
+    rows = tuple(tuple(row) for row in document["rows"])
+    columns, formats = tuple(document["columns"]), tuple(document["formats"])
+    return Table(document["title"], columns, rows, formats, document["note"])
+
+
+def _panel(document: Mapping[str, Any]) -> Panel:
+    series = tuple(
+        Series(**{**one, **_tuples(one, "x", "y", "spread")}) for one in document["series"]
+    )
+    return Panel(**{**document, "series": series, **_tuples(document, "ticks")})
+
+
+def _tuples(document: Mapping[str, Any], *names: str) -> dict[str, Sequence[Any]]:
+    return {name: tuple(document[name]) for name in names}

@@ -1,0 +1,274 @@
+"""Is random attention nearly of rank one in width, and does removing its outlier help in depth?
+
+*Mind the Gap* models attention at initialisation as a random Markov matrix: independent positive
+entries, rows divided by their sums. One singular value is about 1, all others are of the order
+1/sqrt(n): the gap. Its remedy subtracts 1/n from every weight.
+
+With entries of mean 1 and variance s^2, to leading order in n
+
+    s_2 sqrt(n) -> 2 s,   |lambda_2| sqrt(n) -> s,   stable rank -> 1 + s^2,
+    stable rank without the outlier -> n / 4
+
+which is random matrix theory (the quarter-circle and circular laws), evaluated here at s = 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from segre.fields.interface import Array
+from segre.reproduce.claim import Source, at_least, at_most, holds, near, not_testable
+from segre.reproduce.experiment import (
+    Cell,
+    Experiment,
+    Found,
+    Option,
+    Panel,
+    Run,
+    Series,
+    Table,
+    Work,
+)
+
+WIDTHS = (125, 250, 500, 1000)
+DRAWS = 5
+DEPTH = 6
+TOKENS = 200  # in the stacks; also their width
+
+
+def lognormal(rng: np.random.Generator, n: int) -> Array:
+    """Entries of mean 1 and variance 1."""
+    return rng.lognormal(-np.log(2) / 2, np.log(2) ** 0.5, (n, n))
+
+
+def exponential(rng: np.random.Generator, n: int) -> Array:
+    """The same mean and variance, another distribution."""
+    return rng.exponential(size=(n, n))
+
+
+def key_query(rng: np.random.Generator, n: int) -> Array:
+    """Exponentials of scores of n orthonormal tokens, with Gaussian keys and queries."""
+    keys, queries = rng.standard_normal((2, n, n)) / n**0.5
+    return np.asarray(np.exp(queries @ keys.T * n**0.5))
+
+
+ENTRIES: dict[str, Callable[[np.random.Generator, int], Array]] = {
+    "log-normal": lognormal,
+    "exponential": exponential,
+    "key-query": key_query,
+}
+
+
+def markov(entries: Array) -> Array:
+    """Rows divided by their sums."""
+    return np.asarray(entries / entries.sum(axis=1, keepdims=True))
+
+
+def stable_rank(A: Array) -> float:
+    """The squared Frobenius norm over the squared spectral norm.
+
+    >>> stable_rank(np.eye(3))
+    3.0
+    """
+    return float((A**2).sum() / np.linalg.norm(A, 2) ** 2)
+
+
+def spectrum(kind: str, n: int, seed: int) -> dict[str, float]:
+    """The medians over a few random matrices: rarely, one large entry is an outlier of its own."""
+    rng = np.random.default_rng([seed, n, list(ENTRIES).index(kind)])
+    several = [_spectrum(markov(ENTRIES[kind](rng, n))) for _ in range(DRAWS)]
+    return {name: float(np.median([one[name] for one in several])) for name in several[0]}
+
+
+def _spectrum(A: Array) -> dict[str, float]:
+    n = len(A)
+    s = np.linalg.svd(A, compute_uv=False)
+    sizes = np.sort(abs(np.linalg.eigvals(A)))
+    root = n**0.5
+    return {
+        "s1": float(s[0]),
+        "s2": float(s[1] * root),
+        "lambda2": float(sizes[-2] * root),
+        "rank": float((s**2).sum() / s[0] ** 2),
+        "removed": stable_rank(A - 1 / n) / n,
+    }
+
+
+def depths(seed: int, n: int, layers: int) -> dict[str, list[float]]:
+    """Stable rank of the tokens after each layer X -> A X W, with and without the outlier."""
+    rng = np.random.default_rng([seed, 5])
+    start = rng.standard_normal((n, n))
+    plain, removed = start, start
+    ranks: dict[str, list[float]] = {"plain": [stable_rank(start)], "removed": [stable_rank(start)]}
+    for _ in range(layers):
+        A = markov(lognormal(rng, n))
+        W = rng.standard_normal((n, n)) / n**0.5
+        plain, removed = A @ plain @ W, (A - 1 / n) @ removed @ W
+        plain, removed = plain / np.linalg.norm(plain), removed / np.linalg.norm(removed)
+        ranks["plain"].append(stable_rank(plain))
+        ranks["removed"].append(stable_rank(removed))
+    return ranks
+
+
+def run(given: Run) -> Found:
+    """Spectra for every width, then stacks."""
+    widths = [n for n in (*WIDTHS, 2000) if n <= given.options["widest"]]
+    if not given.full:
+        widths = [n for n in widths if n <= WIDTHS[-1]]
+    spectra = given.each_seed(
+        "spectra",
+        lambda seed, _kept: {
+            kind: {str(n): spectrum(kind, n, seed) for n in widths} for kind in ENTRIES
+        },
+    )
+    stacks = given.each_seed("depth", lambda seed, _kept: depths(seed, TOKENS, DEPTH))
+    last = str(widths[-1])
+
+    def at(kind: str, name: str, width: str = last) -> list[float]:
+        return [one[kind][width][name] for one in spectra]
+
+    def slope(kind: str) -> list[float]:
+        logs = np.log(widths)
+        return [
+            float(
+                np.polyfit(logs, [np.log(one[kind][str(n)]["s2"] / n**0.5) for n in widths], 1)[0]
+            )
+            for one in spectra
+        ]
+
+    first, other = "log-normal", "exponential"
+    limit: Source = "closed form"
+    s1, s2 = "Largest singular value", "the second singular value"
+    plain, removed = ([one[name] for one in stacks] for name in ("plain", "removed"))
+    claims = (
+        near(f"{s1}, n = {last}", "paper", 1, at(first, "s1"), tolerance=0.01),
+        near(f"Exponent of {s2} in n", "paper", -0.5, slope(first), tolerance=0.03),
+        near("The same, key-query", "paper", -0.5, slope("key-query"), tolerance=0.05),
+        near(f"s2 sqrt(n), {first}, n = {last}", limit, 2, at(first, "s2"), tolerance=0.1),
+        near(f"s2 sqrt(n), {other}, n = {last}", limit, 2, at(other, "s2"), tolerance=0.1),
+        near(f"|lambda2| sqrt(n), n = {last}", limit, 1, at(first, "lambda2"), tolerance=0.1),
+        near(f"Stable rank, n = {last}", limit, 2, at(first, "rank"), tolerance=0.05),
+        near(
+            f"Stable rank over n without the outlier, n = {last}",
+            limit,
+            0.25,
+            at(first, "removed"),
+            tolerance=0.02,
+        ),
+        at_most(
+            "Stable rank of tokens after two plain layers",
+            "paper",
+            1.05,
+            [one[2] for one in plain],
+        ),
+        at_least(
+            "Stable rank after one layer without the outlier, over plain",
+            "paper",
+            5,
+            [b[1] / a[1] for a, b in zip(plain, removed, strict=True)],
+        ),
+        holds(
+            "Removal slows the loss of rank in depth and does not stop it",
+            "derived here",
+            [one[1] > one[3] > one[DEPTH] > 2 for one in removed],
+        ),
+        not_testable(
+            "Removal helps to train transformers",
+            "paper",
+            "it takes training runs of the paper's size",
+        ),
+    )
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            kind,
+            n,
+            *(_mean(at(kind, name, str(n))) for name in ("s1", "s2", "lambda2", "rank", "removed")),
+        )
+        for kind in ENTRIES
+        for n in widths
+    )
+    tables = (
+        Table(
+            "Spectra of random attention, means over seeds",
+            ("entries", "n", "s1", "s2 sqrt(n)", "|lambda2| sqrt(n)", "stable rank", "removed / n"),
+            rows,
+            ("", "d", ".4f", ".3f", ".3f", ".3f", ".3f"),
+            "key-query is attention of n orthonormal tokens with Gaussian weights: its entries are "
+            "not independent, and the limits of the other two do not apply to it.",
+        ),
+        Table(
+            f"Stable rank of {TOKENS} tokens of width {TOKENS} after each layer, means over seeds",
+            ("attention", *(str(layer) for layer in range(DEPTH + 1))),
+            (("plain", *_means(plain)), ("outlier removed", *_means(removed))),
+            ("", *(".2f",) * (DEPTH + 1)),
+        ),
+    )
+    panels = (
+        Panel(
+            "Second singular value",
+            "n",
+            "s2",
+            (
+                *(
+                    Series(
+                        kind,
+                        tuple(widths),
+                        tuple(_mean(at(kind, "s2", str(n))) / n**0.5 for n in widths),
+                    )
+                    for kind in ENTRIES
+                ),
+                Series(
+                    "2 / sqrt(n)", tuple(widths), tuple(2 / n**0.5 for n in widths), "dashes", -1
+                ),
+            ),
+            log_x=True,
+            log_y=True,
+            ticks=tuple(widths),
+        ),
+        Panel(
+            "Stable rank of the tokens by depth",
+            "layer",
+            "stable rank",
+            (
+                Series("plain", tuple(range(DEPTH + 1)), _means(plain)),
+                Series("outlier removed", tuple(range(DEPTH + 1)), _means(removed)),
+            ),
+            log_y=True,
+        ),
+    )
+    notes = (
+        "Exponents are slopes over four widths, and log-normal entries have heavy tails: over "
+        "seeds a slope spreads by about as much as its tolerance.",
+        "The limits at variance 1 are random matrix theory, not numbers of the paper. The stable "
+        "rank is that of X; the published code takes that of X X'.",
+    )
+    return Found(claims, tables, panels, notes)
+
+
+def _mean(values: list[float]) -> float:
+    return float(np.mean(values))
+
+
+def _means(rows: list[list[float]]) -> tuple[float, ...]:
+    return tuple(float(value) for value in np.mean(rows, axis=0))
+
+
+EXPERIMENT = Experiment(
+    name="gap",
+    title="Spectra of random Markov attention, and rank in depth with and without its outlier.",
+    work=Work(
+        "Mind the Gap: a Spectral Analysis of Rank Collapse and Signal Propagation in "
+        "Attention Layers",
+        "Nait Saada, Naderi, Tanner",
+        2024,
+        "2410.07799",
+    ),
+    question="Is random attention nearly of rank one in width, and does removing its outlier help?",
+    run=run,
+    examples=("gap -o gap.png", "gap -o wide.svg --full --widest 2000"),
+    options=(Option("widest", int, 2000, "The largest number of tokens.", 125, 2000),),
+    longer="n = 2000 too",
+    small={"widest": 250},
+)

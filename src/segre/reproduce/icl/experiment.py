@@ -1,0 +1,274 @@
+"""Does linear attention learn in context in one drop, or from saddle to saddle?
+
+Read in the paper (its abstract, and the README of its code): the two parametrisations; two fixed
+points with merged key and query, and one abrupt drop of the loss; exponentially many with separate
+ones, and training that passes from saddle to saddle. Derived here: the levels of the plateaus, the
+fixed points as fractions, and that the merged form has only two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from segre.reproduce.claim import Claim, at_least, at_most, holds, near, not_testable
+from segre.reproduce.experiment import (
+    Experiment,
+    Found,
+    Option,
+    Panel,
+    Run,
+    Series,
+    Table,
+    Work,
+)
+from segre.reproduce.icl.descent import Start
+from segre.reproduce.icl.fixed_points import FixedPoint, fixed_points
+from segre.reproduce.icl.loss import levels, population
+from segre.reproduce.icl.runs import (
+    CONTEXT,
+    EIGENVALUES,
+    HEADS,
+    RATE,
+    data_run,
+    merged_run,
+    separate_run,
+)
+
+MERGED_STEPS = 20_000
+
+
+def run(given: Run) -> Found:
+    """Both parametrisations on the population loss; the separate one on data as well."""
+    seeds, scale = given.seeds, given.options["init"]
+    steps = given.options["steps"] * (4 if given.full else 1)
+    points = fixed_points(EIGENVALUES, CONTEXT)
+    known = [float(value) for value in levels(EIGENVALUES, CONTEXT)]
+    start = Start.drawn(seeds, HEADS, len(EIGENVALUES), scale)
+    loss = population([float(value) for value in EIGENVALUES], CONTEXT)
+    count = given.options["sequences"]
+    given.progress("key and query separate", 0, 3)
+    apart = given.unit(
+        "separate", lambda _: separate_run(loss, start, steps, points, known, 4 * count)
+    )
+    given.progress("key and query merged", 1, 3)
+    joined = given.unit(
+        "merged", lambda _: merged_run(loss, start, min(steps, MERGED_STEPS), points, known)
+    )
+    given.progress("on drawn sequences", 2, 3)
+    data = given.unit("data", lambda _: data_run(loss, start, steps, seeds, count))
+    return Found(
+        tuple(_claims(apart, joined, data, points, known, steps, count)),
+        (_levels(apart, joined, known), _points(apart, joined, points)),
+        tuple(_panels(apart, joined, data, known, count)),
+        (
+            f"Inputs of dimension {len(EIGENVALUES)} with eigenvalues "
+            f"{', '.join(f'{float(value):g}' for value in EIGENVALUES)}, {CONTEXT} pairs in "
+            f"context, {HEADS} heads, steps of {RATE}; the first weights of both parametrisations "
+            "are the same function. Near a level: within 5 % of it.",
+            "A run that has not come to the last level after all steps is not yet there; it does "
+            "not end elsewhere.",
+        ),
+    )
+
+
+def _claims(
+    apart: dict[str, Any],
+    joined: dict[str, Any],
+    data: dict[str, Any],
+    points: Sequence[FixedPoint],
+    known: list[float],
+    steps: int,
+    count: int,
+) -> list[Claim]:
+    size = len(EIGENVALUES)
+    inner = range(1, size)
+    nested = [tuple(range(1, m + 1)) for m in range(size + 1)]
+    visited = _visited(apart, points)
+    visited_merged = _visited(joined, points)
+    ends = {(), nested[-1]}
+    return [
+        holds(
+            f"With separate key and query all {2**size} sets of eigenvectors are fixed points: "
+            "the gradient is exactly 0, in fractions",
+            "paper",
+            [all(point.slope == 0 for point in points)],
+        ),
+        holds(
+            "With merged key and query only two of them are: nothing learned, and the optimum",
+            "paper",
+            [{point.directions for point in points if point.merged_slope == 0} == ends],
+        ),
+        at_least(
+            f"Separate: steps near each of the levels 1 to {size - 1}, the fewest",
+            "derived here",
+            600,
+            [min(apart["near levels"][m][seed] for m in inner) for seed in _runs(apart)],
+        ),
+        at_most(
+            f"Merged: steps near each of the levels 1 to {size - 1}, the most",
+            "derived here",
+            80,
+            [max(joined["near levels"][m][seed] for m in inner) for seed in _runs(joined)],
+        ),
+        holds(
+            "Separate: of all fixed points only those are visited that have learned the largest "
+            "eigenvalues, one more after another",
+            "paper",
+            [set(one) == set(nested) for one in visited],
+        ),
+        holds(
+            "Merged: no fixed point but the first and the last is visited",
+            "paper",
+            [set(one) <= ends for one in visited_merged],
+        ),
+        near(
+            "Merged: the loss at the end",
+            "closed form",
+            known[-1],
+            joined["last"],
+            tolerance=1e-4,
+        ),
+        near(
+            f"Separate: the loss after {steps:,} steps",
+            "closed form",
+            known[-1],
+            apart["last"],
+            tolerance=1e-4,
+        ),
+        at_most(
+            f"The trained layer, run by segre on {4 * count:,} drawn sequences: standard errors "
+            "between its mean loss and the closed form",
+            "closed form",
+            4,
+            [abs(value) for value in apart["off"]],
+        ),
+        at_least(
+            f"Trained on {count:,} drawn sequences: the share of steps at which the expected "
+            "loss is near one of the levels",
+            "derived here",
+            0.95,
+            data["near a level"],
+        ),
+        not_testable(
+            "Rates of the drops as the first weights go to zero, and low-rank keys and queries",
+            "paper",
+            "limits are not reached by runs, and only rank one is run here",
+        ),
+    ]
+
+
+def _runs(found: dict[str, Any]) -> range:
+    return range(len(found["last"]))
+
+
+def _visited(found: dict[str, Any], points: Sequence[FixedPoint]) -> list[list[tuple[int, ...]]]:
+    """For each run, the fixed points near which it spends at least ten steps."""
+    return [
+        [
+            point.directions
+            for point, counts in zip(points, found["near points"], strict=True)
+            if counts[one] >= 10
+        ]
+        for one in _runs(found)
+    ]
+
+
+def _levels(apart: dict[str, Any], joined: dict[str, Any], known: list[float]) -> Table:
+    rows = [
+        (m, level, _span(apart["near levels"][m]), _span(joined["near levels"][m]))
+        for m, level in enumerate(known)
+    ]
+    return Table(
+        "Steps within 5 % of each level of the loss, the fewest and the most over seeds",
+        ("directions learned", "loss", "separate", "merged"),
+        tuple(rows),
+        ("d", ".5f", "", ""),
+    )
+
+
+def _points(apart: dict[str, Any], joined: dict[str, Any], points: Sequence[FixedPoint]) -> Table:
+    rows = [
+        (
+            ", ".join(map(str, point.directions)) or "none",
+            str(point.loss),
+            float(point.loss),
+            str(point.slope),
+            str(point.merged_slope),
+            _span(apart["near points"][place]),
+            _span(joined["near points"][place]),
+        )
+        for place, point in enumerate(points)
+    ]
+    return Table(
+        "Fixed points, exactly: the eigenvectors learned, the loss, the largest derivative by a "
+        "weight, and the steps of training spent near it",
+        ("learned", "loss", "", "slope", "merged slope", "separate", "merged"),
+        tuple(rows),
+        ("", "", ".5f", "", "", "", ""),
+        "Eigenvectors are numbered from the largest eigenvalue. Near: the distance of W is at most "
+        "5 % of the length of the optimum.",
+    )
+
+
+def _span(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _panels(
+    apart: dict[str, Any],
+    joined: dict[str, Any],
+    data: dict[str, Any],
+    known: list[float],
+    count: int,
+) -> list[Panel]:
+    def curves(found: dict[str, Any], label: str, colour: int) -> list[Series]:
+        return [
+            Series(label if not place else "", tuple(found["at"]), tuple(one), "line", colour)
+            for place, one in enumerate(found["losses"])
+        ]
+
+    def plateaus(found: dict[str, Any]) -> list[Series]:
+        last = found["at"][-1]
+        return [
+            Series(
+                "fixed points" if not m else "", (found["at"][0], last), (level, level), "dots", -1
+            )
+            for m, level in enumerate(known)
+        ]
+
+    one = [
+        *plateaus(apart),
+        *curves(apart, "separate key and query", 0),
+        *curves(joined, "merged", 1),
+    ]
+    other = [*plateaus(data), *curves(data, f"separate, {count:,} sequences", 2)]
+    return [
+        Panel("Expected loss", "step", "loss", tuple(one), log_x=True, low=0, high=1.05),
+        Panel(
+            "Loss on drawn sequences", "step", "loss", tuple(other), log_x=True, low=0, high=1.05
+        ),
+    ]
+
+
+EXPERIMENT = Experiment(
+    name="icl-dynamics",
+    title="Gradient descent of linear attention on in-context regression, in closed form.",
+    work=Work(
+        "Training Dynamics of In-Context Learning in Linear Attention",
+        "Zhang, Singh, Latham, Saxe",
+        2025,
+        "2501.16265",
+    ),
+    question="Does linear attention learn in context in one drop, or from saddle to saddle?",
+    run=run,
+    examples=("icl-dynamics -o icl.png", "icl-dynamics -o large.png --init 0.05 --steps 60000"),
+    options=(
+        Option("init", float, 0.01, "The size of the first weights.", 1e-4, 1.0),
+        Option("steps", int, 250_000, "Steps of gradient descent.", 1, 1_000_000),
+        Option("sequences", int, 5000, "Sequences of the run on data.", 100, 100_000),
+    ),
+    longer="four times as many steps",
+    small={"steps": 500, "sequences": 100},
+)

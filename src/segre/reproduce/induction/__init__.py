@@ -1,0 +1,1 @@
+"""Induction heads on n-gram Markov chains (arXiv 2409.10559)."""

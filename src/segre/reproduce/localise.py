@@ -1,0 +1,206 @@
+"""Does attention become local when the spectrum of W_QK concentrates?
+
+*Self-attention Networks Localize When QK-eigenspectrum Concentrates*: at a fixed size of W_QK, a
+large mean of its eigenvalues against their deviation makes a token attend to tokens like itself.
+If neighbours are alike, as in a random walk, attention is then local, tokens keep their rank, and
+entropy does not collapse.
+
+Here W_QK = c (r I + S), with S symmetric Gaussian of eigenvalue deviation 1, r the mean over the
+deviation, and c such that the Frobenius norm is always the same.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from segre.collapse.residual import relative_residual
+from segre.fields.interface import Array
+from segre.reproduce.claim import at_least, at_most, holds, near, not_testable
+from segre.reproduce.experiment import (
+    Cell,
+    Experiment,
+    Found,
+    Option,
+    Panel,
+    Run,
+    Series,
+    Table,
+    Work,
+)
+from segre.reproduce.state import Kept
+
+TOKENS = 64
+WIDTH = 64
+RATIOS = (0.0, 0.5, 1.0, 2.0, 4.0)
+KINDS = ("random walk", "independent")
+MEASURES = ("distance", "residual", "entropy")
+
+
+def tokens(kind: str, rng: np.random.Generator) -> Array:
+    """Tokens of norm sqrt(width): those of a walk are like their neighbours."""
+    steps = rng.standard_normal((TOKENS, WIDTH))
+    X = steps.cumsum(axis=0) if kind == "random walk" else steps
+    return np.asarray(X * (WIDTH**0.5 / np.linalg.norm(X, axis=1, keepdims=True)))
+
+
+def scores_matrix(ratio: float, size: float, rng: np.random.Generator) -> Array:
+    """W_QK of a mean over deviation of its eigenvalues, and of a Frobenius norm."""
+    G = rng.standard_normal((WIDTH, WIDTH))
+    S = (G + G.T) / (2 * WIDTH) ** 0.5
+    S = S - np.eye(WIDTH) * np.trace(S) / WIDTH
+    S /= np.linalg.norm(S) / WIDTH**0.5  # eigenvalues of mean 0 and deviation 1
+    W = ratio * np.eye(WIDTH) + S
+    return np.asarray(W * (size * WIDTH**0.5 / np.linalg.norm(W)))
+
+
+def attend(kind: str, ratio: float, size: float, draws: int, seed: int) -> dict[str, float]:
+    """Mean attended distance, residual of what is mixed over that of the tokens, and entropy."""
+    rng = np.random.default_rng([seed, 7])
+    place = np.arange(TOKENS)
+    apart = abs(place[:, None] - place)
+    found = []
+    for _ in range(draws):
+        X, W = tokens(kind, rng), scores_matrix(ratio, size, rng)
+        scores = X @ W @ X.T / WIDTH**0.5
+        P = np.exp(scores - scores.max(axis=1, keepdims=True))
+        P /= P.sum(axis=1, keepdims=True)
+        logs = np.log(np.where(P > 0, P, 1))
+        found.append(
+            (
+                float((P * apart).sum(axis=1).mean()),
+                float(relative_residual(P @ X) / relative_residual(X)),
+                float(-(P * logs).sum(axis=1).mean()),
+            )
+        )
+    return dict(zip(MEASURES, np.mean(found, axis=0).tolist(), strict=True))
+
+
+def run(given: Run) -> Found:
+    """Both kinds of tokens, for every ratio."""
+    size, draws = given.options["size"], given.options["draws"]
+
+    def of_seed(seed: int, _kept: Kept) -> Any:
+        return {
+            kind: [attend(kind, ratio, size, draws, seed) for ratio in RATIOS] for kind in KINDS
+        }
+
+    found = given.each_seed("attention", of_seed)
+
+    def at(kind: str, name: str, place: int) -> list[float]:
+        return [one[kind][place][name] for one in found]
+
+    def mean(kind: str, name: str) -> list[float]:
+        return [float(np.mean(at(kind, name, place))) for place in range(len(RATIOS))]
+
+    walk, other = KINDS
+    last, highest = len(RATIOS) - 1, float(np.log(TOKENS))
+    claims = (
+        at_most(
+            "Random walk: attended distance at the largest ratio, over that at ratio 0",
+            "paper",
+            0.5,
+            [
+                b / a
+                for a, b in zip(at(walk, "distance", 0), at(walk, "distance", last), strict=True)
+            ],
+        ),
+        holds(
+            "Random walk: attended distance falls with the ratio",
+            "paper",
+            [_monotone([-one[walk][n]["distance"] for n in range(len(RATIOS))]) for one in found],
+        ),
+        holds(
+            "Random walk: mixed tokens keep more of their residual as the ratio grows",
+            "paper",
+            [_monotone([one[walk][n]["residual"] for n in range(len(RATIOS))]) for one in found],
+        ),
+        at_least(
+            "Random walk: entropy at the largest ratio, over ln n: it does not collapse",
+            "paper",
+            0.5,
+            [value / highest for value in at(walk, "entropy", last)],
+        ),
+        at_most(
+            "Independent tokens: entropy at the largest ratio, over ln n: it does collapse",
+            "derived here",
+            0.5,
+            [value / highest for value in at(other, "entropy", last)],
+        ),
+        near(
+            "Random walk: attended distance at ratio 0",
+            "derived here",
+            21.7,
+            at(walk, "distance", 0),
+            tolerance=1,
+        ),
+        near(
+            "Random walk: attended distance at the largest ratio",
+            "derived here",
+            8.3,
+            at(walk, "distance", last),
+            tolerance=1,
+        ),
+        not_testable(
+            "Shrinking the deviation in training (LocAteR) lowers perplexity",
+            "paper",
+            "it takes the training of language models",
+        ),
+    )
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (kind, ratio, *(mean(kind, name)[place] for name in MEASURES))
+        for kind in KINDS
+        for place, ratio in enumerate(RATIOS)
+    )
+    table = Table(
+        f"{TOKENS} tokens of width {WIDTH}, means over {draws} draws and the seeds",
+        ("tokens", "mean / deviation", "attended distance", "residual ratio", "entropy"),
+        rows,
+        ("", "g", ".2f", ".3f", ".2f"),
+        f"Uniform attention has distance {(TOKENS**2 - 1) / (3 * TOKENS):.2f} and entropy "
+        f"{highest:.2f}. Residual ratio: relative residual of the mixed tokens over that of the "
+        "tokens.",
+    )
+    names = ("attended distance", "residual ratio", "entropy")
+    panels = tuple(
+        Panel(
+            title.capitalize(),
+            "mean / deviation of the eigenvalues",
+            title,
+            tuple(Series(kind, RATIOS, tuple(mean(kind, name))) for kind in KINDS),
+            low=0,
+        )
+        for title, name in zip(names, MEASURES, strict=True)
+    )
+    notes = (
+        "The tokens are a model: a walk with independent steps, every token scaled to the same "
+        "norm. The paper's statement is about such correlated tokens; for independent ones "
+        "the same spectrum makes a token attend to itself alone.",
+    )
+    return Found(claims, (table,), panels, notes)
+
+
+def _monotone(values: list[float]) -> bool:
+    return all(a < b for a, b in pairwise(values))
+
+
+EXPERIMENT = Experiment(
+    name="localise",
+    title="Attention of random walks as the spectrum of W_QK concentrates.",
+    work=Work(
+        "Self-attention Networks Localize When QK-eigenspectrum Concentrates",
+        "Bao, Hataya, Karakida",
+        2024,
+        "2402.02098",
+    ),
+    question="Does attention become local when the eigenvalues of W_QK concentrate at their mean?",
+    run=run,
+    examples=("localise -o localise.png", "localise -o sharper.png --size 2"),
+    options=(
+        Option("size", float, 1.0, "Root mean square of the eigenvalues of W_QK.", 0.01, 100.0),
+        Option("draws", int, 20, "Draws of tokens and weights for a seed.", 1, 10_000),
+    ),
+    small={"draws": 2},
+)

@@ -1,0 +1,207 @@
+"""Small attention networks in torch: which weights are trained, and what did a pass do?
+
+A network is an embedding, a stack of attention layers with skips (and perhaps MLPs), and a readout
+of each token. As published there is dropout, and a norm after every layer; then the readout has
+none. Without these norms the readout has one, and the layers are a `FloatNetwork`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from segre.collapse.passes import Affine, Pass, RecordedLayer, TokenMap
+from segre.collapse.stack import FloatNetwork, Heads, Mlp
+from segre.errors import SegreError
+from segre.fields.interface import Array
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of a network; without a vocabulary its inputs are points of the plane."""
+
+    heads: int
+    layers: int
+    d: int
+    outputs: int
+    vocabulary: int = 0
+    positions: int = 0  # learned ones, for as many places; 0 is none
+    mlp: bool = False
+    skip: bool = True
+    lift: int = 2  # maps from points to the layers, with a GELU between two
+    norms: bool = False  # after every layer; then there is none before the readout
+    dropout: float = 0.0  # of embeddings, patterns, what heads write, and what is read out
+
+
+class Attention(nn.Module):
+    """Heads as `segre.collapse.stack.Heads` has them."""
+
+    def __init__(self, d: int, heads: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        k = d // heads
+        self.dropout = dropout
+
+        def weight(*shape: int) -> nn.Parameter:
+            widest = (6 / (2 * d)) ** 0.5
+            return nn.Parameter(torch.empty(shape).uniform_(-widest, widest))
+
+        self.W_Q, self.W_K, self.W_V = (weight(heads, d, k) for _ in range(3))
+        self.W_O = weight(heads, k, d)
+        self.b_Q, self.b_K, self.b_V = (nn.Parameter(torch.zeros(heads, k)) for _ in range(3))
+        self.b_O = nn.Parameter(torch.zeros(d))
+
+    def forward(self, X: Tensor) -> Tensor:
+        """What all heads write; all of them at once."""
+        Q = self._read(X, self.W_Q, self.b_Q)
+        K = self._read(X, self.W_K, self.b_K)
+        V = self._read(X, self.W_V, self.b_V)
+        dropped = self.dropout if self.training else 0.0
+        mixed = nn.functional.scaled_dot_product_attention(Q, K, V, dropout_p=dropped)
+        return mixed.transpose(-3, -2).flatten(-2) @ self.W_O.flatten(0, 1) + self.b_O
+
+    @staticmethod
+    def _read(X: Tensor, W: Tensor, b: Tensor) -> Tensor:
+        """X W + b for each head: (..., H, n, k)."""
+        every = X @ W.transpose(0, 1).flatten(1) + b.flatten()
+        return every.reshape(*every.shape[:-1], *b.shape).transpose(-3, -2)
+
+    def heads(self) -> Heads:
+        """The same in NumPy."""
+        given = {name: _array(weight) for name, weight in self.named_parameters()}
+        return Heads(**given)  # type: ignore[arg-type]
+
+
+class AttentionLayer(nn.Module):
+    """Attention, then perhaps an MLP of the same width, each with a skip or not, then a norm."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.attention = Attention(shape.d, shape.heads, shape.dropout)
+        self.first = nn.Linear(shape.d, shape.d) if shape.mlp else None
+        self.last = nn.Linear(shape.d, shape.d) if shape.mlp else None
+        self.skip = shape.skip
+        self.drop = nn.Dropout(shape.dropout)
+        self.norm = nn.LayerNorm(shape.d) if shape.norms else None
+
+    def forward(self, X: Tensor) -> Tensor:
+        """The layer."""
+        written: Tensor = self.drop(self.attention(X))
+        X = X + written if self.skip else written
+        if self.first is not None and self.last is not None:
+            written = self.drop(self.last(nn.functional.gelu(self.first(X))))
+            X = X + written if self.skip else written
+        return X if self.norm is None else self._normed(X)
+
+    def _normed(self, X: Tensor) -> Tensor:
+        assert self.norm is not None
+        found: Tensor = self.norm(X)
+        return found
+
+    def pair(self) -> tuple[Heads, Mlp | None]:
+        """The same in NumPy."""
+        heads = self.attention.heads()
+        if self.first is None or self.last is None:
+            return heads, None
+        W_1, W_2 = _array(self.first.weight).T, _array(self.last.weight).T
+        return heads, Mlp(W_1, W_2, _array(self.first.bias), _array(self.last.bias), "gelu")
+
+
+class PathNetwork(nn.Module):
+    """Embedding, layers, readout."""
+
+    def __init__(self, shape: Shape, seed: int = 0) -> None:
+        super().__init__()
+        if shape.d % shape.heads:
+            raise SegreError(f"heads: {shape.heads} does not divide d={shape.d}")
+        self.shape = shape
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            d = shape.d
+            lift = (nn.Linear(2, d), nn.GELU(), nn.Linear(d, d))[: 2 * shape.lift - 1]
+            self.words = nn.Embedding(shape.vocabulary, d) if shape.vocabulary else None
+            self.lift = None if shape.vocabulary else nn.Sequential(*lift)
+            places = torch.randn(shape.positions, d)
+            self.places = nn.Parameter(places) if shape.positions else None
+            self.norm = nn.LayerNorm(d)
+            self.drop = nn.Dropout(shape.dropout)
+            self.layers = nn.Sequential(*(AttentionLayer(shape) for _ in range(shape.layers)))
+            last = nn.Identity() if shape.norms else nn.LayerNorm(d)
+            self.readout = nn.Sequential(last, nn.Linear(d, shape.outputs))
+
+    def embed(self, inputs: Tensor) -> Tensor:
+        """What goes into the layers."""
+        if self.words is not None:
+            X = self.words(inputs)
+        else:
+            assert self.lift is not None
+            X = self.lift(inputs)
+        found: Tensor = self.norm(X if self.places is None else X + self.places)
+        return found
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """A readout of each token."""
+        found: Tensor = self.readout(self.drop(self.layers(self.drop(self.embed(inputs)))))
+        return found
+
+    def stack(self) -> FloatNetwork:
+        """The layers in NumPy, with the same weights, and without norms between them."""
+        pairs = [layer.pair() for layer in self.layers if isinstance(layer, AttentionLayer)]
+        return FloatNetwork(tuple(pairs), skip=self.shape.skip)
+
+    def recorded(self, X: Array) -> Pass:
+        """What the layers do to embedded tokens, in NumPy; norms are affine once written down."""
+        tokens, done = X, list[RecordedLayer]()
+        for layer, pair in zip(self.layers, self.stack().layers, strict=True):
+            alone = FloatNetwork((pair,), skip=self.shape.skip).forward(tokens)
+            (recorded,), tokens = alone.layers, alone.output
+            if isinstance(layer, AttentionLayer) and layer.norm is not None:
+                norm = _norm(layer.norm, tokens)
+                recorded = replace(recorded, after=(*recorded.after, norm))
+                tokens = norm.apply(tokens)
+            done.append(recorded)
+        return Pass(X, tuple(done), tokens)
+
+    def parameter_count(self) -> int:
+        """How many weights there are."""
+        return sum(weight.numel() for weight in self.parameters())
+
+
+def embedded(model: PathNetwork, inputs: Array) -> Array:
+    """What goes into the layers, in NumPy; the model is in double precision afterwards."""
+    with torch.inference_mode():
+        given = tensor(inputs)
+        found = model.double().embed(given.double() if given.is_floating_point() else given)
+        return np.asarray(found.numpy())
+
+
+def readout(model: PathNetwork, tokens: Array) -> Array:
+    """The readout of tokens that NumPy computed; the model is in double precision afterwards."""
+    with torch.inference_mode():
+        return np.asarray(model.double().readout(torch.from_numpy(tokens)).numpy())
+
+
+def tensor(values: Array) -> Tensor:
+    """Whole numbers as they are, others in single precision."""
+    found = torch.from_numpy(np.ascontiguousarray(values))
+    return found.float() if found.is_floating_point() else found.long()
+
+
+def plain_norm(X: Array, eps: float = 1e-12) -> Array:
+    """Each token centred and divided by its deviation, without gain and bias."""
+    centred = X - X.mean(axis=-1, keepdims=True)
+    return np.asarray(centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps))
+
+
+def _norm(norm: nn.LayerNorm, X: Array) -> TokenMap:
+    """What a norm does to tokens X, its roots fixed."""
+    d = X.shape[-1]
+    deviation = np.sqrt(X.var(axis=-1, keepdims=True) + norm.eps)
+    centring = Affine(np.eye(d) - 1 / d, s=_array(norm.weight) / deviation)
+    return TokenMap("norm", (centring, Affine(a=_array(norm.bias))))
+
+
+def _array(weight: Tensor) -> Array:
+    return np.asarray(weight.detach().double().numpy())

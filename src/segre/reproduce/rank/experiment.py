@@ -1,0 +1,195 @@
+"""Can many heads of rank one stand in for one of full rank?
+
+Read in the paper (its abstract, and its code): one full-rank head finds the nearest neighbour for
+any number of tokens; heads of low rank need exponentially many, even for two tokens; the matrix C
+of the error is in the code. Derived here: the vector b of the error, and its agreement with heads
+that are run. No experiment shows a lower bound: other keys, queries and values might do better.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from segre.reproduce.claim import Claim, at_most, holds, not_testable
+from segre.reproduce.experiment import Experiment, Found, Option, Panel, Run, Series, Table, Work
+from segre.reproduce.rank.nearest import (
+    Heads,
+    agreement,
+    best_error,
+    full_rank,
+    gram,
+    mean_square,
+    nearest,
+    points,
+    rank_one,
+)
+
+WIDTHS = (4, 8, 16)
+COUNTS = (1, 4, 16, 64, 256, 1024)
+CHECKED = 16  # heads that are run, to compare
+TOKENS = (2, 8, 32)  # of the full-rank head
+SAMPLES = 20_000
+SHARP = 1e7
+
+
+def run(given: Run) -> Found:
+    """Errors in closed form for every width, and heads that are run on drawn points."""
+    every = (*COUNTS, 4096) if given.full else COUNTS
+    counts = tuple(count for count in every if count <= given.options["heads"])
+    samples = given.options["samples"]
+    by_seed = given.each_seed(
+        "heads",
+        lambda seed, _: {str(d): _measured(seed, d, counts, samples) for d in WIDTHS},
+    )
+    found = {d: [one[str(d)] for one in by_seed] for d in WIDTHS}
+    return Found(
+        tuple(_claims(found, counts)),
+        (_table(found, counts), _full(found, samples)),
+        (_panel(found, counts),),
+        (
+            "The error is the root of the mean square error; the target has length 1. Heads of "
+            "rank one are hard (a softmax with very large scores), have random keys and queries, "
+            "and are weighed by the best numbers for the exact distribution of points.",
+        ),
+    )
+
+
+def _measured(seed: int, d: int, counts: tuple[int, ...], samples: int) -> dict[str, Any]:
+    rng = np.random.default_rng([seed, d, 16153])
+    heads = Heads.drawn(rng, counts[-1], d)
+    C, b = gram(heads), agreement(heads)
+    errors = [best_error(C[:n, :n], b[:n])[0] for n in counts]
+    some = min(CHECKED, counts[-1])
+    expected, alpha = best_error(C[:some, :some], b[:some])
+    x, y = points(rng, samples, 2, d)
+    each = ((rank_one(heads.first(some), alpha, x, y, SHARP) - nearest(x, y)) ** 2).sum(axis=1)
+    full = []
+    for tokens in TOKENS:
+        x, y = points(rng, samples, tokens, d)
+        full.append(mean_square(full_rank(x, y, SHARP), nearest(x, y)) ** 0.5)
+    return {
+        "errors": [max(error, 0.0) ** 0.5 for error in errors],
+        "off": (each.mean() - expected) / (each.std() / samples**0.5),
+        "full": full,
+    }
+
+
+def _claims(found: dict[int, list[dict[str, Any]]], counts: tuple[int, ...]) -> list[Claim]:
+    seeds = range(len(found[WIDTHS[0]]))
+    last = len(counts) - 1
+    middle = counts.index(64) if 64 in counts else last
+    return [
+        at_most(
+            f"One full-rank head on up to {TOKENS[-1]} tokens: the largest error over widths",
+            "paper",
+            0.001,
+            [max(error for d in WIDTHS for error in found[d][seed]["full"]) for seed in seeds],
+        ),
+        holds(
+            "Heads of rank one: the error falls with every four times as many heads",
+            "closed form",
+            [all((np.diff(found[d][seed]["errors"]) < 0).all() for d in WIDTHS) for seed in seeds],
+        ),
+        holds(
+            f"With {counts[middle]} heads, the error grows with the width",
+            "paper",
+            [
+                bool((np.diff([found[d][seed]["errors"][middle] for d in WIDTHS]) > 0).all())
+                for seed in seeds
+            ],
+        ),
+        at_most(
+            "Heads that are run by segre and the closed form: standard errors between them",
+            "closed form",
+            4,
+            [max(abs(found[d][seed]["off"]) for d in WIDTHS) for seed in seeds],
+        ),
+        not_testable(
+            "Exponentially many heads of low rank are necessary",
+            "paper",
+            "it is a lower bound over all heads; random ones only show what these can do",
+        ),
+        not_testable(
+            "Two layers of low rank suffice for short contexts, and trained transformers agree",
+            "paper",
+            "only one layer with constructed heads is run here",
+        ),
+    ]
+
+
+def _means(found: list[dict[str, Any]], name: str) -> list[float]:
+    return [float(value) for value in np.mean([one[name] for one in found], axis=0)]
+
+
+def _deviations(found: list[dict[str, Any]], name: str) -> list[float]:
+    return [float(value) for value in np.std([one[name] for one in found], axis=0)]
+
+
+def _table(found: dict[int, list[dict[str, Any]]], counts: tuple[int, ...]) -> Table:
+    columns = [column for d in WIDTHS for column in (_means(found[d], "errors"),)]
+    spread = [
+        max(values)
+        for values in zip(*(_deviations(found[d], "errors") for d in WIDTHS), strict=True)
+    ]
+    return Table(
+        "The error of heads of rank one with the best weights, two tokens, means over seeds",
+        ("heads", *(f"d = {d}" for d in WIDTHS), "± at most"),
+        tuple(zip(counts, *columns, spread, strict=True)),
+        ("d", *(".3f",) * (len(WIDTHS) + 1)),
+    )
+
+
+def _full(found: dict[int, list[dict[str, Any]]], samples: int) -> Table:
+    rows = [
+        (tokens, *(max(one["full"][place] for one in found[d]) for d in WIDTHS))
+        for place, tokens in enumerate(TOKENS)
+    ]
+    return Table(
+        f"The error of one full-rank softmax head on {samples:,} samples, the largest over seeds",
+        ("tokens", *(f"d = {d}" for d in WIDTHS)),
+        tuple(rows),
+        ("d", *(".1e",) * len(WIDTHS)),
+    )
+
+
+def _panel(found: dict[int, list[dict[str, Any]]], counts: tuple[int, ...]) -> Panel:
+    ends = (counts[0], counts[-1])
+    return Panel(
+        "Nearest of two points",
+        "heads of rank one",
+        "error with the best weights",
+        (
+            *(
+                Series(
+                    *(f"width {d}", counts, tuple(_means(found[d], "errors"))),
+                    spread=tuple(_deviations(found[d], "errors")),
+                )
+                for d in WIDTHS
+            ),
+            Series("one full-rank head (below 0.001)", ends, (0.0, 0.0), "dashes", -1),
+        ),
+        log_x=True,
+        ticks=counts,
+        low=-0.03,
+        high=1.0,
+    )
+
+
+EXPERIMENT = Experiment(
+    name="rank",
+    title="The nearest neighbour by one full-rank head, or by many heads of rank one.",
+    work=Work(
+        "On the Benefits of Rank in Attention Layers", "Amsel, Yehudai, Bruna", 2024, "2407.16153"
+    ),
+    question="Can many heads of rank one stand in for one of full rank?",
+    run=run,
+    examples=("rank -o rank.png", "rank -o more.png --full --heads 4096"),
+    options=(
+        Option("heads", int, 4096, "The most heads of rank one.", 4, 4096),
+        Option("samples", int, SAMPLES, "Points on which heads are run.", 100, 1_000_000),
+    ),
+    longer="4096 heads too",
+    small={"heads": 16, "samples": 500},
+)

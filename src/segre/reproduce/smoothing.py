@@ -1,0 +1,248 @@
+"""Do tokens become alike in BERT, and by which factor can a layer bring them together?
+
+*Revisiting Over-smoothing in BERT* measures the distance of tokens from all being the same,
+d_M(X) = |X - 1 x'|_F with x their mean, and bounds what a layer does to it. For one head with
+pattern A and value map W, an MLP of spectral norms s1 s2, skips and two norms
+
+    d_M(out) <= (1 + lambda |W|) (1 + s1 s2) / (sigma1 sigma2) d_M(X),    lambda = |C A C|_2,
+
+with C = I - 11'/n and sigma the least deviation that a norm divides by, of the tokens and of their
+mean. (A norm is x / |x| after centring, which is Lipschitz with constant 1 / min |x|.) This form is
+derived here. Where lambda is above 1 the bound says nothing about tokens becoming alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from segre.checkpoint.inputs import random_tokens
+from segre.collapse.curves import curves
+from segre.collapse.models import load
+from segre.collapse.variants import FULL
+from segre.fields.interface import Array
+from segre.models import PRESETS
+from segre.reproduce.claim import Source, at_most, holds, near, not_testable
+from segre.reproduce.experiment import (
+    Cell,
+    Experiment,
+    Found,
+    Option,
+    Panel,
+    Run,
+    Series,
+    Table,
+    Work,
+)
+from segre.reproduce.state import Kept
+
+TOKENS = 64
+DEVIATIONS = (0.5, 1.0, 2.0, 3.0)
+FUSIONS = ("mean", "max", "concat")
+
+
+def softmax(scores: Array) -> Array:
+    """Over the last axis."""
+    P = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.asarray(P / P.sum(axis=-1, keepdims=True))
+
+
+def contraction(A: Array) -> float:
+    """|C A C|_2: the largest factor on what tells tokens apart."""
+    inner = A - A.mean(axis=0)
+    return float(np.linalg.norm(inner - inner.mean(axis=1, keepdims=True), 2))
+
+
+def distance(X: Array) -> float:
+    """From all tokens being the same."""
+    return float(np.linalg.norm(X - X.mean(axis=0)))
+
+
+def random_contraction(deviation: float, causal: bool, draws: int, seed: int) -> float:
+    """The mean of lambda over random scores of some deviation."""
+    rng = np.random.default_rng([seed, 11])
+    hidden = np.triu(np.full((TOKENS, TOKENS), -np.inf), 1) if causal else 0.0
+    scores = deviation * rng.standard_normal((draws, TOKENS, TOKENS)) + hidden
+    return float(np.mean([contraction(softmax(one)) for one in scores]))
+
+
+def bound_ratios(draws: int, seed: int) -> list[float]:
+    """Of random layers, the distance after over the bound; at most one if the bound holds."""
+    rng = np.random.default_rng([seed, 13])
+    out = []
+    for _ in range(draws):
+        n, d = int(rng.integers(2, 20)), int(rng.integers(2, 16))
+        X = rng.standard_normal((n, d)) * rng.lognormal(sigma=1) + rng.standard_normal(d)
+        W, W1, W2 = (rng.standard_normal((d, d)) * rng.lognormal(-1, 1) / d**0.5 for _ in range(3))
+        A = softmax(rng.standard_normal((n, n)) * rng.lognormal(sigma=1))
+        first, sigma1 = _normed(X + A @ X @ W)
+        last, sigma2 = _normed(first + np.maximum(first @ W1, 0) @ W2)
+        norms = [float(np.linalg.norm(one, 2)) for one in (W, W1, W2)]
+        factor = (1 + contraction(A) * norms[0]) * (1 + norms[1] * norms[2]) / (sigma1 * sigma2)
+        out.append(distance(last) / (factor * distance(X)))
+    return out
+
+
+def _normed(X: Array) -> tuple[Array, float]:
+    """A LayerNorm without gain and bias, and the least deviation it divides by."""
+    centred = X - X.mean(axis=1, keepdims=True)
+    every = np.vstack([centred, centred.mean(axis=0)])
+    deviations = np.sqrt((every**2).mean(axis=1))
+    return centred / deviations[:-1, None], float(deviations.min())
+
+
+def in_bert(width: int, count: int, length: int, seed: int) -> dict[str, Any]:
+    """Cosines between tokens of a random BERT by depth, and residuals of fused streams."""
+    config: Mapping[str, Any] = PRESETS["bert-base-uncased"]
+    heads = {"num_attention_heads": max(width // 64, 2), "intermediate_size": 4 * width}
+    loaded = load({**config, "hidden_size": width, **heads}, seed)
+    inputs = random_tokens(loaded, count, length, seed)
+    found: dict[str, Any] = {}
+    for fuse in FUSIONS:
+        curve = curves(loaded, inputs, [FULL], fuse=fuse)[FULL]
+        assert curve.fused is not None
+        found[fuse] = float(curve.fused.mean())
+    return found | {
+        "cosine": curve.mean("cosine").tolist(),
+        "residual": curve.mean().tolist(),
+    }
+
+
+def run(given: Run) -> Found:
+    """Random patterns, random layers, then a random BERT."""
+    options = given.options
+
+    def patterns(seed: int, _kept: Kept) -> Any:
+        return {
+            name: [random_contraction(one, causal, 20, seed) for one in DEVIATIONS]
+            for name, causal in (("all tokens", False), ("causal", True))
+        }
+
+    found = given.each_seed("patterns", patterns)
+    ratios = given.each_seed(
+        "bound", lambda seed, _kept: max(bound_ratios(options["layers"], seed))
+    )
+    sizes = (options["width"], options["count"], options["length"])
+    models = given.each_seed("BERT", lambda seed, _kept: in_bert(*sizes, seed))
+    seen, causal = ([one[name] for one in found] for name in ("all tokens", "causal"))
+    own: Source = "derived here"
+    tried = options["layers"]
+    claims = (
+        at_most(f"Distance over the bound, largest of {tried:,} layers", own, 1, ratios),
+        near("lambda, scores of deviation 1", own, 0.35, _column(seen, 1), tolerance=0.03),
+        near("lambda, scores of deviation 3", own, 1.24, _column(seen, 3), tolerance=0.1),
+        holds("lambda is above 1 for causal patterns", own, [min(one) > 1 for one in causal]),
+        holds(
+            "BERT at initialisation: the cosine between tokens grows from first to last layer",
+            "paper",
+            [one["cosine"][-1] > one["cosine"][0] for one in models],
+        ),
+        *(
+            holds(
+                f"The streams of all layers fused ({fuse}) are further apart than the last",
+                "paper",
+                [one[fuse] > one["residual"][-1] for one in models],
+            )
+            for fuse in FUSIONS
+        ),
+        not_testable(
+            "Hierarchical fusion with a trained gate improves BERT on GLUE",
+            "paper",
+            "it takes fine-tuning of pretrained models; fusion is measured on the residual only",
+        ),
+    )
+    cosine, residual = (
+        np.mean([one[key] for one in models], axis=0) for key in ("cosine", "residual")
+    )
+    shown = [layer for layer in (0, 1, 2, 4, 6, 8, 10, 12) if layer < len(cosine)]
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("cosine", *(float(cosine[layer]) for layer in shown)),
+        ("relative residual", *(float(residual[layer]) for layer in shown)),
+    )
+    fused: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, float(np.mean([one[name] for one in models]))) for name in FUSIONS
+    )
+    tables = (
+        Table(
+            f"lambda of random patterns of {TOKENS} tokens, means over seeds",
+            ("patterns", *(f"deviation {one:g}" for one in DEVIATIONS)),
+            (("all tokens seen", *_means(seen)), ("causal", *_means(causal))),
+            ("", *(".3f",) * len(DEVIATIONS)),
+            "deviation: of the scores. Tokens become alike by the bound only where lambda is "
+            "small; above 1 it says nothing.",
+        ),
+        Table(
+            f"BERT of width {options['width']} with random weights, by layer, means over seeds",
+            ("measure", *map(str, shown)),
+            rows,
+            ("", *(".3f",) * len(shown)),
+        ),
+        Table(
+            "Relative residual of the streams of all layers, fused",
+            ("fusion", "relative residual"),
+            (*fused, ("none: the last layer", float(residual[-1]))),
+            ("", ".3f"),
+        ),
+    )
+    layers = tuple(range(len(cosine)))
+    panels = (
+        Panel(
+            "lambda of random patterns",
+            "deviation of the scores",
+            "lambda",
+            (
+                Series("all tokens seen", DEVIATIONS, _means(seen)),
+                Series("causal", DEVIATIONS, _means(causal)),
+                Series("1", DEVIATIONS[:1] + DEVIATIONS[-1:], (1.0, 1.0), "dots", -1),
+            ),
+            low=0,
+        ),
+        Panel(
+            "BERT with random weights",
+            "layer",
+            "",
+            (
+                Series("cosine between tokens", layers, tuple(cosine.tolist())),
+                Series("relative residual", layers, tuple(residual.tolist())),
+            ),
+            low=0,
+        ),
+    )
+    notes = (
+        "The bound is derived here from the paper's argument, with the deviations of the norms of "
+        "each layer in it. `segre diagnose` gives lambda for the heads of a checkpoint; in trained "
+        "models it is mostly above 1.",
+    )
+    return Found(claims, tables, panels, notes)
+
+
+def _column(rows: list[list[float]], place: int) -> list[float]:
+    return [row[place] for row in rows]
+
+
+def _means(rows: list[list[float]]) -> tuple[float, ...]:
+    return tuple(float(value) for value in np.mean(rows, axis=0))
+
+
+EXPERIMENT = Experiment(
+    name="smoothing",
+    title="Over-smoothing: contraction of random patterns, the bound, and BERT by depth.",
+    work=Work(
+        "Revisiting Over-smoothing in BERT from the Perspective of Graph",
+        "Shi, Gao, Xu, Liang, Li, Kong, Lee, Kwok",
+        2022,
+        "2202.08625",
+    ),
+    question="Do tokens become alike in BERT, and does the contraction bound explain it?",
+    run=run,
+    examples=("smoothing -o smoothing.png", "smoothing -o narrow.png --width 128"),
+    options=(
+        Option("layers", int, 1000, "Random layers that the bound is tried on.", 1, 10**6),
+        Option("width", int, 768, "The width of BERT.", 8, 4096),
+        Option("count", int, 4, "Inputs.", 1, 1000),
+        Option("length", int, 64, "Tokens of each.", 2, 512),
+    ),
+    small={"layers": 20, "width": 16, "count": 1, "length": 6},
+)

@@ -1,0 +1,1 @@
+"""Functions from softmax attention over anchors (arXiv 2504.15956)."""

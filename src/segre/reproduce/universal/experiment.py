@@ -1,0 +1,262 @@
+"""Is softmax attention alone a universal approximator? The construction, and its error.
+
+Read in the paper (its abstract): attention over anchors approximates truncated linear maps, and two
+attention layers, or one and a softmax, then approximate every continuous map of sequences on a
+compact domain. The paper trains; here nothing is trained. Derived here: the anchors, the factor
+beta = 4 p^2 and all errors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from segre.reproduce.claim import Claim, at_most, near, not_testable
+from segre.reproduce.experiment import Experiment, Found, Option, Panel, Run, Series, Table, Work
+from segre.reproduce.universal.anchors import (
+    certified_error,
+    grid,
+    head,
+    self_attention,
+    sharpness,
+    waves,
+)
+
+COUNTS = (5, 10, 20, 40)  # anchors on a line
+SIDES = (4, 8, 16)  # anchors in each of three dimensions
+TOKENS = 3
+FUNCTIONS = 8
+POINTS = 1000
+
+
+def run(given: Run) -> Found:
+    """The truncated identity, proved; then random functions, measured."""
+    counts = (*COUNTS, 80, 160) if given.full else COUNTS
+    given.progress("proving", 0, 2)
+    proved = given.unit("proved", lambda _: [certified_error(p) for p in counts])
+    points = given.options["points"]
+    drawn = given.each_seed("functions", lambda seed, _: _measured(seed, counts, points))
+    example = _example()
+    return Found(
+        tuple(_claims(counts, proved, drawn)),
+        (_table(counts, proved, drawn), _sequences(drawn)),
+        (
+            _error_panel(counts, proved, drawn),
+            Panel(
+                "One head with 5, 10 and 40 anchors",
+                "z",
+                "a random function of slope 1",
+                (
+                    *(
+                        Series(f"{p} anchors", example["at"], example[str(p)], "line", place)
+                        for place, p in enumerate((5, 10, 40))
+                    ),
+                    Series("the function", example["at"], example["right"], "dots", -1),
+                ),
+            ),
+        ),
+        (
+            "Functions change by at most |x - y|, in several dimensions by the sum of the "
+            f"distances of coordinates. Their errors are the largest at {points} random points; "
+            "those of the truncated identity are proved over all of [0, 1].",
+            "The error of the truncated identity is not exactly 1/(2p): it is about 1/(2p) times "
+            "1 + 2 exp(-8), and a little less than 1.0008 is proved.",
+        ),
+    )
+
+
+def _measured(seed: int, counts: tuple[int, ...], points: int) -> dict[str, Any]:
+    """The largest errors of random functions of one variable, and of maps of sequences."""
+    rng = np.random.default_rng([seed, 15956])
+    line, cube = waves(rng, 1, FUNCTIONS), waves(rng, TOKENS, TOKENS)
+    z, x = rng.uniform(size=(points, 1)), rng.uniform(size=(points, TOKENS))
+    slopes, tokens = rng.standard_normal((4, 1)), rng.standard_normal((points, 4))
+    linear = tokens @ slopes + 0.5  # a linear map of tokens of width 4, mostly outside of [0, 1]
+    found: dict[str, Any] = {"line": [], "cube": [], "linear": []}
+    for p in counts:
+        anchors = grid(p)
+        said = head(z, anchors, line(anchors), sharpness(p))
+        found["line"].append(abs(said - line(z)).max())
+        said = head(linear, anchors, anchors, sharpness(p))
+        found["linear"].append(abs(said - linear.clip(0, 1)).max())
+    for p in SIDES:
+        anchors = grid(p, TOKENS)
+        said = head(x, anchors, cube(anchors), sharpness(p))
+        found["cube"].append(abs(said - cube(x)).max())
+    anchors = grid(SIDES[0], TOKENS)
+    given = (x[:20], anchors, cube(anchors), sharpness(SIDES[0]))
+    found["self"] = abs(self_attention(*given) - head(*given)).max()
+    return found
+
+
+def _example() -> dict[str, tuple[float, ...]]:
+    """One random function and three heads, to draw."""
+    function = waves(np.random.default_rng(4), 1, 1)
+    at = np.linspace(0, 1, 301)[:, None]
+    found = {"at": at, "right": function(at)}
+    for p in (5, 10, 40):
+        found[str(p)] = head(at, grid(p), function(grid(p)), sharpness(p))
+    return {name: tuple(value[:, 0].tolist()) for name, value in found.items()}
+
+
+def _claims(
+    counts: tuple[int, ...], proved: list[list[float]], drawn: list[dict[str, Any]]
+) -> list[Claim]:
+    uppers = [upper for _, upper in proved]
+    slopes = [float(np.polyfit(np.log(counts), np.log(one["linear"]), 1)[0]) for one in drawn]
+    return [
+        *(
+            near(
+                f"The truncated identity on {p} anchors: the largest error, proved",
+                "derived here",
+                1 / (2 * p),
+                [upper],
+                tolerance=0.001 / (2 * p),
+            )
+            for p, upper in zip(counts, uppers, strict=True)
+        ),
+        at_most(
+            "The same for all p, times p over the length of the interval",
+            "derived here",
+            1,
+            [max(p * upper for p, upper in zip(counts, uppers, strict=True))],
+        ),
+        at_most(
+            "Truncated linear maps of random tokens: the largest error times p",
+            "derived here",
+            1,
+            [_worst(counts, one["linear"]) for one in drawn],
+        ),
+        near(
+            "The same: the exponent of the error in p",
+            "derived here",
+            -1,
+            slopes,
+            tolerance=0.02,
+        ),
+        at_most(
+            "Random functions of slope 1: the largest error times p",
+            "derived here",
+            1,
+            [_worst(counts, one["line"]) for one in drawn],
+        ),
+        at_most(
+            f"Random maps of sequences of {TOKENS} tokens: the largest error times p / {TOKENS}",
+            "derived here",
+            1,
+            [_worst(SIDES, one["cube"]) / TOKENS for one in drawn],
+        ),
+        at_most(
+            "One layer of self-attention, with anchors as tokens, and the head: their difference",
+            "derived here",
+            1e-12,
+            [one["self"] for one in drawn],
+        ),
+        not_testable(
+            "Every continuous map of sequences is approximated to any precision",
+            "paper",
+            "it is a theorem about all functions; an experiment shows some of them",
+        ),
+        not_testable(
+            "Trained networks find such heads",
+            "paper",
+            "the construction is not trained here",
+        ),
+    ]
+
+
+def _worst(counts: tuple[int, ...], errors: list[float]) -> float:
+    return max(p * error for p, error in zip(counts, errors, strict=True))
+
+
+def _mean(drawn: list[dict[str, Any]], name: str) -> list[float]:
+    return [float(value) for value in np.mean([one[name] for one in drawn], axis=0)]
+
+
+def _deviation(drawn: list[dict[str, Any]], name: str) -> list[float]:
+    return [float(value) for value in np.std([one[name] for one in drawn], axis=0)]
+
+
+def _table(
+    counts: tuple[int, ...], proved: list[list[float]], drawn: list[dict[str, Any]]
+) -> Table:
+    columns = zip(
+        *(counts, [1 / (2 * p) for p in counts], proved),
+        *(_mean(drawn, "linear"), _mean(drawn, "line"), _deviation(drawn, "line")),
+        strict=True,
+    )
+    return Table(
+        "The largest error by the number of anchors p",
+        (
+            *("p", "1/(2p)", "identity, at least", "at most"),
+            *("truncated linear", "slope 1", "± over seeds"),
+        ),
+        tuple((p, half, *bounds, *rest) for p, half, bounds, *rest in columns),
+        ("d", ".5f", ".7f", ".7f", ".5f", ".5f", ".5f"),
+        "The bounds for the identity are proved; the others are measured, means over seeds.",
+    )
+
+
+def _sequences(drawn: list[dict[str, Any]]) -> Table:
+    rows = zip(
+        SIDES,
+        [p**TOKENS for p in SIDES],
+        _mean(drawn, "cube"),
+        _deviation(drawn, "cube"),
+        [TOKENS / p for p in SIDES],
+        strict=True,
+    )
+    return Table(
+        f"Maps of sequences of {TOKENS} tokens in [0, 1]: the largest error",
+        ("p", "anchors", "error", "± over seeds", f"{TOKENS}/p"),
+        tuple(rows),
+        ("d", "d", ".5f", ".5f", ".5f"),
+    )
+
+
+def _error_panel(
+    counts: tuple[int, ...], proved: list[list[float]], drawn: list[dict[str, Any]]
+) -> Panel:
+    ends = (min(SIDES), max(counts))
+    return Panel(
+        "The largest error by the number of anchors",
+        "anchors p in each dimension",
+        "largest error",
+        (
+            Series("1/p", ends, tuple(1 / p for p in ends), "dots", -1),
+            Series("1/(2p)", ends, tuple(1 / (2 * p) for p in ends), "dashes", -1),
+            Series("truncated identity, proved", counts, tuple(one for _, one in proved), colour=0),
+            Series(
+                *("functions of slope 1", counts, tuple(_mean(drawn, "line"))),
+                colour=1,
+                spread=tuple(_deviation(drawn, "line")),
+            ),
+            Series(
+                *(f"sequences of {TOKENS} tokens", SIDES, tuple(_mean(drawn, "cube"))),
+                colour=2,
+                spread=tuple(_deviation(drawn, "cube")),
+            ),
+        ),
+        log_x=True,
+        log_y=True,
+        ticks=tuple(sorted({*SIDES, *counts} - {8, 16})),
+    )
+
+
+EXPERIMENT = Experiment(
+    name="universal",
+    title="Functions from softmax attention over anchors, constructed, with their errors.",
+    work=Work(
+        "Universal Approximation with Softmax Attention",
+        "Hu, Liu, Chen, Wu, Liu",
+        2025,
+        "2504.15956",
+    ),
+    question="Can attention alone approximate any map of sequences, and with how many anchors?",
+    run=run,
+    examples=("universal -o universal.png", "universal -o more.png --full"),
+    options=(Option("points", int, POINTS, "Points at which errors are taken.", 10, 100_000),),
+    longer="80 and 160 anchors too",
+    small={"points": 50},
+)
