@@ -74,6 +74,8 @@ def on_nav(nav: Any, **_: Any) -> None:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """A page, as Python-Markdown reads it."""
     source = _SOURCES.get(page.file.src_uri, f"docs/{page.file.src_uri}")
+    if page.file.src_uri == "explore.md":  # there is no such file beside the page in docs/
+        markdown = markdown.replace(EXPLORER, f"[{EXPLORER}]({EXPLORER})")
     kinds = FENCE.sub(lambda m: f"{m[1]}{m[2]}{m[3].split(' ')[0]}\n{m[4]}{m[1]}{m[2]}", markdown)
     return _outside_fences(kinds, lambda text: separate_lists(_linked(text, source)))
 
