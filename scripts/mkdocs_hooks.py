@@ -4,6 +4,7 @@
 - The page of examples also has the scripts.
 - The page of reproductions is made from the stored results in docs/results, with its pictures.
 - A link whose text is the name of a file gets the title of its page.
+- The design explorer is added as a page of its own, with formulas in place of a server.
 - What a fence says after its kind (`console measured`) is for the tests, and dropped here.
 - Lists that follow a line of text get the blank line that Python-Markdown needs.
 """
@@ -21,6 +22,7 @@ from mkdocs.structure.files import File, Files
 
 from blocks import FENCE, ROOT, separate_lists
 from example import Example
+from segre.explore.page import static_page
 from segre.report.outcome_plots import plot_outcome
 from segre.report.scoreboard import markdown
 from segre.reproduce.scoreboard import read_all
@@ -33,6 +35,7 @@ ELSEWHERE = {
     "bench/README.md": "measurements.md",
     "examples/README.md": "examples.md",
 }
+EXPLORER = "explorer/index.html"
 _SOURCES = {page: file for file, page in ELSEWHERE.items() if page != "index.md"}
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
 _titles: dict[str, str] = {}
@@ -45,6 +48,8 @@ def on_files(files: Files, config: Any) -> Files:
         if page == "examples.md":
             text += "".join(f"\n## {x.path.name}\n```python\n{x.text}```\n" for x in Example.all())
         files.append(File.generated(config, page, content=text))
+    explorer = static_page(theorems="../theorems.html")
+    files.append(File.generated(config, EXPLORER, content=explorer))
     for name, content in reproductions():
         files.append(File.generated(config, name, content=content))
     return files
@@ -69,6 +74,8 @@ def on_nav(nav: Any, **_: Any) -> None:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """A page, as Python-Markdown reads it."""
     source = _SOURCES.get(page.file.src_uri, f"docs/{page.file.src_uri}")
+    if page.file.src_uri == "explore.md":  # there is no such file beside the page in docs/
+        markdown = markdown.replace(EXPLORER, f"[{EXPLORER}]({EXPLORER})")
     kinds = FENCE.sub(lambda m: f"{m[1]}{m[2]}{m[3].split(' ')[0]}\n{m[4]}{m[1]}{m[2]}", markdown)
     return _outside_fences(kinds, lambda text: separate_lists(_linked(text, source)))
 

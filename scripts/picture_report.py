@@ -1,6 +1,8 @@
 """Make docs/images/report.png: the beginning of the report that `make demo` writes.
 
 python scripts/picture_report.py out/report.html docs/images/report.png
+
+Also docs/images/explore.png, of the page that `segre explore -o explorer.html` writes.
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ ORDER = [
     {"discovery"},
     {"doctor"},
     {"report"},
+    {"explore"},
     {"cli"},
 ]
 RANK = {room: n for n, rooms in enumerate(ORDER) for room in rooms}

@@ -168,6 +168,7 @@ CASES = {
     "dim": "dim lightning/d=3,3/a=1/t=2",
     "explain": "explain gpt2",
     "compare": "compare lightning/d=3,3/a=1/t=2 softmax/d=3,3/a=1/t=2",
+    "explore": "explore -o page.html",
     "symmetries": "symmetries lightning/d=3,3/a=1/t=2",
     "samples": "samples lightning/d=3,3/a=1/t=3",
     "ci": "ci --grid 2x3 --s 2 --t 3 --d 3",

@@ -72,7 +72,7 @@ class Opened:
 @contextmanager
 def opened(
     browser: Browser,
-    path: Path,
+    path: Path | str,
     *,
     width: int = 1280,
     height: int = 900,
@@ -80,7 +80,12 @@ def opened(
     anchor: str = "",
     **options: Any,
 ) -> Iterator[Opened]:
-    """A file opened in a new window; where scripts are on, when its plots are drawn."""
+    """A file, or the address of a local server, opened in a new window; with scripts, when drawn.
+
+    Requests to that server are not foreign; all others are.
+    """
+    address = path if isinstance(path, str) else path.as_uri()
+    local = (*LOCAL, path) if isinstance(path, str) else LOCAL
     context = browser.new_context(viewport={"width": width, "height": height}, **options)
     try:
         if script:
@@ -89,9 +94,9 @@ def opened(
         seen = Opened(page, context)
         page.on("console", lambda message: _listen(seen, message.type, message.text))
         page.on("pageerror", lambda error: seen.complaints.append(f"error: {error}"))
-        page.on("request", lambda request: _note(seen, request.url))
+        page.on("request", lambda request: _note(seen, request.url, local))
         page.on("requestfailed", lambda request: seen.failed.append(request.url[:200]))
-        page.goto(path.as_uri() + anchor)
+        page.goto(address + anchor)
         if options.get("java_script_enabled", True):
             page.wait_for_selector("html[data-drawn]", state="attached", timeout=600_000)
         yield seen
@@ -104,6 +109,6 @@ def _listen(seen: Opened, kind: str, text: str) -> None:
         seen.complaints.append(f"{kind}: {text}")
 
 
-def _note(seen: Opened, url: str) -> None:
-    if not url.startswith(LOCAL):
+def _note(seen: Opened, url: str, local: tuple[str, ...]) -> None:
+    if not url.startswith(local):
         seen.foreign.append(url)

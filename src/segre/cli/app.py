@@ -16,6 +16,7 @@ from segre.cli import (
     diff,
     dimensions,
     experiments,
+    exploring,
     fibers,
     inspection,
     installation,
@@ -45,9 +46,8 @@ What did a fine-tune change?    segre diff base fine-tuned
 What is odd in this model?      segre diagnose model --text book.txt
 Does depth collapse?            segre collapse bert-base-uncased --plot bert.png
 Does it hold for thousands?     segre sweep run deep-softmax -o softmax.db"""),
-    epilog=verbatim("""Every command has --help with examples, --json and --quiet.
-Exit codes: 0 answered, 1 no or invalid, 2 bad input, 3 inconclusive, 70 failed, 130 interrupted.
-Documentation: docs/ in the repository, beginning with docs/command-line.md."""),
+    epilog=verbatim("""Every command has --help with examples, --json and --quiet. More is in docs/command-line.md.
+Exit codes: 0 answered, 1 no or invalid, 2 bad input, 3 inconclusive, 70 failed, 130 interrupted."""),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -82,8 +82,8 @@ def options(
 
 
 ROOMS = (
-    *(analysis, dimensions, samples, variety, comparison, fibers, diff, inspection),
-    *(sequences, collapse, optimum),
+    *(analysis, dimensions, samples, variety, comparison, exploring),
+    *(fibers, diff, inspection, sequences, collapse, optimum),
     *(catalog, installation),
 )
 for room in ROOMS:

@@ -7,7 +7,8 @@ from typing import Any
 from typer.core import TyperGroup
 
 ORDER = (
-    *("analyze", "dim", "explain", "symmetries", "samples", "compare", "certify", "verify"),
+    *("analyze", "dim", "explain", "symmetries", "samples", "compare", "explore"),
+    *("certify", "verify"),
     *("certify-optimum", "degree", "critical"),
     *("weights", "diff", "diagnose", "trace", "same", "move", "point", "recover", "ci"),
     *("run", "cost"),

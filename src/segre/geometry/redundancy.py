@@ -47,6 +47,15 @@ def counted(spec: Architecture) -> Finding:
 
 @lru_cache(maxsize=256)
 def _counted(spec: Transformer) -> Finding:
+    found = symmetries_counted(spec)
+    redundant = sum(symmetry.dimension for symmetry in found)
+    statement = f"{redundant:,} symmetries of {spec.parameters:,} parameters, counted by formulas"
+    upper = Bound(spec.parameters - redundant, Evidence("counted-symmetries", statement))
+    return Finding.from_bounds(spec, None, upper, symmetries=found, notes=(_sharpness(spec),))
+
+
+def symmetries_counted(spec: Transformer) -> tuple[Symmetry, ...]:
+    """The symmetries of all layers, those of one kind and name together."""
     _require_generic(spec)
     found: dict[tuple[str, str], Symmetry] = {}
     places: Counter[tuple[str, str]] = Counter()
@@ -61,12 +70,7 @@ def _counted(spec: Transformer) -> Finding:
         several = f"{places[key]} layers" if some else "all layers"
         where = piece.where if before is None or before.where == piece.where else several
         found[key] = Symmetry(piece.name, where, total, piece.group, piece.holds)
-    redundant = sum(symmetry.dimension for symmetry in found.values())
-    statement = f"{redundant:,} symmetries of {spec.parameters:,} parameters, counted by formulas"
-    upper = Bound(spec.parameters - redundant, Evidence("counted-symmetries", statement))
-    return Finding.from_bounds(
-        spec, None, upper, symmetries=tuple(found.values()), notes=(_sharpness(spec),)
-    )
+    return tuple(found.values())
 
 
 def _sharpness(spec: Transformer) -> str:

@@ -1,0 +1,288 @@
+"""All designs of the static page, with the polynomials of their counts, as data for the page.
+
+A count is one polynomial for all designs that share it: counts of one name that agree at a point
+of their region are taken for the same, and every design is then checked at sizes that no
+polynomial was made from.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import product
+from math import lcm
+from typing import Any
+
+from segre.explore.answers import TOKENS, costs, of_finding
+from segre.explore.controls import presets
+from segre.explore.formulas import (
+    REGIONS,
+    SMALLEST,
+    Counts,
+    DisagreementError,
+    Fitted,
+    Sizes,
+    fitted,
+    named,
+    region_of,
+    sizes_in,
+)
+from segre.geometry.at_any_size import at_any_size
+from segre.geometry.redundancy import symmetries_counted
+from segre.models import architecture
+from segre.sequence.cost import cost
+from segre.sweep.polynomial import Polynomial
+from segre.theorems import apply
+from segre.transformer.spec import Transformer
+from segre.transformer.tensors import tensors
+
+NORMS = (
+    ("none", "pre"),
+    ("rms", "pre"),
+    ("rms", "post"),
+    ("rms", "sandwich"),
+    ("layer", "pre"),
+    ("layer", "post"),
+)
+MLPS = ("none", "gelu", "swiglu")
+ALIKE = {"gelu-tanh": "gelu", "silu": "gelu", "geglu": "swiglu", "geglu-tanh": "swiglu"}
+POSITIONS = ("none", "rope", "learned")
+ENDS = ("none", "untied", "tied")
+BIASES = ("none", "qkv", "all")
+LAYERS = ("softmax", "bare", "lightning")  # bare: softmax without residual connections
+EPS = "1e-05"
+# Presets of the static page: one or two of every family.
+NAMED = (
+    *("gpt2", "gpt2-xl", "pythia-1b", "opt-1.3b", "bert-base-uncased", "roberta-base"),
+    *("llama-2-7b", "llama-3-8b", "llama-3-70b", "llama-3.2-1b", "smollm2-135m", "smollm3-3b"),
+    *("mistral-7b-v0.1", "mixtral-8x7b", "qwen2-7b", "qwen3-8b", "qwen3-30b-a3b", "gemma-7b"),
+    *("gemma-2-9b", "phi-4", "olmo-2-7b", "granite-3.0-8b", "gpt-oss-20b", "deepseek-v3"),
+)
+KEYS = ("norm", "place", "mlp", "pos", "ends", "bias", "layers")
+PARAMETERS = "parameters"
+_EVERY = 10
+_WITH_HEADS = ("d", "H", "k", "a", "f", "V", "t")
+Design = tuple[str, ...]
+# Sizes by which counts are told apart: so odd that different ones do not agree by accident.
+_ODD = {"L": 3, "H": 15, "g": 3, "k": 5, "a": 14, "f": 1499, "V": 10007, "t": 307}
+_MARKS = {
+    "narrower": {"d": 211, **_ODD},
+    "equal": {"d": 70, **_ODD},
+    "wider": {"d": 53, **_ODD},
+}
+
+
+def designs() -> Iterator[Design]:
+    """Every combination of choices that the table has."""
+    for (norm, place), *rest, bias, layers in product(NORMS, MLPS, POSITIONS, ENDS, BIASES, LAYERS):
+        if layers == "softmax" or (bias == "none" and (layers != "bare" or place == "pre")):
+            yield (norm, place, *rest, bias, layers)
+
+
+def spec_of(design: Design, at: Sizes) -> Transformer:
+    """The spec of a design at given sizes."""
+    norm, place, mlp, pos, ends, bias, layers = design
+    return Transformer.from_mapping(
+        {
+            **{"d": at["d"], "layers": at["L"], "heads": at["g"] * at["k"], "kv": at["k"]},
+            **{"head": at["a"], "t": at["t"], "norm": norm, "place": place, "mlp": mlp},
+            **{"pos": pos, "bias": bias, "causal": True, "residual": layers != "bare"},
+            **({"ff": at["f"]} if mlp != "none" else {}),
+            **({"eps": EPS} if norm != "none" else {}),
+            **({"vocab": at["V"], "tied": ends == "tied"} if ends != "none" else {}),
+            **({"attn": layers} if layers == "lightning" else {}),
+        }
+    )
+
+
+def symmetry_counts(spec: Transformer, at: Sizes) -> dict[tuple[str, ...], int]:
+    """The symmetries by name, place, piece and condition; sizes in names are left out."""
+    out: dict[tuple[str, ...], int] = {}
+    for one in symmetries_counted(spec):
+        where = re.sub(rf"\blayer {spec.layers}\b", "the last layer", one.where)
+        label = (*named(one.name, at), where, one.group, one.holds)
+        out[label] = out.get(label, 0) + one.dimension
+    return out
+
+
+def tensor_counts(spec: Transformer) -> dict[tuple[str, ...], int]:
+    """Parameters, by the name of their tensor, over all layers."""
+    out: dict[tuple[str, ...], int] = {}
+    for (part, name), slot in tensors(spec).items():
+        label = (PARAMETERS, name if part.isdigit() else f"{part} {name}")
+        out[label] = out.get(label, 0) + slot.size
+    return out
+
+
+def cost_counts(spec: Transformer) -> dict[tuple[str, ...], int]:
+    """Of softmax, operations and numbers kept on every number of tokens."""
+    out: dict[tuple[str, ...], int] = {}
+    if spec.attn == "softmax":
+        found = cost(spec, list(TOKENS))
+        for tokens in TOKENS:
+            out["operations", str(tokens)] = found.total(tokens)
+            out["state", str(tokens)] = found.state(tokens) or 0
+    return out
+
+
+class _Pool:
+    """Polynomials, each once; counts of one label are told apart by their values at a point."""
+
+    def __init__(self) -> None:
+        self.formulas: list[list[Any]] = []
+        self.polynomials: list[Polynomial] = []
+        self.labels: list[tuple[str, ...]] = []
+        self.by_label: dict[tuple[str, ...], list[int]] = {}
+
+    def numbers(
+        self, counts: Counts, at: Sizes, make: Callable[[list[tuple[str, ...]]], Fitted]
+    ) -> list[int]:
+        """The numbers of the polynomials that have some counts at a point; what is new is made."""
+        found = {label: self._known(label, n, at) for label, n in counts.items()}
+        new = [label for label, number in found.items() if number is None]
+        if new:
+            made = make(new)
+            found |= {label: self._add(label, made.by_label[label]) for label in new}
+        return [number for number in found.values() if number is not None]
+
+    def _known(self, label: tuple[str, ...], value: int, at: Sizes) -> int | None:
+        for number in self.by_label.get(label, ()):
+            if self.polynomials[number].value(at) == value:
+                return number
+        return None
+
+    def _add(self, label: tuple[str, ...], polynomial: Polynomial) -> int:
+        number = len(self.labels)
+        self.by_label.setdefault(label, []).append(number)
+        self.labels.append(label)
+        self.formulas.append(_written(polynomial))
+        self.polynomials.append(polynomial)
+        return number
+
+    def values(self, numbers: list[int], at: Sizes) -> dict[tuple[str, ...], int]:
+        """The counts that the polynomials give at some sizes; zeros are left out."""
+        out: dict[tuple[str, ...], int] = {}
+        for number in numbers:
+            value = self.polynomials[number].value(at)
+            if value.denominator != 1:
+                raise DisagreementError(f"{self.labels[number]} is {value} at {at}")
+            if value:
+                out[self.labels[number]] = out.get(self.labels[number], 0) + int(value)
+        return out
+
+
+def _written(polynomial: Polynomial) -> list[Any]:
+    """A denominator, and terms: a coefficient and the sizes that it is multiplied by."""
+    whole = lcm(*(c.denominator for c in polynomial.terms.values())) if polynomial.terms else 1
+    terms = sorted((m, c * whole) for m, c in polynomial.terms.items())
+    return [whole, *([int(Fraction(c)), "".join(m)] for m, c in terms)]
+
+
+def table(choose: Callable[[Design], bool] = lambda _: True) -> dict[str, Any]:
+    """The designs as data: polynomials, labels, and which of them each design has by region."""
+    rng = random.Random(7)
+    symmetries, sizes = _Pool(), _Pool()
+    rows: dict[str, list[int]] = {}
+    lists: dict[tuple[Any, ...], int] = {}
+    theorems: dict[str, str] = {}
+    for place, design in enumerate(filter(choose, designs())):
+        by_region = [_symmetries_of(design, region, symmetries) for region in REGIONS]
+        own = _sizes_of(design, sizes)
+        at = {**sizes_in(rng.choice(REGIONS), rng), "L": rng.randint(3, 6)}
+        other, kept = spec_of(design, at), by_region[REGIONS.index(region_of(at))]
+        _check(symmetries.values(kept, at), symmetry_counts(other, at), design, at)
+        counts = tensor_counts(other)
+        if place % _EVERY == 0:  # operations follow from few of the choices
+            counts |= cost_counts(other)
+        here = {label: n for label, n in sizes.values(own, at).items() if label in counts}
+        _check(here, counts, design, at)
+        same = by_region[:1] if by_region.count(by_region[0]) == len(REGIONS) else by_region
+        kept_lists = (tuple(own), tuple(map(tuple, same)))
+        rows["|".join(design)] = [lists.setdefault(one, len(lists)) for one in kept_lists]
+        theorem = apply(spec_of(design, _MARKS[REGIONS[0]]))
+        if theorem is not None:
+            theorems["|".join(design)] = theorem.theorem.name
+    _check_alike(rng, choose)
+    return {
+        "keys": KEYS,
+        "alike": ALIKE,
+        "smallest": SMALLEST,
+        "regions": REGIONS,
+        "eps": EPS,
+        "symmetries": [symmetries.labels, symmetries.formulas],
+        "sizes": [sizes.labels, sizes.formulas],
+        "designs": rows,
+        "lists": list(lists),
+        "theorems": theorems,
+        "tokens": TOKENS,
+    }
+
+
+def _symmetries_of(design: Design, region: str, pool: _Pool) -> list[int]:
+    """The numbers of the polynomials of a design's symmetries in a region."""
+
+    def count(at: Sizes) -> Counts:
+        return symmetry_counts(spec_of(design, at), at)
+
+    mark = _MARKS[region]
+    here = count(mark)
+    numbers = sorted(pool.numbers(here, mark, lambda new: fitted(count, region, new)))
+    _check(pool.values(numbers, mark), here, design, mark)
+    return numbers
+
+
+def _sizes_of(design: Design, pool: _Pool) -> list[int]:
+    """The numbers of the polynomials of a design's parameters and operations."""
+
+    def parameters(at: Sizes) -> Counts:
+        return tensor_counts(spec_of(design, at))
+
+    def costs_at(at: Sizes) -> Counts:
+        return cost_counts(spec_of(design, at))
+
+    mark, region = _MARKS[REGIONS[0]], REGIONS[0]
+    own = pool.numbers(
+        parameters(mark),
+        mark,
+        lambda new: fitted(parameters, region, new, points=45, names=_WITH_HEADS),
+    )
+    more = pool.numbers(
+        costs_at(mark),
+        mark,
+        lambda new: fitted(costs_at, region, new, points=70, names=_WITH_HEADS),
+    )
+    return sorted([*own, *more])
+
+
+def _check(found: Counts, counts: Counts, design: Design, at: Sizes) -> None:
+    if dict(found) != {label: n for label, n in counts.items() if n}:
+        wrong = {k for k in {*found, *counts} if found.get(k, 0) != counts.get(k, 0)}
+        raise DisagreementError(
+            f"{design} at {at}: the polynomials of {wrong} are not segre's counts"
+        )
+
+
+def _check_alike(rng: random.Random, choose: Callable[[Design], bool]) -> None:
+    """MLPs that are taken for alike have the same counts, on a sample of designs."""
+    every = [design for design in designs() if choose(design)]
+    for kind, stands_for in ALIKE.items():
+        fitting = [design for design in every if design[2] == stands_for]
+        for design in rng.sample(fitting, min(12, len(fitting))):
+            at = sizes_in(rng.choice(REGIONS), rng)
+            other = spec_of((*design[:2], kind, *design[3:]), at)
+            _check(symmetry_counts(other, at), symmetry_counts(spec_of(design, at), at), design, at)
+
+
+def named_models() -> dict[str, Any]:
+    """What is known of some presets, at their own sizes."""
+    out = {}
+    for name, text in presets().items():
+        if name not in NAMED:
+            continue
+        spec = architecture(name)
+        assert isinstance(spec, Transformer)
+        found = of_finding(at_any_size(spec))
+        out[name] = {**found, "spec": text, "cost": costs(spec)}
+    return out

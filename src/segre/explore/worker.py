@@ -1,0 +1,121 @@
+"""A process that answers, and is stopped when an answer takes too long: the page never hangs.
+
+Questions and answers are lines of JSON. `python -m segre.explore.worker` reads them until its input
+ends, so that no process outlives the server.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from threading import Lock, Thread
+from typing import Any, TextIO
+
+
+class Worker:
+    """One process; it is started by the first question, and again after it was stopped."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._process: subprocess.Popen[str] | None = None
+        self._turn = Lock()
+        self._newest = 0
+        self._closed = False
+
+    def start(self) -> None:
+        """Let the process import what it needs, before anything is asked."""
+        with self._turn:
+            self._running()
+
+    def ask(self, question: str, text: str) -> dict[str, Any]:
+        """The answer, or a sentence. Of questions that wait, only the newest is worked on."""
+        self._newest += 1
+        mine = self._newest
+        with self._turn:
+            if mine != self._newest:
+                return {"error": "a newer question was asked", "superseded": True}
+            return self._asked(question, text)
+
+    def _asked(self, question: str, text: str) -> dict[str, Any]:
+        process = self._running()
+        found: list[str] = []
+        reader = Thread(target=_exchange, args=(process, question, text, found), daemon=True)
+        reader.start()
+        reader.join(self.seconds)
+        if reader.is_alive():
+            self._stop()
+            reader.join()
+            return {
+                "error": f"no answer within {self.seconds:g} seconds; make the design smaller, or "
+                "start segre explore with a larger --seconds"
+            }
+        if not found or not found[0]:
+            self._stop()
+            return {
+                "error": "the computation ended without an answer, perhaps for want of memory; "
+                "make the design smaller"
+            }
+        answered: dict[str, Any] = json.loads(found[0])
+        return answered
+
+    def _running(self) -> subprocess.Popen[str]:
+        if self._process is None or self._process.poll() is not None:
+            if self._closed:
+                raise RuntimeError("the worker is closed")
+            self._stop()
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "segre.explore.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                encoding="utf-8",
+                start_new_session=True,  # Ctrl-C is for the server, which stops this one itself
+            )
+        return self._process
+
+    def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            with suppress(OSError):
+                if stream is not None:
+                    stream.close()
+
+    def close(self) -> None:
+        """Stop the process, whatever it is doing."""
+        self._closed = True
+        process = self._process
+        if process is not None:
+            process.kill()
+        with self._turn:
+            self._stop()
+
+
+def _exchange(process: subprocess.Popen[str], question: str, text: str, found: list[str]) -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with suppress(OSError, ValueError):
+        process.stdin.write(json.dumps([question, text]) + "\n")
+        process.stdin.flush()
+        found.append(process.stdout.readline())
+
+
+def serve(given: TextIO, written: TextIO) -> None:
+    """Answer questions until there are no more."""
+    from segre.explore.answers import answer
+    from segre.json_data import strict_json
+
+    for line in given:
+        question, text = json.loads(line)
+        written.write(strict_json(answer(question, text)) + "\n")
+        written.flush()
+
+
+if __name__ == "__main__":
+    serve(sys.stdin, sys.stdout)
