@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 from bench.small_language import Language, new_model, saved, trained  # noqa: E402
 
 FOLDER = ROOT / "src" / "segre" / "checkpoint" / "demo"
-WIDTH, STEPS, TUNING, RANK = 32, 3000, 600, 2
+WIDTH, STEPS, TUNING, RANK = 24, 3000, 600, 2
 TUNED = ("self_attn.o_proj", "mlp.down_proj")  # of the last layer
 DIALECT, SHARE = 3, 0.1  # how much of what follows what is different
 

@@ -48,7 +48,7 @@ COMMANDS = (
     segre demo
     segre demo try-here && segre diff try-here/base try-here/moved
 
-The base model is a Llama with 24,736 parameters, trained on a small artificial language. The
+The base model is a Llama with 14,712 parameters, trained on a small artificial language. The
 fine-tune has learned a dialect of it through an update of rank 2. The third directory holds the
 fine-tune with other weights and the same function.""",
     ),

@@ -52,7 +52,7 @@ def print_demo(made: Demo) -> None:
 
 
 _MODELS = {
-    "base": "a small language model, a Llama with 24,736 parameters",
+    "base": "a small language model, a Llama with 14,712 parameters",
     "fine-tune": "the same model, trained further on a dialect",
     "moved": "the fine-tune with other weights and the same function",
 }
