@@ -12,7 +12,7 @@ Prints:
         0  shifts
         0  residual
        +8  with no positions
-      +24  with keys and values of its own for every head
+      +24  with separate keys and values for every head
       +87  with no skips
       -32  with no norms
       -32  with no gains

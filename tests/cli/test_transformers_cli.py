@@ -252,7 +252,7 @@ def test_explain_a_model() -> None:
     assert "S_12: heads, in each of 12 places" in result.stdout
     assert "S_3072: hidden units, in each of 12 places" in result.stdout
     said = " ".join(result.stdout.split())
-    assert "Tied embeddings, instead of a table of its own for the output: removes" in said
+    assert "Tied embeddings, instead of a separate table for the output: removes" in said
 
 
 def test_explain_as_json() -> None:

@@ -46,7 +46,8 @@ def test_bounds_hold_and_seeds_agree(net: Network) -> None:
 @settings(max_examples=40)
 def test_floats_and_exact_ranks_agree_where_the_gap_is_wide(net: Network) -> None:
     found, seen = dimension(net), spectrum(net)
-    if seen.gap > 1e6:
+    smallest = seen.values[seen.rank - 1] / seen.values[0]
+    if seen.gap > 1e6 and smallest > 1e-6:  # else true singular values may be below rounding
         assert seen.rank == found.lower
 
 
@@ -170,7 +171,7 @@ def test_past_the_memory_limit_nothing_is_allocated(text: str, method) -> None:
     net = Network.parse(text)
     tracemalloc.start()
     try:
-        with pytest.raises(TooLargeError, match=r"needs about .* GiB of memory"):
+        with pytest.raises(TooLargeError, match=r"needs (about .* GiB|more than 1 PiB) of memory"):
             dimension(net, method=method)
         assert tracemalloc.get_traced_memory()[1] < 64 << 20
     finally:

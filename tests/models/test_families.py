@@ -12,7 +12,7 @@ import torch
 import transformers
 
 from segre.errors import SpecError
-from segre.models import KINDS, PRESETS, STACKS, architecture, from_config
+from segre.models import KINDS, POLYNOMIALS, PRESETS, STACKS, architecture, from_config
 from segre.models.registry import MODEL_TYPES
 from segre.spec import Network
 from segre.transformer.spec import Transformer
@@ -407,6 +407,8 @@ def test_names_ignore_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert architecture(name.upper()) == architecture(name)
     for kind in KINDS:
         shape = "d=8" if kind == "transformer" else "d=8/ff=12"
+        if kind in POLYNOMIALS:
+            shape = "degree=2/" + ("k=2,2" if kind == "cnn" else "d=2,2")
         if kind in STACKS:
             shape = f"d=4,4/a=2{'/heads=softmax+double' * (kind == 'mix')}/t=3"
         assert architecture(f"{kind.title()}/{shape}") == architecture(f"{kind}/{shape}")

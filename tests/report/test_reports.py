@@ -52,12 +52,13 @@ def test_the_demo_shows_everything(
         sound(seen, figures=10)
         document = saved(seen, "[data-everything]")
         assert [part["status"] for part in document["parts"]] == [
+            "measured",
             "exact",
             *["proved"] * 3,
             *["measured"] * 4,
         ]
         certificate = saved(seen, "[data-name='certificate.json']")
-        assert certificate == document["parts"][3]["data"]["certificates"][0]
+        assert certificate == document["parts"][4]["data"]["certificates"][0]
         assert segre.verify(certificate).valid
 
         heads = seen.page.locator("#table-design-choices th[scope=col] button")

@@ -5,7 +5,7 @@ one architecture are also compared weight by weight, as by `diff`.
 
 >>> found = side_by_side("softmax/d=4,4/a=2/t=3", "lightning/d=4,4/a=2/t=3")
 >>> [one.finding.value for one in found.designs.designs], found.no_diff
-([22, 26], 'needs the weights of both')
+([28, 27], 'needs the weights of both')
 """
 
 from __future__ import annotations

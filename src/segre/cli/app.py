@@ -46,8 +46,11 @@ What did a fine-tune change?    segre diff base fine-tuned
 What is odd in this model?      segre diagnose model --text book.txt
 Does depth collapse?            segre collapse bert-base-uncased --plot bert.png
 Does it hold for thousands?     segre sweep run deep-softmax -o softmax.db"""),
-    epilog=verbatim("""Every command has --help with examples, --json and --quiet. More is in docs/command-line.md.
-Exit codes: 0 answered, 1 no or invalid, 2 bad input, 3 inconclusive, 70 failed, 130 interrupted."""),
+    epilog=verbatim(
+        "Every command has --help with examples, --json and --quiet; see docs/command-line.md.\n"
+        "Exit codes: 0 answered, 1 no or invalid, 2 bad input, 3 inconclusive, 70 failed, "
+        "130 interrupted."
+    ),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

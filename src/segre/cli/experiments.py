@@ -185,7 +185,7 @@ def all_experiments(
     if not every:
         if context.args or output or only:
             raise SegreError("give an experiment, or --all; see segre reproduce --help")
-        typer.echo(context.get_help())
+        print(context.get_help())
         return
     from segre.cli.pages import require_writable, today
     from segre.report.outcome_plots import plot_outcome
