@@ -91,7 +91,7 @@ def explore(
             server.serve_forever()
         except KeyboardInterrupt:
             if out.is_text:
-                typer.echo("\nstopped")
+                print("\nstopped")
 
 
 COMMANDS = (
