@@ -27,7 +27,7 @@ from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.inspect.diagnose import Diagnosis
 from segre.json_data import json_data
-from segre.models import Source
+from segre.models import Source, with_attention
 from segre.shown import Tabular
 from segre.transformer.spec import Transformer
 from segre.values import quote
@@ -145,12 +145,14 @@ def side_by_side(
 
 
 def _require_alike(one: Target, two: Target) -> None:
+    for each in (one, two):
+        with_attention(each.spec, "analyze --against")
     kinds = [isinstance(each.spec, Transformer) for each in (one, two)]
     if kinds[0] != kinds[1]:
         stack, model = (one, two) if kinds[1] else (two, one)
         raise SpecError(
             f"against: {quote(stack.shown)} is a stack of attention layers and "
-            f"{quote(model.shown)} a transformer, of which nothing is measured alike; "
+            f"{quote(model.shown)} a transformer; they have no measure in common; "
             "segre compare has the sizes of both"
         )
 

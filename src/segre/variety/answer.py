@@ -13,6 +13,7 @@ from segre.geometry.progress import Progress
 from segre.models import Source, architecture
 from segre.polynomial.spec import Polynomial
 from segre.shown import Shown
+from segre.values import quote
 from segre.variety.counting import Count
 from segre.variety.families import ambient, family
 from segre.variety.formulas import Family, Formula, LinearSpace
@@ -89,8 +90,8 @@ def polynomial(source: Source, question: str) -> Polynomial:
     spec = architecture(source)
     if not isinstance(spec, Polynomial):
         raise UnsupportedError(
-            f"{question} is not defined here for {type(spec).__name__.lower()} architectures; "
-            "allowed: poly/... and cnn/... specs, for example cnn/k=2,2/degree=2"
+            f"spec {quote(str(spec))}: {question} is known for polynomial networks only; allowed: "
+            "poly/... and cnn/... specs, for example cnn/k=2,2/degree=2"
         )
     return spec
 
