@@ -31,7 +31,7 @@ _ITEM = re.compile(r"(?:[-*+]|\d+\.) ")
 def pages() -> list[Path]:
     """Every page that people read."""
     names = ("README.md", "CONTRIBUTING.md", "bench/README.md", "examples/README.md")
-    return [*(ROOT / name for name in names), *sorted((ROOT / "docs").glob("*.md"))]
+    return [*(ROOT / name for name in names), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @dataclass(frozen=True)
