@@ -43,7 +43,7 @@ def reproductions() -> dict[str, str | bytes]:
 
 
 def claims(names: list[str], up: str) -> str:
-    """The claims of some experiments as a table; `up` leads from the page to the top of the site."""
+    """Claims of some experiments as a table; `up` leads from its page to the top of the site."""
     by_name = {one.experiment: one for one in stored().outcomes}
     lines = ["| experiment | claim | status |", "|---|---|---|"]
     for name in names:

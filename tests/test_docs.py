@@ -8,8 +8,10 @@ import tomllib
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError
 from importlib.util import find_spec
+from inspect import isfunction, ismodule, signature
 from itertools import takewhile
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -152,13 +154,44 @@ def test_no_page_names_this_machine(page: Path) -> None:
 # --- the page of the Python API: all names, all fields ------------------------------------------
 
 API = (ROOT / "docs" / "python-api.md").read_text()
+REFERENCE = (ROOT / "docs" / "reference.md").read_text()
+DOORS = {
+    segre: "# Reference\n",
+    segre.checkpoints: "## Checkpoints",
+    segre.collapse: "## Depth",
+    segre.sweeps: "## Sweeps",
+}
+PUBLIC = [
+    pytest.param(door, name, id=f"{door.__name__}.{name}")
+    for door in DOORS
+    for name in door.__all__
+    if not ismodule(getattr(door, name))
+]
 
 
 @pytest.mark.parametrize("name", segre.__all__)
 def test_every_public_name_is_documented(name: str) -> None:
     assert re.search(rf"`(?:[^`]*\W)?{name}\b", API)
     assert re.search(rf"\bsegre\.{name}\b|^### `{name}`$", API, re.MULTILINE), "no example"
-    assert f"::: segre.{name}\n" in (ROOT / "docs" / "reference.md").read_text()
+    assert f"::: segre.{name}\n" in REFERENCE
+
+
+def shared_arguments(section: str) -> set[str]:
+    """What the table of arguments in a section of the reference explains."""
+    rows = re.findall(r"^\|(.*?)\|", REFERENCE.split(section)[1].split("\n## ")[0], re.MULTILINE)
+    return set(re.findall(r"`(\w+)`", "".join(rows)))
+
+
+@pytest.mark.parametrize(("door", "name"), PUBLIC)
+def test_every_argument_is_explained(door: ModuleType, name: str) -> None:
+    """In the docstring, or in a table of the reference; and functions have an example."""
+    named = getattr(door, name)
+    assert named.__doc__
+    if isfunction(named):
+        shared = shared_arguments(DOORS[segre]) | shared_arguments(DOORS[door])
+        said = set(re.findall(r"`(\w+)`", named.__doc__))
+        assert set(signature(named).parameters) <= said | shared
+        assert ">>> " in named.__doc__
 
 
 @pytest.mark.parametrize("name", ["Finding", "Network", "Transformer", "Weights", "Verdict"])

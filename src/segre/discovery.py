@@ -239,8 +239,8 @@ class Catalog(Unbounded, Tabular):
 def catalog(name: str | None = None, *, match: str = "", supports: str = "") -> Catalog:
     """The families and presets that segre knows, one of them, or those that match.
 
-    `match` is part of a name or of its family's; `supports` is one of `QUESTIONS`. Case does not
-    matter.
+    `name` is that of a family or a preset; `match` is part of a name or of its family's; `supports`
+    is one of `QUESTIONS`. Case does not matter.
 
     >>> len(catalog(match="llama", supports="normal form").families)
     1

@@ -205,7 +205,7 @@ def same(
 
 @within_float64(2)
 def check(one: Source, two: Source, witness: Where, *, progress: Progress = no_progress) -> Check:
-    """All blocks of two checkpoints, compared in the basis of a witness.
+    """All blocks of two checkpoints, compared in the basis of a `witness`: a file of `same`.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.example import example
@@ -238,9 +238,9 @@ def align(
     """The second checkpoint, moved along its own fiber towards the first.
 
     `by` is "weights", or "activations": then both are run on the beginning of a `text`, by their
-    tokenizer, or on random tokens, in sequences of `length`. Every round finds the basis of the
-    stream anew. `untie` gives both an unembedding of their own, a copy of their table of tokens:
-    then the stream can be turned, where a tied table lets it only be put in another order.
+    tokenizer, or on random tokens, in sequences of `length`. Each of the `rounds` finds the basis
+    of the stream anew. `untie` gives both an unembedding of their own, a copy of their table of
+    tokens: then the stream can be turned, where a tied table lets it only be put in another order.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.example import example

@@ -94,10 +94,10 @@ def merge(
 ) -> Merged:
     """One checkpoint of two, aligned and then added up; in a new directory or in memory.
 
-    (1 - weight) A + weight B', half of each unless said otherwise. With `task_vector`, a base of
-    both, A' + weight (B' - BASE), where the weight is 1 unless said otherwise. `by` is that of
-    `align`, or "none": merged as they are; `text`, `length`, `rounds` and `untie` are those of
-    `align` too. Tensors have the types of the first.
+    With `weight`, (1 - weight) A + weight B', half of each unless said otherwise. With
+    `task_vector`, a base of both, A' + weight (B' - BASE), where the weight is 1 unless said
+    otherwise. `by` is that of `align`, or "none": merged as they are; `text`, `length`, `rounds`
+    and `untie` are those of `align` too. Tensors have the types of the first.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.commands import move, same

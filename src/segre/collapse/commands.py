@@ -159,7 +159,8 @@ def measure(
     parts removed: `variants` are "all", "paper", "what-if" (attention changed), or names with
     commas; `ranks` adds what needs singular values; `text` is read through the model's tokenizer,
     and tokens are random without it; `fuse` ("max", "mean" or "concat") measures the streams of all
-    depths fused, too. `seed` is also that of gates that the model has no weights for.
+    depths fused, too. A residual below `threshold` counts as collapsed. `seed` is also that of
+    gates that the model has no weights for.
 
     >>> found = measure("softmax/d=16,16,16,16,16,16,16/a=8/heads=2/t=6", inputs=2)
     >>> found.status, found.value < -3, found.advice[0].split(":")[0]
@@ -212,7 +213,7 @@ def decompose(
     """A forward pass as the exact sum over all paths, as `segre paths`.
 
     `skip`, `mlp` and `norms` keep those parts, the last two as fixed linear maps; `sample` paths of
-    a length are drawn, too.
+    length `of_length` (1 by default) are drawn, too.
 
     >>> found = decompose("softmax/d=8,8,8/a=4/heads=2/t=6", skip=True)
     >>> found.sums.counts, found.error < 1e-12

@@ -81,13 +81,15 @@ def dimension(
 ) -> Finding:
     """The dimension of the space of functions of an architecture, and how it is known.
 
-    `auto` and `exact` give proved bounds; `exact` computes both and uses no formula and no theorem.
-    `auto` uses the closed form, where there is one, and then counts the symmetries only if asked to
-    list them. What is too large to compute with, it answers by a theorem; of transformers that no
-    theorem covers it counts the symmetries by formulas, as `count` does. `theorem` asks for a
-    theorem alone. `balls` takes the lower bound at a real point, in certified real arithmetic,
-    instead of mod p. `closed-form` is the formula alone, an upper bound. `estimate` is a
-    floating-point rank. `output` asks about another output of a language model: its logits.
+    By `method`: `auto` and `exact` give proved bounds; `exact` computes both and uses no formula
+    and no theorem. `auto` uses the closed form, where there is one, and then counts the symmetries
+    only if asked to list them. What is too large to compute with, it answers by a theorem; of
+    transformers that no theorem covers it counts the symmetries by formulas, as `count` does.
+    `theorem` asks for a theorem alone. `balls` takes the lower bound at a real point, in certified
+    real arithmetic, instead of mod p. `closed-form` is the formula alone, an upper bound.
+    `estimate` is a floating-point rank. `output` asks about another output of a language model: its
+    logits. `symmetries` lists the symmetries, where a closed form made it unnecessary to count
+    them.
 
     >>> found = dimension("softmax/d=10,10,10/a=2,2/t=3")
     >>> found.value, found.status, found.parameters

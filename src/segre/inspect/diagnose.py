@@ -120,7 +120,8 @@ def diagnose(
 ) -> Diagnosis:
     """What stands out in a model on the first tokens of a text, or on random ones.
 
-    `control` measures the same architecture with random weights beside it. `settings` and
+    `source` is a model directory, or an architecture, which then gets random weights. `control`
+    measures the same architecture with random weights beside it. `settings` and
     `ablations` are interventions as the command line has them: "12:0:507=median", "3.7", "mlp:2".
 
     >>> found = diagnose("gpt2/d=16/layers=2/heads=2/ff=8/vocab=50/t=16", length=12)

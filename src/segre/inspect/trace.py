@@ -110,9 +110,10 @@ def trace(
 ) -> Trace:
     """What every token of a text has to do with an output.
 
-    `target` is a position, from 0 or from the end (-1), and perhaps the number of a token whose
-    logit is meant: "12:345"; without it the likeliest one. Of a model without logits the target is
-    the hidden state there. `whole` keeps the operator itself, of n d x n d numbers.
+    `source` is a model directory, or an architecture, which then gets random weights. `target` is a
+    position, from 0 or from the end (-1), and perhaps the number of a token whose logit is meant:
+    "12:345"; without it the likeliest one. Of a model without logits the target is the hidden state
+    there. `whole` keeps the operator itself, of n d x n d numbers.
 
     >>> found = trace("gpt2/d=16/layers=2/heads=2/ff=8/vocab=50/t=16", length=6)
     >>> found.position, found.error < 1e-9

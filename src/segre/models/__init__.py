@@ -58,11 +58,11 @@ Source: TypeAlias = Any  # what `architecture` takes: names, files, mappings, sp
 def architecture(source: Source, *, defaults: bool = False) -> Spec:
     """The architecture that is meant.
 
-    An inline spec (a kind or family, then key=value), the name of a preset, a .toml or .json
-    file (`-` is standard input), a directory with config.json, a .safetensors file beside one, the
-    id of a model in the local cache of the Hugging Face hub, or a mapping. Files and mappings
-    have `kind`, or are configs of the transformers library, with `model_type`. Also a model or a
-    config of that library, a pair of a state dict and a config, and a `torch.nn` module
+    `source` is an inline spec (a kind or family, then key=value), the name of a preset, a .toml or
+    .json file (`-` is standard input), a directory with config.json, a .safetensors file beside
+    one, the id of a model in the local cache of the Hugging Face hub, or a mapping. Files and
+    mappings have `kind`, or are configs of the transformers library, with `model_type`. Also a
+    model or a config of that library, a pair of a state dict and a config, and a `torch.nn` module
     (docs/python-api.md). Names of presets go before those of directories: write ./gpt2 for a
     directory gpt2.
 

@@ -81,7 +81,7 @@ def verify(
     seconds: float = MOST_SECONDS,
     meter: Meter | None = None,
 ) -> Verdict:
-    """Check a certificate: a file (`-` is standard input), or the mapping that is in it.
+    """Check a certificate: `source` is a file (`-` is standard input), or the mapping in it.
 
     Raises `CertificateError` if it is no certificate at all, `TooLargeError` if it takes too much
     memory, and `OutOfTimeError` if there are not enough `seconds`: then nothing is known.

@@ -21,8 +21,8 @@ def progress_bar(quiet: bool = False, rate: bool = False) -> Iterator[Show]:
     """Gives a function of (stage, done, total), which is what `progress=` takes.
 
     The bar appears after a second: in a notebook below its cell, on a terminal on standard error,
-    and nowhere else. At the end it goes away. With `rate` it says how many are done in a second,
-    and how long the rest will take.
+    and nowhere else. At the end it goes away. With `quiet` there is none. With `rate` it says how
+    many are done in a second, and how long the rest will take.
 
     >>> import segre
     >>> with segre.progress_bar() as progress:

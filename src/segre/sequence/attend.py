@@ -31,7 +31,8 @@ def attend(
 
     `weights` are a `Weights`, a vector, a mapping of names to arrays, or a file. Layers whose
     mechanism has features take time and memory linear in n, as do windows; `method` is auto, dense,
-    linear or band. X in float32 is computed in float32.
+    linear or band. `block` is how many tokens are mixed at once. `X` in float32 is computed in
+    float32.
 
     >>> import segre
     >>> spec = "lightning/d=2,2/a=1/t=2"

@@ -118,7 +118,8 @@ class Costs(Tabular, Unbounded):
 def cost(spec: Source, t: int | Sequence[int] | None = None, *, number: int = SINGLE) -> Costs:
     """What a network costs on t tokens, or on each of several numbers of them.
 
-    `number` is how many bytes a number has.
+    `t` is a number of tokens, or several; without it, that of the spec. `number` is how many bytes
+    a number has.
 
     >>> found = cost("lightning/d=64,64/a=64/t=3", [4096, 8192])
     >>> [(line.tokens, line.method) for line in found.lines]

@@ -184,7 +184,8 @@ def fit(
     """Formulas for the dimensions in a store.
 
     `fields` are the variables (all that vary, by default); `where` restricts the rows;
-    `rational` allows fractions as coefficients. The exact rank mod p of a row counts as its
+    `rational` allows fractions as coefficients, `degree` is the largest that is tried. Each formula
+    is tested on so many `fresh` architectures. The exact rank mod p of a row counts as its
     dimension; with `ranks` so does one that was found in balls, at a few real points.
 
     >>> from tempfile import TemporaryDirectory

@@ -77,10 +77,10 @@ def run(
 ) -> Ran:
     """Do what is not yet done of a plan, at most `limit` architectures now.
 
-    `memory` is for one task; on this machine no more than a worker's share of what there is.
-    `timeout` is how many seconds one task may take; what takes longer is tried again by a later
-    run, after all others. `dask` is the address of the scheduler of a Dask cluster, which does the
-    work then.
+    `workers` is how many processes work on this machine. `memory` is for one task; on this machine
+    no more than a worker's share of what there is. `timeout` is how many seconds one task may take;
+    what takes longer is tried again by a later run, after all others. `dask` is the address of the
+    scheduler of a Dask cluster, which does the work then.
 
     >>> from tempfile import TemporaryDirectory
     >>> plan = {"kind": "softmax", "exhaustive": True, "claim": "dimension <= parameters",

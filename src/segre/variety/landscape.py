@@ -101,9 +101,9 @@ def landscape(
 ) -> Landscape:
     """All critical points of poly/n-r-1/degree=2 for a target; `descent` starts for each signs.
 
-    The target is given by its eigenvalues ("3,2,1,-1.5", or numbers), as a symmetric matrix, or as
-    a .json or .npy file with one. Eigenvalues that are given, and those of diagonal matrices, are
-    exact; others are floats.
+    The `metric` is that of `critical`. The `target` is given by its eigenvalues ("3,2,1,-1.5", or
+    numbers), as a symmetric matrix, or as a .json or .npy file with one. Eigenvalues that are
+    given, and those of diagonal matrices, are exact; others are floats.
 
     >>> found = landscape("poly/4-2-1/degree=2", "3,2,1,-1.5")
     >>> [float(point.loss) for point in found.points]
