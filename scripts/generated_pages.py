@@ -45,10 +45,10 @@ def reproductions() -> dict[str, str | bytes]:
 def claims(names: list[str], up: str) -> str:
     """Claims of some experiments as a table; `up` leads from its page to the top of the site."""
     by_name = {one.experiment: one for one in stored().outcomes}
-    lines = ["| experiment | claim | status |", "|---|---|---|"]
+    lines = ["| status | claim | experiment |", "|---|---|---|"]
     for name in names:
         link = f"[`{name}`]({up}{REPRODUCTIONS}#{name})"
         for claim in by_name[name].claims:
             status = f"**{claim.status}**" if claim.status == "not reproduced" else claim.status
-            lines.append(f"| {link} | {table_cell(claim.says)} | {status} |")
+            lines.append(f"| {status} | {table_cell(claim.says)} | {link} |")
     return "\n".join(lines)

@@ -85,7 +85,8 @@ def test_python_blocks_run(page: Path) -> None:
     for block in (block for block in found_in(page) if block.kind == "python"):
         if block.file:
             ast.parse(block.text)
-            assert f"python {block.file}" in commands, f"{block.file} is never run"
+            run = any(f"python {block.file}" in command for command in commands)
+            assert run, f"{block.file} is never run"
         else:
             assert block.text.startswith(">>> "), f"line {block.line}: neither doctest nor file"
             assert ROOT / "docs" in page.parents or page == ROOT / "README.md"
