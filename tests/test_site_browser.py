@@ -62,6 +62,7 @@ def test_nothing_is_cut_off(browser: Browser, site: Path, scheme: str) -> None:
     left_out = {site / "explorer" / "index.html", site / "404.html"}
     pages = sorted(set(site.rglob("*.html")) - left_out)
     assert len(pages) > 60
+    pages = pages[::6] if scheme == "dark" else pages  # colours hardly move anything
     scrolling = 0
     with opened(browser, pages[0], script=STILL, drawn="article", color_scheme=scheme) as seen:
         seen.page.route("**/search_index.js", lambda route: route.fulfill(body=EMPTY))
@@ -71,14 +72,13 @@ def test_nothing_is_cut_off(browser: Browser, site: Path, scheme: str) -> None:
                 place = f"{path.relative_to(site)}, {width} px"
                 seen.page.set_viewport_size({"width": width, "height": 900})
                 assert seen.scroll_width() <= width, place
-                if scheme == "light":  # colours do not move anything
-                    found = seen.js(BOXES)
-                    assert found["cut"] == [], place
-                    assert found["silent"] == 0, place
-                    scrolling += found["scrolling"]
+                found = seen.js(BOXES)
+                assert found["cut"] == [], place
+                assert found["silent"] == 0, place
+                scrolling += found["scrolling"]
             assert seen.js(DARK) == (scheme == "dark"), place
         seen.check()
-    assert scrolling > 50 or scheme == "dark"
+    assert scrolling > len(pages) / 2
 
 
 def test_the_front_page_leads_to_guides(seen: Opened) -> None:
