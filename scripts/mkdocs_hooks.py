@@ -1,11 +1,11 @@
-"""Turn the pages, which are written for a code host, into what mkdocs needs.
+"""The pages as mkdocs needs them, from files that are written for a code host.
 
 - Pages outside docs/ are added to the site (`ELSEWHERE`), and links between all pages rewritten.
-- The page of examples also shows the scripts.
-- The page of reproductions is built from the stored results in docs/results, with its plots.
-- A link whose text is a file name gets the title of its page.
-- The design explorer is added as a separate page, with formulas instead of a server.
-- Words after the kind of a fence (`console measured`) are for the tests, and dropped here.
+- The page of examples also has the scripts.
+- The page of reproductions is made from the stored results in docs/results, with its pictures.
+- A link whose text is the name of a file gets the title of its page.
+- The design explorer is added as a page of its own, with formulas in place of a server.
+- What a fence says after its kind (`console measured`) is for the tests, and dropped here.
 - Lists that follow a line of text get the blank line that Python-Markdown needs.
 """
 
@@ -56,7 +56,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def reproductions() -> Iterator[tuple[str, str | bytes]]:
-    """The page of all claims, and a plot of every experiment: file names and contents."""
+    """The page of all claims, and a picture of every experiment: names of files, and contents."""
     found = read_all(ROOT / "docs" / "results")
     yield "reproductions.md", markdown(found, "results")
     with TemporaryDirectory() as folder:
@@ -72,7 +72,7 @@ def on_nav(nav: Any, **_: Any) -> None:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """The page in the form that Python-Markdown reads."""
+    """A page, as Python-Markdown reads it."""
     source = _SOURCES.get(page.file.src_uri, f"docs/{page.file.src_uri}")
     if page.file.src_uri == "explore.md":  # there is no such file beside the page in docs/
         markdown = markdown.replace(EXPLORER, f"[{EXPLORER}]({EXPLORER})")
@@ -89,7 +89,7 @@ def _outside_fences(text: str, change: Callable[[str], str]) -> str:
 
 
 def _linked(text: str, source: str) -> str:
-    """Links of a repository file, rewritten as links of the site."""
+    """Links of a file of the repository as links of the site."""
 
     def link(match: re.Match[str]) -> str:
         words, name, anchor = match[1], match[2], match[3] or ""

@@ -65,7 +65,7 @@ def write_scoreboard(found: Scoreboard, path: Path, made: str = "") -> None:
 
 
 def page_of(found: Scoreboard, made: str = "") -> Page:
-    """The page: counts, a summary, then one experiment after the other."""
+    """The page: counts, a summary, then an experiment after the other."""
     counts = found.counts()
     tiles = tuple(
         Tile(status.capitalize(), str(counts.get(status, 0)), "measured", "claims")
@@ -75,8 +75,8 @@ def page_of(found: Scoreboard, made: str = "") -> Page:
         "overview",
         "All experiments",
         f"{len(found.outcomes)} experiments, {sum(counts.values())} claims.",
-        "A claim is reproduced if the measured value fits the expected one, for every seed unless "
-        "the claim says otherwise.",
+        "A claim is reproduced if what was measured fits what is expected, for every seed unless "
+        "it says otherwise.",
         "segre reproduce --all -o results",
         _page_table("summary", summary(found)),
         *(
@@ -176,9 +176,9 @@ def _lines(found: Scoreboard, pictures: str) -> Iterator[str]:
     counts = ", ".join(f"{count} {status}" for status, count in found.counts().items())
     yield "# Reproductions\n"
     yield (
-        "Claims of related works, rerun with segre from fixed seeds. This page is built from "
-        "stored results (docs/results in the repository); `segre reproduce --all -o results` "
-        f"recomputes them. {len(found.outcomes)} experiments; claims: {counts}.\n"
+        "Claims of related works, rerun with segre from seeds. This page is made from stored "
+        "results (docs/results in the repository); `segre reproduce --all -o results` computes all "
+        f"of it again. {len(found.outcomes)} experiments, claims: {counts}.\n"
     )
     yield from _grid(summary(found))
     for one in found.outcomes:
