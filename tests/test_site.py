@@ -139,13 +139,8 @@ def test_claims_are_shown_with_their_status(folder: Path) -> None:
 
 # --- the theme can be replaced --------------------------------------------------------------------
 
-# What may know of the theme: docs/design.md says what each has to do with it.
-THEMED = {
-    "mkdocs.yml",
-    "docs/assets/site.css",
-    "docs/assets/iframe-worker.js",
-    "scripts/mkdocs_hooks.py",
-}
+# What may know of the theme, beside mkdocs.yml; docs/design.md says what each has to do with it.
+THEMED = {"docs/assets/site.css", "docs/assets/iframe-worker.js", "scripts/mkdocs_hooks.py"}
 
 
 def test_another_theme_shows_the_same_pages(folder: Path) -> None:
@@ -158,17 +153,13 @@ def test_another_theme_shows_the_same_pages(folder: Path) -> None:
         assert not re.search(r'class="[^"]*\bmd-', plain[name].read_text()), name
 
 
-def test_no_page_knows_the_theme() -> None:
-    words = re.compile(
-        r'md-[a-z]+__|\{ ?[.:]|^[!?]{3} |^=== "|:material-|md-button|\[TOC\]', re.MULTILINE
-    )
-    known = {
-        str(path.relative_to(ROOT))
-        for path in (ROOT / "docs").rglob("*")
-        if path.is_file() and path.suffix in (".css", ".js")
-    }
-    assert known <= THEMED
+def test_nothing_else_knows_the_theme() -> None:
+    """No page has its syntax, and no other script or style sheet its name."""
+    syntax = re.compile(r'\{ ?[.:]|^[!?]{3} |^=== "|:material-|\bmd-[a-z]', re.MULTILINE)
+    code = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
     for path in pages():
-        assert not words.search(
-            re.sub(r"```.*?```|`[^`\n]*`", "", path.read_text(), flags=re.DOTALL)
-        ), path
+        assert not syntax.search(code.sub("", path.read_text())), path
+    for folder in ("docs", "scripts"):
+        for path in (ROOT / folder).rglob("*.[cjp][sy]*"):
+            known = path.relative_to(ROOT).as_posix() in THEMED
+            assert known or not re.search(r"material\b|\bmd-[a-z]", path.read_text()), path
