@@ -451,7 +451,7 @@ def test_pictures_have_other_formats(zoo: dict[str, Path], tmp_path: Path, endin
 
 
 def test_an_unknown_format_is_refused(zoo: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(SegreError, match="not a format"):
+    with pytest.raises(SegreError, match="unknown file format"):
         plot_info(measured(zoo["gpt2"]), tmp_path / "plot.txt")
 
 

@@ -39,7 +39,7 @@ def test_fused_streams(how: str) -> None:
 def test_fusion_slows_collapse_and_is_refused_where_it_has_no_meaning() -> None:
     spec = "bert/d=16/layers=6/heads=2/ff=16/vocab=50/t=16"
     done = CliRunner().invoke(app, ["collapse", spec, "--variants", "attention", "--fuse", "max"])
-    assert "max: the streams of all depths, fused" in done.stdout
+    assert "max: the streams of all layers, fused" in done.stdout
     done = CliRunner().invoke(
         app, ["collapse", spec, "--variants", "attention", "--fuse", "max", "--json"]
     )

@@ -214,7 +214,7 @@ def test_files_give_back_what_was_written(spec: Polynomial, tmp_path: Path) -> N
 
 def test_fractions_do_not_fit_npz(tmp_path: Path) -> None:
     weights = PolynomialWeights.random("cnn/k=2,2/degree=2", exact=True)
-    with pytest.raises(WeightsError, match="npz holds floats"):
+    with pytest.raises(WeightsError, match="npz files hold floats"):
         weights.write(tmp_path / "weights.npz")
     assert not list(tmp_path.iterdir())
 

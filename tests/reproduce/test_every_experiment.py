@@ -276,8 +276,8 @@ def test_all_experiments_make_one_page_and_go_on(tmp_path: Path) -> None:
 def test_all_and_what_it_does_not_allow(tmp_path: Path) -> None:
     for words, said in (
         (("--all", "--only", "nothing"), "experiment 'nothing' is not known; allowed: "),
-        (("--all", "gap"), "--all and an experiment are not allowed together"),
-        (("-o", "somewhere"), "give an experiment, or --all"),
+        (("--all", "gap"), "--all and the name of an experiment exclude each other"),
+        (("-o", "somewhere"), "give the name of an experiment, or --all"),
     ):
         done = run("reproduce", *words, cwd=tmp_path)
         assert done.returncode == 2
