@@ -66,6 +66,6 @@ def why_no_theorem(spec: Architecture, applied: Application | None) -> str:
         return applied.words
     theorem, misfits = nearest(spec)
     return (
-        f"no theorem covers this design; theorem {theorem.name} ({theorem.title}) comes nearest "
-        f"and does not cover {', '.join(misfits)}"
+        f"no theorem covers this design; the nearest is theorem {theorem.name} ({theorem.title}), "
+        f"which does not cover {', '.join(misfits)}"
     )

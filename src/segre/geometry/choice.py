@@ -53,7 +53,7 @@ _KINDS = {
     "mix-heads": "mixing of heads",
     "mix-some-heads": "mixing of some heads",
     "silent-scores": "scores of a single token",
-    "pooled-heads": "sums of heads",
+    "pooled-heads": "differences of heads",
     "scales": "scales of hidden units",
     "shift": "biases against later biases",
 }
@@ -91,7 +91,7 @@ def _alternatives(spec: Network) -> Iterator[tuple[str, str, Network]]:
         yield "several heads", "one head in every layer", _with(spec, heads=1)
     if any(one.dv is not None for one in heads):
         instead = "one value matrix for each head"
-        yield "values through a narrow space", instead, _with(spec, dv=None)
+        yield "factored value matrices", instead, _with(spec, dv=None)
 
 
 def _of_polynomial(spec: Polynomial) -> Iterator[tuple[str, str, Polynomial]]:

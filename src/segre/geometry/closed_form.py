@@ -31,8 +31,8 @@ def closed_form(spec: Source) -> Bound:
         return _by_inequalities(net)
     if isinstance(net, Hybrid):
         raise UnsupportedError(
-            f"spec {str(net)!r}: the formula for stacks with a mechanism for every head is a "
-            "prediction and no bound; leave out --method, or use --method exact"
+            f"spec {str(net)!r}: for stacks with a mechanism for every head the formula is a "
+            "prediction, not a bound; leave out --method, or use --method exact"
         )
     if not isinstance(net, Network):
         raise UnsupportedError(
@@ -41,7 +41,7 @@ def closed_form(spec: Source) -> Bound:
         )
     if not net.one_headed:
         raise UnsupportedError(
-            f"spec {str(net)!r}: there is no closed form for several heads or a factored value "
+            f"spec {str(net)!r}: no closed form is known for several heads or a factored value "
             "map; use --method exact"
         )
     if not net.has_closed_form:

@@ -88,7 +88,7 @@ class Conserved:
                 stacked = V.reshape(1, -1, V.shape[-1])
                 beside = last.transpose(1, 0, 2).reshape(1, last.shape[1], -1)
                 return _rows(field, stacked), _columns(field, beside)
-        raise AssertionError(f"no conserved quantity belongs to {self.kind}")
+        raise AssertionError(f"{self.kind} has no conserved quantity")
 
     def document(self) -> dict[str, Any]:
         """The quantity as plain data, for JSON."""

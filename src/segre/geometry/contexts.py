@@ -30,7 +30,9 @@ def few_contexts(spec: Transformer) -> Bound | None:
         return None
     count = len(contexts(spec))
     value = _tables(spec, count)
-    statement = f"an output is one of {count} columns, by the tokens that it sees; the tables of "
+    statement = (
+        f"an output is one of {count} columns, depending on the tokens it sees; the tables of "
+    )
     statement += f"such columns that the last layer can write have {value} dimensions"
     return Bound(value, Evidence("contexts", statement, {"contexts": count}))
 

@@ -98,7 +98,7 @@ def dimension(
     """
     net = architecture(spec)
     if method not in get_args(Method):
-        raise SegreError(f"method {method!r} is not known; allowed: {', '.join(get_args(Method))}")
+        raise SegreError(f"unknown method {method!r}; allowed: {', '.join(get_args(Method))}")
     if not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise SegreError(f"seed {seed!r} is not allowed; allowed: whole numbers 0 to 2^63 - 1")
     if output is not None:
@@ -132,16 +132,16 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
     """What a proof says: its bounds, the symmetries, and why they do not meet if they do not."""
     notes = []
     if balls and not proof.lower.value and proof.upper.value:
-        notes.append("ball arithmetic does not separate the minor from zero; try another --seed")
+        notes.append("ball arithmetic could not show that the minor is nonzero; try another --seed")
     elif proof.lower.value < proof.upper.value:
         gap = proof.upper.value - proof.lower.value
         some = "1 dimension" if gap == 1 else f"{gap} dimensions"
         notes.append(
-            f"the bounds do not meet: {some} of the kernel at a random point "
-            f"come{'s' * (gap == 1)} from no symmetry known to segre"
+            f"the bounds do not meet: at a random point the kernel has {some} that no symmetry "
+            "known to segre explains"
         )
         if features := suspects(proof.spec):
-            notes.append(f"gaps are known to remain with: {features}")
+            notes.append(f"gaps are known to occur with: {features}")
     found = Finding.from_bounds(
         proof.spec,
         proof.lower,
@@ -206,7 +206,9 @@ def prove(
         if best.lower.value == best.upper.value or shortfalls >= _SHORTFALLS:
             return best
     if best is None:
-        raise UnluckyError(f"spec {str(spec)!r}: no usable point in {_POINTS}; try another --seed")
+        raise UnluckyError(
+            f"spec {str(spec)!r}: none of {_POINTS} random points is usable; try another --seed"
+        )
     return best
 
 

@@ -81,7 +81,7 @@ def jacobian_rank(point: Point, at_most: int, progress: Progress = quiet) -> Jac
         else:
             idle, wanted = idle + (asked == outputs or space.rank == at_most), 1
             asked = outputs
-        progress("exact rank of the Jacobian, so far", space.rank, at_most)
+        progress("computing the exact rank of the Jacobian, rank so far", space.rank, at_most)
     return JacobianRank([fed[row] for row in space.pivot_rows], space.pivot_columns)
 
 

@@ -103,7 +103,7 @@ def recover(
             net, source.floats(), starts, seed, _EXACT if tolerance is None else tolerance
         )
     if exact and not (single and net.mechanism.bilinear):
-        raise SegreError("exact answers exist for one lightning layer with one head only")
+        raise SegreError("exact answers are supported only for one lightning layer with one head")
     if tolerance is None:
         tolerance = 0.0 if exact else _noise(source, net, size, seed)
     if single and net.mechanism == SOFTMAX:
@@ -117,7 +117,7 @@ def recover(
         X = rng.integers(-4, 5, shape) if exact else size * rng.standard_normal(shape)
         samples = Samples.ask(source, Rational().constant(X) if exact else X, net.widths[-1])
         if exact and not samples.exact:
-            raise SegreError("the black box answers fractions with floats; ask without `exact`")
+            raise SegreError("the black box returns floats for fractions; leave out `exact`")
         return samples
 
     if single:
@@ -148,13 +148,13 @@ def _with_enough(
 def _fitted(net: Network, samples: Samples, starts: int, seed: int, tolerance: float) -> Recovered:
     """Fit from several starts, verify on inputs held out, then refine on all inputs."""
     if not samples.Y.any():
-        raise NotDetermined("zero function: many weights give it, and none can be named")
+        raise NotDetermined("zero function: it does not determine the weights")
     search = fit(net, samples, starts=starts, seed=seed, tolerance=tolerance)
     if not search.successes:
         raise NotRecovered(
-            f"none of {starts} starts predicts the inputs held out to {tolerance:.1e} (best "
-            f"{search.residual:.1e}); try more starts, a larger tolerance if the data are that "
-            "noisy, or another spec"
+            f"none of {starts} starts predicts the held-out inputs to {tolerance:.1e} (best: "
+            f"{search.residual:.1e}); try more starts, another spec or, for noisy data, a "
+            "larger tolerance"
         )
     vector = descend(net, samples, search.vector)
     return measured(net, vector, samples, "fitted", search.residual, search=search)
@@ -172,11 +172,11 @@ def _network(
 ) -> Network:
     if not isinstance(spec, str) or spec not in NAMES:
         if a is not None:
-            raise SegreError("a is part of the spec; give it there")
+            raise SegreError("the spec already gives a; leave out --a")
         return Network.parse(spec)
     if not isinstance(source, Samples):
         raise SegreError(
-            f"a black box does not show its shape; give a spec such as {spec}/d=4,4/a=2/t=3"
+            f"the shape of a black box is not known; give a full spec such as {spec}/d=4,4/a=2/t=3"
         )
     _, d, t = source.X.shape
     given = {"kind": spec, "d": [d, source.Y.shape[1]], "a": d if a is None else a, "t": t}
@@ -195,15 +195,16 @@ def _require_visible(net: Network) -> None:
     """Refuse what no data can determine."""
     if net.t == 1:
         reason = (
-            "a lightning layer shows only the symmetrised cubic form"
+            "a lightning layer depends only on the symmetrised cubic form"
             if net.mechanism.bilinear
-            else "the softmax of one score is 1, and A is invisible"
+            else "the softmax of one score is 1, so A has no effect"
         )
         raise NotDetermined(f"t = 1: with one token {reason}; give inputs with two tokens or more")
     reached = np.minimum.accumulate(net.widths)
     ranks = [min(layer.attention.a, r) for layer, r in zip(net.layers, reached, strict=False)]
     if net.mechanism.bilinear and net.one_headed and 1 in ranks[:-1]:
         raise NotDetermined(
-            "after a lightning layer of rank one all tokens are parallel, and the next layer shows "
-            "only the symmetric part of the scores; give every layer but the last a >= 2"
+            "after a lightning layer with a = 1 all tokens are parallel, and the next layer "
+            "depends only on the symmetric part of the scores; every layer but the last needs "
+            "a >= 2"
         )

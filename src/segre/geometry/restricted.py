@@ -78,7 +78,7 @@ def _of_polynomial(spec: Polynomial, inputs: int) -> Iterator[Bound]:
         said = (
             f"the {width} values after layer {place} at {_inputs(n)}, and the {after} dimensions "
         )
-        yield _bound(value, "cut", said + "of the layers after them, up to a change of basis")
+        yield _bound(value, "cut", said + "of the later layers, up to a change of basis")
 
 
 @_inequalities.register(Network)
@@ -100,7 +100,7 @@ def _of_stack(spec: Network, inputs: int) -> Iterator[Bound]:
             after = closed_form(_from(spec, place, width)).value
             value = after + n * t * width - width * min(width, n * t)
             said = f"the tokens after layer {place} at {_inputs(n)}, and the {after} dimensions "
-            yield _bound(value, "cut", said + "of the layers after them, up to a change of basis")
+            yield _bound(value, "cut", said + "of the later layers, up to a change of basis")
 
 
 @_inequalities.register(Hybrid)
@@ -117,7 +117,7 @@ def _of_hybrid(spec: Hybrid, inputs: int) -> Iterator[Bound]:
         for group, one in zip(layer.groups, mechanisms, strict=True)
     )
     said = f"for each head one {layer.width_out} x {layer.width_in} matrix ({U} dimensions), and "
-    yield _bound(value, "mixing", said + f"the weights that mix the tokens of {_inputs(inputs)}")
+    yield _bound(value, "mixing", said + f"the mixing weights of the tokens of {_inputs(inputs)}")
 
 
 def _of_path(spec: Network, n: int, rank: int, heads: int) -> Iterator[Bound]:
@@ -128,8 +128,8 @@ def _of_path(spec: Network, n: int, rank: int, heads: int) -> Iterator[Bound]:
     bilinear = spec.mechanism.bilinear
     S = narrow * (2 * t - narrow) if bilinear else t * t - t * spec.mechanism.sums_to_one
     each = U + n * S - bilinear
-    said = f"one {last} x {first} matrix of rank at most {rank} ({U} dimensions), and the weights "
-    said += f"that mix the tokens of {_inputs(n)} ({S} dimensions each)"
+    said = f"one {last} x {first} matrix of rank at most {rank} ({U} dimensions), and the mixing "
+    said += f"weights of the tokens of {_inputs(n)} ({S} dimensions each)"
     yield _bound(heads * each, "mixing", said + (f", in each of {heads} heads" * (heads > 1)))
     if heads == 1:
         k = min(rank, n * t)
@@ -151,10 +151,8 @@ def _of_path(spec: Network, n: int, rank: int, heads: int) -> Iterator[Bound]:
         rank = min(rank, n * a)
         left = rank * (last + n * a - rank)
         value = heads * (left + a * first - a * a)
-        said = (
-            f"one {a} x {first} query matrix for {_inputs(n)}, up to a change of basis, and what "
-        )
-        said += f"multiplies it, which has {left} dimensions"
+        said = f"one {a} x {first} query matrix for {_inputs(n)}, up to a change of basis, and its "
+        said += f"other factor, which has {left} dimensions"
         yield _bound(value, "queries", said + (f", in each of {heads} heads" * (heads > 1)))
 
 

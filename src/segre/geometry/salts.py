@@ -107,7 +107,7 @@ def find_salts(
         exhausted += run.exhausted and not run.alive.any()
     if not len(left):
         return SaltedInputs(numbers, draw(numbers, salts[0]), salts, free_roots)
-    raise UnluckyError("square roots that exist nowhere mod p; another seed may help")
+    raise UnluckyError("no point was found at which all square roots exist mod p; try another seed")
 
 
 class _Run:

@@ -56,7 +56,7 @@ def same_polynomials(
     degree = max(one.spec.total_degree, two.spec.total_degree)
     if forms(variables, degree, _MOST_TERMS) >= _MOST_TERMS:
         reason = (
-            "the normal forms differ and outputs agree at random inputs; there are too many "
+            "the normal forms differ, but outputs agree at random inputs; there are too many "
             "coefficients to compare all of them"
         )
         return Comparison("undecided", False, reason)

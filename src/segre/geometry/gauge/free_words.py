@@ -62,7 +62,7 @@ def _scales(spec: Transformer, first: End) -> Piece:
                         canvas(part, bias)[g * V + v, g, 0] = moved[:, spec.d :]
         return F.reduce(canvas.rows)
 
-    name = "scales of each word's key and value"
+    name = "scales of the key and value of each word"
     return Piece("word-weights", name, where(spec, part), "VO", "exact", 0, build, hard=True)
 
 
@@ -131,7 +131,7 @@ def _values(spec: Transformer, first: End) -> Piece:
         own[range(inner), range(inner)] += form
         return F.reduce(canvas.rows)
 
-    name = "constants of the embedding, taken back by values of all words"
+    name = "constants of the embedding, subtracted by the values of all words"
     return Piece("word-constants", name, where(spec, part), "VO", "exact", 0, build, hard=True)
 
 
@@ -147,5 +147,5 @@ def _to_logits(spec: Transformer, first: End) -> Piece:
         own[range(inner), range(inner)] = form
         return F.reduce(canvas.rows)
 
-    name = "constants that values of all words write, taken back by the bias of the logits"
+    name = "constants written by the values of all words, subtracted by the bias of the logits"
     return Piece("word-constants", name, where(spec, part), "VO", "exact", 0, build, hard=True)

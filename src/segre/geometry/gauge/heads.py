@@ -136,7 +136,11 @@ def _unmet(spec: Transformer, part: str, at: str, key: str, query: str, transpos
                 rows.append(canvas.rows)
         return np.concatenate([np.zeros((0, w.spec.parameters)), *rows])
 
-    name = "outputs that no value reaches" if transpose else "queries that no key meets"
+    name = (
+        "outputs that no value reaches"
+        if transpose
+        else "directions of queries orthogonal to all keys"
+    )
     group: Group = "VO" if transpose else "QK"
     return Piece("unmet", name, at, group, "exact", 0, build)
 
@@ -244,7 +248,7 @@ def _key_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
             view[row, g, 0, j] = 1
         return canvas.rows
 
-    name = "key biases, which a softmax does not notice"
+    name = "key biases, which cancel in the softmax"
     count = spec.kv * len(still)
     yield Piece("key-bias", name, at, "norms and biases", "exact", count, build)
 

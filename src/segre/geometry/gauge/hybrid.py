@@ -51,14 +51,16 @@ def hybrid_pieces(spec: Hybrid) -> Iterator[Piece]:
         layer, where = spec.layers[i], f"layer {i + 1}"
         if i + 1 < spec.depth:
             yield _between(spec, i)
-        yield _piece("unread", "directions no layer reads", where, partial(_unread, i=i), i)
-        yield _piece("unreached", "directions no token reaches", where, partial(_unreached, i=i), i)
+        yield _piece("unread", "directions that no layer reads", where, partial(_unread, i=i), i)
+        yield _piece(
+            "unreached", "directions that no token reaches", where, partial(_unreached, i=i), i
+        )
         for place in heads_of(layer):
             yield from _head_pieces(spec, i, place, parallel[i])
         for pool in pools(spec, layer):
             yield _piece(
                 "pooled-heads",
-                "only the sum of heads counts",
+                "differences of heads, of which only the sum matters",
                 where,
                 partial(_pooled, i=i, pool=pool),
                 i,

@@ -36,7 +36,7 @@ def mixing_pieces(spec: Hybrid, i: int, parallel: bool) -> Iterator[Piece]:
             yield Piece("mix-heads", name, where, "VO", "exact", None, build, i + 1, None)
         if layer.groups[places[0].group].mechanism.bias == "none":
             build = partial(_filled, i=i, places=places, alone=parallel or alone)
-            name = "weights of a tensor that has fewer entries"
+            name = "weights of heads whose joint tensor has fewer entries"
             yield Piece("filled", name, where, "VO", "exact", None, build, i + 1, None)
 
 

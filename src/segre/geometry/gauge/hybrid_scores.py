@@ -58,7 +58,9 @@ def score_families(head: Head) -> Iterator[Family]:
         return
     if head.a == 1 and one.weigh == "identity" and one.normalise != "none":
         letter = "K" if one.normalise == "both" else "Q"
-        yield _free(head, f"silent-{letter}", "a factor that normalising removes", (letter,))
+        yield _free(
+            head, f"silent-{letter}", "a factor that cancels in the normalisation", (letter,)
+        )
     yield from _bases(head)
     yield from _shifts(head)
     yield from _filters(head)
@@ -166,7 +168,7 @@ def _shifts(head: Head) -> Iterator[Family]:
     elif one.unit == "none" and one.feature == "exp" and one.weigh == "identity":
         letter = {"keys": "Q", "centred": "Q", "both": "K"}.get(one.normalise, "")
         if letter:
-            name = "a row common to all features"
+            name = "a row added to all features"
             yield Family("mean", name, lambda own: _rows(head, own, letter))
         if one.normalise != "none" and one.bias != "none":
             yield Family("bias-factor", "factor of all features", lambda own: _factors(head, own))

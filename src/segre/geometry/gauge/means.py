@@ -105,7 +105,7 @@ def _centred_reader(spec: Transformer, site: Norm, reader: Reader) -> Piece:
             bias[range(rows), range(rows)] = -moved
         return canvas.rows
 
-    name = f"{reader.weight} on the mean that the {title(site)} norm takes away"
+    name = f"{reader.weight} along the mean, which the {title(site)} norm removes"
     # the sum over all rows is a shift of all logits, or of all affinities: counted there
     doubled = reader.weight == "W_U" and logits_may_shift(spec)
     doubled = doubled or (reader.weight == "W_R" and spec.softmax_router)
@@ -174,7 +174,7 @@ def _carried(sources: list[tuple[tuple[str, str], int]], holds: Holds) -> Piece:
             canvas(*last)[row] = -often
         return canvas.rows
 
-    name = "means that no norm sees, from one bias to a later one"
+    name = "means, which no norm reads, moved from one bias to a later one"
     count = len(sources) - 1
     return Piece("carried-mean", name, "residual stream", "norms and biases", holds, count, build)
 
@@ -219,7 +219,7 @@ def _mean_forms(spec: Transformer) -> Iterator[Piece]:
             canvas(*source)[...] = F.sub(canvas(*source), kappa[..., None])
         return F.reduce(canvas.rows)
 
-    name = "a form of the embedding added to its mean, which the next norm takes away"
+    name = "a linear form of the embedding added to its mean, which the next norm removes"
     count = spec.d if other is None else 1
     yield Piece("mean-forms", name, "embedding", "norms and biases", "exact", count, build)
 
@@ -249,7 +249,7 @@ def _seen_mean_forms(spec: Transformer) -> Iterator[Piece]:
                 canvas(reader.part, reader.weight)[i, ..., i] = -sums[..., 0]
         return canvas.rows
 
-    name = "a form of the stream added to its mean, which the head takes back"
+    name = "a linear form of the stream added to its mean, which the head subtracts"
     yield Piece("mean-forms", name, "residual stream", "norms and biases", "exact", d, build)
 
 
@@ -294,7 +294,7 @@ def _centred(spec: Transformer, tensor: tuple[str, str]) -> Piece:
             canvas(*tensor)[(row, *outer, slice(None), c)] = ones
         return canvas.rows
 
-    name = f"{tensor[1]} along the mean, which the next norm takes away"
+    name = f"{tensor[1]} along the mean, which the next norm removes"
     at = where(spec, tensor[0])
     added = count - moved.get(tensor[1], 0)
     return Piece("write-centring", name, at, "norms and biases", "exact", added, build)

@@ -32,5 +32,5 @@ def _group(spec: Transformer, part: str) -> Piece:
                 canvas(part, name)[row, g, k] = -w(part, name)[g, q]
         return canvas.rows
 
-    name = f"mixing GL({spec.group}) of the heads of a group"
+    name = f"mixing GL({spec.group}) of the heads in a group"
     return Piece("group-mixing", name, where(spec, part), "QK", "exact", count, build)

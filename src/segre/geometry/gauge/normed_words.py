@@ -63,7 +63,7 @@ def _gains(spec: Transformer) -> Piece:
             _move_words(w, canvas, i, M)
         return F.reduce(canvas.rows)
 
-    name = "gains of the embedding norm, for which the words make up"
+    name = "gains of the embedding norm, compensated by the words"
     return Piece("word-gains", name, "embedding", "norms and biases", "exact", d, build, hard=True)
 
 
@@ -90,7 +90,7 @@ def _turns(spec: Transformer) -> Piece:
             _turn_readers(w, canvas, row, S)
         return F.reduce(canvas.rows)
 
-    name, count = f"rotations O({n}) of the stream, which the words follow", n * (n - 1) // 2
+    name, count = f"rotations O({n}) of the stream, compensated by the words", n * (n - 1) // 2
     return Piece(
         "word-turns", name, "residual stream", "residual", "exact", count, build, hard=True
     )

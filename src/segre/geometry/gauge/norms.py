@@ -105,7 +105,7 @@ def _layer_scales(spec: Transformer, end: End) -> Piece:
                 canvas(part, name)[i, ..., i, :] = -w(part, name)[..., i, :]
         return canvas.rows
 
-    title = f"scale of what the {end[1]} writes, absorbed by what writes it"
+    title = f"scale of the {end[1]} output, absorbed by its weights"
     return Piece(
         "layer-scale", title, where(spec, part), "norms and biases", "exact", spec.d, build
     )
@@ -122,7 +122,7 @@ def _absorbed_bias(spec: Transformer, site: Norm, read_by: list[Reader]) -> Piec
             absorb_shift(w, canvas, reader, site)
         return canvas.rows
 
-    name = f"bias of the {title(site)} norm, absorbed by what reads it"
+    name = f"bias of the {title(site)} norm, absorbed by the maps that read it"
     at = where(spec, site.part)
     return Piece("norm-bias", name, at, "norms and biases", "exact", site.width, build)
 

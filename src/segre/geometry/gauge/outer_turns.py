@@ -176,7 +176,7 @@ def _piece(spec: Transformer) -> Piece:
                 canvas(part, name)[row] = tangent
         return w.field.reduce(canvas.rows)
 
-    name = "turns of the stream that norms of what is written, or a tied table, follow"
+    name = "rotations of the stream that commute with output norms or a tied table"
     n = spec.d - (spec.norm == "layer")
     # beside stream-turns; at generic sizes only where no gain is in the way
     free = (spec.embnorm and not spec.gain) or (_once(spec) and spec.gain and not spec.tied)

@@ -63,7 +63,7 @@ def _piece(spec: Transformer, count: int) -> Piece:
             canvas(first[0], "b_O")[row] = -own
         return F.reduce(canvas.rows)
 
-    name = "a constant where no token lies, which the first attention takes back"
+    name = "a constant in directions without tokens, subtracted by the first attention"
     return Piece("outside-shift", name, "embedding", "norms and biases", "exact", count, build)
 
 

@@ -32,7 +32,7 @@ def polynomial_pieces(spec: Polynomial) -> Iterator[Piece]:
             yield Piece("between", name, where, "", "exact", None, build, i)
         if spec.degree == 1 and spec.bias:
             build = partial(_shifts, spec=spec, i=i)
-            name = "the bias against that of the next layer"
+            name = "the bias against the bias of the next layer"
             yield Piece("shift", name, where, "", "exact", None, build, i)
 
 

@@ -72,7 +72,7 @@ def _piece(spec: Transformer, part: str, letter: str, block: Block, units: int) 
             write("b_down", kernel[:, -d:, None])
         return canvas.rows
 
-    name = "units of a bilinear MLP, which has more weights than there are quadratic maps"
+    name = "units of a bilinear MLP that has more weights than there are quadratic maps"
     yield Piece("quadratic", name, where(spec, part), "MLP", "exact", 0, build)
 
 

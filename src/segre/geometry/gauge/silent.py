@@ -35,7 +35,7 @@ def silent_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
             yield _pooled(spec, part)
     elif spec.qknorm is True and spec.head == 1 and not spec.eps:
         names = [name for name in ("W_Q", "b_Q", "W_K", "b_K") if has(spec, part, name)]
-        title = "queries and keys of one number, whose norm is a sign"
+        title = "queries and keys of one number, whose norm keeps only a sign"
         yield free_entries(spec, part, names, "signs", title)
     alone = spec.mixnorm and spec.heads == 1 and not spec.mixing_eps
     if alone and spec.mechanism.weigh == "identity":
@@ -43,16 +43,16 @@ def silent_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
         letters = "QK" if spec.t == 1 else "Q" if spec.head == 1 else ""
         names = [f"{x}_{y}" for y in letters for x in "Wb" if has(spec, part, f"{x}_{y}")]
         if names:
-            title = "what scales all that one head mixes, before its norm"
+            title = "scale of everything that one head mixes, before its norm"
             yield free_entries(spec, part, names, "signs", title)
     if _lone_gate(spec, part):
         names = [name for name in ("W_G", "b_G") if has(spec, part, name)]
-        title = "the gate of all that is written, whose scale a norm takes away"
+        title = "the gate of the whole output, whose scale a norm removes"
         count = spec.d + has(spec, part, "b_G") - (spec.norm == "layer")
         yield free_entries(spec, part, names, "silent-gate", title, count)
     if lone_expert(spec, part):
         names = [name for name in ("W_R", "c_R") if has(spec, part, name)]
-        title = "the router, where a token uses one expert"
+        title = "the router, if a token uses one expert"
         yield free_entries(spec, part, names, "router", title, _router_count(spec))
 
 
@@ -67,7 +67,7 @@ def sign_pieces(spec: Transformer) -> Iterator[Piece]:
         kept |= {"tokens"} if spec.tied else set()
         names = [name for name in part_shapes(spec, part) if name not in kept]
         if names:
-            title = "what comes before a norm of two numbers, which is a sign"
+            title = "weights before a norm of two numbers, which keeps only a sign"
             yield free_entries(spec, part, names, "signs", title)
 
 

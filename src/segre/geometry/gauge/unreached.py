@@ -231,7 +231,7 @@ def _unread_forms(spec: Transformer, end: End, pooled: bool = False) -> Piece:
                 rows[-1] += sum(_added(w, reader.part, reader.bias, -values))
         return w.field.reduce(np.concatenate(rows))
 
-    name = f"what the {end[1] or 'head'} reads where nothing lies"
+    name = f"weights of the {end[1] or 'head'} on directions that its input never has"
     count = 0  # of sizes for which there are formulas
     if spec.patch or spec.project:
         shapes = [part_shapes(spec, r.part)[r.weight] for r in readers(spec, end)]
@@ -281,7 +281,7 @@ def _latent(
         rows = [own for name in names for own in _added(w, part, name, forms)]
         return np.concatenate([np.zeros((0, spec.parameters)), *rows])
 
-    name = f"what is read of the {what} latent where it never lies"
+    name = f"weights on directions that the {what} latent never has"
     return Piece("unreached", name, where(spec, part), "QK", "exact", 0, build)
 
 
@@ -303,7 +303,7 @@ def _unmet(spec: Transformer, end: End) -> Iterator[Piece]:
         return
     turned = not spec.latent and (spec.qknorm or spec.rotary_dim)
     if spec.head > read and not turned:
-        yield _unmet_side(spec, end, "K", "queries that no key meets")
+        yield _unmet_side(spec, end, "K", "directions of queries orthogonal to all keys")
     if spec.dv > read and spec.gate != "element":
         yield _unmet_side(spec, end, "V", "outputs that no value reaches")
 

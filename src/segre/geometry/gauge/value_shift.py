@@ -64,7 +64,7 @@ def _piece(
         own[:inner] += np.eye(inner, own.shape[1])
         return F.reduce(canvas.rows)
 
-    name = "constants of the embedding, taken back by value biases"
+    name = "constants of the embedding, subtracted by value biases"
     at = where(spec, part)
     count = min(inner, spec.d - mean) + mean
     return Piece("value-shift", name, at, "norms and biases", holds, count, build)

@@ -52,7 +52,7 @@ class Recovered(Unbounded):
     def how(self) -> str:
         """How the weights were found."""
         if self.search is not None:
-            return f"fitted from {self.starts} starts, verified on inputs held out"
+            return f"fitted from {self.starts} starts, verified on held-out inputs"
         return f"linear algebra, in {'fractions' if self.exact else 'float64'}"
 
     @property
@@ -97,7 +97,9 @@ class Recovered(Unbounded):
     @property
     def _head(self) -> Head:
         if len(self.heads) != 1:
-            raise SegreError(f"{str(self.spec)!r} has not one V and A; use .heads or .products")
+            raise SegreError(
+                f"{str(self.spec)!r} has more than one V and A; use .heads or .products"
+            )
         return self.heads[0]
 
     def document(self) -> dict[str, Any]:
@@ -142,12 +144,12 @@ def measured(
     )
     heads = max(layer.attention.heads for layer in spec.layers)
     if spec.depth > 1 and heads > 1:
-        note = "what a stack with several heads determines is not known: only weights are given"
+        note = "the invariants of a stack with several heads are not known: only weights are given"
         return replace(answer, notes=(*notes, note))
     found = canonical(spec, vector)
     order = np.argsort(-np.linalg.norm(found[0], axis=(1, 2)), kind="stable")
     if spec.mechanism.bilinear and heads > 1:
-        note = "several lightning heads: others may have the same sum, so no errors are given"
+        note = "several lightning heads: other heads may have the same sum, so no errors are given"
         return replace(answer, heads=_heads(found, order), notes=(*notes, note))
     errors = standard_errors(spec, vector, samples)
     if spec.depth > 1:
