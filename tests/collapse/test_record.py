@@ -124,7 +124,7 @@ def test_what_cannot_be_recorded_is_refused() -> None:
         record(loaded, np.zeros((1, 2, 3), dtype=int))
     with pytest.raises(SpecError, match=r"tokens of shape \[0\]"):
         record(loaded, np.zeros(0, dtype=int))
-    with pytest.raises(SpecError, match="not of the vocabulary"):
+    with pytest.raises(SpecError, match="not in the vocabulary"):
         record(loaded, [0, 61])
     with pytest.raises(TooLargeError, match="over the limit"):
         record(loaded, tokens(1), memory=1000)

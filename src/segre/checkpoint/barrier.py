@@ -131,7 +131,7 @@ def barrier(
     if points < 2:
         raise SpecError(f"points: {points} is not allowed; allowed: whole numbers from 2")
     if (text is None) == (tokens is None):
-        raise SpecError("barrier: give a text, or tokens")
+        raise SpecError("barrier needs inputs; give a text, or tokens")
     shares = tuple(float(t) for t in np.linspace(0, 1, points))
     name, lines, on = "", [], ""
     for number, two in enumerate(others):
@@ -163,12 +163,16 @@ def _given(model: Model, tokens: npt.ArrayLike) -> tuple[str, list[Tokens]]:
     """Tokens that are given."""
     words, most = np.asarray(tokens), model.spec.vocab - 1
     if words.ndim != 2 or words.dtype.kind not in "iu" or words.shape[1] < 2 or not words.size:
-        raise SpecError("tokens: give a matrix of whole numbers, a sequence in each row")
+        raise SpecError(
+            "tokens are not valid; give a matrix of whole numbers with one sequence in each row"
+        )
     if words.min() < 0 or words.max() > most:
-        raise SpecError(f"tokens: {words.max()} is not of the vocabulary; allowed: 0 to {most}")
+        raise SpecError(f"tokens: {words.max()} is not in the vocabulary; allowed: 0 to {most}")
     longest = model.spec.positions - model.spec.offset
     if model.spec.positions and words.shape[1] > longest:
-        raise SpecError(f"tokens: {words.shape[1]} in a row; the model has {longest} positions")
+        raise SpecError(
+            f"tokens: {words.shape[1]} in a row, but the model has {longest} positions; give fewer"
+        )
     return f"given tokens ({len(words)} x {words.shape[1]})", [Tokens(words)]
 
 
@@ -176,8 +180,8 @@ def _require_next_tokens(model: Model) -> None:
     spec = model.spec
     if not (spec.causal and spec.vocab and spec.output == "logits" and not spec.labels):
         raise UnsupportedError(
-            f"{model.name!r}: has no loss of the next token; allowed: causal models with a head "
-            "over the vocabulary"
+            f"{model.name!r} has no next-token loss; allowed: causal models with a head over the "
+            "vocabulary"
         )
 
 

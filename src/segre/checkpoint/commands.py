@@ -151,12 +151,12 @@ def canonical(
     ...     model = example(f"{folder}/model")
     ...     written = canonical(model, f"{folder}/normal")
     >>> written.agrees, written.what
-    (True, 'the normal form, the same function')
+    (True, 'the normal form, with the same function')
     """
     with Model.open(directory) as model:
         parts = canonical_parts(model)
         written = _write(model, parts, target, report=report, seed=seed, progress=progress)
-        return replace(written, what="the normal form, the same function")
+        return replace(written, what="the normal form, with the same function")
 
 
 @within_float64(1)
@@ -181,7 +181,7 @@ def move(
     with Model.open(directory) as model:
         parts = moved_parts(model, seed)
         written = _write(model, parts, target, report=report, seed=seed, progress=progress)
-        return replace(written, what=f"other weights (seed {seed}), the same function")
+        return replace(written, what=f"different weights (seed {seed}) with the same function")
 
 
 @within_float64(2)

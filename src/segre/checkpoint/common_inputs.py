@@ -67,7 +67,7 @@ class Way:
         if self.rounds < 1:
             raise SpecError(f"rounds: {self.rounds} is not allowed; allowed: whole numbers from 1")
         if self.text is not None and self.by != "activations":
-            raise SpecError("text: is read only by activations; give --by activations too")
+            raise SpecError("--text is used only with --by activations; add --by activations")
 
     def opened(self, model: Model) -> Model:
         """A model as it is aligned."""

@@ -119,7 +119,9 @@ class Check(Unbounded, Tabular):
     @property
     def how(self) -> str:
         """How it is known."""
-        return "every block of both, compared in the basis of the witness beside what rounding does"
+        return (
+            "every block of both, compared in the basis of the witness with the effect of rounding"
+        )
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""

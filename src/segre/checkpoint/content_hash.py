@@ -82,7 +82,7 @@ class ContentHash(Unbounded, Tabular):
         """How it is known."""
         if self.function is None:
             return "all values"
-        return f"{len(self.numbers)} numbers that all copies of the function share, rounded"
+        return f"{len(self.numbers)} invariants of the function, rounded"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -101,7 +101,9 @@ class ContentHash(Unbounded, Tabular):
         """What `document` wrote."""
         try:
             if document["version"] != VERSION:
-                raise CheckpointError(f"a hash of version {document['version']!r}; allowed: 1")
+                raise CheckpointError(
+                    f"hash version {document['version']!r} is not supported; allowed: 1"
+                )
             functions: dict[Level, FunctionHash] = {
                 level: FunctionHash(level, x["hash"], tuple(x["edges"]), tuple(x["others"]))
                 for level, x in document["functions"].items()
@@ -113,7 +115,7 @@ class ContentHash(Unbounded, Tabular):
             first = str(document["model"]), str(document["values"])
             return cls(*first, functions, dict(document["parts"]), every, document["architecture"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise CheckpointError(f"this is no hash that segre wrote: {error}") from None
+            raise CheckpointError(f"this is not a hash written by segre: {error}") from None
 
     def compare(self, other: ContentHash) -> Agreement:
         """Whether two are the same function, by their numbers and what rounding does to them."""
@@ -126,14 +128,14 @@ class ContentHash(Unbounded, Tabular):
             return Agreement("different", said)
         ours, theirs = ([(x.part, x.name) for x in y.numbers] for y in (self, other))
         if ours != theirs:
-            return Agreement("different", "one has parts that are zero in the other")
+            return Agreement("different", "some parts of one checkpoint are zero in the other")
         ratios = [
             abs(a.value - b.value) / (a.error + b.error)
             for a, b in zip(self.numbers, other.numbers, strict=True)
         ]
         worst = int(np.argmax(ratios))
         where = _place(self.numbers[worst])
-        said = f"{where} differs by {ratios[worst]:.2g} times what rounding explains"
+        said = f"{where} differs by {ratios[worst]:.2g} times what rounding can explain"
         return Agreement("same function" if ratios[worst] <= 1 else "different", said)
 
 

@@ -106,8 +106,8 @@ def _besides_weights(source: Path, alone: bool) -> Iterator[Path]:
                     continue
                 raise refusal(
                     path,
-                    "a link to something outside of the directory, which is not copied; put the "
-                    "file itself there, or remove the link",
+                    "this is a link to a place outside the directory, which is not copied; "
+                    "replace it by the file itself, or remove it",
                 )
             if path.is_file():
                 yield path.relative_to(source)
@@ -130,17 +130,18 @@ def _require_new(given: Path, inputs: Iterable[Path]) -> Path:
     for other in (item.resolve() for item in inputs):
         if path == other or path in other.parents or other in path.parents:
             raise CheckpointError(
-                f"cannot write {str(given)!r}: it overlaps with {str(other)!r}, which is read; "
-                "choose a directory elsewhere"
+                f"cannot write {str(given)!r}: it overlaps with the input {str(other)!r}; choose "
+                "another directory"
             )
     if path.exists() and (not path.is_dir() or any(path.iterdir()) or path == Path.cwd()):
         raise CheckpointError(
-            f"cannot write {str(given)!r}: it exists; choose a new name, or an empty directory "
-            "other than the current one"
+            f"cannot write {str(given)!r}: it already exists; choose a new name, or an empty "
+            "directory other than the current one"
         )
     if not path.parent.is_dir():
         raise CheckpointError(
-            f"cannot write {str(given)!r}: there is no directory {str(given.parent)!r}; create it"
+            f"cannot write {str(given)!r}: the directory {str(given.parent)!r} does not exist; "
+            "create it first"
         )
     return path
 

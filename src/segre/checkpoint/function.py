@@ -34,8 +34,8 @@ def judged(one: Model, two: Model) -> tuple[Literal["different", "undecided"], s
     keys = differing_keys(one.spec, two.spec)
     if keys == ["tied"]:
         return "undecided", (
-            "one has a table for input and output, the other two tables; whether these are equal "
-            "is not compared"
+            "one has a tied table, the other separate tables for input and output; whether these "
+            "are equal is not compared"
         )
     if keys:
         return "different", f"the architectures differ: {in_words(one.spec, two.spec, keys)}"
@@ -46,7 +46,10 @@ def judged(one: Model, two: Model) -> tuple[Literal["different", "undecided"], s
 def _unknown(one: Model, two: Model) -> str:
     """What in the configs differs and is not understood, in words; empty if nothing does."""
     keys = unknown_differences(one.store.config, two.store.config)
-    said = f"config.json differs in {', '.join(keys)}, and segre does not know what that does"
+    said = (
+        f"config.json differs in {', '.join(keys)}, and segre does not know whether that "
+        "changes the function"
+    )
     return said if keys else ""
 
 

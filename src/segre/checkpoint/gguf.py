@@ -41,7 +41,7 @@ def convert(file: str | Path, target: str | Path) -> list[str]:
         raise refusal(
             source,
             f"its rotary frequencies are rescaled ({lost[0].decode()}), which the transformers "
-            "library would drop; fetch the model as safetensors",
+            "library would ignore; download the model as safetensors",
         )
     torch, transformers = _libraries()
     with new_directory(target, [source]) as folder, quiet():
@@ -79,10 +79,10 @@ def _model(source: Path, torch: Any, transformers: Any) -> Any:
     except Exception as error:  # whatever libraries raise on a file that they cannot read
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise refusal(
-            source, f"cannot be converted ({reason}); it may be damaged, or of a new kind"
+            source, f"cannot be converted ({reason}); it may be damaged, or of an unsupported kind"
         ) from None
     for name in sorted(found["missing_keys"]):
-        raise refusal(source, f"tensor {quote(name)} is not in it")
+        raise refusal(source, f"tensor {quote(name)} is missing")
     return model
 
 

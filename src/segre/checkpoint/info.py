@@ -345,12 +345,12 @@ def _numbers(chosen: Array) -> tuple[int, ...]:
 def _special_heads(name: str, heads: tuple[Product, ...], roundoff: float) -> Iterator[str]:
     lacking = np.array([not head.full for head in heads])
     if lacking.any():
-        yield f"{name} lacks rank in heads {listed(np.flatnonzero(lacking))}"
+        yield f"{name} is rank-deficient in heads {listed(np.flatnonzero(lacking))}"
     limit = min(DEGENERATE, 1 / roundoff)
     worst = np.array([head.condition or 1.0 for head in heads])
     near = (worst > limit) & ~lacking
     if near.any():
-        yield f"{name} nearly lacks rank in heads {listed(np.flatnonzero(near))}"
+        yield f"{name} is nearly rank-deficient in heads {listed(np.flatnonzero(near))}"
 
 
 def _special_patterns(spec: Transformer, w: Tensors) -> Iterator[str]:
@@ -365,11 +365,11 @@ def _special_units(name: str, units: Units | None) -> Iterator[str]:
     if units is None:
         return
     if units.dead:
-        yield f"{name} {listed(np.array(units.dead) - 1)} write nothing"
+        yield f"{name} {listed(np.array(units.dead) - 1)} have zero output"
     if units.weak:
-        yield f"{name} {listed(np.array(units.weak) - 1)} write next to nothing"
+        yield f"{name} {listed(np.array(units.weak) - 1)} have almost zero output"
     if units.duplicates:
-        yield f"{name} {_first(units.duplicates)} read the same"
+        yield f"{name} {_first(units.duplicates)} have parallel input weights"
 
 
 def _special_experts(w: Tensors) -> Iterator[str]:

@@ -81,9 +81,9 @@ class Relation(Unbounded, Tabular):
         if self.kinship is None:
             return ""
         return (
-            f"threshold {self.kinship.threshold:.0%}; of {NULL_PAIRS} pairs of {NULL_MODELS} "
-            f"models trained apart none had more than {NULL_MOST:.0%}: false positives below "
-            f"{self.kinship.error:.1%} (95% confidence, pairs taken as independent)"
+            f"threshold {self.kinship.threshold:.0%}; none of {NULL_PAIRS} pairs of {NULL_MODELS} "
+            f"independently trained models had more than {NULL_MOST:.0%}: false positives "
+            f"below {self.kinship.error:.1%} (95% confidence, assuming independent pairs)"
         )
 
     @property
@@ -192,15 +192,15 @@ def related_checkpoints(one: Model, two: Model, progress: Progress = no_progress
         return _smaller(one, two, sorted(keys), progress)
     if keys and one.family != two.family:
         raise CheckpointError(
-            f"{names[0]!r} is a {one.family} model and {names[1]!r} a {two.family} model: nothing "
-            f"to compare; {in_words(one.spec, two.spec, sorted(keys))}"
+            f"{names[0]!r} is a {one.family} model and {names[1]!r} is a {two.family} model, "
+            f"which cannot be compared; {in_words(one.spec, two.spec, sorted(keys))}"
         )
     require_same_architecture(one, two)
     require_same_scale(one, two)
     found = differences(one, two)
     exact = one.roundoff() == two.roundoff()
     if found.differing == 0 and exact:
-        return Relation(*names, "identical", "every tensor has the same numbers")
+        return Relation(*names, "identical", "all tensors have the same values")
     kin = kinship(one, two, progress)
     near = max(NEAR, UNITS * max(one.roundoff(), two.roundoff()))
     if kin.related is None or (kin.related and kin.distance <= near):
@@ -223,7 +223,10 @@ def _smaller(one: Model, two: Model, keys: list[str], progress: Progress) -> Rel
     said = ", ".join(
         f"{key} is {getattr(one.spec, key)} and {getattr(two.spec, key)}" for key in keys
     )
-    reason = f"{said}; {kin.share:.0%} of what is left has its nearest relative in the other"
+    reason = (
+        f"{said}; {kin.share:.0%} of the remaining heads and units have their nearest "
+        "relative in the other"
+    )
     return Relation(one.name, two.name, "pruned", reason, kin)
 
 
@@ -236,36 +239,36 @@ def _same(same: Comparison, *, in_place: bool) -> tuple[Kind, str]:
 def _strangers(kin: Kinship) -> tuple[Kind, str]:
     if kin.related is False:
         return "unrelated", "no evidence of a common origin"
-    return "undecided", "too few heads and units are alike, or there are too few, to tell"
+    return "undecided", "too few heads and units, or too few similar ones, to decide"
 
 
 def _changed(found: Change, kin: Kinship, one: Grid, two: Grid) -> tuple[Kind, str]:
     """What was done to one of two checkpoints of the same origin."""
     where = "after a change of basis, " if found.moved else ""
     if not found.layers and not found.tables:
-        return "fine-tuned", f"{where}only vectors differ, no matrix"
-    what = "matrices" if found.layers else "tables, and no other matrices,"
+        return "fine-tuned", f"{where}only vectors differ, no matrices"
+    what = "matrices" if found.layers else "only embedding tables"
     size = f"{where}{what} differ by {found.size:.2%}"
     if one.type != two.type and not found.moved and found.widest <= SPACING:
         narrow = max((one, two), key=lambda grid: unit_roundoff(grid.dtype)).type
-        return "rounded", f"{size}, and all numbers of one are those of type {narrow}"
+        return "rounded", f"{size}, and all values of one are exact in type {narrow}"
     bits = {one.bits, two.bits} - {None}
     if len(bits) == 1 and one.bits != two.bits:
-        return "quantised", f"{size}; the matrices of one have levels of {bits.pop()} bits"
+        return "quantised", f"{size}; the matrices of one are quantised to {bits.pop()} bits"
     if kin.silent[0] != kin.silent[1]:
-        many = f"{kin.silent[0]:,} and {kin.silent[1]:,} heads and units write nothing"
+        many = f"{kin.silent[0]:,} and {kin.silent[1]:,} heads and units have zero output"
         return "pruned", f"{size}; {many}"
     sure = found.size * found.numbers**0.5 > SURE
     lost = sure and kin.growth < LOST * found.size**2
     if found.zeroed >= ZEROED and found.moved and sure and not lost:
-        return "quantised", f"{size}; {found.zeroed:.1%} of the numbers became zero, others grew"
+        return "quantised", f"{size}; {found.zeroed:.1%} of the values became zero, others grew"
     if found.zeroed >= ZEROED:
-        return "pruned", f"{size}; {found.zeroed:.1%} of the numbers are zero in only one of them"
+        return "pruned", f"{size}; {found.zeroed:.1%} of the values are zero in only one of them"
     if found.moved and found.is_noise and lost:
-        return "pruned", f"{size}; what differs is what the second lacks of the first"
-    about = f"structure {found.structure:.2f}, and 1 is noise"
+        return "pruned", f"{size}; the second lacks exactly the part that differs"
+    about = f"structure {found.structure:.2f}; 1 is pure noise"
     if found.is_noise:
-        return "noise added", f"{size}; every number changed by itself ({about})"
+        return "noise added", f"{size}; values changed independently of each other ({about})"
     return "fine-tuned", f"{size}; rows changed together ({about})"
 
 

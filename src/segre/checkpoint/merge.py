@@ -115,7 +115,7 @@ def merge(
     way = Way("weights" if by == AS_THEY_ARE else by, text, rounds, seed, length, untie)
     share = (0.5 if task_vector is None else 1.0) if weight is None else weight
     if not isfinite(share):
-        raise SpecError(f"weight: {share} is not allowed; allowed: numbers, 0.5 for half of each")
+        raise SpecError(f"weight: {share} is not allowed; allowed: finite numbers, for example 0.5")
     with ExitStack() as opened:
 
         def entered(source: Source) -> Model:
@@ -153,7 +153,9 @@ class _Side:
 
     def __init__(self, to: Model, model: Model, way: Way, *, still: bool) -> None:
         self.to, self.model, self.way, self.still = to, model, way, still
-        self.said, self.batches = ("none, as they are", []) if still else way.inputs(to, model)
+        self.said, self.batches = (
+            ("none, merged without alignment", []) if still else way.inputs(to, model)
+        )
         self.alignment = Alignment(to, model)
 
     def parts(self, progress: Progress) -> Iterator[tuple[str, Tensors]]:

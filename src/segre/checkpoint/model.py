@@ -195,12 +195,13 @@ def _found(family: Family, held: Held, left: dict[str, Entry], name: str) -> Hel
             continue
         if entry.shape != held.stored_shape:
             raise CheckpointError(
-                f"checkpoint {name!r}: tensor {file!r} is {list(entry.shape)}, but config.json "
-                f"says {list(held.stored_shape)}"
+                f"checkpoint {name!r}: tensor {file!r} has shape {list(entry.shape)}, but "
+                f"config.json requires {list(held.stored_shape)}"
             )
         if entry.dtype.kind not in "fV":
             raise CheckpointError(
-                f"checkpoint {name!r}: tensor {file!r} is of type {entry.dtype}; allowed: floats"
+                f"checkpoint {name!r}: tensor {file!r} has type {entry.dtype}; allowed: "
+                "floating-point types"
             )
         return replace(held, file=file)
     raise CheckpointError(f"checkpoint {name!r}: tensor {held.file!r} is missing")

@@ -46,7 +46,7 @@ def opened(source: Any) -> Store:
     held = live(source)
     if held is None:
         raise CheckpointError(
-            f"a {type(source).__name__} is no checkpoint; allowed: a directory, a .safetensors "
+            f"a {type(source).__name__} is not a checkpoint; allowed: a directory, a .safetensors "
             "file, a model, or (state_dict, config)"
         )
     return Store.of(held.name, held.config, _arrays(held))
@@ -67,7 +67,7 @@ def in_place(source: Any) -> dict[str, Any]:
     held = None if isinstance(source, str | Path) else live(source)
     if held is None or held.tensors is None:
         raise CheckpointError(
-            f"a {type(source).__name__} has no weights to write to; give a model that is in memory"
+            f"a {type(source).__name__} has no weights to write to; give a model in memory"
         )
     return _named(held)
 
@@ -83,7 +83,7 @@ def _found(source: str | Path) -> Store:
     if snapshot is not None and has_weights(snapshot):
         return Store.open(snapshot, name)
     if snapshot is not None or ("/" in name and hub.is_id(name) and not path.exists()):
-        what = "its weights are" if snapshot is not None else "no such directory, and"
+        what = "its weights were" if snapshot is not None else "no such directory, and"
         raise refusal(name, f"{what} {hub.advice(name)}")
     return Store.open(path)
 
@@ -121,7 +121,9 @@ def _taken_apart(whole: Held, every: list[Held], tensor: Any) -> Iterator[tuple[
 
 def _arrays(held: Live) -> dict[str, Array]:
     if held.tensors is None:
-        raise refusal(held.name, "a config, without weights; give a model, or (state_dict, config)")
+        raise refusal(
+            held.name, "this is a config without weights; give a model, or (state_dict, config)"
+        )
     return {name: _array(held.name, name, tensor) for name, tensor in _named(held).items()}
 
 

@@ -29,8 +29,8 @@ def within_float64(
             except (FloatingPointError, OverflowError, np.linalg.LinAlgError) as error:
                 names = " or ".join(repr(called(name)) for name in given[:models])
                 raise CheckpointError(
-                    f"checkpoint {names}: products of weights leave the range of float64 "
-                    f"({error}); are they damaged?"
+                    f"checkpoint {names}: products of weights overflow float64 ({error}); the "
+                    "file may be damaged"
                 ) from None
 
         return guarded

@@ -39,7 +39,9 @@ def reading(path: Path, problem: str) -> Iterator[None]:
         raise refusal(path, f"{problem} (nested too deeply)") from None
     except (SafetensorError, ValueError, TypeError, KeyError, AttributeError) as error:
         reason = "".join(char for char in str(error)[:200] if char.isprintable())
-        raise refusal(path, f"{problem} ({reason}); it may be damaged: fetch it again") from None
+        raise refusal(
+            path, f"{problem} ({reason}); the file may be damaged: download it again"
+        ) from None
 
 
 def require_file(path: Path) -> None:
@@ -57,7 +59,7 @@ def read_json(path: Path, limit: int, *, unique: bool = False) -> dict[str, Any]
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size > limit:
-                raise refusal(path, f"larger than {limit} bytes; not what its name says")
+                raise refusal(path, f"larger than {limit} bytes, too large for a file of this name")
             data = file.read(size)
         document = json.loads(data, object_pairs_hook=_unique if unique else None)
     if not isinstance(document, dict):
@@ -99,8 +101,8 @@ def map_tensors(path: Path) -> tuple[dict[str, Any], Mapped]:
             if size < 8 or length > min(size - 8, LONGEST_HEADER):
                 raise refusal(
                     path,
-                    f"not a safetensors file, or cut short: it has {size} bytes, its header would "
-                    f"have {length}; fetch it again",
+                    f"not a safetensors file, or truncated: the file has {size} bytes, but its "
+                    f"header would have {length}; download it again",
                 )
             text = file.read(length)
         with safe_open(path, "numpy"):  # it checks the header and the size of the file
@@ -115,7 +117,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for key, value in pairs:
         if key in table:
-            raise ValueError(f"{quote(key)} is there twice")
+            raise ValueError(f"{quote(key)} occurs twice")
         table[key] = value
     return table
 

@@ -135,8 +135,8 @@ def require_same_tensors(one: Model, two: Model) -> None:
         if ours != theirs:
             only = [x for x in (*ours, *theirs) if (x in ours) != (x in theirs)] or ours
             raise CheckpointError(
-                f"{one.name!r} and {two.name!r}: only one has a tensor with {only[0]} and nothing "
-                "else; save both as models of the same family"
+                f"{one.name!r} and {two.name!r}: only one of them has a tensor that holds just "
+                f"{only[0]}; save both as models of the same family"
             )
 
 

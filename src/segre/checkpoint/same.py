@@ -60,7 +60,8 @@ def same_checkpoint(
         return found
     verdict: Verdict = "same on common tokens" if found.same else found.verdict
     reason = (
-        f"of {sizes[0]:,} and {sizes[1]:,} tokens the first {tokens:,} are compared: {found.reason}"
+        f"vocabularies of {sizes[0]:,} and {sizes[1]:,} tokens, of which the first {tokens:,} are "
+        f"compared: {found.reason}"
     )
     return replace(found, verdict=verdict, reason=reason, tokens=tokens)
 
@@ -70,7 +71,7 @@ def _same_form(one: Model, two: Model, seed: int, progress: Progress) -> Compari
         return Comparison(*found)
     scales = scales_apart(one, two)
     if not scales and _identical(one, two):
-        return Comparison("identical", "every tensor has the same numbers")
+        return Comparison("identical", "all tensors have the same values")
     out = _compared(one, two, scales, seed, progress)
     if scales and out.verdict == "different":
         return replace(out, reason=f"{out.reason}; {scales}")
@@ -85,7 +86,7 @@ def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress
     running = _Running(one, two, found, seed)
     blocks, special = _blocks(running.sides, found, finder, progress, seed)
     if finder.undetermined:
-        special.append("its tables do not determine the basis of the stream")
+        special.append("the token tables do not determine the basis of the stream")
     special += [what for what in (special_stream(one), lost_signs(one), lost_signs(two)) if what]
     apart, near = running.apart()
     out = Comparison(
@@ -99,14 +100,14 @@ def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress
         found.differing,
     )
     if found.differing == 0 and not scales:
-        return replace(out, reason="every tensor has the same numbers, rounded to the coarser type")
+        return replace(out, reason="all tensors have the same values, rounded to the coarser type")
     if out.differing:
         verdict, reason = _differing(out, special)
         return replace(out, verdict=verdict, reason=reason)
     if found.stray and unit > HALF:
         reason = (
-            f"of all numbers {found.shared:.0%} are equal bit for bit; the others differ by about "
-            "as much as rounding does, as after very little training or after a change of basis "
+            f"{found.shared:.0%} of the values are equal bit for bit, and the others differ by "
+            "about as much as rounding: there was very little training, or a change of basis "
             "that was undone"
         )
         return replace(out, verdict="undecided", reason=reason)
@@ -117,7 +118,7 @@ def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress
     if blunt is not None:
         reason = (
             f"all blocks agree, but rounding could hide a change of {blunt.sensitivity:.0%} in "
-            f"{blunt.place}, {blunt.kind}: the storage type is too coarse, or the table of tokens "
+            f"{blunt.place}, {blunt.kind}: the storage type is too coarse, or the token table "
             "does not determine the basis"
         )
         return replace(out, verdict="undecided", reason=reason)
@@ -162,11 +163,12 @@ def _differing(out: Comparison, special: list[str]) -> tuple[Verdict, str]:
         difference, rounding = worst.most
         explained = f"{rounding:.1g}" if rounding > 1e-11 else "nothing"
         return "different", (
-            f"{worst.title} differs by {difference:.2g}, relative; rounding explains {explained}"
+            f"the relative difference in {worst.title} is {difference:.2g}; rounding can explain "
+            f"{explained}"
         )
     return "undecided", (
-        f"{worst.title} differs by {worst.ratio:.2g} times what rounding explains: more "
-        "than rewriting the file once does, less than is certain to be a change"
+        f"{worst.title} differs by {worst.ratio:.2g} times what rounding can explain: more than "
+        "saving the file once would cause, but too little to be certain of a change"
     )
 
 
@@ -223,7 +225,7 @@ def require_same_architecture(one: Model, two: Model) -> None:
         if one.family != two.family:
             names = [f"{each.name!r} ({each.family})" for each in (one, two)]
         raise CheckpointError(
-            f"{' and '.join(names)} are of different architectures: "
+            f"{' and '.join(names)} have different architectures: "
             f"{in_words(one.spec, two.spec, keys)}"
         )
 

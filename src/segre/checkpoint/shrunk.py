@@ -197,8 +197,8 @@ def _opened(store: Store) -> Expanded:
     config = store.config
     if config.get("model_type") != KIND or config.get("version") != VERSION:
         raise CheckpointError(
-            f"checkpoint {store.name!r} was not made by segre weights shrink; "
-            "there is nothing to expand"
+            f"checkpoint {store.name!r} was not written by segre weights shrink, so it cannot be "
+            "expanded"
         )
     try:
         original = Store(store.directory, dict(config["original"]), config["index"])

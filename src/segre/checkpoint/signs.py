@@ -62,7 +62,7 @@ def lost_signs(model: Model) -> str | None:
     gain = model.part(part, [f"{norm}.gain"])[f"{norm}.gain"]
     if not unsure(gain, NEAR * model.roundoff()).any():
         return None
-    return "a gain of the last norm is so small that rounding may have changed its sign"
+    return "a gain of the last norm is so small that rounding can change its sign"
 
 
 def _sign(gain: Array) -> Array:

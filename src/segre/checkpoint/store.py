@@ -89,14 +89,12 @@ class Store:
         if alone:
             files, index, directory = [directory.name], None, directory.parent
             if CONFIG not in listing(directory):
-                raise refusal(path, f"there is no {CONFIG} beside it; put it there")
+                raise refusal(path, f"{CONFIG} is missing; put it into the same directory")
         else:
             names = listing(directory)
             files, index = weight_files(directory, names)
             if CONFIG not in names:
-                raise refusal(
-                    directory, f"there is no {CONFIG} in it; give the directory of a model"
-                )
+                raise refusal(directory, f"it has no {CONFIG}; give a model directory")
         config = read_json(directory / CONFIG, LONGEST_CONFIG)
         store = cls(directory, config, index, name or str(path))
         store.alone = alone
@@ -152,7 +150,11 @@ class Store:
     def raw(self, name: str) -> Array:
         """A tensor in its stored type: a view of the file that cannot be written to."""
         if name not in self._arrays:
-            problem = "was read after closing" if name in self.entries else "is not in it"
+            problem = (
+                ("was requested after the file was closed")
+                if name in self.entries
+                else "is missing"
+            )
             raise refusal(self.name, f"tensor {quote(name)} {problem}")
         return self._arrays[name]
 
@@ -196,15 +198,15 @@ class Store:
         if not is_float(stored.dtype):
             raise refusal(
                 file,
-                f"tensor {quote(name)} is {dtype_name(stored.dtype)}; weights must be floating "
-                "point",
+                f"tensor {quote(name)} has type {dtype_name(stored.dtype)}; weights must be "
+                "floating point",
             )
         try:
             values = convert()
             finite = name in self._finite or all_finite(values)
         except MemoryError:
             raise TooLargeError(
-                f"checkpoint {str(file)!r}: there is no memory for tensor {quote(name)} of shape "
+                f"checkpoint {str(file)!r}: not enough memory for tensor {quote(name)} of shape "
                 f"{list(stored.shape)} in {dtype}"
             ) from None
         if not finite:
@@ -265,7 +267,7 @@ class Store:
                 entry = Entry(name, DTYPES[said["dtype"]], tuple(said["shape"]), file)
                 start, end = said["data_offsets"]
                 if not 0 <= start <= end <= len(data) or end - start != entry.nbytes:
-                    raise ValueError(f"offsets of tensor {quote(name)}")
+                    raise ValueError(f"bad offsets of tensor {quote(name)}")
                 self._arrays[name] = data[start:end].view(entry.dtype).reshape(entry.shape)
                 self.entries[name] = entry
                 self._places[name] = (mapped, start, end)
@@ -277,6 +279,6 @@ class Store:
             if file != said:
                 raise refusal(
                     self._place(INDEX),
-                    f"tensor {quote(name)} is in {quote(file)}, but in {quote(said)} by the "
-                    "index; fetch the model again",
+                    f"tensor {quote(name)} is in {quote(file)}, but the index names "
+                    f"{quote(said)}; download the model again",
                 )

@@ -29,7 +29,7 @@ def untied(model: Model) -> Model:
     table = next(held.file for held in model.held["embed"] if "tokens" in held.names)
     if spec.transform or "W_U" not in where or stream_freedom(spec) != "orthogonal":
         raise UnsupportedError(
-            f"{model.name!r}: untying gives the stream of a {model.family} model no freedom; "
-            "allowed: models with norms before their layers alone"
+            f"{model.name!r}: --untie has no effect on a {model.family} model; allowed: pre-norm "
+            "models"
         )
     return described(model.store.with_copy(table, where["W_U"], config))

@@ -44,7 +44,9 @@ class TensorWriter:
         self._shards: dict[str, list[Entry]] = {}
         for entry in plan:
             if entry.name in self._plan or not is_shard_name(entry.file):
-                raise CheckpointError(f"plan of {quote(entry.name)}: twice, or in no shard")
+                raise CheckpointError(
+                    f"plan of {quote(entry.name)}: it occurs twice, or is in no shard"
+                )
             self._plan[entry.name] = entry
             self._shards.setdefault(entry.file, []).append(entry)
         self._metadata = metadata or {}

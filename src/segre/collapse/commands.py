@@ -102,7 +102,10 @@ class Paths(Unbounded, Tabular):
     @property
     def how(self) -> str:
         """How near the sum is to the output."""
-        return f"the sum of all paths and biases equals the output to {self.error:.1e}, relative"
+        return (
+            "the sum of all paths and biases equals the output up to a relative error of "
+            f"{self.error:.1e}"
+        )
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -130,7 +133,7 @@ class PathShares(Unbounded, Tabular):
     @property
     def how(self) -> str:
         """How they are counted."""
-        return "a path takes one head of a layer, or its skip"
+        return "each path takes one head or the skip in every layer"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -169,7 +172,10 @@ def measure(
     if fuse is not None:
         Fusion(fuse)  # refuses what is not known
         if spec is not None:
-            raise UnsupportedError(f"spec {quote(str(spec))}: fuse is for models that take tokens")
+            raise UnsupportedError(
+                f"spec {quote(str(spec))}: --fuse is supported only for models "
+                "with tokens as inputs"
+            )
     limit = log10(threshold) if threshold > 0 else -3.0
     if isinstance(spec, Hybrid) or (isinstance(spec, Network) and not spec.mechanism.sums_to_one):
         many = mechanism_study(spec, seed, inputs)
@@ -221,7 +227,8 @@ def decompose(
     spec = own_spec(model)
     if isinstance(spec, Hybrid):
         raise UnsupportedError(
-            f"spec {quote(str(spec))}: paths need plain softmax in every head; ask segre collapse"
+            f"spec {quote(str(spec))}: segre paths supports only plain softmax in every head; use "
+            "segre collapse for this stack"
         )
     if spec is not None:
         name, done = random_pass(spec, seed, skip=skip)

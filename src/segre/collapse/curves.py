@@ -87,9 +87,9 @@ class Curve:
 
     @property
     def log10(self) -> Array:
-        """log10 of the mean relative residual, past the floor that of the first input.
+        """log10 of the mean relative residual; below single precision, of the first input.
 
-        Where nothing is known, as past the floor of a curve that is not continued, nan.
+        Where nothing is known, as below single precision of a curve that is not continued, nan.
         """
         means = self.mean()
         known = np.isfinite(means) & (means > 0)
@@ -221,7 +221,7 @@ def curves(
             c.variant for c in every if c.floored is not None and can_continue(loaded, c.variant)
         ]
         if past_floor and below:
-            progress("past the floor", total, total)
+            progress("below single precision", total, total)
             past = dict(zip(below, continued(loaded, below, inputs.batches[0][:1]), strict=True))
             every = [replace(curve, past=past.get(curve.variant)) for curve in every]
         every = [replace(curve, sink=sink_of(curve.values, loaded, inputs)) for curve in every]

@@ -71,10 +71,13 @@ def subject(given: Source, seed: int = 0) -> Subject:
     spec = with_attention(given, "this command")
     if not isinstance(spec, Transformer):
         raise UnsupportedError(
-            f"spec {quote(called(given))}: a stack of attention layers has no tokens"
+            f"spec {quote(called(given))}: a stack of attention layers has no tokens; give a "
+            "transformer with a vocabulary"
         )
     if not spec.embedded:
-        raise SpecError(f"spec {quote(called(given))}: give a vocabulary, for example vocab=1000")
+        raise SpecError(
+            f"spec {quote(called(given))} has no vocabulary; add one, for example vocab=1000"
+        )
     if spec.output == "softmax":
         spec = replace(spec, output="logits")
     return Subject(called(given), Drawn(spec, seed), None, seed)

@@ -38,10 +38,10 @@ from segre.transformer.forward import at_length
 from segre.values import quote
 
 WAYS = {
-    "rollout": "attention rollout: patterns alone",
+    "rollout": "attention rollout: patterns only",
     "relevance": "relevance: patterns weighted by gradients (Chefer et al.)",
-    "operator": "frozen operator: terms that add up to the output, with the constants",
-    "gradient": "gradient times input: the true derivative",
+    "operator": "frozen operator: terms that sum to the output, together with constants",
+    "gradient": "gradient times input: the exact derivative",
 }
 _TARGET = re.compile(r"(-?\d+)(?::(\d+))?")
 
@@ -77,7 +77,7 @@ class Trace(Unbounded, Tabular):
     @property
     def how(self) -> str:
         """How it is known."""
-        return f"one recorded pass; terms add up to the output to {self.error:.1e}"
+        return f"one recorded pass; terms sum to the output up to {self.error:.1e}"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -127,7 +127,9 @@ def trace(
     seen = recorded(model, ids, words_of(model, ids), progress=progress)
     require_finite(seen)
     if seen.patterns is None:
-        raise UnsupportedError(f"model {quote(model.name)}: its attention has no patterns to trace")
+        raise UnsupportedError(
+            f"model {quote(model.name)}: its attention has no patterns, which trace needs"
+        )
     position, output = _target(target, seen)
     loaded = Loaded(model.name, "", model.weights, model.folder, model.seed)
     done = record(loaded, ids, FULL, memory=memory)
@@ -164,21 +166,25 @@ def _target(text: str, seen: Recorded) -> tuple[int, int | None]:
     found = _TARGET.fullmatch(text)
     if found is None:
         raise SpecError(
-            f"target {quote(text)}: not understood; allowed: a position such as 12 or -1, perhaps "
-            "with the number of a token, such as 12:345"
+            f"--target {quote(text)} is not allowed; allowed: a position such as 12 or -1, "
+            "optionally with the id of a token, such as 12:345"
         )
     n = seen.tokens
     position = int(found[1])
     if not -n <= position < n:
-        raise SpecError(f"target {quote(text)}: there are only {n} tokens")
+        raise SpecError(f"--target {quote(text)}: the input has only {n} tokens")
     position %= n
     if not _has_logits(seen):
         if found[2] is not None:
-            raise SpecError(f"target {quote(text)}: the model gives no logits; give a position")
+            raise SpecError(
+                f"--target {quote(text)}: the model has no logits; give only a position"
+            )
         return position, None
     token = int(seen.outputs[:, position].argmax()) if found[2] is None else int(found[2])
     if token >= len(seen.outputs):
-        raise SpecError(f"target {quote(text)}: there are only {len(seen.outputs)} tokens to say")
+        raise SpecError(
+            f"--target {quote(text)}: the vocabulary has only {len(seen.outputs)} tokens"
+        )
     return position, token
 
 

@@ -86,7 +86,7 @@ class Costs(Tabular, Unbounded):
     @property
     def how(self) -> str:
         """How the operations are known."""
-        return "operations counted, by the method that is expected to be quickest in every layer"
+        return "operations counted for the method expected to be fastest in every layer"
 
     def total(self, tokens: int) -> int:
         """All operations on so many tokens."""
@@ -127,7 +127,7 @@ def cost(spec: Source, t: int | Sequence[int] | None = None, *, number: int = SI
     net = with_attention(spec, "segre cost")
     given = [net.t] if t is None else list(t) if isinstance(t, list | tuple) else [t]
     if not given:
-        raise SpecError("t: no number of tokens; for example 4096")
+        raise SpecError("t: no sequence length was given; for example 4096")
     counts = [whole("t", n, LARGEST) for n in given]
     alike, rest = alike_heads(net)
     lines = [_line(one, n, number) for n in counts for one in _merged(alike)]
@@ -169,7 +169,7 @@ def _merged(alike: Sequence[Alike]) -> Iterator[Alike]:
 @singledispatch
 def alike_heads(spec: Any) -> tuple[list[Alike], int]:
     """The heads of every layer, and the operations for each token that belong to no layer."""
-    raise TypeError(f"the cost of {type(spec).__name__} is not known")
+    raise TypeError(f"costs of a {type(spec).__name__} are not supported")
 
 
 @alike_heads.register(Network)

@@ -69,8 +69,8 @@ def advance(
         state = fresh
     elif state.sums.shape != fresh.sums.shape:
         raise SegreError(
-            f"state has shape {state.sums.shape}; these heads need {fresh.sums.shape}; start anew, "
-            "or give the state of the same mechanism and sizes"
+            f"state has shape {state.sums.shape}, but these heads need {fresh.sums.shape}; start "
+            "with a new state, or give the state of the same mechanism and sizes"
         )
     if shared(how):
         v = np.concatenate([v, np.ones((*v.shape[:-1], 1), v.dtype)], -1)

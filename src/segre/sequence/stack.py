@@ -46,7 +46,8 @@ def stack_of(source: Source) -> Stack:
     spec = with_attention(source, "segre run")
     if not isinstance(spec, Network | Hybrid):
         raise UnsupportedError(
-            f"spec {quote(str(spec))}: only stacks of attention layers are run; allowed: "
+            f"spec {quote(str(spec))}: segre run supports only stacks of attention layers; "
+            "allowed: "
             f"{', '.join(f'{kind}/' for kind in KINDS)}"
         )
     return spec
@@ -55,7 +56,7 @@ def stack_of(source: Source) -> Stack:
 @singledispatch
 def levels(spec: Any) -> tuple[Level, ...]:
     """The layers of a stack."""
-    raise TypeError(f"no layers are known for {type(spec).__name__}")
+    raise TypeError(f"layers of a {type(spec).__name__} are not supported")
 
 
 @levels.register
