@@ -301,5 +301,5 @@ def test_the_page_of_the_documentation_has_every_claim() -> None:
 
 def test_a_damaged_result_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "gap.json").write_text("{}")
-    with pytest.raises(SegreError, match="cannot be read; remake it"):
+    with pytest.raises(SegreError, match="cannot be read; run the experiment again"):
         read_all(tmp_path)

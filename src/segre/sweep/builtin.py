@@ -44,7 +44,7 @@ def plan_of(source: str | Path | Mapping[str, Any] | Plan) -> Plan:
     near = get_close_matches(str(source), names)
     guess = f" (did you mean {' or '.join(near)}?)" if near else ""
     raise SweepError(
-        f"sweep {quote(str(source))}: not known{guess}; allowed: a .toml file, {', '.join(names)}"
+        f"unknown sweep {quote(str(source))}{guess}; allowed: a .toml file, {', '.join(names)}"
     )
 
 

@@ -37,8 +37,8 @@ def export(path: str | Path, target: str | Path) -> int:
     target = Path(target)
     if target.suffix not in FORMATS:
         raise SweepError(
-            f"export {quote(str(target))}: {target.suffix!r} is not a format; "
-            f"allowed: {', '.join(FORMATS)}"
+            f"export {quote(str(target))}: unknown file format {target.suffix!r}; allowed: "
+            f"{', '.join(FORMATS)}"
         )
     if target.suffix == ".parquet":  # before anything is read
         library("pyarrow.parquet", "Parquet", extra="tables", error=SweepError)

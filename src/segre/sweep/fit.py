@@ -32,7 +32,7 @@ from segre.sweep.store import Row, Store
 from segre.values import quote
 
 DEGREE = 4
-CUT_SHORT = "with fewer --fields, a smaller --degree or a --where it looks at all regions"
+CUT_SHORT = "give fewer --fields, a smaller --degree or a --where to search all regions"
 _PIECES = 4
 _COEFFICIENTS = 250  # of a guess
 _FEWEST = 8  # rows of a region
@@ -153,7 +153,7 @@ class Fit(Unbounded, Tabular):
     @property
     def how(self) -> str:
         """How they were found."""
-        return f"exact interpolation of {self.rows:,} rows, tested on fresh architectures"
+        return f"exact interpolation of {self.rows:,} rows, tested on new architectures"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -263,7 +263,7 @@ def _variables(rows: Sequence[Row], asked: Sequence[str]) -> list[str]:
         if len(set(column)) > 1:
             columns.setdefault(column, name)
     if not columns:
-        raise SweepError("fit: no field varies; there is nothing to fit")
+        raise SweepError("fit: no field varies, so there is nothing to fit")
     return list(columns.values())
 
 
@@ -413,15 +413,15 @@ class _Search:
     def reason(self, rows: int) -> str:
         """Why nothing was found."""
         if self.work > _WORK:
-            return f"the search was cut short; {CUT_SHORT}"
+            return f"the search was stopped early; {CUT_SHORT}"
         if self.fractions is not None:
             return f"the coefficients of {self.fractions} are not integers (try --rational)"
         if self.refuted:
-            return f"{self.refuted} guesses were refuted by fresh architectures"
+            return f"{self.refuted} candidates were refuted by new architectures"
         needed = len(monomials(self.names, 1)) + _FEWEST
         if rows < needed:
             return f"{rows} rows are not enough"
-        return f"none agrees with a region of the {rows} rows, or the rows are not enough"
+        return f"none agrees with a region of the {rows} rows, or there are too few rows"
 
 
 def _allowed(law: Law, region: Region, rows: Sequence[_Known]) -> bool:

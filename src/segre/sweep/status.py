@@ -53,7 +53,7 @@ class Standing(Unbounded, Tabular):
     @property
     def how(self) -> str:
         """How it is known."""
-        return f"bounds of {self.done:,} architectures, each proved by itself"
+        return f"bounds of {self.done:,} architectures, each proved separately"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""

@@ -72,7 +72,7 @@ def critical(
     return Critical(
         net,
         None if size is None else size.value,
-        "no variety with a formula here" if named is None else named.name,
+        "no formula is known for this variety" if named is None else named.name,
         formula,
         points,
         reason,

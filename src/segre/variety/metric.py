@@ -26,7 +26,7 @@ _START = 4 << 20
 def metric_named(name: str) -> Metric:
     """The metric of a name."""
     if name not in METRICS:
-        raise SegreError(f"metric {name!r} is not known; allowed: {', '.join(METRICS)}")
+        raise SegreError(f"unknown metric {name!r}; allowed: {', '.join(METRICS)}")
     return cast(Metric, name)
 
 
