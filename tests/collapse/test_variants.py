@@ -164,7 +164,7 @@ def test_names_tell_variants_apart() -> None:
     assert len({str(each) for each in EVERY}) == len(EVERY)
     assert variant("attention+skipped-mlp") == PUBLISHED[1]
     assert [str(each) for each in PAPER] == ["attention", "attention+mlp", "attention+skip", "full"]
-    with pytest.raises(SpecError, match=r"variant 'nothing': not known; allowed: attention, "):
+    with pytest.raises(SpecError, match=r"unknown variant 'nothing'; allowed: attention, "):
         variant("nothing")
 
 

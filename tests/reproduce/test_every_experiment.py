@@ -275,7 +275,7 @@ def test_all_experiments_make_one_page_and_go_on(tmp_path: Path) -> None:
 
 def test_all_and_what_it_does_not_allow(tmp_path: Path) -> None:
     for words, said in (
-        (("--all", "--only", "nothing"), "experiment 'nothing' is not known; allowed: "),
+        (("--all", "--only", "nothing"), "unknown experiment 'nothing'; allowed: "),
         (("--all", "gap"), "--all and the name of an experiment exclude each other"),
         (("-o", "somewhere"), "give the name of an experiment, or --all"),
     ):
