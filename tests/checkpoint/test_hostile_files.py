@@ -356,7 +356,7 @@ def test_terabytes_that_are_only_claimed_are_not_allocated(tmp_path: Path) -> No
 def test_directories_that_are_none(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     assert refused(missing) == (
-        f"checkpoint '{missing}': No such file or directory; give the directory of a model"
+        f"checkpoint '{missing}': No such file or directory; give a model directory"
     )
     assert "not the name of a directory" in refused("a\0b")
     assert "File name too long" in refused("a" * 5000)

@@ -159,7 +159,7 @@ def test_several_models_need_compare() -> None:
     [("llama-3-9b", "llama-3-8b"), ("GPT2-XXL", "gpt2-xl"), ("meta/llama-2-7B", "llama-2-7b")],
 )
 def test_an_unknown_model_is_refused_with_a_guess(written: str, meant: str) -> None:
-    assert re.search(rf"did you mean [^)]*\b{meant}\b", refusal("dim", written))
+    assert re.search(rf"closest names: [^)]*\b{meant}\b", refusal("dim", written))
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_an_unknown_model_is_refused_with_a_guess(written: str, meant: str) -> N
         (("dim", "gpt2", "--output", "hidden"), "allowed: logits, softmax"),
         (("dim", "--compare", "gpt2", "softmax/d=4,4/a=2/t=3"), "supports only transformers"),
         (("explain", "softmax/d=4,4/a=2/t=3", "--output", "logits"), "needs a model with a head"),
-        (("explain", "llama-3-9b"), "did you mean llama-3-8b"),
+        (("explain", "llama-3-9b"), "closest names: llama-3-8b"),
         (("explain", "gpt2", "--output", "words"), "allowed: logits, softmax"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -80,7 +80,7 @@ class Barriers(Unbounded, Shown):
 
     @property
     def value(self) -> float:
-        """The barrier on the way to the last checkpoint."""
+        """The barrier on the line to the last checkpoint."""
         return self.lines[-1].barrier
 
     @property
@@ -90,7 +90,7 @@ class Barriers(Unbounded, Shown):
 
     @property
     def how(self) -> str:
-        """On what they were measured."""
+        """The inputs on which they were measured."""
         return f"the mean cross-entropy of the next token, in nats, on {self.on}"
 
     def document(self) -> dict[str, Any]:
@@ -114,8 +114,8 @@ def barrier(
 ) -> Barriers:
     """The losses along the straight lines from the first checkpoint to each of the others.
 
-    They are measured on the beginning of a text (at most 32 pieces of `length` tokens, 128 unless
-    said otherwise), or on sequences of tokens, as a matrix of whole numbers.
+    They are measured on the beginning of a text (at most 32 pieces of `length` tokens, by default
+    128), or on token sequences given as a matrix of whole numbers.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.commands import align, move

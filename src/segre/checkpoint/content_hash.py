@@ -53,7 +53,7 @@ class FunctionHash:
 
 @dataclass(frozen=True)
 class ContentHash(Unbounded, Tabular):
-    """The hashes of a checkpoint, and the numbers that the hash of its function rests on."""
+    """The hashes of a checkpoint, and the numbers behind the hash of its function."""
 
     name: str
     values: str
@@ -64,17 +64,17 @@ class ContentHash(Unbounded, Tabular):
 
     @property
     def function(self) -> FunctionHash | None:
-        """The hash on the finest grid that there is."""
+        """The hash on the finest grid."""
         return next(iter(self.functions.values()), None)
 
     @property
     def value(self) -> str:
-        """The hash of the function, or that of the values if only that was asked for."""
+        """The hash of the function, or the hash of the values if only that was requested."""
         return self.values if self.function is None else self.function.hash
 
     @property
     def status(self) -> Status:
-        """That of the values is exact."""
+        """The hash of the values is exact."""
         return "exact" if self.function is None else "measured"
 
     @property
@@ -118,7 +118,7 @@ class ContentHash(Unbounded, Tabular):
             raise CheckpointError(f"this is not a hash written by segre: {error}") from None
 
     def compare(self, other: ContentHash) -> Agreement:
-        """Whether two are the same function, by their numbers and what rounding does to them."""
+        """Whether two are the same function, by their numbers and the effect of rounding."""
         if self.values == other.values:
             return Agreement("same values", "all values are equal")
         if self.function is None or other.function is None:

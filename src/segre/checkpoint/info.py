@@ -143,7 +143,7 @@ class LayerInfo:
 
 @dataclass(frozen=True)
 class Info(Tabular):
-    """A checkpoint: what it is, its redundant parameters as counted, its layers as measured."""
+    """A checkpoint: its architecture, its redundant parameters (counted), its layers (measured)."""
 
     name: str  # its directory and the one above
     family: str

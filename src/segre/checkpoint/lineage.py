@@ -116,7 +116,7 @@ class Relation(Unbounded, Tabular):
 
 @dataclass(frozen=True)
 class Lineage(Unbounded, Tabular):
-    """All pairs of several checkpoints, how far they are apart, and the tree of that."""
+    """All pairs of several checkpoints, their distances, and the tree of the distances."""
 
     names: tuple[str, ...]
     pairs: tuple[Relation, ...]
@@ -140,7 +140,7 @@ class Lineage(Unbounded, Tabular):
 
     @property
     def tree(self) -> Array:
-        """The tree of the distances by average linkage, as SciPy has it: (n - 1, 4)."""
+        """The tree of the distances by average linkage, in SciPy's format: (n - 1, 4)."""
         from scipy.cluster.hierarchy import linkage
         from scipy.spatial.distance import squareform
 
@@ -148,7 +148,7 @@ class Lineage(Unbounded, Tabular):
 
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
-        """Checkpoints that are connected by pairs with a common origin."""
+        """Groups of checkpoints connected by pairs with a common origin."""
         group = {name: {name} for name in self.names}
         for pair in self.pairs:
             if pair.related:

@@ -50,7 +50,7 @@ class Aligned:
 
 @dataclass(frozen=True)
 class Merged(Shown):
-    """A checkpoint that was merged of two; it is itself one that other functions take."""
+    """A checkpoint merged from two; other functions accept it as a checkpoint."""
 
     directory: Path | None  # None: its weights are in memory
     formula: str
@@ -62,7 +62,7 @@ class Merged(Shown):
 
     @property
     def as_checkpoint(self) -> Path | tuple[Mapping[str, Array], Mapping[str, Any]]:
-        """What other functions read: the directory, or the weights and their config."""
+        """The input for other functions: the directory, or the weights and their config."""
         return (self.tensors, self.config) if self.directory is None else self.directory
 
     def document(self) -> dict[str, Any]:
@@ -92,12 +92,12 @@ def merge(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Merged:
-    """One checkpoint of two, aligned and then added up; in a new directory or in memory.
+    """Two checkpoints, aligned and then merged, in a new directory or in memory.
 
-    (1 - weight) A + weight B', half of each unless said otherwise. With `task_vector`, a base of
-    both, A' + weight (B' - BASE), where the weight is 1 unless said otherwise. `by` is that of
-    `align`, or "none": merged as they are; `text`, `length`, `rounds` and `untie` are those of
-    `align` too. Tensors have the types of the first.
+    The result is (1 - weight) A + weight B', by default half of each. With `task_vector`, a common
+    base of both, it is A' + weight (B' - BASE), by default with weight 1. `by` is as in `align`, or
+    "none" for no alignment; `text`, `length`, `rounds` and `untie` are as in `align`. Tensors have
+    the dtypes of the first checkpoint.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.commands import move, same

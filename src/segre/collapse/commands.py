@@ -48,14 +48,14 @@ _TOKENS = 32
 
 @dataclass(frozen=True)
 class Depth(Unbounded, Tabular):
-    """How unlike tokens are after every layer, and what that says."""
+    """How different tokens are after every layer, and the verdict."""
 
     found: Curves | Study | MechanismStudy
     advice: list[str]
 
     @property
     def value(self) -> float | None:
-        """log10 of the relative residual after the last layer, as it is; None if not measured."""
+        """log10 of the relative residual after the last layer; None if it was not measured."""
         if isinstance(self.found, Study):
             return float(np.nanmedian(self.found.own.relative[..., -1]))
         if isinstance(self.found, MechanismStudy):
@@ -69,7 +69,7 @@ class Depth(Unbounded, Tabular):
 
     @property
     def how(self) -> str:
-        """On what they were measured."""
+        """The inputs on which they were measured."""
         if isinstance(self.found, Study | MechanismStudy):
             return f"random weights and {self.found.inputs} random inputs, seed {self.found.seed}"
         return f"{self.found.inputs['count']} inputs of {self.found.inputs['length']} tokens"
@@ -101,7 +101,7 @@ class Paths(Unbounded, Tabular):
 
     @property
     def how(self) -> str:
-        """How near the sum is to the output."""
+        """How close the sum is to the output."""
         return (
             "the sum of all paths and biases equals the output up to a relative error of "
             f"{self.error:.1e}"
@@ -155,14 +155,15 @@ def measure(
     memory: int = DEFAULT_LIMIT,
     progress: Progress = quiet,
 ) -> Depth:
-    """Do tokens become alike with depth, as it is and with parts removed? As `segre collapse`.
+    """Do tokens become alike with depth, also with parts removed? Like `segre collapse`.
 
-    Stacks, and transformers without a vocabulary, get random weights and random tokens, and numbers
-    go on below the smallest float; `certify` proves those of the first input. Others are run with
-    parts removed: `variants` are "all", "paper", "what-if" (attention changed), or names with
-    commas; `ranks` adds what needs singular values; `text` is read through the model's tokenizer,
-    and tokens are random without it; `fuse` ("max", "mean" or "concat") measures the streams of all
-    depths fused, too. `seed` is also that of gates that the model has no weights for.
+    Stacks, and transformers without a vocabulary, get random weights and random tokens, and their
+    residuals are followed below the smallest float; `certify` proves those of the first input.
+    Other models are run with parts removed: `variants` is "all", "paper", "what-if" (attention
+    changed), or names separated by commas. `ranks` adds measures that need singular values. `text`
+    is read with the model's tokenizer; without it, tokens are random. `fuse` ("max", "mean" or
+    "concat") also measures the fused streams of all layers. `seed` is also used for gates that the
+    model has no weights for.
 
     >>> found = measure("softmax/d=16,16,16,16,16,16,16/a=8/heads=2/t=6", inputs=2)
     >>> found.status, found.value < -3, found.advice[0].split(":")[0]
@@ -215,10 +216,10 @@ def decompose(
     seed: int = 0,
     memory: int = DEFAULT_LIMIT,
 ) -> Paths:
-    """A forward pass as the exact sum over all paths, as `segre paths`.
+    """A forward pass as the exact sum over all paths, like `segre paths`.
 
-    `skip`, `mlp` and `norms` keep those parts, the last two as fixed linear maps; `sample` paths of
-    a length are drawn, too.
+    `skip`, `mlp` and `norms` keep these parts, the last two as fixed linear maps. `sample` is the
+    number of single paths to draw.
 
     >>> found = decompose("softmax/d=8,8,8/a=4/heads=2/t=6", skip=True)
     >>> found.sums.counts, found.error < 1e-12

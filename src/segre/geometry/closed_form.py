@@ -21,7 +21,7 @@ from segre.spec import Architecture, Network
 
 
 def closed_form(spec: Source) -> Bound:
-    """The upper bound of the formula.
+    """The upper bound on the dimension given by the closed form.
 
     >>> closed_form("softmax/d=10,10,10/a=2,2/t=3").value
     172

@@ -1,4 +1,4 @@
-"""How many dimensions of function does an architecture have?
+"""The functional dimension of an architecture.
 
 From below: the rank of the Jacobian at a random point mod p. A non-zero minor there is the
 reduction of a minor that is not the zero function, so the generic rank is at least as large.
@@ -81,13 +81,13 @@ def dimension(
 ) -> Finding:
     """The dimension of the space of functions of an architecture, and how it is known.
 
-    `auto` and `exact` give proved bounds; `exact` computes both and uses no formula and no theorem.
-    `auto` uses the closed form, where there is one, and then counts the symmetries only if asked to
-    list them. What is too large to compute with, it answers by a theorem; of transformers that no
-    theorem covers it counts the symmetries by formulas, as `count` does. `theorem` asks for a
-    theorem alone. `balls` takes the lower bound at a real point, in certified real arithmetic,
-    instead of mod p. `closed-form` is the formula alone, an upper bound. `estimate` is a
-    floating-point rank. `output` asks about another output of a language model: its logits.
+    `auto` and `exact` give proved bounds. `exact` computes both, without formulas or theorems.
+    `auto` uses the closed form if there is one, and then counts the symmetries only if they are to
+    be listed. If the network is too large to compute, `auto` uses a theorem; for transformers that
+    no theorem covers, it counts the symmetries by formulas, as `count` does. `theorem` uses only a
+    theorem. `balls` takes the lower bound at a real point, in certified real arithmetic, instead of
+    mod p. `closed-form` is only the formula, an upper bound. `estimate` is a floating-point rank.
+    `output` selects another output of a language model: logits or softmax.
 
     >>> found = dimension("softmax/d=10,10,10/a=2,2/t=3")
     >>> found.value, found.status, found.parameters

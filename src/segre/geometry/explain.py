@@ -94,9 +94,9 @@ def explain(
 ) -> Explanation | SymmetryTable:
     """The symmetries in numbers, and the design choices behind them.
 
-    Those of a transformer are counted by formulas. Those of a stack are counted at a random point,
-    and come with what gradient flow conserves because of each. `output` asks about another output
-    of a language model: logits, or softmax.
+    Symmetries of a transformer are counted by formulas. Symmetries of a stack are counted at a
+    random point, each with what gradient flow conserves because of it. `output` selects another
+    output of a language model: logits or softmax.
 
     >>> found = explain("transformer/d=6/heads=2/head=2/pos=rope/t=3")
     >>> [(choice.name, choice.change["QK"]) for choice in found.choices if choice.change["QK"]]

@@ -24,7 +24,7 @@ __all__ = ["Connection", "canonical", "connect", "sample"]
 
 
 def sample(weights: Weights, seed: int = 0) -> Weights:
-    """Another point of the fiber: a random symmetry, and random additions that nothing notices.
+    """Random other weights with the same function: a random symmetry, and changes without effect.
 
     One lightning head with rank V = rank A = 1 may also be swapped to its other sheet.
 
@@ -104,7 +104,7 @@ class Connection:
 
 
 def connect(one: Weights, two: Weights) -> Connection:
-    """The symmetry that takes `one` to `two`, or the first invariant that differs.
+    """The symmetry that maps `one` to `two`, or the first invariant that differs.
 
     >>> w = Weights.random("softmax/d=3,3,3/a=2/t=2", exact=True)
     >>> connect(w, sample(w)).residual, connect(w, Weights.random(w.spec, 1, exact=True)).same

@@ -73,13 +73,14 @@ def recover(
     seed: int = 0,
     memory: int = DEFAULT_LIMIT,
 ) -> Recovered:
-    """The canonical weights of a function that is given by samples or as a black box.
+    """The canonical weights of a function given by samples or as a black box.
 
-    `spec` is an architecture, or for samples just "lightning" or "softmax" (with `a`, else no
-    bound on the rank). `exact` asks a black box about fractions. `tolerance` is the relative
-    residual that may be noise: if not given, 0.1 for samples of one lightning layer, 1e-6 for
-    fits, and for black boxes ten times what differs when it is asked twice. `starts` is for fits;
-    `oversample` and `size` choose how many inputs a black box is asked about, and how large.
+    `spec` is an architecture, or for samples just "lightning" or "softmax" (with `a`, otherwise
+    without a bound on the rank). `exact` evaluates a black box at fractions. `tolerance` is the
+    relative residual that counts as noise; by default 0.1 for samples of one lightning layer, 1e-6
+    for fits, and for black boxes ten times the difference of two evaluations at the same input.
+    `starts` is for fits; `oversample` and `size` set the number and the size of inputs for a black
+    box.
 
     >>> truth = np.array([[1.0, 2.0], [3.0, 5.0]]), np.array([[1.0, 0.5], [0.0, 0.25]])
     >>> found = recover(lambda X: truth[0] @ X @ (X.T @ truth[1] @ X), "lightning/d=2,2/a=2/t=3")

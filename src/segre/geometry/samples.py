@@ -116,7 +116,7 @@ class SampleCount(Tabular):
 def samples(
     spec: Source, seed: int = 0, *, memory: int = DEFAULT_LIMIT, progress: Progress = quiet
 ) -> SampleCount:
-    """The least number of generic inputs whose outputs determine the function.
+    """The smallest number of generic inputs whose outputs determine the function.
 
     >>> found = samples("lightning/d=3,3/a=1/t=3")
     >>> found.value, found.status, found.naive, found.ranks

@@ -80,8 +80,8 @@ class Stratum(Unbounded):
 def classify(V: Array, A: Array, a: int, weights: tuple[Array, Array] | None = None) -> Stratum:
     """The stratum of X -> V X (X^T A X) among all functions with rank A <= a, on t > 1 tokens.
 
-    `weights` are K and Q with K^T Q = A, if the point is given by them. Entries are float64, or
-    exact fractions (then the answer is exact).
+    `weights` are K and Q with K^T Q = A, if the point is given by weights. Entries are float64 or
+    exact fractions; for fractions the answer is exact.
 
     >>> V, A = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 2.0], [3.0, 4.0]])
     >>> classify(V, A, a=2).kind

@@ -108,11 +108,12 @@ def trace(
     memory: int = DEFAULT_LIMIT,
     progress: Progress = quiet,
 ) -> Trace:
-    """What every token of a text has to do with an output.
+    """The contribution of every token of a text to an output.
 
-    `target` is a position, from 0 or from the end (-1), and perhaps the number of a token whose
-    logit is meant: "12:345"; without it the likeliest one. Of a model without logits the target is
-    the hidden state there. `whole` keeps the operator itself, of n d x n d numbers.
+    `target` is a position, counted from 0 or from the end (-1), optionally with the id of the token
+    whose logit to trace ("12:345"); by default the likeliest token. For a model without logits the
+    target is the hidden state at the position. `whole` keeps the operator itself, an (n d) x (n d)
+    matrix.
 
     >>> found = trace("gpt2/d=16/layers=2/heads=2/ff=8/vocab=50/t=16", length=6)
     >>> found.position, found.error < 1e-9

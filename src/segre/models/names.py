@@ -91,15 +91,27 @@ def _on_disk(path: Path) -> Meaning | None:
 
 def unknown(text: str) -> str:
     """Why a name is refused, and what to write instead."""
-    word = text.partition("/")[0] if "=" in text else text.rsplit("/", 1)[-1]
-    known = "not a known name"
-    if "/" in text and hub.is_id(text):
-        known = f"no file, and {hub.advice(text)}"
+    word, names = text.rsplit("/", 1)[-1], (*PRESETS, *KINDS)
+    if "=" in text:
+        word, names = text.partition("/")[0], KINDS
+        why = f"{quote(word)} is not a known kind{nearest(word, names)}"
+    elif _is_file(text):
+        why = "this file is neither .toml nor .json"
+    elif "/" in text and hub.is_id(text):
+        why = f"no such file, and {hub.advice(text)}{nearest(word, names)}"
+    else:
+        why = f"not a known name{nearest(word, names)}"
     return (
-        f"spec {quote(text)}: {known}{nearest(word, (*PRESETS, *KINDS))}; {LIST}; allowed: names, "
-        f"inline specs (llama/d=8/heads=2/ff=16/t=3), .toml and .json files, and directories with "
-        f"{CONFIG}"
+        f"spec {quote(text)}: {why}; {LIST}; allowed: names, inline specs "
+        f"(llama/d=8/heads=2/ff=16/t=3), .toml and .json files, and directories with {CONFIG}"
     )
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return text.isprintable() and Path(text).is_file()
+    except OSError:
+        return False
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -107,4 +119,4 @@ def nearest(word: str, known: Iterable[str]) -> str:
     start, every = word.lower()[:100], list(dict.fromkeys(known))
     begin = [name for name in every if start and name.startswith(start)]
     near = [*begin, *get_close_matches(start, every, n=6, cutoff=0.0)]
-    return f" (did you mean {', '.join(list(dict.fromkeys(near))[:3])}?)"
+    return f" (closest names: {', '.join(list(dict.fromkeys(near))[:3])})"

@@ -27,11 +27,11 @@ def attend(
     block: int | None = None,
     memory: int = DEFAULT_LIMIT,
 ) -> Array:
-    """The output (..., n, d') of a stack on tokens X (..., n, d), as many as you like.
+    """The output (..., n, d') of a stack on any number of tokens X (..., n, d).
 
-    `weights` are a `Weights`, a vector, a mapping of names to arrays, or a file. Layers whose
-    mechanism has features take time and memory linear in n, as do windows; `method` is auto, dense,
-    linear or band. X in float32 is computed in float32.
+    `weights` is a `Weights`, a vector, a mapping of names to arrays, or a file. Time and memory are
+    linear in n for mechanisms with features and for windows. `method` is auto, dense, linear or
+    band. Float32 inputs are computed in float32.
 
     >>> import segre
     >>> spec = "lightning/d=2,2/a=1/t=2"

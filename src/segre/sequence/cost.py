@@ -116,9 +116,9 @@ class Costs(Tabular, Unbounded):
 
 
 def cost(spec: Source, t: int | Sequence[int] | None = None, *, number: int = SINGLE) -> Costs:
-    """What a network costs on t tokens, or on each of several numbers of them.
+    """The cost of a network on t tokens, or on each of several sequence lengths.
 
-    `number` is how many bytes a number has.
+    `number` is the size of a number in bytes.
 
     >>> found = cost("lightning/d=64,64/a=64/t=3", [4096, 8192])
     >>> [(line.tokens, line.method) for line in found.lines]

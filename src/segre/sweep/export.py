@@ -24,7 +24,7 @@ _THEOREM = ("theorem", "hypotheses")  # where they were asked for
 
 
 def export(path: str | Path, target: str | Path) -> int:
-    """Write the rows of a store, in the plan's order; how many there are.
+    """Write the rows of a store in the plan's order, and return their number.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.sweep.run import run

@@ -5,8 +5,8 @@ of rows on which there is one; its coefficients are to be integers; there are to
 rows than coefficients; no row of the region may contradict it, whether its bounds meet or not. If
 a polynomial is right on most rows of a region and too large on the others, a max(0, .) term that
 explains these as well is looked for. And it is to give the right dimension of fresh architectures,
-larger than any in the store. Rows outside of the region are fitted again. A formula found is a
-conjecture.
+larger than any in the store. Rows outside of the region are fitted again. A formula found this way
+is a conjecture.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class LawPiece:
 
 @dataclass(frozen=True)
 class Fit(Unbounded, Tabular):
-    """What was found in a store."""
+    """The formulas found in a store."""
 
     fields: tuple[str, ...]
     where: str | None
@@ -147,7 +147,7 @@ class Fit(Unbounded, Tabular):
 
     @property
     def status(self) -> Status:
-        """A formula found is a conjecture."""
+        """A formula found this way is a conjecture."""
         return "fitted"
 
     @property
@@ -183,9 +183,9 @@ def fit(
 ) -> Fit:
     """Formulas for the dimensions in a store.
 
-    `fields` are the variables (all that vary, by default); `where` restricts the rows;
-    `rational` allows fractions as coefficients. The exact rank mod p of a row counts as its
-    dimension; with `ranks` so does one that was found in balls, at a few real points.
+    `fields` are the variables (by default all fields that vary); `where` restricts the rows;
+    `rational` allows fractional coefficients. The exact rank mod p of a row counts as its
+    dimension; with `ranks`, so does a rank found in ball arithmetic at a few real points.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.sweep.run import run

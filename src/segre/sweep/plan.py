@@ -68,7 +68,7 @@ class Plan:
 
     @property
     def sort(self) -> Sort:
-        """Which fields its architectures have."""
+        """The fields of its architectures."""
         return sort_of(self.kinds[0])
 
     @cached_property
@@ -78,7 +78,7 @@ class Plan:
 
     @cached_property
     def candidates(self) -> int:
-        """How many architectures there are before constraints; past the limit, only that many."""
+        """Number of architectures before constraints, counted up to the limit."""
         total = 0
         for depth in self.choices["layers"].values if "layers" in self.choices else [1]:
             total += self._of_depth(depth)
@@ -88,7 +88,7 @@ class Plan:
 
     @cached_property
     def layers_in_all(self) -> int:
-        """Layers of all architectures before constraints; of drawn ones, about as many."""
+        """Total number of layers before constraints; for drawn architectures an approximation."""
         depths: Sequence[int] = self.choices["layers"].values
         if self.draw is not None:
             return self.draw * sum(depths) // len(depths)
@@ -106,7 +106,7 @@ class Plan:
 
     @property
     def digest(self) -> str:
-        """Of what decides a row: neither the number drawn nor the claim does."""
+        """The digest of what determines a row, which excludes the number drawn and the claim."""
         part = {k: self.given.get(k) for k in ("kind", "fields", "where", "exhaustive")}
         part |= {"seed": self.seed, "compute": list(self.compute)}
         return hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()

@@ -43,7 +43,7 @@ class Ran(Shown):
 
     @property
     def left(self) -> int:
-        """How many have no result yet."""
+        """Number of architectures without a result."""
         return self.total - self.before - self.done + self.timed_out
 
     def document(self) -> dict[str, Any]:
@@ -75,12 +75,12 @@ def run(
     timeout: float | None = None,
     progress: Progress = quiet,
 ) -> Ran:
-    """Do what is not yet done of a plan, at most `limit` architectures now.
+    """Compute the remaining architectures of a plan, at most `limit` of them in this run.
 
-    `memory` is for one task; on this machine no more than a worker's share of what there is.
-    `timeout` is how many seconds one task may take; what takes longer is tried again by a later
-    run, after all others. `dask` is the address of the scheduler of a Dask cluster, which does the
-    work then.
+    `memory` is the limit for one task; on this machine it is at most a worker's share of the
+    available memory. `timeout` is the time limit for one task in seconds; slower tasks are retried
+    by a later run, after all others. `dask` is the address of the scheduler of a Dask cluster that
+    does the work.
 
     >>> from tempfile import TemporaryDirectory
     >>> plan = {"kind": "softmax", "exhaustive": True, "claim": "dimension <= parameters",

@@ -28,7 +28,7 @@ TEXT = "dialect.txt"
 
 @dataclass(frozen=True)
 class Demo(Shown):
-    """Where the models are."""
+    """The places of the models."""
 
     directory: Path
 
