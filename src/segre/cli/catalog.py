@@ -38,7 +38,7 @@ def models(
     """List the supported families and presets, and what can be computed for each."""
     from segre.discovery import catalog
 
-    with out.waiting("asking"):
+    with out.waiting("checking what is supported"):
         found = catalog(name, match=match, supports=supports)
         for entry in found.entries:
             entry.row()  # here, where it is waited for

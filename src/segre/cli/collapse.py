@@ -154,7 +154,7 @@ def paths(
     if shares:
         out.emit(count_paths(given))
         return
-    with out.waiting("adding up paths"):
+    with out.waiting("summing over paths"):
         found = decompose(
             given,
             skip=skip,

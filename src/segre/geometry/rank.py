@@ -23,6 +23,7 @@ from segre.geometry.progress import Progress, quiet
 
 _PATIENCE = 4
 _ROWS_AT_ONCE = 256
+_STAGE = "Jacobian rank so far"
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ def jacobian_rank(point: Point, at_most: int, progress: Progress = quiet) -> Jac
         last = (count - 1) * asked
         for start in range(0, last, _ROWS_AT_ONCE):
             space.add(rows[start : min(start + _ROWS_AT_ONCE, last)])
+            progress(_STAGE, space.rank, at_most)
         gained = space.add(rows[last:])
         seen += count
         if space.rank > at_most:
@@ -81,7 +83,7 @@ def jacobian_rank(point: Point, at_most: int, progress: Progress = quiet) -> Jac
         else:
             idle, wanted = idle + (asked == outputs or space.rank == at_most), 1
             asked = outputs
-        progress("computing the exact rank of the Jacobian, rank so far", space.rank, at_most)
+        progress(_STAGE, space.rank, at_most)
     return JacobianRank([fed[row] for row in space.pivot_rows], space.pivot_columns)
 
 
@@ -164,7 +166,7 @@ def _gains(point: Point, check: Array, progress: Progress) -> Iterator[tuple[Pie
             for start in range(0, len(rows), _ROWS_AT_ONCE)
         )
         yield found.piece, gained
-        progress("symmetries", done, total)
+        progress("checking symmetries", done, total)
 
 
 def _gains_at_once(point: Point, check: Array, progress: Progress) -> Iterator[tuple[Piece, int]]:
@@ -183,7 +185,7 @@ def _gains_at_once(point: Point, check: Array, progress: Progress) -> Iterator[t
     new = new_rows(rows, point.field)
     gained = np.diff(np.searchsorted(new, ends), prepend=0).tolist()
     yield from zip(every, gained, strict=True)
-    progress("symmetries", len(every), len(every))
+    progress("checking symmetries", len(every), len(every))
 
 
 def _require_in_kernel(
