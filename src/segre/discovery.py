@@ -222,12 +222,12 @@ class Catalog(Unbounded, Tabular):
 
     @property
     def families(self) -> tuple[Entry, ...]:
-        """Those that are families."""
+        """The families."""
         return tuple(entry for entry in self.entries if entry.kind == "family")
 
     @property
     def presets(self) -> tuple[Entry, ...]:
-        """Those that are presets."""
+        """The presets."""
         return tuple(entry for entry in self.entries if entry.kind == "preset")
 
     def document(self) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class Result(Documented, Protocol):
 
     @property
     def status(self) -> Status:
-        """How surely it is known."""
+        """How certain the answer is."""
         ...
 
     @property

@@ -1,7 +1,7 @@
 """The loss along the straight line between two checkpoints: is there a barrier?
 
-The loss is the mean cross-entropy of the next token, in nats. The barrier is how far it rises above
-the straight line between its two ends.
+The loss is the mean cross-entropy of the next token, in nats. The barrier is the largest amount by
+which it exceeds the straight line between its values at the two ends.
 """
 
 from __future__ import annotations

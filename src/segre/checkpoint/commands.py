@@ -1,7 +1,8 @@
-"""What can be done with checkpoints, each in one call.
+"""Operations on checkpoints, each in one call.
 
-A checkpoint is whatever `opening` takes: a directory, a file, a model in memory, and so on. What
-writes one writes a directory, or, without a target, gives the weights in memory.
+A checkpoint is anything that `opening` accepts: a directory, a file, a model in memory, and so on.
+Functions that write a checkpoint write a directory or, without a target, return the weights in
+memory.
 """
 
 from __future__ import annotations

@@ -54,8 +54,7 @@ class Comparison(Unbounded, Tabular):
 
     @property
     def sensitivity(self) -> tuple[float, float]:
-        """The relative change that would be detected in a typical and in the least sensitive
-        block."""
+        """The relative change that is detected in a typical and in the least sensitive block."""
         seen = [block.seen for block in self.blocks if block.matrix]
         return (float(np.median(seen)), float(np.max(seen))) if seen else (0.0, 0.0)
 

@@ -1,14 +1,14 @@
-"""A short name for what a checkpoint contains: for its values, and for its function.
+"""Hashes of the contents of a checkpoint: of its values, and of its function.
 
-The hash of the values is that of all tensors by what they are, whatever the files, names, order
-and types that hold them. The hash of the function is that of numbers which all copies share
-(`fingerprint`), each rounded to a grid: a fine one, and a coarse one for coarse types.
+The hash of the values covers all tensors, independently of the files, names, order and types that
+hold them. The hash of the function covers invariants that all copies share (`fingerprint`), each
+rounded to a grid: a fine grid, and a coarse one for coarse types.
 
-Equal hashes of functions: the two agree in every number to within a step of the grid, as copies of
-one function do, and as different models do not unless one is a very small change of the other.
-Unequal hashes: different functions, unless a number lies so near to an edge of the grid that
-rounding can take it across. Then that is said; the other hashes that rounding can give are listed,
-and `compare` decides by the numbers themselves.
+Equal hashes of functions mean that the two agree in every invariant to within a step of the grid.
+Copies of one function do; different models do not, unless one is a very small change of the other.
+Unequal hashes mean different functions, unless a number lies so close to a boundary of the grid
+that rounding can move it across. The answer then says so and lists the other hashes that rounding
+can give, and `compare` decides by the numbers themselves.
 """
 
 from __future__ import annotations

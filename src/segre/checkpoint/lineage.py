@@ -1,8 +1,8 @@
 """Did one checkpoint come from another, and what was done to it? Evidence, not accusation.
 
-First whether they have a common origin (`kinship`), with an error that is calibrated on models
-that were trained apart; then what kind of change leads from one to the other: none, a change of
-basis, rounding, noise, training, pruning, quantising (`change`, `grids`).
+The first question is whether they have a common origin (`kinship`), with an error rate calibrated
+on independently trained models. The second is what kind of change leads from one to the other:
+none, a change of basis, rounding, noise, training, pruning or quantisation (`change`, `grids`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Two checkpoints merged into one: aligned first, then added up part by part, in double precision.
+"""Two checkpoints merged into one: aligned first, then combined part by part, in double precision.
 
-Without a base, C = (1 - weight) A + weight B', where B' is B aligned to A. With one, what training
-made of the base is added up: C = A' + weight (B' - BASE), where A' and B' are aligned to BASE (task
+Without a base, C = (1 - weight) A + weight B', where B' is B aligned to A. With a base, the changes
+from the base are added: C = A' + weight (B' - BASE), where A' and B' are aligned to BASE (task
 arithmetic with the weights 1 and `weight`).
 """
 

@@ -1,4 +1,4 @@
-"""What can be asked about depth, each in one call: residuals by layer, sums over paths, shares."""
+"""Questions about depth, each in one call: residuals by layer, sums over paths, shares."""
 
 from __future__ import annotations
 

@@ -93,12 +93,12 @@ class Loaded:
 
 
 def load(given: Source, seed: int = 0, *, memory: int = DEFAULT_LIMIT) -> Loaded:
-    """The model that is meant; random weights are seeded.
+    """Load a model; random weights are seeded.
 
-    What has weights means them: a directory with safetensors files, mapped (pickles are never read
-    and nothing is fetched), a model in memory. Random weights are meant by a directory with a
-    config alone, a config.json, the name of a preset, and every spec of a transformer with a
-    vocabulary. Only one sub-layer's weights are in memory at a time.
+    A directory with safetensors files (memory-mapped; pickles are never read and nothing is
+    downloaded) and a model in memory have their own weights. A directory with only a config, a
+    config.json, the name of a preset and the spec of a transformer with a vocabulary get random
+    weights. Only the weights of one sub-layer are in memory at a time.
     """
     loaded = _trained(given) if trained(given) else _random(given, seed)
     largest = largest_stage(loaded.spec)

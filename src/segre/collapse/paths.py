@@ -112,7 +112,7 @@ def share(terms: Array, whole: Array) -> Array:
 
 
 def path_sums(done: Pass, mlp: bool = True) -> PathSums:
-    """The sums of all paths by length; without `mlp` the MLPs are taken to do nothing."""
+    """The sums of all paths by length; without `mlp`, MLPs are left out."""
     layers = _layers(done, mlp)
     terms, shortest, bias = done.X[None], 0, np.zeros_like(done.X)
     for layer in layers:

@@ -26,7 +26,7 @@ from segre.values import quote
 
 @dataclass(frozen=True)
 class Study:
-    """Residuals of a stack as it is, and with skips added or removed; a batch of inputs."""
+    """Residuals of a stack, and of the stack with skips added or removed, for a batch of inputs."""
 
     spec: str
     seed: int
@@ -41,7 +41,7 @@ class Study:
 
     @property
     def layers(self) -> int:
-        """How many layers."""
+        """Number of layers."""
         return len(self.own.states) - 1
 
     def document(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from segre.spec import Architecture, Attention, Network
 
 @dataclass(frozen=True)
 class Choice:
-    """A design choice, what it stands instead of, and what changes in the redundancy."""
+    """A design choice, its alternative, and the change in redundancy."""
 
     name: str
     instead: str
@@ -27,7 +27,7 @@ class Choice:
 
     @property
     def total(self) -> int:
-        """All redundant parameters with the other choice, minus here."""
+        """Total number of redundant parameters with the alternative, minus that of this choice."""
         return sum(self.change.values())
 
     def document(self) -> dict[str, Any]:

@@ -42,7 +42,7 @@ _MIXTURE = (
 
 @dataclass(frozen=True)
 class Explanation(Tabular):
-    """The symmetries by formulas, the discrete ones, and what each design choice does."""
+    """The continuous symmetries, the discrete ones, and what each design choice does."""
 
     name: str  # as it was given
     finding: Finding
@@ -62,12 +62,12 @@ class Explanation(Tabular):
 
     @property
     def upper(self) -> int | None:
-        """The upper bound of the dimension: parameters that are not redundant."""
+        """The upper bound of the dimension: the number of parameters that are not redundant."""
         return self.finding.upper
 
     @property
     def status(self) -> Status:
-        """How surely it is known."""
+        """How certain the answer is."""
         return self.finding.status
 
     @property

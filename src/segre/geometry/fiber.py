@@ -81,11 +81,11 @@ def _swap_sheets(weights: Weights) -> Weights:
 
 @dataclass(frozen=True)
 class Connection:
-    """Whether two weights lie on one generic fiber, and how to get from one to the other.
+    """Whether two sets of weights lie on one generic fiber, and the symmetry between them.
 
-    `element` takes the first to the second, up to `residual` (relative, zero if exact). It is None
-    where the weights also differ in directions that no input notices, or where the function depends
-    only on sums over heads; `note` then says so.
+    `element` maps the first to the second, up to `residual` (relative, zero if exact). It is None
+    if the weights also differ in directions without effect on the function, or if the function
+    depends only on sums over heads; `note` then says so.
     """
 
     same: bool

@@ -30,7 +30,7 @@ TOLERANCE = 1e-8
 class Canonical:
     """The normal form: named invariants in a fixed order.
 
-    For floats, `condition` is the largest condition number of a basis on the way: invariants are
+    For floats, `condition` is the largest condition number of the bases used: invariants are
     accurate to about condition times 1e-16.
     """
 
@@ -51,7 +51,7 @@ class Canonical:
         return self.effective.condition
 
     def weights(self) -> Weights | None:
-        """Weights of the same spec in normal form; None where only sums of heads are visible."""
+        """Weights of the same spec in normal form; None if only sums of heads matter."""
         return _normal_weights(self)
 
 

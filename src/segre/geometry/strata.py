@@ -33,9 +33,9 @@ Reason = Literal["zero function", "rank drop of A", "crossing sheets", "fold"]
 class Stratum(Unbounded):
     """What kind of point a function is, and the numbers behind it.
 
-    `tangent` is the rank of the parametrisation at the weights given (or at one factorisation of
-    A); `tangent_span` is the dimension spanned by its images at all weights of the fiber. At a
-    smooth point both equal `dimension`.
+    `tangent` is the rank of the parametrisation at the given weights (or at one factorisation of
+    A); `tangent_span` is the dimension spanned by its images at all weights with the same function.
+    At a smooth point both equal `dimension`.
     """
 
     d: int

@@ -44,7 +44,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Diagnosis(Unbounded, Tabular):
-    """What stands out in a model on one input."""
+    """The findings about a model on one input."""
 
     model: Mapping[str, Any]
     inputs: str  # the name of a text, or random tokens
@@ -60,18 +60,18 @@ class Diagnosis(Unbounded, Tabular):
 
     @property
     def value(self) -> int:
-        """How many findings."""
+        """Number of findings."""
         return len(self.findings)
 
     @property
     def in_words(self) -> str:
-        """How many things stand out, in a sentence."""
+        """The number of findings, as a sentence."""
         count = self.value
         return f"{count} thing{'s stand' if count > 1 else ' stands'} out." if count else NO_FINDING
 
     @property
     def status(self) -> Status:
-        """All of it is measured, on one input."""
+        """Everything is measured, on one input."""
         return "measured"
 
     @property

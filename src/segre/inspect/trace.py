@@ -48,7 +48,7 @@ _TARGET = re.compile(r"(-?\d+)(?::(\d+))?")
 
 @dataclass(frozen=True)
 class Trace(Unbounded, Tabular):
-    """What every input token has to do with one output."""
+    """The contribution of every input token to one output."""
 
     model: Mapping[str, Any]
     inputs: str

@@ -45,7 +45,7 @@ class Alike:
 
 @dataclass(frozen=True)
 class CostLine:
-    """What heads alike cost on so many tokens, over all their layers."""
+    """The cost of equal heads at one sequence length, over all their layers."""
 
     tokens: int
     layers: int
@@ -62,7 +62,7 @@ class CostLine:
 
 @dataclass(frozen=True)
 class Costs(Tabular, Unbounded):
-    """The cost of a network on several numbers of tokens."""
+    """The cost of a network at several sequence lengths."""
 
     spec: Architecture
     lines: tuple[CostLine, ...]
@@ -70,12 +70,12 @@ class Costs(Tabular, Unbounded):
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """The numbers of tokens."""
+        """The sequence lengths."""
         return tuple(dict.fromkeys(line.tokens for line in self.lines))
 
     @property
     def value(self) -> tuple[int, ...]:
-        """All operations, on each number of tokens."""
+        """Total operations at each sequence length."""
         return tuple(self.total(tokens) for tokens in self.tokens)
 
     @property
@@ -89,12 +89,12 @@ class Costs(Tabular, Unbounded):
         return "operations counted for the method expected to be fastest in every layer"
 
     def total(self, tokens: int) -> int:
-        """All operations on so many tokens."""
+        """Total operations at one sequence length."""
         own = [line for line in self.lines if line.tokens == tokens]
         return self.rest * tokens + sum(line.operations + line.maps for line in own)
 
     def state(self, tokens: int) -> int | None:
-        """All numbers kept for later tokens; None if outputs depend on later ones."""
+        """Size of the state kept for later tokens; None if outputs depend on later tokens."""
         own = [line.state for line in self.lines if line.tokens == tokens]
         known = [one for one in own if one is not None]
         return sum(known) if len(known) == len(own) else None

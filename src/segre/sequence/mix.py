@@ -35,9 +35,9 @@ def mix(
 ) -> Array:
     """The mixed values (..., n, dv) of queries and keys (..., n, a) and values (..., n, dv).
 
-    `method`: dense (some rows of the pattern at a time), linear (features), band (only keys within
-    reach), or auto. All give the same numbers, but for rounding. `decay` is that of each head,
-    where it is learned.
+    `method` is dense (some rows of the pattern at a time), linear (features), band (only keys
+    within the window) or auto. All give the same result up to rounding. `decay` gives the learned
+    decay of each head.
 
     >>> from fractions import Fraction
     >>> rng = np.random.default_rng(0)
@@ -68,9 +68,9 @@ def feed(
     decay: Any = None,
     block: int | None = None,
 ) -> tuple[Array, State | Recent]:
-    """The next tokens of a causal mechanism, and the state to give with those after.
+    """The outputs of a causal mechanism for the next tokens, and the state after them.
 
-    It must have features, or a window or local blocks.
+    The mechanism must have features, a window or local blocks.
 
     >>> from fractions import Fraction
     >>> how = Mechanism(weigh="identity", normalise="none", causal=True, decay=Fraction(1, 2))

@@ -21,7 +21,7 @@ class Recent:
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
+        """Number of entries."""
         return self.keys.size + self.values.size
 
 

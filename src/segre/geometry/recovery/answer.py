@@ -23,12 +23,12 @@ _STEEP = 1e5  # an error this many times the residual is beyond linearisation
 
 @dataclass(frozen=True, eq=False)
 class Recovered(Unbounded):
-    """The weights of a function, as far as a function determines them.
+    """The weights of a function, as far as the function determines them.
 
-    `heads` are those of one layer, the largest V first; a stack of one-head layers has
+    `heads` are the heads of one layer, the largest V first; a stack of one-head layers has
     `products` (L, M_1, ..., M_l) instead. `deviations` are standard errors of the same shapes.
-    `alternatives` are other heads with the same function. `residual` is relative: on inputs held
-    out where there were some, else on all. `inputs` counts those that the answer rests on.
+    `alternatives` are other heads with the same function. `residual` is relative, on held-out
+    inputs if there were any, otherwise on all. `inputs` is the number of inputs used.
     """
 
     spec: Network
@@ -62,7 +62,7 @@ class Recovered(Unbounded):
 
     @property
     def exact(self) -> bool:
-        """Whether the matrices are fractions, and exactly right."""
+        """Whether the matrices are exact fractions."""
         return self.status == "exact"
 
     @property
@@ -86,12 +86,12 @@ class Recovered(Unbounded):
 
     @property
     def starts(self) -> int | None:
-        """How many starts were tried, if it was fitted."""
+        """Number of starts of the fit, if there was one."""
         return None if self.search is None else self.search.starts
 
     @property
     def success_rate(self) -> float | None:
-        """The share of starts that predicted the inputs held out, if it was fitted."""
+        """The share of starts that predicted the held-out inputs, if there was a fit."""
         return None if self.search is None else self.search.success_rate
 
     @property

@@ -101,11 +101,11 @@ class Samples:
         return Samples(X, Y)
 
     def joined(self, other: Samples) -> Samples:
-        """These and the others."""
+        """These samples together with others."""
         return Samples(np.concatenate([self.X, other.X]), np.concatenate([self.Y, other.Y]))
 
     def require(self, spec: Network) -> None:
-        """Refuse samples of another shape than the spec's inputs and outputs."""
+        """Refuse samples whose shapes differ from those of the spec."""
         given = (self.X.shape[1], self.Y.shape[1], self.X.shape[2])
         if given != (spec.widths[0], spec.widths[-1], spec.t):
             raise WeightsError(
