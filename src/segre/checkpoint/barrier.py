@@ -45,19 +45,19 @@ class Line:
 
     @property
     def above(self) -> tuple[float, ...]:
-        """How far each loss is above the straight line between the ends."""
+        """The amount by which each loss exceeds the straight line between the ends."""
         ends = self.losses[0], self.losses[-1]
         pairs = zip(self.shares, self.losses, strict=True)
         return tuple(loss - (1 - t) * ends[0] - t * ends[1] for t, loss in pairs)
 
     @property
     def barrier(self) -> float:
-        """The largest rise above the straight line between the ends; 0 if there is none."""
+        """The largest excess over the straight line between the ends; 0 if there is none."""
         return max(0.0, *self.above)
 
     @property
     def middle(self) -> float:
-        """The loss half-way, or at the point that is nearest to that."""
+        """The loss at the midpoint, or at the nearest point."""
         return min(zip(self.shares, self.losses, strict=True), key=lambda at: abs(at[0] - 0.5))[1]
 
     def document(self) -> dict[str, Any]:
@@ -153,14 +153,14 @@ def barrier(
 def _read(
     one: Model, two: Model, text: str | Path | None, length: int | None
 ) -> tuple[str, list[Tokens]]:
-    """The tokens of a text, and which those are."""
+    """The tokens of a text, and their description."""
     inputs, batches = common_inputs(one, two, text, length=length)
     assert inputs is not None
     return inputs.said, batches
 
 
 def _given(model: Model, tokens: npt.ArrayLike) -> tuple[str, list[Tokens]]:
-    """Tokens that are given."""
+    """The given tokens."""
     words, most = np.asarray(tokens), model.spec.vocab - 1
     if words.ndim != 2 or words.dtype.kind not in "iu" or words.shape[1] < 2 or not words.size:
         raise SpecError(
@@ -195,19 +195,19 @@ class Between:
 
     @property
     def spec(self) -> Transformer:
-        """What they are the weights of."""
+        """The architecture of the weights."""
         return self.one.spec
 
     def part(
         self, part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
     ) -> Tensors:
-        """The tensors of a part, or those of them that are named."""
+        """The tensors of a part, or only the named ones."""
         wanted = None if names is None else list(names)
         a, b = (each.part(part, wanted, dtype) for each in (self.one, self.two))
         return {name: self._mixed(x, b[name]) for name, x in a.items()}
 
     def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
-        """Some columns of a table of the embedding."""
+        """Some columns of an embedding table."""
         a, b = (each.columns(name, which, dtype) for each in (self.one, self.two))
         return self._mixed(a, b)
 

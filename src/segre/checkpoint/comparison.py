@@ -1,4 +1,4 @@
-"""What a comparison of two checkpoints found: the verdict, and what it rests on."""
+"""The result of comparing two checkpoints: the verdict and its evidence."""
 
 from __future__ import annotations
 

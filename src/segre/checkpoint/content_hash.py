@@ -98,7 +98,7 @@ class ContentHash(Unbounded, Tabular):
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> ContentHash:
-        """What `document` wrote."""
+        """Read what `document` wrote."""
         try:
             if document["version"] != VERSION:
                 raise CheckpointError(
@@ -141,14 +141,14 @@ class ContentHash(Unbounded, Tabular):
 
 @dataclass(frozen=True)
 class Agreement:
-    """Two hashes, compared."""
+    """A comparison of two hashes."""
 
     verdict: Literal["same values", "same function", "different"]
     reason: str
 
 
 def hash_of(model: Model, progress: Progress = no_progress, *, exact: bool = False) -> ContentHash:
-    """The hashes of an opened checkpoint; with `exact`, of its values alone."""
+    """The hashes of an opened checkpoint; with `exact`, only that of its values."""
     architecture = str(model.spec)
     values = _of_values(model, architecture, progress)
     if exact:
@@ -191,7 +191,7 @@ def _bytes(tensor: Array) -> tuple[str, Any]:
 def _places(
     level: Level, every: tuple[Number, ...], up: Mapping[int, int] | None = None
 ) -> list[str]:
-    """The numbers on a grid, as text; those in `up` on the place that is given there."""
+    """The numbers rounded to a grid, as text; `up` overrides the rounding of some."""
     step = STEPS[level]
     chosen = up or {}
     return [

@@ -1,4 +1,4 @@
-"""A model directory as it is written: whole or not at all.
+"""Writing a model directory, completely or not at all.
 
 Everything goes to a temporary directory beside the target, which is renamed when it is complete.
 """
@@ -68,7 +68,7 @@ BESIDE = (
 
 
 def carry_along(source: Path, folder: Path, *, alone: bool = False) -> list[str]:
-    """Copy what a model has besides weights: config, tokenizer and so on; gives their names.
+    """Copy the files of a model other than weights (config, tokenizer, ...); returns their names.
 
     `alone`: the directory is not the model's own, and only what has a known name is copied.
 
@@ -156,7 +156,7 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def _is_abandoned(folder: Path, process: int) -> bool:
-    """Whether it is ours and nobody writes to it any more.
+    """Whether it belongs to segre and no process writes to it any more.
 
     The lock is asked too, since a process may be out of sight in another container.
     """
@@ -182,7 +182,7 @@ def _runs(process: int) -> bool:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
-    """Hold the lock of a directory, if nobody else does; the system frees it when we die."""
+    """Hold the lock of a directory if it is free; the system releases it when the process ends."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:

@@ -63,7 +63,7 @@ def _libraries() -> tuple[Any, Any]:
 
 
 def _model(source: Path, torch: Any, transformers: Any) -> Any:
-    """The model, with ordinary weights; the library would draw missing ones at random."""
+    """The model with its weights; missing ones are refused, since the library would draw them."""
     unpacked: dict[str, Any] = {}  # libraries that do not know this word unpack in any case
     if hasattr(transformers, "GgufConfig"):
         unpacked = {"quantization_config": transformers.GgufConfig(dequantize=True)}
@@ -87,7 +87,7 @@ def _model(source: Path, torch: Any, transformers: Any) -> Any:
 
 
 def _save(model: Any, folder: Path) -> None:
-    """Write the model. GGUF holds float32: 1e-05 comes back with more digits than it had."""
+    """Write the model. GGUF stores float32, so 1e-05 comes back with extra digits."""
     config = model.config
     for key, value in vars(config).items():
         if isinstance(value, float) and value == np.float32(value):
@@ -98,7 +98,7 @@ def _save(model: Any, folder: Path) -> None:
 
 
 def _save_tokenizer(source: Path, transformers: Any, folder: Path) -> None:
-    """Write the tokenizer if the library can read it; a model is complete without."""
+    """Write the tokenizer if the library can read it; the model is complete without it."""
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             source.parent, gguf_file=source.name, local_files_only=True

@@ -82,7 +82,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Norms:
-    """The stored choices around the norms of a part, which the function does not see."""
+    """The stored gauge around the norms of a part, which does not affect the function."""
 
     gains: tuple[float, float] | None  # smallest and largest modulus of those that can be absorbed
     shift: float | None  # the largest entry of a bias that can be absorbed
@@ -91,7 +91,7 @@ class Norms:
 
 @dataclass(frozen=True)
 class Gauge:
-    """How far the stored choices of a layer are from balanced ones."""
+    """How far the stored gauge of a layer is from balanced."""
 
     vo: float  # condition number of the basis of values, the largest over heads
     qk: float | None  # likewise of queries and keys, where nothing turns
@@ -228,7 +228,7 @@ def describe(model: Model, progress: Progress = quiet) -> Info:
 
 
 def _name(model: Model) -> str:
-    """What to call it: a directory by the end of its path."""
+    """Its name: for a directory, the last part of its path."""
     path = Path(model.name)
     return path.resolve().name if path.exists() else model.name
 

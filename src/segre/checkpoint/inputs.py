@@ -1,4 +1,4 @@
-"""Token sequences to run a model on: drawn at random, or read from a text by its tokenizer."""
+"""Token sequences to run a model on: random, or read from a text with its tokenizer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PATCHES = 1 << 20  # random patches have numbers below
 
 
 class Runnable(Protocol):
-    """What can be run on tokens: a transformer, and the directory in which its tokenizer may be."""
+    """Anything that can be run on tokens: a transformer, and the directory of its tokenizer."""
 
     @property
     def name(self) -> str:
@@ -49,7 +49,7 @@ class Runnable(Protocol):
 
 
 def vocabulary(spec: Transformer) -> int:
-    """How many tokens a model knows; of a model of patches, how many random ones there are."""
+    """Size of the vocabulary; for a model of patches, the number of random patches."""
     return spec.vocab or PATCHES
 
 
@@ -90,7 +90,7 @@ class Inputs:
 def random_tokens(
     loaded: Runnable, count: int = COUNT, length: int | None = None, seed: int = 0
 ) -> Inputs:
-    """Sequences of independent, uniform tokens; as many as the model takes, at most 128 each."""
+    """Sequences of independent, uniform tokens, as long as the model allows, at most 128 tokens."""
     length = _length(loaded, length)
     _require("count", count, 1)
     ids = np.random.default_rng(seed).integers(vocabulary(loaded.spec), size=(count, length))
@@ -138,7 +138,7 @@ def token_name(loaded: Runnable, inputs: Inputs, position: int) -> str | None:
 
 
 def token_texts(loaded: Runnable, numbers: Sequence[int]) -> dict[int, str]:
-    """What tokens are called; none where there is no tokenizer to ask."""
+    """The texts of tokens; empty without a tokenizer."""
     try:
         tokenizer = _tokenizer(loaded)
     except SegreError:
@@ -211,7 +211,7 @@ def _tokenizer(loaded: Runnable) -> Any:
 
 
 def _batches(loaded: Runnable, rows: list[list[int]]) -> Iterator[Array]:
-    """Sequences of one length together, no more than fit into memory."""
+    """Batches of sequences of equal length that fit into memory."""
     for length, same in groupby(sorted(rows, key=len), key=len):
         group = list(same)
         one = 4 * length * (3 * loaded.spec.heads * length + 24 * loaded.spec.d)

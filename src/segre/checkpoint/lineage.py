@@ -52,7 +52,7 @@ SURE = 10.0  # ... if the change is so many times larger than what chance does t
 
 @dataclass(frozen=True)
 class Relation(Unbounded, Tabular):
-    """What two checkpoints have to do with each other, and what that rests on."""
+    """How two checkpoints are related, and the evidence."""
 
     one: str
     two: str
@@ -63,21 +63,21 @@ class Relation(Unbounded, Tabular):
 
     @property
     def related(self) -> bool | None:
-        """Whether they have a common origin; None if that is not decided."""
+        """Whether they have a common origin; None if undecided."""
         if self.verdict == "undecided":
             return None
         return self.verdict != "unrelated"
 
     @property
     def distance(self) -> float:
-        """Mean distance of nearest relatives: 0 for one function, about 1.3 for strangers."""
+        """Mean distance of nearest relatives: 0 for copies, about 1.3 for unrelated models."""
         if self.verdict in ("identical", "same function, moved") or self.kinship is None:
             return 0.0
         return self.kinship.distance
 
     @property
     def calibration(self) -> str:
-        """How sure the common origin is, in words."""
+        """How certain the common origin is, in words."""
         if self.kinship is None:
             return ""
         return (
@@ -93,12 +93,12 @@ class Relation(Unbounded, Tabular):
 
     @property
     def status(self) -> Status:
-        """Equal files are known exactly; the rest is measured."""
+        """Equality of files is exact; everything else is measured."""
         return "exact" if self.verdict == "identical" else "measured"
 
     @property
     def how(self) -> str:
-        """What the verdict rests on."""
+        """The evidence for the verdict."""
         return self.reason
 
     def document(self) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class Lineage(Unbounded, Tabular):
 
 
 def related_checkpoints(one: Model, two: Model, progress: Progress = no_progress) -> Relation:
-    """What two opened checkpoints have to do with each other."""
+    """How two opened checkpoints are related."""
     one, two, _ = in_one_form(one, two)
     names = one.name, two.name
     keys = set(differing_keys(one.spec, two.spec))
@@ -216,7 +216,7 @@ def related_checkpoints(one: Model, two: Model, progress: Progress = no_progress
 
 
 def _smaller(one: Model, two: Model, keys: list[str], progress: Progress) -> Relation:
-    """Of two that differ in numbers of heads or units."""
+    """The verdict on two that differ in the number of heads or units."""
     kin = kinship(one, two, progress)
     if kin.related is not True:
         return Relation(one.name, two.name, *_strangers(kin), kin)

@@ -30,7 +30,7 @@ AS_THEY_ARE = "none"
 
 @dataclass(frozen=True)
 class Aligned:
-    """How far a checkpoint was from the one that it was aligned to, and is."""
+    """The distance of a checkpoint to its alignment target, before and after."""
 
     name: str
     to: str
@@ -141,7 +141,7 @@ def merge(
 
 
 def _formula(weight: float, based: bool, by: str) -> str:
-    """What was added up."""
+    """The formula of the merge."""
     mark = "" if by == AS_THEY_ARE else "'"
     if based:
         return f"A{mark} + {weight:g} (B{mark} - BASE)"
@@ -149,7 +149,7 @@ def _formula(weight: float, based: bool, by: str) -> str:
 
 
 class _Side:
-    """A checkpoint as it is aligned to another, or as it is if that would lead away."""
+    """A checkpoint aligned to another, or unchanged if alignment would increase the distance."""
 
     def __init__(self, to: Model, model: Model, way: Way, *, still: bool) -> None:
         self.to, self.model, self.way, self.still = to, model, way, still
@@ -171,7 +171,7 @@ class _Side:
             raise
 
     def found(self) -> Aligned:
-        """How near it came."""
+        """The distances before and after."""
         return Aligned(self.model.name, self.to.name, self.alignment.total, not self.still)
 
 
@@ -183,7 +183,7 @@ def _write(
     target: str | Path | None,
     progress: Progress,
 ) -> Kept | None:
-    """Write the sum; again, if a side turns out to be nearest as it is."""
+    """Write the merge; write it again if one side turns out to be closest without alignment."""
     inputs = [path for side in sides for path in (*side.model.store.inputs, *side.to.store.inputs)]
     while True:
         kept = Kept(one)
@@ -201,7 +201,7 @@ def _write(
 def _sums(
     one: Model, base: Model | None, sides: list[_Side], weight: float, progress: Progress
 ) -> Iterator[tuple[str, Tensors]]:
-    """The parts, added up."""
+    """The merged parts."""
     for parts in zip(*(side.parts(progress) for side in sides), strict=True):
         name, last = parts[-1]
         if base is None:

@@ -1,4 +1,4 @@
-"""Free scales that bring one part nearest to another, each for itself.
+"""Free scales that bring one part closest to another, each optimised separately.
 
 A gain g stands before what reads it, which is divided by g; a unit's scale multiplies what it
 reads and divides what it writes; so do scales of rotary planes for keys and queries. Each is the

@@ -1,7 +1,7 @@
-"""Which weights are meant: a directory, a file, a model of the hub, or what a program holds?
+"""Open the weights of a directory, a file, a hub model or a model in memory.
 
-The one place that decides it. Tensors of torch are taken as they lie in memory; those of another
-device are copied from there.
+This is the only place that decides it. Torch tensors are used in place; tensors on another device
+are copied.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def opened(source: Any) -> Store:
 
 
 def trained(source: Any) -> bool:
-    """Whether something has weights of its own; otherwise it is an architecture."""
+    """Whether something has weights; otherwise it is an architecture."""
     source = getattr(source, "as_checkpoint", source)
     if isinstance(source, str | Path):
         found = meaning(source)
@@ -63,7 +63,7 @@ def trained(source: Any) -> bool:
 
 
 def in_place(source: Any) -> dict[str, Any]:
-    """The tensors of a model that a program holds, by their names in files: to be written to."""
+    """The tensors of a model in memory, by their names in files, for writing."""
     held = None if isinstance(source, str | Path) else live(source)
     if held is None or held.tensors is None:
         raise CheckpointError(
@@ -128,7 +128,7 @@ def _arrays(held: Live) -> dict[str, Array]:
 
 
 def _array(model: str, name: str, tensor: Any) -> Array:
-    """The numbers of a tensor, where they are."""
+    """The numbers of a tensor, without a copy."""
     if isinstance(tensor, np.ndarray):
         return tensor
     try:

@@ -54,5 +54,5 @@ def content_hash(
 
 
 def read_hash(path: str | Path) -> ContentHash:
-    """What `segre weights hash --json` wrote."""
+    """Read a file written by `segre weights hash --json`."""
     return ContentHash.read(read_json(Path(path), LONGEST))

@@ -42,7 +42,7 @@ def _said(store: Store) -> str:
 
 
 def _by_name(name: str) -> str:
-    """The method whose files have tensors that are called so."""
+    """The method whose files have tensors with this name."""
     for method, inside in _INSIDE.items():
         if inside in name:
             return method

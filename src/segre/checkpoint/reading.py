@@ -1,4 +1,4 @@
-"""Reading a file of a model without believing it: what is wrong with it becomes one line."""
+"""Reading a file of a model without trusting it: every problem becomes a one-line error."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ DEEPEST = 100
 
 
 def refusal(path: str | Path, problem: str) -> CheckpointError:
-    """An error about a file or directory of a model, or about one in memory, by its name."""
+    """An error about a file or directory of a model, or about a model in memory, by name."""
     return CheckpointError(f"checkpoint {str(path)!r}: {problem}")
 
 
 @contextmanager
 def reading(path: Path, problem: str) -> Iterator[None]:
-    """Whatever opening, mapping and parsing a file may raise, as a refusal."""
+    """Turn any exception of opening, mapping or parsing a file into an error about it."""
     try:
         yield
     except OSError as error:
@@ -45,7 +45,7 @@ def reading(path: Path, problem: str) -> Iterator[None]:
 
 
 def require_file(path: Path) -> None:
-    """Refuse what is missing or no regular file: opening a pipe or a device might never end."""
+    """Refuse anything but an existing regular file: opening a pipe might block for ever."""
     with reading(path, "cannot be read"):
         mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
@@ -77,11 +77,11 @@ class Mapped:
     start: int
 
     def bytes(self) -> Array:
-        """All of them, as an array that cannot be written to."""
+        """All bytes, as a read-only array."""
         return np.frombuffer(self.file, np.uint8)[self.start :]
 
     def forget(self, start: int, end: int) -> None:
-        """Let go of the memory of a range; it is read from the file again if it is used again."""
+        """Release the memory of a range; it is read from the file again on the next use."""
         first = -(-(self.start + start) // mmap.PAGESIZE) * mmap.PAGESIZE
         length = (self.start + end) // mmap.PAGESIZE * mmap.PAGESIZE - first
         if length > 0 and hasattr(mmap, "MADV_DONTNEED"):

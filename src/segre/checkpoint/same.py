@@ -1,7 +1,7 @@
-"""Are two checkpoints the same function? Decided on weights, with a witness; never on outputs.
+"""Are two checkpoints the same function? Decided from weights, with a witness; never from outputs.
 
-Both are reduced, the second is turned into the basis of the first, and all invariants are
-compared, beside what rounding does to them. If they agree to within rounding, the turn is the
+Both are reduced, the second is turned into the basis of the first, and all invariants are compared,
+relative to the effect of rounding. If they agree to within rounding, the turn is the
 witness: anyone can apply it again.
 """
 
@@ -128,10 +128,10 @@ def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress
 def _blocks(
     sides: tuple[Side, Side], found: Differences, finder: Finder, progress: Progress, seed: int
 ) -> tuple[list[Block], list[str]]:
-    """All blocks, and what is special where some differ.
+    """All blocks, and the special features of those that differ.
 
-    Rounding a small block once may show next to nothing of what rounding does. Before a small model
-    is called different, several draws are taken.
+    Rounding a small block once may show almost nothing of the effect of rounding. Before a small
+    model is called different, several draws are taken.
     """
 
     model = sides[0].exact
@@ -173,7 +173,7 @@ def _differing(out: Comparison, special: list[str]) -> tuple[Verdict, str]:
 
 
 def outputs_tolerance(roundoff: float) -> float:
-    """How far outputs may be apart, relative, when weights were rounded."""
+    """The relative difference of outputs that rounding of the weights can cause."""
     return min(0.5, OUTPUTS * roundoff)
 
 
@@ -192,7 +192,7 @@ class _Running:
             self._pairs.append((first, again.run(tokens)))
 
     def apart(self) -> tuple[float, float]:
-        """How far outputs are apart, and how far rounding takes them."""
+        """The difference of outputs, and the effect of rounding on them."""
         (ours, moved), (theirs, others) = ([x.outputs() for x in pair] for pair in self._pairs)
         effects = furthest(ours, moved), furthest(theirs, others)
         return furthest(ours, theirs), OUTPUTS_MARGIN * max(*effects, ARITHMETIC)
@@ -231,7 +231,7 @@ def require_same_architecture(one: Model, two: Model) -> None:
 
 
 def _identical(one: Model, two: Model) -> bool:
-    """Whether every tensor has the same numbers, whatever the types."""
+    """Whether all tensors have the same values, ignoring types."""
     require_same_tensors(one, two)
     for part in one.held:
         for ours, theirs in zip(one.held[part], two.held[part], strict=True):

@@ -1,7 +1,7 @@
 """For which design choices is there a normal form?
 
-What has further symmetries, or other ones than the code takes off, is refused by the name of the
-choice: what is missing is that choice, whatever the family.
+Architectures with symmetries that the code does not remove are refused by the name of the design
+choice, not by family.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _keeps_its_embeddings(spec: Transformer) -> bool:
 
 
 def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
-    """The choices for which there is none, each with what it stands for."""
+    """The unsupported choices, each with a description."""
     if spec.experts and (spec.norm != "rms" or spec.place != "pre"):
         yield "experts", "routed experts without RMSNorms before them"
     if spec.experts and spec.active == 1 and not spec.router.endswith("-raw"):

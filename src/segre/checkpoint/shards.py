@@ -20,7 +20,7 @@ LONGEST_INDEX = 100_000_000
 
 
 def is_directory(path: Path) -> bool:
-    """Whether it is one, as far as can be seen."""
+    """Whether it is a directory that can be seen."""
     try:
         return str(path).isprintable() and path.is_dir()
     except OSError:  # a name too long, a directory closed to us
@@ -28,7 +28,7 @@ def is_directory(path: Path) -> bool:
 
 
 def is_tensor_file(path: Path) -> bool:
-    """Whether it names a safetensors file, and no directory."""
+    """Whether it is named like a safetensors file and is not a directory."""
     return path.suffix == ".safetensors" and not is_directory(path)
 
 

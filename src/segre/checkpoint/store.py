@@ -1,4 +1,4 @@
-"""A model directory as it is read: its config, and tensors mapped from safetensors files.
+"""A model directory opened for reading: its config, and tensors mapped from safetensors files.
 
 The library `safetensors` accepts each file first, sizes are compared with the file's own, and
 names of shards stay in the directory. Tensors are views of the mapped files, so that opening a
@@ -83,7 +83,7 @@ class Store:
     def open(cls, path: str | Path, name: str = "") -> Store:
         """Map the tensors of a model directory, or of one file with its config beside it.
 
-        What is wrong with it is said in one line; `name` is what it is called.
+        Problems are reported in one line; `name` is used in errors.
         """
         directory, alone = Path(path), is_tensor_file(Path(path))
         if alone:
@@ -106,7 +106,7 @@ class Store:
 
     @classmethod
     def of(cls, name: str, config: Mapping[str, Any], arrays: Mapping[str, Array]) -> Store:
-        """Arrays that are in memory, as they are: what is written to them later is seen."""
+        """Arrays in memory, without copies: later changes to them are visible."""
         store = cls(None, dict(config), None, name)
         for key, array in arrays.items():
             if array.dtype not in DTYPES.values():
@@ -131,7 +131,7 @@ class Store:
 
     @property
     def inputs(self) -> list[Path]:
-        """What is read, and must not be overwritten."""
+        """The input paths, which must not be overwritten."""
         if self.directory is None:
             return []
         return [self.directory / file for file in self.metadata] if self.alone else [self.directory]
@@ -171,7 +171,7 @@ class Store:
         return values
 
     def _copied(self, name: str, dtype: DType) -> Array:
-        """A tensor of a file, converted a slab at a time; the file's memory is let go of."""
+        """A tensor of a file, converted slab by slab; the file's memory is released."""
         stored = np.atleast_1d(self.raw(name))
         out = np.empty(stored.shape, dtype)
         first = stored.dtype if stored.dtype.itemsize >= 4 else np.dtype(np.float32)
@@ -182,7 +182,7 @@ class Store:
         return out.reshape(self.raw(name).shape)
 
     def _forget(self, name: str, start: int, stop: int) -> None:
-        """Let go of the memory of some rows of a tensor of a file."""
+        """Release the memory of some rows of a tensor of a file."""
         mapped, first, last = self._places[name]
         width = (last - first) // max(len(np.atleast_1d(self.raw(name))), 1)
         mapped.forget(first + start * width, min(first + stop * width, last))
@@ -236,7 +236,7 @@ class Store:
         return sum(entry.size for entry in self.entries.values() if is_float(entry.dtype))
 
     def close(self) -> None:
-        """Let go of the files; arrays that `raw` has given stay valid."""
+        """Close the files; arrays returned by `raw` stay valid."""
         self._arrays.clear()
         self._places.clear()
 

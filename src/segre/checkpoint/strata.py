@@ -1,7 +1,7 @@
 """Weights at special points, where more of them give the same function than elsewhere.
 
-There two checkpoints can differ in what is invariant elsewhere and be the same function all the
-same; and the count of redundant parameters is larger than the formula's.
+At such points two checkpoints can differ in quantities that are invariant elsewhere and still be
+the same function, and more parameters are redundant than the formula counts.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Special:
 
 
 def special_points(spec: Transformer, found: Reduced) -> list[Special]:
-    """What is special in a part, so that more can change there than symmetries change."""
+    """The special features of a part, which allow more changes than the symmetries."""
     if found.part in ("embed", "head"):
         return []
     return list(_special(spec.at(found.part), found.tensors))

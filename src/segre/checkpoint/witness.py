@@ -1,4 +1,4 @@
-"""A group element as a file: the turn that takes one reduced checkpoint to another.
+"""A group element as a file: the turn that maps one reduced checkpoint to another.
 
 A safetensors file with the basis of the stream, and for each layer the order and bases of heads
 and the order and signs of units. Reading checks that matrices are orthogonal, factors of modulus
@@ -207,7 +207,7 @@ def _checked_layer(take: Any, spec: Transformer, part: str) -> LayerAlignment:
 
 
 def _in_file(turn: LayerAlignment, name: str) -> str:
-    """Queries and keys are `qk`, and `still` what does not turn, where a part of a head does."""
+    """Queries and keys are `qk`; in partially rotary heads, `still` is the other part."""
     if name == "basis" and turn.planes is not None:
         return "still"
     return "qk" if name in ("planes", "basis") else name

@@ -1,4 +1,4 @@
-"""Tensors as they are written: into the safetensors files of a plan, in any order, one at a time.
+"""Writing tensors into the safetensors files of a plan, in any order, one at a time.
 
 A file starts with the length of its header (8 bytes), the header (JSON, padded with spaces to a
 multiple of 8 bytes) and then has the numbers of all tensors, without gaps.
@@ -93,7 +93,7 @@ class TensorWriter:
         self._put(entry, (stored,))
 
     def _due(self, name: str, shape: tuple[int, ...]) -> Entry:
-        """What is planned for a tensor that is about to be written."""
+        """The plan for the next tensor to be written."""
         if name not in self._missing:
             problem = "is already written" if name in self._plan else "is not planned"
             raise CheckpointError(f"tensor {quote(name)} {problem}")

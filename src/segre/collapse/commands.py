@@ -282,7 +282,7 @@ def _tokens(
 
 
 def _drawn(done: Pass, count: int, length: int | None, seed: int) -> list[dict[str, Any]]:
-    """So many single paths, of length 1 unless said; without skips there is only one length."""
+    """Sampled single paths, by default of length 1; without skips there is only one length."""
     if not count:
         return []
     usual = 1 if done.layers[0].passes else len(done.layers)

@@ -55,7 +55,7 @@ def static_page(theorems: str = "", choose: Callable[[Design], bool] = lambda _:
 
 
 def write_static_page(path: Path) -> None:
-    """Write the static page, whole or not at all."""
+    """Write the static page, completely or not at all."""
     if path.suffix not in (".html", ".htm"):
         raise SegreError(
             f"--output {str(path)!r} is not allowed; allowed: a file name that ends in .html"

@@ -1,7 +1,7 @@
 """What does a network cost on t tokens: operations, memory, and what it keeps for later tokens?
 
 Counted, not measured: a multiplication with an addition is two operations. Numbers are in single
-precision unless said otherwise.
+precision by default.
 """
 
 from __future__ import annotations

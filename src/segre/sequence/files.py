@@ -44,7 +44,7 @@ def read_array(path: Path) -> Array:
 
 
 def write_array(path: Path, array: Array) -> None:
-    """Write an array, whole or not at all."""
+    """Write an array, completely or not at all."""
     require_array_file(path)
     with whole_file(path) as temporary:
         if path.suffix == ".npy":

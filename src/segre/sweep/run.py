@@ -1,6 +1,6 @@
 """The driver: what is left to do goes to workers, what comes back goes into the store.
 
-Started again with the same plan it goes on where it stopped, however it stopped.
+Started again with the same plan, it continues where it stopped, however it stopped.
 """
 
 from __future__ import annotations
