@@ -1,4 +1,4 @@
-"""What does a design choice do to the symmetries? It is undone, and they are counted again."""
+"""The effect of a design choice on the symmetries, found by undoing it and counting again."""
 
 from __future__ import annotations
 

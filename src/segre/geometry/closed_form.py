@@ -64,7 +64,7 @@ def _by_inequalities(spec: Polynomial) -> Bound:
 
 
 def predicted(spec: Architecture) -> int | None:
-    """The value of the formula, where there is one; that of a hybrid stack is no bound.
+    """The value of the formula, if there is one; for a hybrid stack it is not a bound.
 
     >>> predicted(architecture("softmax/d=4,4/a=2/gate=element/t=3"))
     44
@@ -103,7 +103,7 @@ def _symmetric_matrices(n: int, p: int) -> int:
 
 
 def ambient(spec: Network) -> Bound | None:
-    """Dimension of the polynomials that one lightning layer can be, whatever its heads.
+    """Dimension of the space of polynomials for one lightning layer with any heads.
 
     An output is a sum of products of a quadratic form in one token and a linear form in
     another (with one token: a cubic form), so nothing exceeds that space.

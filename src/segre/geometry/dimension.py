@@ -129,7 +129,7 @@ def dimension(
 
 
 def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
-    """What a proof says: its bounds, the symmetries, and why they do not meet if they do not."""
+    """The finding of a proof: its bounds, the symmetries, and the reason if bounds do not meet."""
     notes = []
     if balls and not proof.lower.value and proof.upper.value:
         notes.append("ball arithmetic could not show that the minor is nonzero; try another --seed")
@@ -154,12 +154,12 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
 
 
 def too_large(spec: Architecture) -> bool:
-    """Whether `auto` does not compute its rank, if there is another answer."""
+    """Whether `auto` avoids computing its rank if there is another answer."""
     return spec.parameters > _LARGEST_AUTO or spec.t > _LONGEST_AUTO
 
 
 def without_computing(spec: Architecture) -> Finding | None:
-    """What `auto` says of an architecture that is too large: a theorem, or a count."""
+    """The answer of `auto` for an architecture that is too large: a theorem, or a count."""
     if not too_large(spec):
         return None
     return at_any_size(spec) if isinstance(spec, Transformer) else _by_theorem(spec)
@@ -180,7 +180,7 @@ def prove(
     memory: int = DEFAULT_LIMIT,
     progress: Progress = quiet,
 ) -> Proof:
-    """The best bounds found at up to two random points; a third is not worth the wait.
+    """The best bounds found at up to two random points.
 
     Points at which something has no value are skipped. A point whose rank falls short of the
     upper bound is retried once with another prime and seed, since that may be bad luck. Symmetries
@@ -237,7 +237,7 @@ def _prove_at(
 
 @dataclass(frozen=True)
 class _Modular:
-    """What was found mod p, and why it is no proof, if it is none."""
+    """The result mod p, and why it is not a proof, if it is not."""
 
     minor: JacobianRank | None
     independence: Independence | None

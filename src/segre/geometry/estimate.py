@@ -1,7 +1,7 @@
-"""What floating point says of the dimension: singular values of the Jacobian, and their gap.
+"""A floating-point estimate of the dimension: singular values of the Jacobian, and their gap.
 
-For comparison only. A gap of many orders of magnitude suggests a rank and proves nothing; a
-small one means that the answer hangs on the tolerance.
+For comparison only. A gap of many orders of magnitude suggests a rank and proves nothing; a small
+one means that the answer depends on the tolerance.
 """
 
 from __future__ import annotations

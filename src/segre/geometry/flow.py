@@ -60,7 +60,7 @@ class Trajectory:
 
     @property
     def moved(self) -> float:
-        """How far the weights went, from start to end, relative to their norm at the start."""
+        """The distance from start to end, relative to the norm of the weights at the start."""
         return _norm(self.points[-1] - self.points[0]) / (_norm(self.points[0]) or 1.0)
 
 
@@ -185,7 +185,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Drift:
-    """The change of every conserved quantity, beside how much training did at all."""
+    """The change of every conserved quantity, compared with the total effect of training."""
 
     changes: tuple[Change, ...]
     moved: float

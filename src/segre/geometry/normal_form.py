@@ -1,4 +1,4 @@
-"""Which weights are the same function? Their normal form says.
+"""The normal form of weights, which decides whether two have the same function.
 
 The normal form of weights is their effective network (geometry/effective.py): bilinear forms and
 value maps on canonical coordinates, heads in canonical order, lightning scales fixed. Equal normal
@@ -47,7 +47,7 @@ class Canonical:
 
     @property
     def condition(self) -> float:
-        """How much rounding may have been amplified (1 if exact)."""
+        """The factor by which rounding may have been amplified (1 if exact)."""
         return self.effective.condition
 
     def weights(self) -> Weights | None:

@@ -1,8 +1,8 @@
-"""Which weights does a function have? From a black box, or from inputs and outputs.
+"""Recovering the weights of a function from a black box, or from inputs and outputs.
 
 One lightning layer is found by linear algebra, exactly if the data are exact; one softmax layer
-from a black box by asking about chosen inputs; everything else by fitting from several starts,
-verified on inputs held out. If the data do not determine an answer, segre says what is missing.
+from a black box by evaluating it at chosen inputs; everything else by fitting from several starts,
+verified on held-out inputs. If the data do not determine an answer, segre says what is missing.
 docs/recovery.md has the mathematics and measurements.
 """
 
@@ -137,7 +137,7 @@ def recover(
 def _with_enough(
     solve: Callable[[Samples], Recovered], ask: Callable[[int], Samples], count: int
 ) -> Recovered:
-    """Ask about more inputs if random ones happen not to be enough."""
+    """Evaluate more inputs if the random ones are not enough."""
     for doublings in range(_DOUBLINGS):
         try:
             return solve(ask(count << doublings))
@@ -147,7 +147,7 @@ def _with_enough(
 
 
 def _fitted(net: Network, samples: Samples, starts: int, seed: int, tolerance: float) -> Recovered:
-    """Fit from several starts, verify on inputs held out, then refine on all inputs."""
+    """Fit from several starts, verify on held-out inputs, then refine on all inputs."""
     if not samples.Y.any():
         raise NotDetermined("zero function: it does not determine the weights")
     search = fit(net, samples, starts=starts, seed=seed, tolerance=tolerance)
@@ -162,7 +162,7 @@ def _fitted(net: Network, samples: Samples, starts: int, seed: int, tolerance: f
 
 
 def _noise(box: BlackBox, net: Network, size: float, seed: int) -> float:
-    """Ten times what answers differ, relatively, when the same is asked twice; at most a half."""
+    """Ten times the relative difference of two evaluations at the same input; at most a half."""
     X = size * np.random.default_rng(seed).standard_normal((_TWICE, net.widths[0], net.t))
     first, second = (Samples.ask(box, X, net.widths[-1]).Y for _ in range(2))
     return min(max(_EXACT, 10 * relative(first - second, first)), _HALF)

@@ -1,9 +1,9 @@
-"""How many dimensions can the outputs at N inputs have? Upper bounds that hold for all inputs.
+"""Upper bounds on the rank of the outputs at N inputs, valid for all inputs.
 
 Each is an inequality for the rank of the Jacobian at N inputs, so it shows that too few inputs do
 not determine a function. docs/samples.md proves them.
 
-    outputs    there are so many output numbers
+    outputs    the number of output entries
     tokens     N inputs have few tokens: the first layer could be one on their span
     mixing     an output is U X S with one matrix U for all inputs, and S of limited dimension
     rank       such outputs have bounded rank, each and side by side
@@ -29,7 +29,7 @@ from segre.spec import Architecture, Network
 
 
 def at_most(spec: Architecture, inputs: int) -> Bound:
-    """The best upper bound on the rank of the Jacobian at so many inputs.
+    """The best upper bound on the rank of the Jacobian at the given number of inputs.
 
     >>> from segre.models import architecture
     >>> at_most(architecture("lightning/d=3,3/a=1/t=3"), 3).value
@@ -44,7 +44,7 @@ def at_most(spec: Architecture, inputs: int) -> Bound:
 
 
 def least_inputs(spec: Architecture, dimension: int) -> int:
-    """The least number of inputs whose outputs can have so many dimensions, by the inequalities.
+    """The smallest number of inputs at which the inequalities allow the given rank.
 
     >>> from segre.models import architecture
     >>> least_inputs(architecture("lightning/d=4,4/a=2/t=1"), 25)
@@ -121,7 +121,7 @@ def _of_hybrid(spec: Hybrid, inputs: int) -> Iterator[Bound]:
 
 
 def _of_path(spec: Network, n: int, rank: int, heads: int) -> Iterator[Bound]:
-    """Of a stack that is a sum of `heads` products U X S, one for each head of one layer."""
+    """Bounds for a stack that is a sum of `heads` products U X S, one for each head."""
     t, first, last = spec.t, spec.widths[0], spec.widths[-1]
     narrow = min(min(layer.attention.a for layer in spec.layers), t)  # of what passes all layers
     U = rank * (first + last - rank)

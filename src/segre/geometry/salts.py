@@ -44,7 +44,7 @@ Radicand = tuple[int, int, int]  # stage, root within it, entry in row-major ord
 
 @dataclass
 class Roots:
-    """Which radicands there are, and for each an input and salts at which it has no root."""
+    """The radicands, and for each an input and salts at which it has no root."""
 
     sites: set[Radicand] = field(default_factory=set)
     seen: dict[Radicand, tuple[int, Salts]] = field(default_factory=dict)
@@ -111,7 +111,7 @@ def find_salts(
 
 
 class _Run:
-    """One attempt: source by source, all inputs at once. Inputs without hope are not alive."""
+    """One attempt, source by source, for all inputs at once; hopeless inputs are dropped."""
 
     def __init__(
         self,

@@ -40,7 +40,7 @@ POINTS = 3  # random points at which ranks are compared where there is no proof
 
 @dataclass(frozen=True)
 class SampleCount(Tabular):
-    """The least number of generic inputs, and the rank after each number of them.
+    """The smallest sufficient number of generic inputs, and the rank after each number of inputs.
 
     `lower` and `upper` are proved. `ranks[N - 1]` is the largest rank found at N inputs: a lower
     bound on the generic one, like every rank mod p.
@@ -233,7 +233,7 @@ def _inputs(count: int) -> str:
 
 
 def _bounded(spec: Architecture, found: Finding, seed: int) -> SampleCount:
-    """Of an architecture whose dimension is known without computing: bounds."""
+    """Bounds for an architecture whose dimension is known without computing."""
     target = found.value
     if target is None:
         raise UnsupportedError(

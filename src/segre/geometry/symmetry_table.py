@@ -1,4 +1,4 @@
-"""The symmetries of an architecture in a table, each with what gradient flow conserves by it."""
+"""The symmetries of an architecture in a table, each with what gradient flow conserves."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ class SymmetryTable(Unbounded, Tabular):
     """All symmetries of an architecture and what each conserves.
 
     `independent` is the rank of the gradients of all conserved quantities together, at a random
-    point mod p: so many of them, at least, are independent. It may be less than the sum of the
-    counts, and is at most `dimension`, since gradients of conserved quantities are symmetries.
+    point mod p: at least that many are independent. It may be less than the sum of the counts, and
+    is at most `dimension`, since gradients of conserved quantities are symmetries.
     """
 
     spec: Network | Polynomial
@@ -224,7 +224,7 @@ def gradients(field: Prime, spec: Network | Polynomial, found: Generators) -> Ar
 
 
 def _group(spec: Network | Polynomial, found: Generators) -> str:
-    """The group that acts, in words."""
+    """The acting group, in words."""
     assert found.piece.layer is not None
     if isinstance(spec, Polynomial):
         units = spec.layers[found.piece.layer - 1].units

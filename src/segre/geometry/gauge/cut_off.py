@@ -1,4 +1,4 @@
-"""Symmetries without skips: what a narrow layer does not pass on, no later layer sees."""
+"""Symmetries without skips: directions that a narrow layer does not pass on."""
 
 from __future__ import annotations
 

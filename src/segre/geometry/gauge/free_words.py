@@ -1,4 +1,4 @@
-"""Symmetries of few words: what the first attention reads of each of them is free on its own.
+"""Symmetries of few words: the first attention's view of each word is free separately.
 
 If there are no more words than dimensions, every word has a form that is 1 on it and 0 on all
 others, and there is a form that is 1 on all of them: a bias of the readers, where they have none.

@@ -1,4 +1,4 @@
-"""Heads of a layer whose weights are the scores, and which see the same keys: what do they share?
+"""Symmetries between heads of a layer whose weights are the scores and which see the same keys.
 
 Together they compute the sum of V_h (x) A_h, A_h = K_h^T Q_h, on x_k x_k^T and x_q: a tensor that
 is symmetric in the two places of x_k (and, if a query sees only itself, in all three). Heads mix

@@ -1,6 +1,6 @@
-"""What can change in the keys and queries of one head while its mixing weights stay the same?
+"""Changes of the keys and queries of one head that leave its mixing weights unchanged.
 
-Each function says so for one trait of a mechanism. A change is a tangent of the tensors of the
+Each function covers one property of a mechanism. A change is a tangent of the tensors of the
 head; docs/mechanisms.md has the formulas, and why each leaves the weights alone.
 """
 
@@ -49,7 +49,7 @@ class Head:
 
 
 def score_families(head: Head) -> Iterator[Family]:
-    """All that is known to leave the mixing weights of a head alone."""
+    """All known changes that leave the mixing weights of a head unchanged."""
     one = head.mechanism
     if stuck(head):
         yield _free(head, "silent-scores", "scores without effect", ("K", "Q"))

@@ -1,4 +1,4 @@
-"""Symmetries of norms after narrow sublayers: gains against the rows of what is written."""
+"""Symmetries of norms after narrow sublayers: gains against the rows of the output weights."""
 
 from __future__ import annotations
 

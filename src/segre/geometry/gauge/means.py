@@ -1,4 +1,4 @@
-"""Symmetries of LayerNorms: the mean of what they read is seen by nobody."""
+"""Symmetries of LayerNorms: the mean of their input has no effect."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TABLES = ["tokens", "W_P", "b_P", "cls", "positions", "types"]
 
 
 def mean_pieces(spec: Transformer) -> Iterator[Piece]:
-    """What LayerNorms allow: reading and writing along the mean that they take away."""
+    """Symmetries of LayerNorms: reading and writing along the mean that they remove."""
     if spec.norm != "layer":
         return
     yield from _read_centring(spec)
@@ -128,7 +128,7 @@ def _write_centring(spec: Transformer) -> Iterator[Piece]:
 
 
 def seen_means(spec: Transformer, place: Place, end: End) -> bool:
-    """Whether the mean of what a producer writes is seen: by a consumer without a norm after it.
+    """Whether the mean of a producer's output has an effect: some consumer has no norm.
 
     A first attention without a norm reads the embeddings only.
     """
@@ -144,7 +144,7 @@ def table_free(spec: Transformer) -> bool:
 
 
 def _carried_means(spec: Transformer) -> Iterator[Piece]:
-    """A mean that the norms do not see but the output does: written anywhere, as a constant."""
+    """A mean that only the output depends on: it can be written anywhere, as a constant."""
     if spec.place == "post" or not spec.residual:
         return
     for place in stream_places(spec):

@@ -1,4 +1,4 @@
-"""Symmetries of one norm of all that the heads of a layer mix, before gates and outputs."""
+"""Symmetries of a norm of the mixed values of all heads, before gates and outputs."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from segre.transformer.spec import Transformer
 
 
 def mixing_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
-    """The heads of a group without gates: what they write is linear in W_O and in W_Q."""
+    """The heads of a group without gates: their output is linear in W_O and in W_Q."""
     spec = spec.at(part)
     if spec.mechanism.bilinear and spec.group > 1 and spec.gate == "none":
         yield _group(spec, part)

@@ -1,4 +1,4 @@
-"""Symmetries of narrow embeddings: the first layer reads nothing outside of what they fill."""
+"""Symmetries of narrow embeddings: the first layer reads nothing outside their span."""
 
 from __future__ import annotations
 

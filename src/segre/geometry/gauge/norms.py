@@ -76,7 +76,7 @@ def _post_norms(spec: Transformer) -> Iterator[tuple[Norm, list[Reader]]]:
 
 
 def norm_pieces(spec: Transformer) -> Iterator[Piece]:
-    """Gains and biases that are absorbed by what reads them."""
+    """Gains and biases absorbed by their readers."""
     for site, read_by in read_norms(spec):
         at = where(spec, site.part)
         tensors = [(r.part, r.weight) for r in read_by]
@@ -91,7 +91,7 @@ def norm_pieces(spec: Transformer) -> Iterator[Piece]:
 
 
 def _layer_scales(spec: Transformer, end: End) -> Piece:
-    """A scale of what a sublayer writes goes into what writes it."""
+    """The output scale of a sublayer is absorbed by its output weights."""
     part = end[0]
     names = ["W_O", "b_O"] if end[1] == "attention" else ["W_down", "b_down"]
     scale = layer_scale(spec, (part, names[0]))

@@ -1,4 +1,4 @@
-"""Symmetries of tokens and positions that do not fill the stream: constants where nothing lies.
+"""Symmetries of tokens and positions that do not fill the stream: constants outside their span.
 
 A constant u that is orthogonal to all tokens changes none of their norms, to first order. The first
 attention reads it as a form of what it reads, and takes it back; so does its bias in the stream.

@@ -11,7 +11,7 @@ from segre.transformer.spec import Transformer
 
 
 def parallel_pieces(spec: Transformer) -> Iterator[Piece]:
-    """Of the output biases of a layer only the sum is seen."""
+    """The function depends only on the sum of the output biases of a layer."""
     if not spec.parallel:
         return
     for part in layer_parts(spec):

@@ -1,4 +1,4 @@
-"""Symmetries of norms at eps = 0: the scale of what they read is seen by nobody."""
+"""Symmetries of norms at eps = 0: the scale of their input has no effect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from segre.transformer.spec import Transformer
 
 
 def scale_pieces(spec: Transformer) -> Iterator[Piece]:
-    """At eps = 0 a norm does not see the scale of what it reads."""
+    """At eps = 0 a norm is invariant under scaling of its input."""
     if spec.eps or spec.norm == "none":
         return
     if spec.normed_inside:

@@ -57,7 +57,7 @@ def silent_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
 
 
 def sign_pieces(spec: Transformer) -> Iterator[Piece]:
-    """A LayerNorm of two numbers is a sign: what comes before the last one is free."""
+    """A LayerNorm of two numbers keeps only a sign: weights before the last one are free."""
     if spec.norm != "layer" or spec.d != 2 or spec.eps or spec.place != "post" or spec.embed:
         return
     last = norm_after(spec, sublayers(spec)[-1])
@@ -72,7 +72,7 @@ def sign_pieces(spec: Transformer) -> Iterator[Piece]:
 
 
 def _lone_gate(spec: Transformer, part: str) -> bool:
-    """Whether one gate scales all that attention writes, and a norm without eps comes next."""
+    """Whether one gate scales the whole output of attention, and a norm without eps follows."""
     alone = spec.heads == 1 and spec.gate == "head" and not has(spec, part, "b_O")
     if not alone or spec.eps or spec.norm == "none":
         return False

@@ -159,7 +159,7 @@ def _between(spec: Network, i: int) -> Piece:
 
 
 def _unreached(spec: Network, i: int) -> Piece:
-    """Add to the rows of a map any linear form that vanishes on all that can arrive."""
+    """Add to the rows of a map any linear form that vanishes on all possible inputs."""
     head, part = spec.layers[i].attention, str(i + 1)
 
     def build(w: ModularWeights) -> Array:
@@ -231,7 +231,7 @@ def _silent_scores(spec: Network, i: int) -> Piece:
 
 
 def _pooled_heads(spec: Network, i: int) -> Piece:
-    """The scores have no effect: only the sum of the heads' value maps counts."""
+    """The scores have no effect: only the sum of the value maps of heads matters."""
     head, part = spec.layers[i].attention, str(i + 1)
     if head.dv is None:
         name = "differences of heads, of which only the sum matters"

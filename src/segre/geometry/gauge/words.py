@@ -1,4 +1,4 @@
-"""Symmetries of token sequences alone: each word on its own. Soft sequences do not have them."""
+"""Symmetries that only discrete token sequences have: each word separately."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from segre.transformer.spec import Transformer
 
 
 def word_pieces(spec: Transformer) -> Iterator[Piece]:
-    """Where a norm sees only the directions of few words, or of few vectors made of them."""
+    """If a norm reads only the directions of few words, or of few vectors made from them."""
     if not spec.discrete:
         return
     alone = not spec.tied and spec.pos != "learned" and not spec.types
