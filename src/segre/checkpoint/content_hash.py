@@ -115,7 +115,10 @@ class ContentHash(Unbounded, Tabular):
             first = str(document["model"]), str(document["values"])
             return cls(*first, functions, dict(document["parts"]), every, document["architecture"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise CheckpointError(f"this is not a hash written by segre: {error}") from None
+            reason = f"no key {error}" if isinstance(error, KeyError) else error
+            raise CheckpointError(
+                f"this is not a file written by segre weights hash --json: {reason}"
+            ) from None
 
     def compare(self, other: ContentHash) -> Agreement:
         """Whether two are the same function, by their numbers and the effect of rounding."""

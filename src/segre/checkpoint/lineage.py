@@ -275,7 +275,9 @@ def _changed(found: Change, kin: Kinship, one: Grid, two: Grid) -> tuple[Kind, s
 def lineage_of(models: Sequence[Model], progress: Progress = no_progress) -> Lineage:
     """All pairs of several opened checkpoints."""
     if len(models) < 2:
-        raise CheckpointError("a lineage needs at least two checkpoints")
+        raise CheckpointError(
+            "a lineage needs at least two checkpoints; give another model directory"
+        )
     names = [shown(model.name) for model in models]
     if len(set(names)) < len(names):
         names = [f"{name} ({i})" for i, name in enumerate(names, 1)]

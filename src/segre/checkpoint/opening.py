@@ -23,7 +23,7 @@ from segre.fields.interface import Array
 from segre.models import hub
 from segre.models.live import Live, live
 from segre.models.names import meaning
-from segre.models.registry import family_of, from_config
+from segre.models.registry import PRESETS, family_of, from_config
 from segre.values import quote
 
 # Types of torch that NumPy has no name for, as integers of the same width and what they are.
@@ -85,6 +85,10 @@ def _found(source: str | Path) -> Store:
     if snapshot is not None or ("/" in name and hub.is_id(name) and not path.exists()):
         what = "its weights were" if snapshot is not None else "no such directory, and"
         raise refusal(name, f"{what} {hub.advice(name)}")
+    if name in PRESETS and not path.exists():
+        raise refusal(
+            name, "this name stands for an architecture without weights; give a model directory"
+        )
     return Store.open(path)
 
 
