@@ -74,7 +74,7 @@ def test_targets_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         tmp_path / "link" / "inside": "it overlaps with",
         tmp_path / "file": "it already exists; choose a new name",
         Path(): "it already exists; choose a new name",
-        tmp_path / "none" / "out": "there is no directory '.*none'; create it",
+        tmp_path / "none" / "out": "the directory '.*none' does not exist; create it",
         tmp_path / "file" / "out": "there is no directory",
         tmp_path / "loop": "",
         Path("a\0b"): "not the name of a directory",

@@ -250,7 +250,7 @@ def test_explain_a_model() -> None:
     assert (result.returncode, result.stderr) == (0, "")
     assert "124,439,808 parameters, of which 1,347,352 (1.083 %)" in result.stdout
     assert "S_12: heads, at each of 12 places" in result.stdout
-    assert "S_3072: hidden units, in each of 12 places" in result.stdout
+    assert "S_3072: hidden units, at each of 12 places" in result.stdout
     said = " ".join(result.stdout.split())
     assert "Tied embeddings, instead of a separate table for the output: removes" in said
 

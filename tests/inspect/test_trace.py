@@ -132,7 +132,7 @@ def test_a_distractor_that_is_attended_but_not_read() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--target", "x"), "not understood"),
+        (("--target", "x"), "is not allowed"),
         (("--target", "99"), "only 64 tokens|only 32 tokens"),
         (("--target", "1:99"), "only 61 tokens"),
         (("--dense", "operator.txt"), "operator.txt"),

@@ -153,7 +153,7 @@ def test_a_picture_that_cannot_be_drawn_is_refused_first(tmp_path: Path) -> None
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(SegreError, match="allowed: "):
         experiment("no such thing")
-    with pytest.raises(SegreError, match="no option deep; allowed: widest"):
+    with pytest.raises(SegreError, match="unknown option deep; allowed: widest"):
         perform(experiment("gap"), options={"deep": 3})
     assert [one.name for one in experiments()] == list(MODULES)
 

@@ -173,7 +173,7 @@ X = np.ones((5, 3))
         (lambda: segre.attend(SPEC, WEIGHTS, X, "band"), "lightning has no band form"),
         (lambda: segre.attend(SPEC, WEIGHTS, X, block=0), "block: 0"),
         (lambda: segre.attend(SPEC, WEIGHTS, X, memory=99), "5 tokens would need about"),
-        (lambda: segre.attend(SPEC, 1e200 * WEIGHTS, X), "leaves the range of float64"),
+        (lambda: segre.attend(SPEC, 1e200 * WEIGHTS, X), "overflows float64"),
         (lambda: segre.attend(SPEC, WEIGHTS, 1e308 * X), "overflow float64"),
         (lambda: segre.attend(SPEC, segre.Weights.random("softmax/d=3,2/a=2/t=4"), X), "only t"),
         (lambda: segre.attend("softmax/d=3,2/a=2/kernel=3/t=4", np.ones(42), X[:2]), "kernel"),

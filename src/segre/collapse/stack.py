@@ -210,7 +210,7 @@ class FloatNetwork:
             return _of_transformer(spec, vector)
         if spec.score != "softmax":
             raise UnsupportedError(
-                f"{str(spec)!r}: rank collapse is supported only for softmax attention"
+                f"{str(spec)!r}: only softmax attention is supported here"
             )
         every = []
         for layer, start in zip(spec.layers, layer_starts(spec), strict=True):

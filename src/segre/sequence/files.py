@@ -73,7 +73,9 @@ def _layers(given: dict[str, Any]) -> dict[str, Any]:
     """The tensors of a JSON document {"spec": ..., "layers": [{"W_K": ...}, ...]}."""
     layers = given.get("layers")
     if set(given) != {"layers"} or not isinstance(layers, list):
-        raise WeightsError('allowed keys: "spec" and "layers" (a list of tables)')
+        raise WeightsError(
+            'this is not a file of weights; allowed keys: "spec" and "layers" (a list of tables)'
+        )
     out = {}
     for number, own in enumerate(layers, 1):
         if not isinstance(own, Mapping):

@@ -38,7 +38,10 @@ class LayerPoint:
         keys = set(given) - {"a"}
         if keys not in ({"V", "A"}, {"V", "K", "Q"}):
             found = quote(", ".join(sorted(given)) or "nothing")
-            raise WeightsError(f"the file holds {found}; allowed: V and A (with a), or V, K and Q")
+            raise WeightsError(
+                f"the file holds {found}; allowed: V and A (with a), V, K and Q, "
+                "or the weights of a polynomial network"
+            )
         names = ["V", "A"] if "A" in given else ["V", "K", "Q"]
         arrays = common_kind([_matrix(given[name], name) for name in names])
         a = None if given.get("a") is None else _rank(given["a"])

@@ -29,7 +29,9 @@ def tensors_of(
     if any(isinstance(value, np.ndarray) for value in given.values()):
         return _of_arrays(given, read_spec, depth, names)
     if set(given) != {"spec", "layers"} or not isinstance(given["layers"], list):
-        raise WeightsError('allowed keys: "spec" and "layers" (a list of tables)')
+        raise WeightsError(
+            'this is not a file of weights; allowed keys: "spec" and "layers" (a list of tables)'
+        )
     spec = read_spec(given["spec"])
     layers = given["layers"]
     if len(layers) != depth(spec):
