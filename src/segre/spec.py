@@ -113,7 +113,7 @@ class Architecture(Protocol):
 
     @property
     def counted(self) -> bool:
-        """Whether its symmetries are counted by formulas, whatever its size."""
+        """Whether its symmetries are counted by formulas, at any size."""
         ...
 
     @property

@@ -140,7 +140,7 @@ def _require_new(given: Path, inputs: Iterable[Path]) -> Path:
         )
     if not path.parent.is_dir():
         raise CheckpointError(
-            f"cannot write {str(given)!r}: the directory {str(given.parent)!r} does not exist; "
+            f"cannot write {str(given)!r}: {str(given.parent)!r} is not an existing directory; "
             "create it first"
         )
     return path

@@ -167,7 +167,7 @@ def _in_one_basis(one: Model, two: Model) -> Iterator[tuple[str, Tensors, Tensor
 
 @dataclass(frozen=True)
 class _Likeness:
-    """How alike those that are asked, of one model, are to all of their own and of the other."""
+    """Similarity of some members of one model to all members of both models."""
 
     own: Array  # (asked, all of this model); of itself, minus infinity
     other: Array  # (asked, all of the other model)

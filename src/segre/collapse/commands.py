@@ -265,7 +265,7 @@ def own_spec(model: Source) -> Network | Hybrid | Transformer | None:
 
 
 def _named(given: str | Sequence[Variant]) -> Sequence[Variant | None]:
-    """The variants that are meant; None stands for those of `what_if`, by the model."""
+    """The requested variants; None stands for those of `what_if`, which depend on the model."""
     if not isinstance(given, str):
         return given
     groups = {"all": ALL, "paper": PAPER, "what-if": (None,)}

@@ -1,4 +1,4 @@
-"""How alike tokens are after each layer of a real model, and of the model with parts removed.
+"""How similar tokens are after each layer of a real model, also with parts removed.
 
 Layer 0 is what goes into the layers; layer l is the stream after the l-th, before the final norm of
 pre-norm models. Measures are those of `segre.collapse.residual`, taken as the stream goes by: a
@@ -259,7 +259,7 @@ class Cost:
 
 
 def cost(loaded: Loaded, inputs: Inputs, repeats: int = 5) -> Cost:
-    """Time the model as it is, without and with measuring, in turns."""
+    """Time the whole model with and without measuring, in turns."""
     times: dict[str, list[float]] = {"plain": [], "measured": []}
     for attempt in range(repeats + 1):
         for name, taken in times.items():

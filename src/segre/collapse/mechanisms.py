@@ -1,4 +1,4 @@
-"""Do tokens become alike with depth, whatever the mechanisms are? In balls, so past every floor.
+"""Do tokens become alike with depth, for any mechanism? In balls, without a floor.
 
 Stacks with a mechanism for every head get random weights and random tokens, and run in certified
 arithmetic whose precision is doubled until every residual is known. How one layer changes the

@@ -70,7 +70,7 @@ class Loaded:
         return self.spec.parameters
 
     def require_memory(self, what: str, needed: int, limit: int) -> None:
-        """Stop, saying what would be needed, if so many bytes are over the limit."""
+        """Raise an error that names the memory needed, if it is over the limit."""
         if needed > limit:
             raise TooLargeError(
                 f"model {quote(self.name)}: {self.parameters:,} parameters; {what} need "

@@ -67,7 +67,7 @@ class Variant:
 
     @property
     def plain(self) -> Variant:
-        """The same with attention as it is."""
+        """The same variant with unchanged attention."""
         return replace(self, gapless=False, window=0, gate=False)
 
     def edit(self, spec: Transformer, number: int) -> Transformer | None:

@@ -71,7 +71,7 @@ def _after(spec: Transformer, layer: int, own: list[Hashable], query: int) -> Ha
 
 
 def _tables(spec: Transformer, count: int) -> int:
-    """The dimension of the tables of so many columns that the last layer can write."""
+    """The dimension of the tables with `count` columns that the last layer can write."""
     last = spec.final or spec.place == "post" or spec.transform  # a norm: the sphere, if eps = 0
     last = last and spec.headnorm
     width = spec.head_width if spec.transform else spec.d

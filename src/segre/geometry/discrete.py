@@ -16,7 +16,7 @@ from segre.transformer.tensors import routed
 
 @dataclass(frozen=True)
 class Discrete:
-    """A finite group that acts on the weights, in each of `times` places alike."""
+    """A finite group that acts on the weights at each of `times` places."""
 
     group: str
     what: str

@@ -43,7 +43,7 @@ def sample(weights: Weights, seed: int = 0) -> Weights:
 
 
 def _add_invisible(weights: Weights, rng: np.random.Generator) -> Weights:
-    """Write what nobody reads, then read outside of what can occur (in this order)."""
+    """Add output that is never read, then weights on inputs that never occur (in this order)."""
     algebra = weights.algebra
 
     def some(*shape: int) -> Array:

@@ -15,7 +15,7 @@ from segre.transformer.spec import Transformer
 
 @dataclass(frozen=True)
 class Wider:
-    """Symmetries of the other architecture, at a point of its own."""
+    """Symmetries of the other architecture, at a separate point."""
 
     point: Point
     symmetry: SymmetryRank

@@ -130,7 +130,7 @@ class Hybrid(Layered):
 
     @classmethod
     def parse(cls, source: str | Mapping[str, Any] | Hybrid) -> Hybrid:
-        """Read a stack from an inline string or a mapping, whatever its mechanisms are."""
+        """Read a stack with any mechanisms from an inline string or a mapping."""
         if isinstance(source, cls):
             return source
         given = source if isinstance(source, Mapping) else read_inline(str(source), KEYS[2:])

@@ -136,7 +136,7 @@ class Ablated:
         return self.weights.spec
 
     def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
-        """Tables are as they are."""
+        """Tables are unchanged."""
         return self.weights.columns(name, which, dtype)
 
     def part(

@@ -56,7 +56,7 @@ class Subject:
 
 
 def subject(given: Source, seed: int = 0) -> Subject:
-    """The model that is meant; random weights are seeded.
+    """Load the model to inspect; random weights are seeded.
 
     Where the head of a checkpoint is of a kind that is not known, the model ends with its hidden
     states.

@@ -163,7 +163,7 @@ def trace(
 
 
 def _target(text: str, seen: Recorded) -> tuple[int, int | None]:
-    """The position, and the token whose logit is meant."""
+    """The position, and the token whose logit is traced."""
     found = _TARGET.fullmatch(text)
     if found is None:
         raise SpecError(

@@ -158,7 +158,7 @@ def _line(one: Alike, n: int, number: int) -> CostLine:
 
 
 def _merged(alike: Sequence[Alike]) -> Iterator[Alike]:
-    """Heads that are alike but for the layer they are in, once."""
+    """Heads that differ only in their layer, counted once."""
     counts: dict[Alike, int] = {}
     for one in alike:
         counts[one] = counts.get(one, 0) + 1

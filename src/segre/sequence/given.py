@@ -12,7 +12,7 @@ from segre.fields.interface import Array
 
 
 def floats(name: str, value: Any) -> Array:
-    """An array of finite floats: float32 and float64 as they are, other numbers as float64."""
+    """An array of finite floats: float32 and float64 stay, other numbers become float64."""
     try:
         array = np.asarray(value)
     except ValueError:

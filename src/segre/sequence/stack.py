@@ -1,4 +1,4 @@
-"""The layers of a stack as groups of heads: who reads which weights, and mixes how?"""
+"""The layers of a stack as groups of heads: their weights and their mechanisms."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Level:
 
 
 def stack_of(source: Source) -> Stack:
-    """The stack that is meant; other architectures are refused."""
+    """The stack of a spec; other architectures are refused."""
     spec = with_attention(source, "segre run")
     if not isinstance(spec, Network | Hybrid):
         raise UnsupportedError(

@@ -1,4 +1,4 @@
-"""The tensors of a stack, by name, from whatever users have: a vector, names, weights, a file."""
+"""The tensors of a stack by name, from a vector, a mapping, a `Weights` or a file."""
 
 from __future__ import annotations
 

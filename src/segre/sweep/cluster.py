@@ -157,7 +157,7 @@ _thread = threading.local()
 
 
 def solve_within(task: Task, timeout: float) -> Result:
-    """A task that may take so many seconds, in a process that ends with it if it takes longer.
+    """A task with a time limit, in a process that is ended when the limit is exceeded.
 
     A thread of a Dask worker cannot be stopped, so each has a process of its own.
     """

@@ -50,7 +50,7 @@ def connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
 
 
 def _options(path: Path, mode: str) -> str:
-    """Where nothing can be written beside a file that nobody writes, SQLite must not try to."""
+    """In a read-only directory SQLite must not try to write files beside the store."""
     if mode != "ro":
         return f"mode={mode}"
     if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):

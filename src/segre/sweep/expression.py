@@ -1,4 +1,4 @@
-"""What does a claim or a constraint say? A small language of its own; nothing is ever executed.
+"""The language of claims and constraints; expressions are parsed and never executed.
 
 Whole numbers, names, + - * // % **, comparisons, and, or, not, indexing and slicing of what a
 network has one of per layer, and min, max, sum, all, any, len. Arithmetic and comparisons go

@@ -121,7 +121,7 @@ def drive(
     share: int = MEMORY,
     progress: Progress = quiet,
 ) -> Ran:
-    """The same, with whatever solves tasks that need no more than a share of memory."""
+    """The same, with any solver of tasks that need at most a share of memory."""
     rehearse(plan)
     drawn: list[Drawn] = []
     for one in architectures(plan):
@@ -191,7 +191,7 @@ def _drive(
 def _rows(
     plan: Plan, waiting: list[tuple[int, Drawn]], solver: Solver, share: int
 ) -> Iterator[Row]:
-    """The rows of all that is waiting, as they are done; what does not fit is not started."""
+    """The rows of waiting tasks, as they finish; tasks that do not fit are not started."""
     started: dict[str, tuple[int, Drawn, int]] = {}
     too_large: list[Row] = []
 

@@ -221,7 +221,7 @@ def _require_whole(path: Path, found: Examined) -> None:
 
 
 def _mended(real: Path, named: Path, plan: Plan, found: Examined) -> str | None:
-    """Write the store anew; what is to be said about it."""
+    """Rewrite the store; returns a message about it."""
     damaged = found.problem is not None
     # rows without checksums are taken on trust, but not from a damaged store
     version = VERSION if damaged else found.version

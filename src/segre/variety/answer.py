@@ -86,7 +86,7 @@ class Number(Shown):
 
 
 def polynomial(source: Source, question: str) -> Polynomial:
-    """The polynomial network that is meant; other architectures are refused by name."""
+    """The polynomial network of a spec; other architectures are refused by name."""
     spec = architecture(source)
     if not isinstance(spec, Polynomial):
         raise UnsupportedError(

@@ -1,4 +1,4 @@
-"""A matrix of exact fractions, read from a CSV or JSON file that nobody vouches for."""
+"""A matrix of exact fractions, read from an untrusted CSV or JSON file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which squared distance between functions is meant? Its matrix, on coefficients of polynomials.
+"""The squared distances between functions, as matrices on coefficients of polynomials.
 
 generic    a random symmetric matrix: the expected squared error on generic data
 gaussian   the expected squared error on standard normal inputs

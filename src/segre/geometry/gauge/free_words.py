@@ -117,7 +117,7 @@ def _written(w: ModularWeights, part: str) -> Array:
 
 
 def _values(spec: Transformer, first: End) -> Piece:
-    """Constants of the embedding, taken back by what attention writes of all words alike."""
+    """Constants of the embedding, compensated by the attention output common to all words."""
     part, inner = first[0], spec.kv * spec.dv
 
     def build(w: ModularWeights) -> Array:
@@ -136,7 +136,7 @@ def _values(spec: Transformer, first: End) -> Piece:
 
 
 def _to_logits(spec: Transformer, first: End) -> Piece:
-    """Constants that attention writes of all words alike, taken back by the bias of the logits."""
+    """Constants in the attention output of all words, compensated by the bias of the logits."""
     part, inner = first[0], spec.kv * spec.dv
 
     def build(w: ModularWeights) -> Array:

@@ -29,7 +29,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Head:
-    """What the changes depend on: the mechanism on so many tokens, sizes, names of tensors."""
+    """What the changes depend on: the mechanism on t tokens, sizes, names of tensors."""
 
     mechanism: Mechanism
     a: int

@@ -72,7 +72,7 @@ def _read_centring(spec: Transformer) -> Iterator[Piece]:
 
 
 def _producers(spec: Transformer) -> dict[End, list[End]]:
-    """Who writes what a consumer reads: several, where layers share their weights."""
+    """The producers of a consumer's input; several, if layers share their weights."""
     out: dict[End, list[End]] = {}
     for producer, consumer in points(spec):
         if producer not in out.setdefault(consumer, []):

@@ -54,7 +54,7 @@ def _scales(w: ModularWeights, spec: Polynomial, i: int) -> Array:
 
 
 def _basis(w: ModularWeights, spec: Polynomial, i: int) -> Array:
-    """A generator for each entry (p, q): unit q is added to unit p, and taken off its readers."""
+    """A generator for each entry (p, q): unit q is added to unit p, and its readers subtract it."""
     width = spec.layers[i - 1].width_out
     canvas = w.canvas(width * width)
     before, after = w(str(i), "W"), w(str(i + 1), "W")

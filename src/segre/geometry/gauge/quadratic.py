@@ -31,7 +31,7 @@ def quadratic_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
 
 
 def _piece(spec: Transformer, part: str, letter: str, block: Block, units: int) -> Iterator[Piece]:
-    """What leaves all coefficients of the quadratic map as they are, if all maps are reached."""
+    """Changes that keep all coefficients of the quadratic map, if all maps are reached."""
     end, d = (part, "mlp"), spec.d
     biased = letter == "W" and has(spec, part, "b_gate")
     least = read_dimension(spec, end)

@@ -187,5 +187,5 @@ def _bias_shift(bias: str, what: str) -> Piece:
 
 
 def logits_may_shift(spec: Transformer) -> bool:
-    """Whether all logits may be shifted alike."""
+    """Whether a common shift of all logits has no effect."""
     return spec.output == "softmax" and not spec.logitcap

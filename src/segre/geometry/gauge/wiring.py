@@ -265,7 +265,7 @@ def shift_source(spec: Transformer, end: End) -> tuple[str, str] | None:
 
 
 def shift_writers(spec: Transformer, producers: tuple[End, ...]) -> tuple[End, ...]:
-    """Who adds a constant to the stream at a point: of two parallel sublayers one that can."""
+    """The sublayer that adds a constant to the stream at a point; of two, one that can."""
     if not spec.parallel:
         return producers
     able = tuple(end for end in producers if shift_source(spec, end) is not None)

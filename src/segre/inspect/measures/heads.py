@@ -1,4 +1,4 @@
-"""Heads that write next to nothing, and heads that write the same as another."""
+"""Heads with almost no output, and heads with the same output as another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention sinks: heads that give much of their attention to one token, whatever is asked."""
+"""Attention sinks: heads that give much of their attention to one token for all queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Over-smoothing: do tokens become alike, and does attention contract what tells them apart?"""
+"""Over-smoothing: do tokens become alike, and does attention contract their differences?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def cosine(recorded: Recorded) -> Array:
 
 
 def find_alike(_recorded: Recorded, values: Array) -> Iterator[Finding]:
-    """Depths at which tokens are alike."""
+    """Depths at which tokens are similar."""
     depth = int(values.argmax())
     if values[depth] > ALIKE:
         yield Finding(
