@@ -55,7 +55,7 @@ def analyze(
     inputs: Annotated[
         int, typer.Option(help="Number of inputs on which depth is measured.", min=1)
     ] = 4,
-    length: Annotated[int, typer.Option(help="Most tokens in an input.", min=2)] = 64,
+    length: Annotated[int, typer.Option(help="Largest number of tokens in an input.", min=2)] = 64,
     text: Annotated[
         Path | None,
         typer.Option(

@@ -23,7 +23,7 @@ def diff(
         ),
     ] = None,
     inputs: Annotated[int, typer.Option(help="Number of pieces of the text.", min=1)] = 4,
-    length: Annotated[int, typer.Option(help="Most tokens in a piece.", min=2)] = 64,
+    length: Annotated[int, typer.Option(help="Largest number of tokens in a piece.", min=2)] = 64,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE.html", help="Also write an HTML page."),

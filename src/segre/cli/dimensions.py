@@ -102,7 +102,7 @@ def explain(
     memory: Memory = "8G",
     out: Out = Out(),
 ) -> None:
-    """The symmetries, what training conserves because of each, and what removes them."""
+    """Explain the symmetries: what training conserves because of each, and what removes them."""
     from segre.geometry.explain import explain as explanation
 
     wanted = _asked(output)

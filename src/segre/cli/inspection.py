@@ -29,7 +29,7 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE.html", help="Also write an HTML page."),
 ]
-Length = Annotated[int, typer.Option(help="Most tokens to read from the text.", min=2)]
+Length = Annotated[int, typer.Option(help="Largest number of tokens to read from the text.", min=2)]
 
 
 def diagnose(

@@ -31,7 +31,7 @@ def demo(
     directory: Annotated[
         Path,
         typer.Argument(
-            metavar="DIRECTORY", help="Directory to write the models to; it must not exist yet."
+            metavar="DIRECTORY", help="Directory to write the models to; it must be new or empty."
         ),
     ] = Path("segre-demo"),
     out: Out = Out(),

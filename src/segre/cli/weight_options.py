@@ -18,8 +18,8 @@ Target = Annotated[
         "--output",
         "-o",
         metavar="OUT",
-        help="Directory to write; it must not exist yet, and "
-        "nothing is left there if writing fails.",
+        help="Directory to write; it must be new or empty, and nothing is left there if writing "
+        "fails.",
     ),
 ]
 Report = Annotated[
@@ -30,7 +30,7 @@ By = Annotated[
     str,
     typer.Option(
         metavar="WAY",
-        help="Match heads and units by their weights, or by their activations on tokens.",
+        help="How to match heads and units: by weights, or by activations on tokens.",
     ),
 ]
 Text = Annotated[
