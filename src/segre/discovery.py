@@ -65,7 +65,7 @@ class Entry:
 
     @property
     def redundant(self) -> int | None:
-        """How many parameters do not change the function; None if they are not counted."""
+        """Number of redundant parameters; None if they are not counted."""
         return None if self.found is None else int((self.found.redundancy or {"total": 0})["total"])
 
     @property

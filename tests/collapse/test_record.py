@@ -129,5 +129,5 @@ def test_what_cannot_be_recorded_is_refused() -> None:
     with pytest.raises(TooLargeError, match="over the limit"):
         record(loaded, tokens(1), memory=1000)
     lightning = load("transformer/d=4/heads=2/attn=lightning/vocab=9/t=4")
-    with pytest.raises(UnsupportedError, match="lightning attention has no patterns"):
+    with pytest.raises(UnsupportedError, match="lightning attention is not supported"):
         record(lightning, [0, 1])

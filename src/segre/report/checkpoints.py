@@ -66,7 +66,7 @@ def _redundant(info: Info) -> Iterable[tuple[str, str, str]]:
         yield "redundant", "0", "parameters, counted by formulas"
         return
     share = f"{redundancy['total'] / found.parameters:.3%}".replace("%", " %")
-    words = f"parameters ({share}) do not change the function, counted by formulas:"
+    words = f"parameters ({share}) can change without changing the function, counted by formulas:"
     yield "redundant", f"{redundancy['total']:,}", words
     for group in GROUPS:
         if redundancy["pieces"][group]:

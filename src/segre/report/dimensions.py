@@ -41,9 +41,7 @@ def print_finding(found: Finding) -> None:
         total = sum(symmetry.dimension for symmetry in found.symmetries)
         known = found.status == "proved" and total == found.fiber_dimension
         name = "fiber" if known else "symmetries"
-        lines.append(
-            (name, number(total), "dimensions of symmetry, which do not change the function:")
-        )
+        lines.append((name, number(total), "dimensions of weights that give the same function:"))
         lines += [("", number(s.dimension), f"{s.name}, {s.where}") for s in found.symmetries]
     lines += [("note", "", note) for note in found.notes]
     console = plain_console()
@@ -67,7 +65,7 @@ def _redundancy_lines(found: Finding, number: Callable[[int], str]) -> Lines:
     redundancy = found.redundancy
     assert redundancy is not None
     share = f"{redundancy['total'] / found.parameters:.3%}".replace("%", " %")
-    words = f"parameters ({share}) do not change the function:"
+    words = f"parameters ({share}) can change without changing the function:"
     lines: Lines = [("redundant", number(redundancy["total"]), words)]
     alike = gathered(found)
     for group in GROUPS:
