@@ -209,9 +209,7 @@ class FloatNetwork:
         if isinstance(spec, Transformer):
             return _of_transformer(spec, vector)
         if spec.score != "softmax":
-            raise UnsupportedError(
-                f"{str(spec)!r}: only softmax attention is supported here"
-            )
+            raise UnsupportedError(f"{str(spec)!r}: only softmax attention is supported here")
         every = []
         for layer, start in zip(spec.layers, layer_starts(spec), strict=True):
             w = unflatten(layer, vector[start : start + layer.parameters])
