@@ -33,8 +33,7 @@ MODELS = ("llama", "gpt2", "gemma2", "bert-mlm", "albert-mlm", "mixtral", "deeps
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A base, two fine-tunes a and b on two dialects, b moved, and a text of both."""
-    folder, threads = tmp_path_factory.mktemp("tuned"), torch.get_num_threads()
-    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("tuned")
     base = trained(new_model("llama untied", 0, width=32), 0, 150)
     saved(base, folder / "base")
     lines = []
@@ -46,7 +45,6 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "\n".join(line for both in zip(*lines, strict=True) for line in both)
     )
     move(folder / "b", folder / "moved", report=False)
-    torch.set_num_threads(threads)
     return folder
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from segre.models import architecture
 from segre.models.lists import listed
-from support.terminal import SEGRE, environment
+from support.terminal import environment, warm
 
 
 def segre(*words: str, given: str = "", cwd: Path | None = None) -> Any:
     return subprocess.run(
-        [str(SEGRE), *words],
+        [str(warm()), *words],
         input=given,
         capture_output=True,
         text=True,

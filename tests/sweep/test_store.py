@@ -19,7 +19,8 @@ from segre.sweep.run import drive
 from segre.sweep.schema import _TABLES, UNCHECKED, VERSION
 from segre.sweep.store import Store
 from segre.sweep.task import solve
-from support.small_sweeps import SEGRE, TOML, segre, small, table
+from support.small_sweeps import TOML, segre, small, table
+from support.terminal import SEGRE
 
 PLAN = Plan.from_mapping(small(draw=20))
 
