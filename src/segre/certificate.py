@@ -148,7 +148,7 @@ def checksum(document: Mapping[str, Any]) -> str:
 
 
 def write_certificate(document: Mapping[str, Any], path: str | Path) -> None:
-    """Write a certificate; the file is written completely or not at all.
+    """Write a certificate, the `document`, to `path`: completely or not at all.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

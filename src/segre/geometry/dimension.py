@@ -88,7 +88,7 @@ def dimension(
     `count` does. `theorem` uses only a theorem. `balls` takes the lower bound at a real point, in
     certified real arithmetic, instead of mod p. `closed-form` is only the formula, an upper bound.
     `estimate` is a floating-point rank. `output` selects another output of a language model: logits
-    or softmax.
+    or softmax. With `symmetries`, the symmetries are listed in any case.
 
     >>> found = dimension("softmax/d=10,10,10/a=2,2/t=3")
     >>> found.value, found.status, found.parameters

@@ -77,10 +77,10 @@ def run(
 ) -> Ran:
     """Compute the remaining architectures of a plan, at most `limit` of them in this run.
 
-    `memory` is the limit for one task; on this machine it is at most a worker's share of the
-    available memory. `timeout` is the time limit for one task in seconds; slower tasks are retried
-    by a later run, after all others. `dask` is the address of the scheduler of a Dask cluster that
-    does the work.
+    `workers` is the number of processes on this machine. `memory` is the limit for one task; on
+    this machine it is at most a worker's share of the available memory. `timeout` is the time limit
+    for one task in seconds; slower tasks are retried by a later run, after all others. `dask` is
+    the address of the scheduler of a Dask cluster that does the work.
 
     >>> from tempfile import TemporaryDirectory
     >>> plan = {"kind": "softmax", "exhaustive": True, "claim": "dimension <= parameters",
