@@ -204,9 +204,10 @@ def _number(value: Fraction) -> arb:
 
 def _matrices(x: Array, batch: tuple[int, ...]) -> Array:
     """The matrices of an array as FLINT has them, each made once, broadcast to a batch."""
+    *_, rows, columns = x.shape
     made = np.empty(x.shape[:-2], dtype=object)
     for place in np.ndindex(made.shape):
-        made[place] = arb_mat(*x.shape[-2:], x[place].reshape(-1).tolist())
+        made[place] = arb_mat(rows, columns, x[place].reshape(-1).tolist())
     return np.broadcast_to(made, batch)
 
 
