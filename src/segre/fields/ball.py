@@ -156,12 +156,11 @@ class Ball(Operators):
         if not (x.size and y.size):
             return super().matmul(x, y)
         batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
-        rows, columns = x.shape[-2], y.shape[-1]
-        out = np.empty((*batch, rows * columns), dtype=object)
         left, right = _matrices(x, batch), _matrices(y, batch)
-        for place in np.ndindex(batch):
-            out[place] = (left[place] * right[place]).entries()
-        return out.reshape(*batch, rows, columns)
+        out = np.empty((len(left), x.shape[-2] * y.shape[-1]), dtype=object)
+        for n, (one, other) in enumerate(zip(left, right, strict=True)):
+            out[n] = (one * other).entries()
+        return out.reshape(*batch, x.shape[-2], y.shape[-1])
 
     def identity(self, rows: int, columns: int, first: int) -> Array:
         """Ones at (i, first + i), zeros elsewhere; all of them two numbers, which never change."""
@@ -202,13 +201,13 @@ def _number(value: Fraction) -> arb:
     return arb(value.numerator) / arb(value.denominator)
 
 
-def _matrices(x: Array, batch: tuple[int, ...]) -> Array:
+def _matrices(x: Array, batch: tuple[int, ...]) -> list[arb_mat]:
     """The matrices of an array as FLINT has them, each made once, broadcast to a batch."""
     *_, rows, columns = x.shape
     made = np.empty(x.shape[:-2], dtype=object)
     for place in np.ndindex(made.shape):
         made[place] = arb_mat(rows, columns, x[place].reshape(-1).tolist())
-    return np.broadcast_to(made, batch)
+    return list(np.broadcast_to(made, batch).flat)
 
 
 def _near_one(product: arb_mat) -> bool:
