@@ -16,7 +16,7 @@ from math import lcm
 from typing import Any
 
 from segre.explore.answers import TOKENS, costs, of_finding
-from segre.explore.controls import presets
+from segre.explore.designs import presets
 from segre.explore.formulas import (
     REGIONS,
     SMALLEST,

@@ -35,8 +35,16 @@ def parts(spec: Hybrid) -> dict[Part, int] | None:
     >>> parts(Hybrid.parse("softmax/d=4,4,4/a=2/gate=head/t=3"))
     {('QK', 'query-key basis GL(2)'): 8, ('residual', 'token basis GL(4)'): 16}
     """
-    if spec.t < 2 or not _filled(spec) or not all(_simple(spec, layer) for layer in spec.layers):
-        return None
+    return of_traits(spec) if covered(spec) else None
+
+
+def covered(spec: Hybrid) -> bool:
+    """Whether sizes are large enough for the formula."""
+    return spec.t >= 2 and _filled(spec) and all(_simple(spec, layer) for layer in spec.layers)
+
+
+def of_traits(spec: Hybrid) -> dict[Part, int]:
+    """What the traits of the heads leave open, and the bases between layers, at any size."""
     found: dict[Part, int] = {}
     for number, layer in enumerate(spec.layers, 1):
         for group in layer.groups:
