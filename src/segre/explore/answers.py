@@ -97,8 +97,9 @@ def of_finding(found: Finding) -> dict[str, Any]:
     upper = found.upper if found.estimate is None else found.estimate
     pieces = dict.fromkeys(GROUPS, 0)
     for one in found.symmetries:
-        if one.group or group_of(one.name):
-            pieces[one.group or group_of(one.name)] += one.dimension
+        group = one.group or (group_of(one.name) if found.theorem is None else "")
+        if group:
+            pieces[group] += one.dimension
     return {
         "spec": str(spec),
         "parameters": str(spec.parameters),

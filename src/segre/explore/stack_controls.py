@@ -174,3 +174,4 @@ NAMED_STACKS = {
     "lightning:decay=0.9*4,softmax:causal*4/dv=8/t=256",
     "small stack": "softmax/d=4/layers=2/a=2/heads=1/gate=head/t=3",
 }
+FIRST_STACK = "softmax stack"

@@ -1,6 +1,7 @@
 """All stacks of the static page: their parameters, symmetries and theorems at any size, as data.
 
-A row is a mechanism with at most two options that differ from its usual ones. The formulas are those
+A row is a mechanism with at most two options that differ from its usual ones (of two, one is a gate,
+a mask, a decay or a feature map). The formulas are those
 of hybrid/fiber.py and of the theorems, run on symbols; every row is then compared with segre at
 random sizes.
 """
@@ -37,6 +38,7 @@ KEYS = tuple(
     for one in CONTROLS
     if one.part != "Sizes" and one.key not in ("kind", "order", "kernel", "stride")
 )
+_OFTEN = {"gate", "causal", "decay", "window", "feature"}  # of two options one is among these
 _EXAMPLE = {"window": 3, "local": 3, "decay": "9/10"}
 Row = dict[str, str]
 
@@ -54,7 +56,9 @@ def rows() -> Iterator[Row]:
         for number in range(3):
             for chosen in combinations(options, number):
                 row = {**usual, **dict(chosen)}
-                if len(dict(chosen)) == number and _allowed(row):
+                keys = {key for key, _ in chosen}
+                often = number < 2 or keys & _OFTEN
+                if often and len(keys) == number and _allowed(row):
                     yield row
 
 
@@ -105,17 +109,23 @@ def stack_table(choose: Callable[[Row], bool] = lambda _: True) -> dict[str, Any
             kept.append(tree)
         return found
 
+    labels: dict[tuple[str, ...], int] = {}
+
+    def label(name: tuple[str, ...]) -> int:
+        return labels.setdefault(name, len(labels))
+
     lists: dict[str, Any] = {}
     table: dict[str, int] = {}
     for row in filter(choose, rows()):
         for factored in (False, True):
             formulas = formulas_of(row, factored)
             check(row, formulas, factored, rng)
-            entry = [[*name, number(tree)] for name, tree in formulas.items()]
+            entry = [[label(name), number(tree)] for name, tree in formulas.items()]
             table[key_of(row, factored)] = lists.setdefault(repr(entry), [len(lists), entry])[0]
     return {
         "keys": KEYS,
         "letters": LETTERS,
+        "labels": list(labels),
         "trees": kept,
         "lists": [entry for _, entry in lists.values()],
         "rows": table,

@@ -15,11 +15,11 @@ from itertools import product
 from math import lcm
 from typing import Any
 
-from segre.explore.answers import TOKENS, costs, of_finding
-from segre.explore.designs import presets
+from segre.explore.answers import TOKENS
+from segre.explore.applied import of_transformer
 from segre.explore.formulas import (
+    LIMITS,
     REGIONS,
-    SMALLEST,
     Counts,
     DisagreementError,
     Fitted,
@@ -29,14 +29,15 @@ from segre.explore.formulas import (
     region_of,
     sizes_in,
 )
-from segre.geometry.at_any_size import at_any_size
+from segre.explore.stack_table import GIVEN
+from segre.explore.trace import Tree, value
 from segre.geometry.redundancy import symmetries_counted
-from segre.models import architecture
 from segre.sequence.cost import cost
 from segre.sweep.polynomial import Polynomial
 from segre.theorems import apply
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors
+from segre.values import literal
 
 NORMS = (
     ("none", "pre"),
@@ -50,23 +51,34 @@ MLPS = ("none", "gelu", "swiglu")
 ALIKE = {"gelu-tanh": "gelu", "silu": "gelu", "geglu": "swiglu", "geglu-tanh": "swiglu"}
 POSITIONS = ("none", "rope", "learned")
 ENDS = ("none", "untied", "tied")
-BIASES = ("none", "qkv", "all")
-LAYERS = ("softmax", "bare", "lightning")  # bare: softmax without residual connections
+BIASES = ("none", "qkv", "attn", "mlp", "all")
+# What a design may have beside that, one at a time; the first is what all others have.
+VARIANTS: dict[str, dict[str, str]] = {
+    "plain": {},
+    "bare": {"residual": "false"},
+    "lightning": {"attn": "lightning"},
+    "window": {"window": GIVEN},
+    "qknorm": {"qknorm": "true"},
+    "gate": {"gate": "head"},
+    "gates": {"gate": "element"},
+    "parallel": {"parallel": "true"},
+    "both ways": {"causal": "false"},
+    "logits": {"output": "logits"},
+    "hidden": {"output": "hidden"},
+}
+USUAL = {
+    **{"residual": "true", "attn": "softmax", "window": "0", "qknorm": "false", "gate": "none"},
+    **{"parallel": "false", "causal": "true", "output": "softmax", "feature": "none"},
+    **{"kvrank": "0", "experts": "0", "sinks": "false"},
+}
 EPS = "1e-05"
-# Presets of the static page: one or two of every family.
-NAMED = (
-    *("gpt2", "gpt2-xl", "pythia-1b", "opt-1.3b", "bert-base-uncased", "roberta-base"),
-    *("llama-2-7b", "llama-3-8b", "llama-3-70b", "llama-3.2-1b", "smollm2-135m", "smollm3-3b"),
-    *("mistral-7b-v0.1", "mixtral-8x7b", "qwen2-7b", "qwen3-8b", "qwen3-30b-a3b", "gemma-7b"),
-    *("gemma-2-9b", "phi-4", "olmo-2-7b", "granite-3.0-8b", "gpt-oss-20b", "deepseek-v3"),
-)
-KEYS = ("norm", "place", "mlp", "pos", "ends", "bias", "layers")
+KEYS = ("norm", "place", "mlp", "pos", "ends", "bias", "variant")
 PARAMETERS = "parameters"
 _EVERY = 10
 _WITH_HEADS = ("d", "H", "k", "a", "f", "V", "t")
 Design = tuple[str, ...]
 # Sizes by which counts are told apart: so odd that different ones do not agree by accident.
-_ODD = {"L": 3, "H": 15, "g": 3, "k": 5, "a": 14, "f": 1499, "V": 10007, "t": 307}
+_ODD = {"L": 3, "H": 15, "g": 3, "k": 5, "a": 14, "f": 1499, "V": 10007, "t": 307, "w": 101}
 _MARKS = {
     "narrower": {"d": 211, **_ODD},
     "equal": {"d": 70, **_ODD},
@@ -76,23 +88,35 @@ _MARKS = {
 
 def designs() -> Iterator[Design]:
     """Every combination of choices that the table has."""
-    for (norm, place), *rest, bias, layers in product(NORMS, MLPS, POSITIONS, ENDS, BIASES, LAYERS):
-        if layers == "softmax" or (bias == "none" and (layers != "bare" or place == "pre")):
-            yield (norm, place, *rest, bias, layers)
+    for (norm, place), mlp, *rest, ends, bias, variant in product(
+        NORMS, MLPS, POSITIONS, ENDS, BIASES, VARIANTS
+    ):
+        few = place == "pre" and bias == "none"
+        if variant == "plain":
+            wanted = bias not in ("attn", "mlp") or (place == "pre" and norm != "none")
+        elif variant in ("bare", "lightning"):
+            wanted = bias == "none" and (few or variant == "lightning")
+        else:
+            wanted = few and norm != "none" and mlp != "none"
+        if variant in ("logits", "hidden"):
+            wanted = wanted and ends == ("untied" if variant == "hidden" else ends) != "none"
+        if wanted and not (bias == "mlp" and mlp == "none"):
+            yield (norm, place, mlp, *rest, ends, bias, variant)
 
 
 def spec_of(design: Design, at: Sizes) -> Transformer:
     """The spec of a design at given sizes."""
-    norm, place, mlp, pos, ends, bias, layers = design
+    norm, place, mlp, pos, ends, bias, variant = design
+    chosen = VARIANTS[variant]
     return Transformer.from_mapping(
         {
             **{"d": at["d"], "layers": at["L"], "heads": at["g"] * at["k"], "kv": at["k"]},
             **{"head": at["a"], "t": at["t"], "norm": norm, "place": place, "mlp": mlp},
-            **{"pos": pos, "bias": bias, "causal": True, "residual": layers != "bare"},
+            **{"pos": pos, "bias": bias, "causal": True},
             **({"ff": at["f"]} if mlp != "none" else {}),
             **({"eps": EPS} if norm != "none" else {}),
             **({"vocab": at["V"], "tied": ends == "tied"} if ends != "none" else {}),
-            **({"attn": layers} if layers == "lightning" else {}),
+            **{key: at["w"] if one == GIVEN else literal(one) for key, one in chosen.items()},
         }
     )
 
@@ -117,13 +141,13 @@ def tensor_counts(spec: Transformer) -> dict[tuple[str, ...], int]:
 
 
 def cost_counts(spec: Transformer) -> dict[tuple[str, ...], int]:
-    """Of softmax, operations and numbers kept on every number of tokens."""
+    """Of softmax without windows, operations and numbers kept on every number of tokens."""
     out: dict[tuple[str, ...], int] = {}
-    if spec.attn == "softmax":
+    if spec.attn == "softmax" and not spec.window:
         found = cost(spec, list(TOKENS))
         for tokens in TOKENS:
             out["operations", str(tokens)] = found.total(tokens)
-            out["state", str(tokens)] = found.state(tokens) or 0
+            out["state", str(tokens)] = -1 if found.state(tokens) is None else found.state(tokens)
     return out
 
 
@@ -186,7 +210,7 @@ def table(choose: Callable[[Design], bool] = lambda _: True) -> dict[str, Any]:
     symmetries, sizes = _Pool(), _Pool()
     rows: dict[str, list[int]] = {}
     lists: dict[tuple[Any, ...], int] = {}
-    theorems: dict[str, str] = {}
+    theorems: dict[str, Any] = {}
     for place, design in enumerate(filter(choose, designs())):
         by_region = [_symmetries_of(design, region, symmetries) for region in REGIONS]
         own = _sizes_of(design, sizes)
@@ -201,21 +225,22 @@ def table(choose: Callable[[Design], bool] = lambda _: True) -> dict[str, Any]:
         same = by_region[:1] if by_region.count(by_region[0]) == len(REGIONS) else by_region
         kept_lists = (tuple(own), tuple(map(tuple, same)))
         rows["|".join(design)] = [lists.setdefault(one, len(lists)) for one in kept_lists]
-        theorem = apply(spec_of(design, _MARKS[REGIONS[0]]))
+        theorem = of_transformer(spec_of(design, _MARKS[REGIONS[0]]))
         if theorem is not None:
-            theorems["|".join(design)] = theorem.theorem.name
+            _check_theorem(theorem, other, at)
+            theorems["|".join(design)] = theorem
     _check_alike(rng, choose)
     return {
         "keys": KEYS,
         "alike": ALIKE,
-        "smallest": SMALLEST,
-        "regions": REGIONS,
-        "eps": EPS,
+        "variants": VARIANTS,
+        "usual": USUAL,
+        "limits": LIMITS,
         "symmetries": [symmetries.labels, symmetries.formulas],
         "sizes": [sizes.labels, sizes.formulas],
         "designs": rows,
         "lists": list(lists),
-        "theorems": theorems,
+        **_shared(theorems),
         "tokens": TOKENS,
     }
 
@@ -275,14 +300,35 @@ def _check_alike(rng: random.Random, choose: Callable[[Design], bool]) -> None:
             _check(symmetry_counts(other, at), symmetry_counts(spec_of(design, at), at), design, at)
 
 
-def named_models() -> dict[str, Any]:
-    """What is known of some presets, at their own sizes."""
-    out = {}
-    for name, text in presets().items():
-        if name not in NAMED:
-            continue
-        spec = architecture(name)
-        assert isinstance(spec, Transformer)
-        found = of_finding(at_any_size(spec))
-        out[name] = {**found, "spec": text, "cost": costs(spec)}
-    return out
+def _check_theorem(theorem: dict[str, Any], spec: Transformer, at: Sizes) -> None:
+    """What the page will say of a theorem is what segre says."""
+    applied = apply(spec)
+    assert applied is not None
+    sizes = {**at, "P": spec.parameters}
+    found = [(value(one["left"], sizes), value(one["right"], sizes)) for one in theorem["hypotheses"]]
+    if found != [(one.left, one.right) for one in applied.hypotheses]:
+        raise DisagreementError(f"{spec}: the page's theorem {applied.theorem.name} is another")
+
+
+def _shared(theorems: dict[str, Any]) -> dict[str, Any]:
+    """Theorems by design, with their trees in a list where each is once."""
+    trees: dict[str, tuple[int, Tree]] = {}
+    texts: dict[str, tuple[int, Any]] = {}
+
+    def number(tree: Tree) -> int:
+        return trees.setdefault(repr(tree), (len(trees), tree))[0]
+
+    by_design = {}
+    for design, theorem in theorems.items():
+        hypotheses = [
+            {**one, "left": number(one["left"]), "right": number(one["right"])}
+            for one in theorem["hypotheses"]
+        ]
+        symmetries = {name: number(tree) for name, tree in theorem["symmetries"].items()}
+        own = {**theorem, "hypotheses": hypotheses, "symmetries": symmetries}
+        by_design[design] = texts.setdefault(repr(own), (len(texts), own))[0]
+    return {
+        "theorems": [one for _, one in texts.values()],
+        "trees": [tree for _, tree in trees.values()],
+        "by_theorem": by_design,
+    }
