@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import Any
 
-from segre.explore.trace import Path, Symbolic, traced
-from segre.spec import Architecture, Attention, Layer, Network
+from segre.explore.trace import Path, Symbolic, Tree, traced
+from segre.spec import Attention, Layer, Network
 from segre.theorems import Theorem, apply
 from segre.transformer.spec import Transformer
 
@@ -50,7 +50,9 @@ def of_transformer(spec: Transformer) -> dict[str, Any] | None:
         return None
 
     def symbols(path: Path) -> OfAnySize:
-        own = {key: path.size(letter) for key, letter in LETTERS.items() if getattr(spec, key)}
+        own: dict[str, Any] = {
+            key: path.size(letter) for key, letter in LETTERS.items() if getattr(spec, key)
+        }
         if spec.window:
             own["window"] = (path.size("w"),)
         return OfAnySize(spec, own)
@@ -69,7 +71,9 @@ def of_stack(kind: str, layers: int, *, heads: bool, factored: bool) -> dict[str
         head = Attention(kind, _heads(path, heads), a, path.size("v") if factored else None)  # type: ignore[arg-type]
         return Network((Layer(d, d, head),) * layers, path.size("t"))  # type: ignore[arg-type]
 
-    example = Network((Layer(5, 5, Attention(kind, 2 if heads else 1, 3, 3 if factored else None)),) * layers, 5)
+    example = Network(
+        (Layer(5, 5, Attention(kind, 2 if heads else 1, 3, 3 if factored else None)),) * layers, 5
+    )
     applied = apply(example)
     return None if applied is None else _document(applied.theorem, symbols)
 
@@ -80,7 +84,7 @@ def _heads(path: Path, several: bool) -> int | Symbolic:
 
 
 def _document(theorem: Theorem, symbols: Any) -> dict[str, Any]:
-    sides: dict[Any, str] = {}
+    sides: dict[str, tuple[str, str]] = {}
 
     def conditions(path: Path) -> dict[Any, Any]:
         out = {}
@@ -96,8 +100,41 @@ def _document(theorem: Theorem, symbols: Any) -> dict[str, Any]:
         "proof": theorem.page,
         "trusts": theorem.trusts,
         "hypotheses": [
-            {"name": name, "says": says, "relation": relation, "left": trees[name, "left"], "right": trees[name, "right"]}
+            {
+                "name": name,
+                "says": says,
+                "relation": relation,
+                "left": trees[name, "left"],
+                "right": trees[name, "right"],
+            }
             for name, (says, relation) in sides.items()
         ],
         "symmetries": traced(lambda path: theorem.symmetries(symbols(path)), _LAYERS),
     }
+
+
+class Trees:
+    """Trees, each once, and theorems in which numbers stand for them."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self.every: list[Tree] = []
+
+    def number(self, tree: Tree) -> int:
+        """The place of a tree in the list."""
+        found = self._numbers.setdefault(repr(tree), len(self.every))
+        if found == len(self.every):
+            self.every.append(tree)
+        return found
+
+    def numbered(self, theorem: dict[str, Any]) -> dict[str, Any]:
+        """A theorem with numbers in place of its trees."""
+        sides = ("left", "right")
+        return {
+            **theorem,
+            "hypotheses": [
+                {**one, **{side: self.number(one[side]) for side in sides}}
+                for one in theorem["hypotheses"]
+            ],
+            "symmetries": {name: self.number(tree) for name, tree in theorem["symmetries"].items()},
+        }

@@ -153,7 +153,7 @@ CONTROLS = (
         "Attention",
         "choice",
         ("softmax", "lightning"),
-        ("softmax", "lightning (linear, no softmax)"),
+        ("softmax", "lightning (no softmax)"),
         drops=("cap", "scale", "bylayer", "decay", "mixnorm", "mixeps"),
     ),
     Control(
@@ -273,7 +273,7 @@ CONTROLS = (
         "Ends",
         "choice",
         ("softmax", "logits", "hidden"),
-        ("probabilities of tokens", "logits", "last hidden states"),
+        ("probabilities", "logits", "hidden states"),
         when={"vocab": ("+",)},
         drops=_HEAD,
     ),

@@ -31,7 +31,7 @@ def families() -> dict[str, Any]:
             "follow": ["head", "kv", "output"],
         },
         STACK: {
-            "label": "Stack of attention layers (no skips, norms or MLPs)",
+            "label": "Stack of attention layers",
             "controls": [control.document() for control in stack_controls.CONTROLS],
             "usual": stack_controls.USUAL,
             "follow": [],

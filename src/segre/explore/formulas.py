@@ -99,8 +99,8 @@ def named(name: str, at: Mapping[str, int]) -> tuple[str, str]:
     found = _NUMBER.search(name)
     if found is None:
         return name, ""
-    for size, value in (("d", at["d"]), ("a", at["a"]), ("g", at["g"]), ("d-1", at["d"] - 1)):
-        if value == int(found[1]):
+    for size, count in (("d", at["d"]), ("a", at["a"]), ("g", at["g"]), ("d-1", at["d"] - 1)):
+        if count == int(found[1]):
             return _NUMBER.sub("(#)", name), size
     raise DisagreementError(f"{name!r} has a number that is none of {dict(at)}")
 

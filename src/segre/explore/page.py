@@ -28,10 +28,10 @@ _SERVED = (
     "Your own machine computes everything here: theorems at any size, and exact ranks of small "
     "designs on request."
 )
-_FIXED = (
+_FIXED = Markup(
     "This page works without a server, from segre’s formulas and theorems alone. It cannot compute "
     "the exact rank of a small design, measure a collapse curve or cover every combination of "
-    "choices; `segre explore` on your own machine can."
+    "choices; <code>segre explore</code> on your own machine can."
 )
 _SERVED_FOOT = (
     "Only this machine can open this page, and the page asks nothing of the network. The token in "
@@ -39,8 +39,8 @@ _SERVED_FOOT = (
 )
 _FIXED_FOOT = (
     "The counts of transformers are polynomials, interpolated from segre’s own counts and checked "
-    "against them at other sizes when this page was made. The formulas of stacks and the hypotheses "
-    "of theorems are segre’s own, written down by running them on symbols."
+    "against them at other sizes when this page was made. The formulas of stacks and the "
+    "hypotheses of theorems are segre’s own, written down by running them on symbols."
 )
 
 

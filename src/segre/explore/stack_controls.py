@@ -1,7 +1,7 @@
 """Which choices of a stack of attention layers can be changed on the page?
 
 A stack has no skips, norms or MLPs. What its heads do is a mechanism with options; an empty value
-is what the mechanism's name stands for.
+is the default of the mechanism.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from segre.attention.mechanism import NAMED, Biases, Conv, Feature, Gate, Normal
 from segre.explore.control import NONE, Control
 from segre.hybrid.spec import MIX
 
-_USUAL = "as the mechanism has it"
+_USUAL = "default"
 _MASKS = ("causal", "decay", "window", "local")
 _OPTIONS: dict[str, Any] = {"kind": tuple(NAMED)}
 _NAMES = {
     "softmax": "softmax",
-    "lightning": "lightning (linear, no softmax)",
-    "linear": "linear, elu + 1, normalised",
-    "fast": "FAST (Taylor polynomial of exp)",
-    "double": "doubly normalised softmax",
-    "gapless": "gapless (softmax minus 1/t)",
+    "lightning": "lightning (no softmax)",
+    "linear": "linear (ELU + 1)",
+    "fast": "FAST (Taylor of exp)",
+    "double": "doubly normalised",
+    "gapless": "gapless (minus 1/t)",
 }
 _WORDS = {
     "none": "none",
@@ -156,9 +156,9 @@ CONTROLS = (
     ),
 )
 USUAL = {
-    **{key: "1" for key in ("heads", "kernel", "stride")},
-    **{key: "" for key in ("feature", "normalise", "unit", "d", "layers", "a", "t")},
-    **{key: NONE for key in ("dv", "gate", "bias", "decay", "window", "local", "conv")},
+    **dict.fromkeys(("heads", "kernel", "stride"), "1"),
+    **dict.fromkeys(("feature", "normalise", "unit", "d", "layers", "a", "t"), ""),
+    **dict.fromkeys(("dv", "gate", "bias", "decay", "window", "local", "conv"), NONE),
     **{"kind": "softmax", "order": "2", "causal": "false"},
 }
 _SIZES = "d=32/layers=6/a=8"

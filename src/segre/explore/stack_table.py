@@ -1,9 +1,8 @@
 """All stacks of the static page: their parameters, symmetries and theorems at any size, as data.
 
-A row is a mechanism with at most two options that differ from its usual ones (of two, one is a gate,
-a mask, a decay or a feature map). The formulas are those
-of hybrid/fiber.py and of the theorems, run on symbols; every row is then compared with segre at
-random sizes.
+A row is a mechanism with at most two options that differ from its usual ones (of two, one is a
+gate, a mask, a decay or a feature map). The formulas are those of hybrid/fiber.py and of the
+theorems, run on symbols; every row is then compared with segre at random sizes.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 from segre.attention import PLAIN
 from segre.attention.mechanism import NAMED, Mechanism
 from segre.attention.reading import with_options
 from segre.errors import SpecError
-from segre.explore.applied import of_stack
+from segre.explore.applied import Trees, of_stack
 from segre.explore.designs import design
 from segre.explore.formulas import DisagreementError
 from segre.explore.stack_controls import CONTROLS, USUAL
@@ -100,15 +99,7 @@ def _read(key: str, text: str) -> Any:
 def stack_table(choose: Callable[[Row], bool] = lambda _: True) -> dict[str, Any]:
     """The rows as data: trees, each once, and for each row which of them it has."""
     rng = random.Random(3)
-    trees: dict[str, int] = {}
-    kept: list[Tree] = []
-
-    def number(tree: Tree) -> int:
-        found = trees.setdefault(repr(tree), len(kept))
-        if found == len(kept):
-            kept.append(tree)
-        return found
-
+    trees = Trees()
     labels: dict[tuple[str, ...], int] = {}
 
     def label(name: tuple[str, ...]) -> int:
@@ -120,16 +111,16 @@ def stack_table(choose: Callable[[Row], bool] = lambda _: True) -> dict[str, Any
         for factored in (False, True):
             formulas = formulas_of(row, factored)
             check(row, formulas, factored, rng)
-            entry = [[label(name), number(tree)] for name, tree in formulas.items()]
+            entry = [[label(name), trees.number(tree)] for name, tree in formulas.items()]
             table[key_of(row, factored)] = lists.setdefault(repr(entry), [len(lists), entry])[0]
     return {
         "keys": KEYS,
         "letters": LETTERS,
         "labels": list(labels),
-        "trees": kept,
         "lists": [entry for _, entry in lists.values()],
         "rows": table,
-        "theorems": theorems(number),
+        "theorems": theorems(trees),
+        "trees": trees.every,
         "predicted": PREDICTED.replace(":,}", "}"),
     }
 
@@ -143,7 +134,7 @@ def key_of(row: Row, factored: bool) -> str:
 def formulas_of(row: Row, factored: bool) -> dict[tuple[str, ...], Tree]:
     """Parameters and symmetries of L equal layers by name, and where the formula says anything.
 
-    A map for every place of a kernel is the same again, so that parameters grow by as much for each.
+    Each place of a kernel has maps of the same size, so that parameters grow evenly with it.
     """
     base = mechanism(row)
     compressed = row["conv"] != "none"
@@ -163,8 +154,7 @@ def formulas_of(row: Row, factored: bool) -> dict[tuple[str, ...], Tree]:
         layers = path.size("L")
         within, both = of_traits(one), of_traits(two)
         return {
-            ("symmetry", *part): within.get(part, 0)
-            + (layers - 1) * (count - within.get(part, 0))
+            ("symmetry", *part): within.get(part, 0) + (layers - 1) * (count - within.get(part, 0))
             for part, count in both.items()
         }
 
@@ -184,11 +174,18 @@ def formulas_of(row: Row, factored: bool) -> dict[tuple[str, ...], Tree]:
     }
 
 
-def check(row: Row, formulas: list[dict[Any, Tree]], factored: bool, rng: random.Random) -> None:
+def check(
+    row: Row, formulas: Mapping[tuple[str, ...], Tree], factored: bool, rng: random.Random
+) -> None:
     """What the page will say at random sizes is what segre says."""
     at = {"d": rng.randint(5, 40), "a": rng.randint(1, 12), "v": rng.randint(1, 12)}
     at |= {"H": rng.randint(1, 6), "L": rng.randint(1, 9), "t": rng.randint(5, 50)}
-    at |= {"K": rng.randint(2, 4), "w": rng.randint(1, 9), "b": rng.randint(1, 9), "s": rng.randint(1, 3)}
+    at |= {
+        "K": rng.randint(2, 4),
+        "w": rng.randint(1, 9),
+        "b": rng.randint(1, 9),
+        "s": rng.randint(1, 3),
+    }
     text = written(row, at, factored)
     here = _counts(text)
     there = {filled(name, at): value(tree, at) for name, tree in formulas.items()}
@@ -208,8 +205,8 @@ def _counts(text: str) -> dict[tuple[str, ...], int]:
     found = parts(spec)
     if found is None:
         return {}
-    counts = {("symmetry", *part): count for part, count in found.items() if count}
-    return {("parameters",): spec.parameters, **counts}
+    counts: dict[tuple[str, ...], int] = {("parameters",): spec.parameters}
+    return counts | {("symmetry", *part): count for part, count in found.items() if count}
 
 
 def written(row: Row, at: Mapping[str, int], factored: bool) -> str:
@@ -238,21 +235,12 @@ def filled(name: tuple[str, ...], at: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(out)
 
 
-def theorems(number: Callable[[Tree], int]) -> dict[str, Any]:
+def theorems(trees: Trees) -> dict[str, Any]:
     """Of plain stacks, by kind, depth (3 stands for more), heads and value maps."""
     out = {}
-    for kind in PLAIN:
-        for layers in (1, 2, 3):
-            for heads in (False, True):
-                for factored in (False, True):
-                    found = of_stack(kind, layers, heads=heads, factored=factored)
-                    if found is None:
-                        continue
-                    for one in found["hypotheses"]:
-                        one["left"], one["right"] = number(one["left"]), number(one["right"])
-                    counts = {name: number(tree) for name, tree in found["symmetries"].items()}
-                    name = f"{kind}|{layers}|{'several' if heads else 'one'}|{'dv' if factored else 'none'}"
-                    out[name] = {**found, "symmetries": counts}
+    for kind, layers, heads, factored in product(PLAIN, (1, 2, 3), (False, True), (False, True)):
+        found = of_stack(kind, layers, heads=heads, factored=factored)
+        if found is not None:
+            name = (kind, str(layers), "several" if heads else "one", "dv" if factored else "none")
+            out["|".join(name)] = trees.numbered(found)
     return out
-
-

@@ -1,8 +1,8 @@
 """What is known of a stack of attention layers, without computing?
 
-Plain softmax and lightning stacks have theorems. Of other mechanisms the redundancy is predicted by
-a formula (docs/mechanisms.md), which is an estimate: neither proved nor a bound. Where sizes are too
-small for the formula there is nothing, and the stack is computed.
+Plain softmax and lightning stacks have theorems. For other mechanisms a formula predicts the
+redundancy (docs/mechanisms.md); it is an estimate, neither proved nor a bound. Where sizes are too
+small for the formula nothing is known, and the stack has to be computed.
 """
 
 from __future__ import annotations

@@ -10,30 +10,27 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from itertools import product
-from math import lcm
 from typing import Any
 
 from segre.explore.answers import TOKENS
-from segre.explore.applied import of_transformer
+from segre.explore.applied import Trees, of_transformer
 from segre.explore.formulas import (
     LIMITS,
     REGIONS,
     Counts,
     DisagreementError,
-    Fitted,
     Sizes,
     fitted,
     named,
     region_of,
     sizes_in,
 )
+from segre.explore.pool import Pool
 from segre.explore.stack_table import GIVEN
-from segre.explore.trace import Tree, value
+from segre.explore.trace import value
 from segre.geometry.redundancy import symmetries_counted
 from segre.sequence.cost import cost
-from segre.sweep.polynomial import Polynomial
 from segre.theorems import apply
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors
@@ -147,67 +144,15 @@ def cost_counts(spec: Transformer) -> dict[tuple[str, ...], int]:
         found = cost(spec, list(TOKENS))
         for tokens in TOKENS:
             out["operations", str(tokens)] = found.total(tokens)
-            out["state", str(tokens)] = -1 if found.state(tokens) is None else found.state(tokens)
+            kept = found.state(tokens)
+            out["state", str(tokens)] = -1 if kept is None else kept  # -1: needs all tokens
     return out
-
-
-class _Pool:
-    """Polynomials, each once; counts of one label are told apart by their values at a point."""
-
-    def __init__(self) -> None:
-        self.formulas: list[list[Any]] = []
-        self.polynomials: list[Polynomial] = []
-        self.labels: list[tuple[str, ...]] = []
-        self.by_label: dict[tuple[str, ...], list[int]] = {}
-
-    def numbers(
-        self, counts: Counts, at: Sizes, make: Callable[[list[tuple[str, ...]]], Fitted]
-    ) -> list[int]:
-        """The numbers of the polynomials that have some counts at a point; what is new is made."""
-        found = {label: self._known(label, n, at) for label, n in counts.items()}
-        new = [label for label, number in found.items() if number is None]
-        if new:
-            made = make(new)
-            found |= {label: self._add(label, made.by_label[label]) for label in new}
-        return [number for number in found.values() if number is not None]
-
-    def _known(self, label: tuple[str, ...], value: int, at: Sizes) -> int | None:
-        for number in self.by_label.get(label, ()):
-            if self.polynomials[number].value(at) == value:
-                return number
-        return None
-
-    def _add(self, label: tuple[str, ...], polynomial: Polynomial) -> int:
-        number = len(self.labels)
-        self.by_label.setdefault(label, []).append(number)
-        self.labels.append(label)
-        self.formulas.append(_written(polynomial))
-        self.polynomials.append(polynomial)
-        return number
-
-    def values(self, numbers: list[int], at: Sizes) -> dict[tuple[str, ...], int]:
-        """The counts that the polynomials give at some sizes; zeros are left out."""
-        out: dict[tuple[str, ...], int] = {}
-        for number in numbers:
-            value = self.polynomials[number].value(at)
-            if value.denominator != 1:
-                raise DisagreementError(f"{self.labels[number]} is {value} at {at}")
-            if value:
-                out[self.labels[number]] = out.get(self.labels[number], 0) + int(value)
-        return out
-
-
-def _written(polynomial: Polynomial) -> list[Any]:
-    """A denominator, and terms: a coefficient and the sizes that it is multiplied by."""
-    whole = lcm(*(c.denominator for c in polynomial.terms.values())) if polynomial.terms else 1
-    terms = sorted((m, c * whole) for m, c in polynomial.terms.items())
-    return [whole, *([int(Fraction(c)), "".join(m)] for m, c in terms)]
 
 
 def table(choose: Callable[[Design], bool] = lambda _: True) -> dict[str, Any]:
     """The designs as data: polynomials, labels, and which of them each design has by region."""
     rng = random.Random(7)
-    symmetries, sizes = _Pool(), _Pool()
+    symmetries, sizes = Pool(), Pool()
     rows: dict[str, list[int]] = {}
     lists: dict[tuple[Any, ...], int] = {}
     theorems: dict[str, Any] = {}
@@ -245,7 +190,7 @@ def table(choose: Callable[[Design], bool] = lambda _: True) -> dict[str, Any]:
     }
 
 
-def _symmetries_of(design: Design, region: str, pool: _Pool) -> list[int]:
+def _symmetries_of(design: Design, region: str, pool: Pool) -> list[int]:
     """The numbers of the polynomials of a design's symmetries in a region."""
 
     def count(at: Sizes) -> Counts:
@@ -258,7 +203,7 @@ def _symmetries_of(design: Design, region: str, pool: _Pool) -> list[int]:
     return numbers
 
 
-def _sizes_of(design: Design, pool: _Pool) -> list[int]:
+def _sizes_of(design: Design, pool: Pool) -> list[int]:
     """The numbers of the polynomials of a design's parameters and operations."""
 
     def parameters(at: Sizes) -> Counts:
@@ -305,30 +250,22 @@ def _check_theorem(theorem: dict[str, Any], spec: Transformer, at: Sizes) -> Non
     applied = apply(spec)
     assert applied is not None
     sizes = {**at, "P": spec.parameters}
-    found = [(value(one["left"], sizes), value(one["right"], sizes)) for one in theorem["hypotheses"]]
+    given = theorem["hypotheses"]
+    found = [(value(one["left"], sizes), value(one["right"], sizes)) for one in given]
     if found != [(one.left, one.right) for one in applied.hypotheses]:
         raise DisagreementError(f"{spec}: the page's theorem {applied.theorem.name} is another")
 
 
 def _shared(theorems: dict[str, Any]) -> dict[str, Any]:
-    """Theorems by design, with their trees in a list where each is once."""
-    trees: dict[str, tuple[int, Tree]] = {}
+    """Theorems by design, each once, and their trees."""
+    trees = Trees()
     texts: dict[str, tuple[int, Any]] = {}
-
-    def number(tree: Tree) -> int:
-        return trees.setdefault(repr(tree), (len(trees), tree))[0]
-
     by_design = {}
     for design, theorem in theorems.items():
-        hypotheses = [
-            {**one, "left": number(one["left"]), "right": number(one["right"])}
-            for one in theorem["hypotheses"]
-        ]
-        symmetries = {name: number(tree) for name, tree in theorem["symmetries"].items()}
-        own = {**theorem, "hypotheses": hypotheses, "symmetries": symmetries}
+        own = trees.numbered(theorem)
         by_design[design] = texts.setdefault(repr(own), (len(texts), own))[0]
     return {
         "theorems": [one for _, one in texts.values()],
-        "trees": [tree for _, tree in trees.values()],
+        "trees": trees.every,
         "by_theorem": by_design,
     }

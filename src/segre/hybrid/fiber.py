@@ -15,7 +15,6 @@ from segre.attention.mechanism import Mechanism
 from segre.hybrid.layer import Group, HybridLayer
 from segre.hybrid.spec import Hybrid
 
-
 Part = tuple[str, str]  # the piece of the redundancy, and the name of the symmetry
 
 
