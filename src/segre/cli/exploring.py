@@ -18,7 +18,7 @@ def explore(
         str,
         typer.Argument(
             metavar="[SPEC]",
-            help="The transformer to begin with: a name such as llama-3-8b, an inline spec, a "
+            help="The design to begin with: a name such as llama-3-8b, an inline spec, a "
             "config.json or a directory with one.",
             autocompletion=completion.architecture,
         ),
@@ -27,7 +27,7 @@ def explore(
         str,
         typer.Option(
             metavar="NAME",
-            help="The preset to compare with.",
+            help="The preset to compare with (empty: none).",
             autocompletion=completion.architecture,
         ),
     ] = "gpt2",
@@ -100,6 +100,7 @@ COMMANDS = (
         """Examples:
     segre explore
     segre explore qwen3-8b --against llama-3-8b
+    segre explore softmax/d=32,32,32/a=8/heads=4/gate=head/t=64
     segre explore llama/d=64/layers=4/heads=4/kv=2/ff=128/vocab=256/t=32 --port 8000 --no-browser
     segre explore -o explorer.html""",
     ),
