@@ -131,7 +131,7 @@ function show() {
     el("against").append(option);
   }
   el("against").value = against;
-  el("spec").textContent = spec;
+  el("spec").replaceChildren(...spec.split(/(?<=\/)/).map((part) => make("span", part)));
   const hash = `#${spec}${against ? `&against=${against}` : ""}`;
   if (location.hash !== hash) history.replaceState(null, "", hash);
 }
