@@ -376,6 +376,29 @@ def test_a_static_page_says_what_it_does_not_know(browser: Browser, file: Path) 
         page.check()
 
 
+def test_a_static_page_has_no_number_for_what_segre_refuses(browser: Browser, file: Path) -> None:
+    end = "/ff=128/mlp=swiglu/norm=rms/eps=1e-05/causal=true"
+    with opened(browser, file, anchor=f"#{SMALL}") as page:
+        for spec in (
+            f"transformer/d=64/layers=4/heads=5{end}/t=64",
+            f"transformer/d=64/layers=4/heads=4/kv=3{end}/t=64",
+            f"transformer/d=64/layers=4/heads=4/head=15{end}/pos=rope/t=64",
+            f"transformer/d=64/layers=4/heads=4{end}/pos=rope/base=1/t=64",
+            f"transformer/d=64/layers=4/heads=4{end}/colour=blue/t=64",
+            f"transformer/d=64/layers=4/heads=4{end}/t=many",
+            "softmax/d=64/layers=3/a=8/window=2/conv=full/kernel=2/t=32",
+            "softmax/d=64/layers=3/a=0/t=32",
+            "soft/d=64/layers=3/a=8/t=32",
+        ):
+            with pytest.raises(segre.SegreError):
+                segre.architecture(spec)
+            settled(page, "(spec) => { location.hash = '#' + spec }", spec)
+            assert text(page, "problem").startswith("Not known here: "), spec
+            assert not page.js("() => document.getElementById('problem').hidden")
+            assert page.js("() => document.getElementById('figures').inert")
+        page.check()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_sticks_out(browser: Browser, file: Path, width: int, scheme: str) -> None:

@@ -70,8 +70,10 @@ function fixedModel(spec, design) {
   const mlp = table.alike[v.mlp] ?? v.mlp;
   const name = [v.norm, v.place, mlp, v.pos, ends, v.bias, variant].join("|"), row = table.designs[name];
   const eps = v.norm === "none" || (v.eps !== "0" && byKey.eps.values.includes(v.eps));
-  if (!row || !eps || Object.keys(design.extras).some((key) => key !== "base")) return missing(spec, UNCOVERED);
-  if (Number(v.heads) % Number(v.kv)) return { error: `kv: ${v.kv} does not divide heads=${v.heads}` };
+  const { base = "10000", ...others } = design.extras;
+  const turns = v.pos !== "rope" || Number(v.head) % 2 === 0;
+  const divides = Number(v.heads) % Number(v.kv) === 0 && (design.values.head !== "" || Number(v.d) % Number(v.heads) === 0);
+  if (!row || !eps || !turns || !divides || !(Number(base) > 1) || Object.keys(others).length) return missing(spec, UNCOVERED);
   const at = {}, letters = { d: "d", L: "layers", H: "heads", k: "kv", a: "head", t: "t" };
   if (mlp !== "none") letters.f = "ff";
   if (ends !== "none") letters.V = "vocab";

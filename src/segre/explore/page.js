@@ -133,7 +133,7 @@ function show() {
   el("against").value = against;
   el("spec").replaceChildren(...spec.split(/(?<=\/)/).map((part) => make("span", part)));
   const hash = `#${spec}${against ? `&against=${against}` : ""}`;
-  if (location.hash !== hash) history.replaceState(null, "", hash);
+  try { history.replaceState(null, "", hash); } catch { /* too many changes at once: the next one does it */ }
 }
 
 // ---- asking: one question at a time, and always about the newest design -------------------------------

@@ -235,14 +235,22 @@ def _check(found: Counts, counts: Counts, design: Design, at: Sizes) -> None:
 
 
 def _check_alike(rng: random.Random, choose: Callable[[Design], bool]) -> None:
-    """MLPs that are taken for alike have the same counts, on a sample of designs."""
+    """MLPs that are taken for alike have the same counts and theorems, on a sample of designs."""
     every = [design for design in designs() if choose(design)]
     for kind, stands_for in ALIKE.items():
         fitting = [design for design in every if design[2] == stands_for]
         for design in rng.sample(fitting, min(12, len(fitting))):
             at = sizes_in(rng.choice(REGIONS), rng)
             other = spec_of((*design[:2], kind, *design[3:]), at)
-            _check(symmetry_counts(other, at), symmetry_counts(spec_of(design, at), at), design, at)
+            own = spec_of(design, at)
+            _check(symmetry_counts(other, at), symmetry_counts(own, at), design, at)
+            if _theorem(other) != _theorem(own):
+                raise DisagreementError(f"{kind} and {stands_for} have different theorems: {own}")
+
+
+def _theorem(spec: Transformer) -> str:
+    applied = apply(spec)
+    return applied.theorem.name if applied is not None else ""
 
 
 def _check_theorem(theorem: dict[str, Any], spec: Transformer, at: Sizes) -> None:
