@@ -34,7 +34,7 @@ def known_of_stack(spec: Network | Hybrid) -> Finding | None:
 
     >>> from segre.explore.designs import design
     >>> known_of_stack(design("softmax/d=64/layers=6/a=16/t=8")).value
-    14400
+    14848
     >>> known_of_stack(design("softmax/d=64/layers=6/a=16/gate=head/t=8")).status
     'estimate'
     """
