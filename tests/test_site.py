@@ -78,6 +78,15 @@ def test_every_page_is_there(site: dict[str, Read]) -> None:
     assert {path.relative_to(docs).as_posix()[:-3] for path in docs.rglob("*.md")} <= set(named)
 
 
+def test_the_explorer_leads_to_its_proofs(folder: Path) -> None:
+    explorer = (folder / "site" / "explorer" / "index.html").read_text()
+    theorems = (folder / "site" / "theorems.html").read_text()
+    proofs = re.findall(r'"proof": "docs/theorems.md#([\w-]+)"', explorer)
+    assert '"theorems": "../theorems.html"' in explorer
+    anchors = set(re.findall(r' id="([\w-]+)"', theorems))
+    assert {"theorem-a", "theorem-c", "theorem-d2"} <= set(proofs) <= anchors
+
+
 def test_styles_load_nothing_from_the_network(folder: Path) -> None:
     for style in [*(folder / "site").rglob("*.css"), *(folder / "site").rglob("*.html")]:
         assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", style.read_text()), style

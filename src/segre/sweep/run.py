@@ -102,8 +102,9 @@ def run(
         def solver(tasks: Iterator[Task]) -> Iterator[Result]:
             return solve_locally(tasks, count, timeout)
     else:
-        from segre.sweep.cluster import solve_on_cluster
+        from segre.sweep.cluster import dask_library, solve_on_cluster
 
+        dask_library()  # before there is a store
         share, address = memory, dask
 
         def solver(tasks: Iterator[Task]) -> Iterator[Result]:
