@@ -4,7 +4,7 @@ A fence names its kind, and after it, for console blocks, how exact the output s
 
     console            every character is as printed
     console floats     a table whose first five columns are exact, the others floating point
-    console measured   the words are as printed, numbers are measurements
+    console measured   words and counts (14,712) are as printed, other numbers are measurements
 
 Other blocks may name a file (`toml equal.toml`): commands after them find it beside them.
 
@@ -18,13 +18,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import files
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})([^\n`]*)\n(.*?)^\1\2 *$", re.DOTALL | re.MULTILINE)
+_COUNT = re.compile(r"\d{1,3}(?:,\d{3})+[.,]?")
 _ITEM = re.compile(r"(?:[-*+]|\d+\.) ")
 
 
@@ -90,21 +91,36 @@ def prepare(text: str, folder: Path) -> None:
         shutil.copytree(Path(str(found[0].locate())).parent, folder / "minilm")
 
 
-def printed(command: str, folder: Path, first: Path | None = None) -> str:
+def printed(
+    command: str,
+    folder: Path,
+    programs: Sequence[Path] = (Path(sys.executable).parent,),
+    variables: Mapping[str, str] = os.environ,
+    before: Sequence[str] = (),
+) -> str:
     """What a command prints, as on a terminal of 80 columns without colours.
 
-    Programs are looked for in the directory `first`, then beside Python, then as usual.
+    Directories of `programs` come first on the path; `before` is a command that starts others.
     """
-    places = [*([] if first is None else [str(first)]), str(Path(sys.executable).parent)]
-    path = os.pathsep.join([*places, os.environ["PATH"]])
+    path = os.pathsep.join([*map(str, programs), os.environ["PATH"]])
     run = subprocess.run(
-        ["bash", "-c", command],
+        [*before, "bash", "-c", command],
         capture_output=True,
         text=True,
         cwd=folder,
-        env={**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "80"},
+        env={**variables, "PATH": path, "NO_COLOR": "1", "COLUMNS": "80"},
     )
     return "\n".join(line.rstrip() for line in (run.stdout + run.stderr).splitlines())
+
+
+def check_commands(page: str, folder: Path, run: Callable[[str, Path], str]) -> None:
+    """Run every command of a page, in order, in one folder: it prints what is shown."""
+    for block in blocks(page):
+        if block.file:
+            (folder / block.file).write_text(block.text)
+        for command, shown in block.steps if block.kind == "console" else ():
+            output = run(command, folder)
+            assert agree(block.mark, output, shown), f"line {block.line}: {command}\n{output}"
 
 
 def exact_part(text: str) -> list[list[str]]:
@@ -115,7 +131,11 @@ def exact_part(text: str) -> list[list[str]]:
 def words(text: str) -> list[str]:
     """The words between measured numbers; which blocks of a checkpoint are listed is measured."""
     listed = re.sub(r"^ *(layer|path) [0-9-].*$", r"\1", text, flags=re.MULTILINE)
-    return re.sub(r"[-+]?[0-9][0-9.,e+-]*|\s-(?=\s)", "#", listed).split()
+
+    def hidden(number: re.Match[str]) -> str:
+        return number[0] if _COUNT.fullmatch(number[0]) else "#"
+
+    return re.sub(r"[-+]?[0-9][0-9.,e+-]*|\s-(?=\s)", hidden, listed).split()
 
 
 def agree(mark: str, one: str, two: str) -> bool:

@@ -66,6 +66,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Read]:
     assert done.stderr == ""
     for style in [*folder.rglob("*.css"), *folder.rglob("*.html")]:
         assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", style.read_text()), style
+    explorer = (folder / "explorer" / "index.html").read_text()
+    anchors = set(re.findall(r' id="([\w-]+)"', (folder / "theorems.html").read_text()))
+    proofs = re.findall(r'"proof": "docs/theorems.md#([\w-]+)"', explorer)
+    assert '"theorems": "../theorems.html"' in explorer  # where the explorer's proofs are
+    assert {"theorem-a", "theorem-c", "theorem-d2"} <= set(proofs) <= anchors
     return {path.name: Read(path.read_text()) for path in folder.glob("*.html")}
 
 

@@ -1,4 +1,4 @@
-"""Free scales that bring one part nearest to another, each for itself.
+"""Free scales that bring one part closest to another, each optimised separately.
 
 A gain g stands before what reads it, which is divided by g; a unit's scale multiplies what it
 reads and divides what it writes; so do scales of rotary planes for keys and queries. Each is the
@@ -24,6 +24,8 @@ from segre.checkpoint.units import SHARED, UNITS, biased, scale_units, signed, u
 from segre.fields.interface import Array
 from segre.geometry.gauge.wiring import readers
 from segre.transformer.spec import Transformer
+
+_KEPT = 0.05  # a reader agrees when its distance is below this part of the largest one's
 
 
 def nearest_choice(
@@ -132,8 +134,18 @@ def _units(w: Tensors, target: Tensors, kind: str = UNITS) -> Array:
 
 
 def _gains(by: Iterable[str], like: Array, w: Tensors, target: Tensors) -> Array:
+    """The nearest gains; those of the first, where with them one reader agrees and others do not.
+
+    A fine-tune of some readers leaves the gain and the other readers unchanged. The smallest
+    distance would spread the change over all of them.
+    """
     found = [name for name in (list(by) or ["W_U"]) if name in w]
-    size = sum((w[name] ** 2).reshape(-1, len(like)).sum(axis=0) for name in found)
-    inner = sum((w[name] * target[name]).reshape(-1, len(like)).sum(axis=0) for name in found)
-    scales = nearest_scale(np.ones(len(like)), like[:, 0], np.asarray(size), np.asarray(inner))
-    return scales[:, None]
+    rows = [(w[name].reshape(-1, len(like)), target[name].reshape(-1, len(like))) for name in found]
+    sizes = np.array([(one**2).sum(axis=0) for one, _ in rows])
+    inner = np.array([(one * two).sum(axis=0) for one, two in rows]).sum(axis=0)
+    ones = np.ones(len(like))
+    scales = nearest_scale(ones, like[:, 0], sizes.sum(axis=0), inner)
+    apart = np.array([((one - two * like[:, 0]) ** 2).sum(axis=0) for one, two in rows])
+    relative = apart / np.maximum(sizes, 1e-300)
+    kept = relative.min(axis=0) < _KEPT**2 * relative.max(axis=0)
+    return np.where(kept, like[:, 0], scales)[:, None]

@@ -18,7 +18,7 @@ def explore(
         str,
         typer.Argument(
             metavar="[SPEC]",
-            help="The transformer to begin with: a name such as llama-3-8b, an inline spec, a "
+            help="The design to start with: a name such as llama-3-8b, an inline spec, a "
             "config.json or a directory with one.",
             autocompletion=completion.architecture,
         ),
@@ -27,20 +27,18 @@ def explore(
         str,
         typer.Option(
             metavar="NAME",
-            help="The preset to compare with.",
+            help="The preset to compare with (empty: none).",
             autocompletion=completion.architecture,
         ),
     ] = "gpt2",
     port: Annotated[
-        int, typer.Option(help="Port to listen on; 0 takes any that is free.", min=0, max=65535)
+        int, typer.Option(help="Port to listen on; 0 chooses a free one.", min=0, max=65535)
     ] = 0,
     browser: Annotated[
         bool,
         typer.Option("--browser/--no-browser", help="Open the page in the default browser."),
     ] = True,
-    seconds: Annotated[
-        float, typer.Option(help="Longest time that one answer may take.", min=1)
-    ] = 60,
+    seconds: Annotated[float, typer.Option(help="Time limit for one answer.", min=1)] = 60,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -100,6 +98,7 @@ COMMANDS = (
         """Examples:
     segre explore
     segre explore qwen3-8b --against llama-3-8b
+    segre explore softmax/d=32,32,32/a=8/heads=4/gate=head/t=64
     segre explore llama/d=64/layers=4/heads=4/kv=2/ff=128/vocab=256/t=32 --port 8000 --no-browser
     segre explore -o explorer.html""",
     ),

@@ -51,7 +51,9 @@ class BallMinor:
         """What it proves."""
         n = len(self.columns)
         if not n:
-            return Bound(0, Evidence("trivial", "no minor of the Jacobian is known to be regular"))
+            return Bound(
+                0, Evidence("trivial", "no minor of the Jacobian is known to be nonsingular")
+            )
         statement = (
             f"a {n} x {n} minor of the real Jacobian is not zero at a dyadic point "
             f"(seed {self.seed}), by ball arithmetic at {self.bits} bits"

@@ -1,4 +1,4 @@
-"""What the referee says, on the terminal."""
+"""The verdict of the referee, on the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from segre.report.text import printed, say
 
 @printed.register
 def print_verdict(verdict: Verdict) -> None:
-    """Every check that holds and what they prove, or the first that does not."""
+    """Every check and what the checks prove, or the first check that fails."""
     if not verdict.valid:
         say(f"invalid: {verdict.reason}")
         return
@@ -23,8 +23,8 @@ def print_verdict(verdict: Verdict) -> None:
 def claim_in_words(claim: Mapping[str, Any]) -> str:
     """What a certificate claims."""
     if claim["status"] == "proved":
-        return f"dimension {claim['upper']} of {claim['parameters']} parameters, proved"
+        return f"dimension {claim['upper']:,} of {claim['parameters']:,} parameters, proved"
     return (
-        f"{claim['lower']} <= dimension <= {claim['upper']} of {claim['parameters']} parameters, "
-        "both bounds proved"
+        f"{claim['lower']:,} <= dimension <= {claim['upper']:,} of {claim['parameters']:,} "
+        "parameters, both bounds proved"
     )

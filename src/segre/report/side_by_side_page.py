@@ -25,7 +25,7 @@ _SHOWN = ("full", "attention")  # curves of each
 
 
 def write_side_by_side(found: SideBySide, path: Path, made: str = "") -> None:
-    """Both on one page."""
+    """Both models on one page."""
     write_page(page_of(found, made), path)
 
 
@@ -49,7 +49,7 @@ def page_of(found: SideBySide, made: str = "") -> Page:
 def _tiles(found: SideBySide) -> Iterator[Tile]:
     for number, one in enumerate(found.designs.designs):
         yield Tile(
-            f"{letter(number)}: dimensions of function",
+            f"{letter(number)}: functional dimension",
             value_in_words(one.finding, "{:,}".format),
             "bounded" if one.finding.value is None else "proved",
             f"of {one.finding.parameters:,} parameters",
@@ -69,9 +69,11 @@ def _sections(found: SideBySide) -> Iterator[Section]:
         key="sizes",
         title="Sizes",
         status="proved" if proved else "bounded",
-        lead="Both dimensions are proved." if proved else "Not both dimensions are proved.",
-        how="As in segre compare: dimensions are computed, or known by a theorem; bounds say so. "
-        "Operations and state are counted.",
+        lead="Both dimensions are proved."
+        if proved
+        else "At least one of the two dimensions is not proved.",
+        how="As in segre compare, dimensions are computed or known by a theorem, and bounds are "
+        "labelled. Operations and state are counted.",
         command="segre compare " + shlex.join(names),
         data={},
         blocks=(table_of_rows("sizes", "Sizes", size_rows(found), EXPONENT),),
@@ -121,15 +123,15 @@ def _depth(found: SideBySide) -> Iterator[Block]:
     series = {name: [*values, *[None] * (longest - len(values))] for name, values in every.items()}
     yield lines(
         "depth",
-        "How unlike tokens are, by layer",
-        "The relative residual after every layer of both models, and of their attention alone.",
+        "How different tokens are, by layer",
+        "The relative residual after every layer, for both models and for their attention alone.",
         range(longest),
         series,
         y="relative residual",
         log=True,
         dashed=[name for name in series if name.startswith("B")],
         lowest=_LOWEST,
-        note="Full is the model as it is, attention the same without skips and MLPs.",
+        note="full: the whole model; attention: the model without skips and MLPs.",
     )
     yield table_of_rows("depth-ends", RESIDUALS, depth_rows(found))
 
@@ -137,7 +139,7 @@ def _depth(found: SideBySide) -> Iterator[Block]:
 def _heads(found: SideBySide) -> Iterator[Block]:
     measured = measure_rows(found)
     if measured:
-        yield table_of_rows("measures", "Medians of what is measured", measured)
+        yield table_of_rows("measures", "Medians of the measures", measured)
     for number, diagnosis in enumerate(found.diagnoses):
         if diagnosis is not None:
             yield _named(heads_block(diagnosis), number, found)
@@ -161,8 +163,9 @@ def _changed(found: SideBySide, command: str) -> Section:
         "diff",
         "What changed",
         f"{facts['distance'].capitalize()}.",
-        "The second is moved along its own fiber towards the first; what is left of the difference "
-        "is a change of function. The command writes a page of its own with `-o FILE.html`.",
+        "The second model is moved towards the first by symmetries, which do not change its "
+        "function. The remaining difference is a change of the function. The command writes a "
+        "separate page with `-o FILE.html`.",
         command,
         Facts(tuple((name, words, "") for name, words in facts.items())),
         pieces_of(found.changes),
