@@ -18,7 +18,7 @@ def explore(
         str,
         typer.Argument(
             metavar="[SPEC]",
-            help="The design to begin with: a name such as llama-3-8b, an inline spec, a "
+            help="The design to start with: a name such as llama-3-8b, an inline spec, a "
             "config.json or a directory with one.",
             autocompletion=completion.architecture,
         ),
@@ -32,15 +32,13 @@ def explore(
         ),
     ] = "gpt2",
     port: Annotated[
-        int, typer.Option(help="Port to listen on; 0 takes any that is free.", min=0, max=65535)
+        int, typer.Option(help="Port to listen on; 0 chooses a free one.", min=0, max=65535)
     ] = 0,
     browser: Annotated[
         bool,
         typer.Option("--browser/--no-browser", help="Open the page in the default browser."),
     ] = True,
-    seconds: Annotated[
-        float, typer.Option(help="Longest time that one answer may take.", min=1)
-    ] = 60,
+    seconds: Annotated[float, typer.Option(help="Time limit for one answer.", min=1)] = 60,
     output: Annotated[
         Path | None,
         typer.Option(
