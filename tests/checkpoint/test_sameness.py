@@ -266,7 +266,7 @@ def test_special_points_are_left_undecided(name: str, tmp_path: Path) -> None:
     two = rewritten(one, tmp_path / "two", share)
     found = same(one, two)
     assert found.verdict == "undecided"
-    assert "MLP units 4 and 5 read the same" in found.reason
+    assert "MLP units 4 and 5 have parallel input weights" in found.reason
     changed = rewritten(two, tmp_path / "three", changed_unit)
     found = same(one, changed)
     assert found.verdict != "same function"
