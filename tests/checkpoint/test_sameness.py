@@ -314,7 +314,7 @@ def test_a_witness_of_another_pair_does_not_hold(witnessed: tuple[Path, Path, Pa
         ("2.qk", lambda x: 2 * x, "modulus 1"),
         ("1.heads", lambda x: 0 * x, "not a permutation"),
         ("1.queries", lambda x: x + 1, "not a permutation"),
-        ("3.units", lambda x: x[:-1], "not \\[40\\]"),
+        ("3.units", lambda x: x[:-1], "instead of \\[40\\]"),
         ("3.signs", lambda x: 0.5 * x, "not signs"),
         ("1.vo", lambda x: np.nan * x, "not finite"),
         ("1.vo", None, "1.vo is missing"),
