@@ -228,11 +228,11 @@ def same_pattern(w: Tensors) -> None:
 
 
 PLANTED = {
-    "OV lacks rank": same_row("V"),
-    "QK lacks rank": same_row("K"),
-    "write nothing": dead_unit,
-    "write next to nothing": weak_unit,
-    "MLP units 2 and 5 read the same": same_unit,
+    "OV is rank-deficient": same_row("V"),
+    "QK is rank-deficient": same_row("K"),
+    "have zero output": dead_unit,
+    "have almost zero output": weak_unit,
+    "MLP units 2 and 5 have parallel input weights": same_unit,
     "same attention pattern": same_pattern,
 }
 
@@ -254,7 +254,7 @@ def test_what_is_planted_is_found(
     assert text in layers[1].special[0]
     again = measured(moved(path, tmp_path / "moved")).layers  # elsewhere on the fiber too
     assert [len(layer.special) for layer in again] == [0, 1, 0]
-    kind = "read the same" if "read" in text else text
+    kind = "have parallel input weights" if "parallel" in text else text
     assert kind in again[1].special[0]
 
 
@@ -431,7 +431,7 @@ def test_the_text_names_special_points(
 ) -> None:
     print_info(measured(planted(zoo["gpt2"], tmp_path / "planted", dead_unit)))
     out = capsys.readouterr().out
-    assert "layer 2: MLP units 4 write nothing" in out
+    assert "layer 2: MLP units 4 have zero output" in out
     assert out.count("*") == 2  # at the layer, and where it is explained
 
 

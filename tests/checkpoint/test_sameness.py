@@ -266,7 +266,7 @@ def test_special_points_are_left_undecided(name: str, tmp_path: Path) -> None:
     two = rewritten(one, tmp_path / "two", share)
     found = same(one, two)
     assert found.verdict == "undecided"
-    assert "MLP units 4 and 5 read the same" in found.reason
+    assert "MLP units 4 and 5 have parallel input weights" in found.reason
     changed = rewritten(two, tmp_path / "three", changed_unit)
     found = same(one, changed)
     assert found.verdict != "same function"
@@ -314,7 +314,7 @@ def test_a_witness_of_another_pair_does_not_hold(witnessed: tuple[Path, Path, Pa
         ("2.qk", lambda x: 2 * x, "modulus 1"),
         ("1.heads", lambda x: 0 * x, "not a permutation"),
         ("1.queries", lambda x: x + 1, "not a permutation"),
-        ("3.units", lambda x: x[:-1], "not \\[40\\]"),
+        ("3.units", lambda x: x[:-1], "instead of \\[40\\]"),
         ("3.signs", lambda x: 0.5 * x, "not signs"),
         ("1.vo", lambda x: np.nan * x, "not finite"),
         ("1.vo", None, "1.vo is missing"),
