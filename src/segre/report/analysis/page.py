@@ -10,7 +10,6 @@ from segre.analysis.part import Part, percent
 from segre.analysis.run import Analysis
 from segre.errors import SegreError
 from segre.report.analysis import architecture, depth, heads, paths, weights
-from segre.report.drawing import require_plotly
 from segre.report.page.blocks import Block, Items, Page, Prose, Section, Tile
 from segre.report.page.render import write_page
 
@@ -37,7 +36,6 @@ def require_report(path: Path) -> None:
         )
     if not path.parent.is_dir():
         raise SegreError(f"report {str(path)!r}: there is no directory {str(path.parent)!r}")
-    require_plotly()
 
 
 def write_report(analysis: Analysis, path: Path, made: str = "") -> None:

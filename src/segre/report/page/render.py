@@ -15,10 +15,10 @@ from markupsafe import Markup, escape
 from segre.files import whole_file
 from segre.finding import Status
 from segre.json_data import strict_json
-from segre.report.drawing import plotly_script
 from segre.report.page import cells
 from segre.report.page.blocks import Block, Download, Figure, Page, Section, Table
 from segre.report.page.embed import embedded, policy
+from segre.report.page.library import drawing_script, unpacker
 from segre.report.page.marks import MARKS
 
 MEANINGS: dict[Status, str] = {
@@ -37,7 +37,8 @@ def render(page: Page) -> str:
     """The page as the text of one HTML file."""
     head = [_asset("page.js")]
     figures = _figures(page)
-    foot = [plotly_script(), _asset("plots.js")] if figures else []
+    library = drawing_script(_traces(figures)) if figures else None
+    foot = [unpacker(), _asset("plots.js")] if figures else []
     foot += [_asset("heads.js")] if any(figure.heads for figure in figures) else []
     names = _Names()
     text = _template().render(
@@ -45,7 +46,8 @@ def render(page: Page) -> str:
         sections=[_placed(section, names) for section in page.sections],
         meanings=MEANINGS,
         marks=MARKS,
-        policy=policy([*head, *foot]),
+        policy=policy([*head, *foot, *([library.text] if library else [])]),
+        library=library.packed if library else "",
         style=Markup(_asset("style.css")),
         head_scripts=[Markup(script) for script in head],
         foot_scripts=[Markup(script) for script in foot],
@@ -111,6 +113,11 @@ def _placed_block(block: Block, names: _Names) -> Placed:
 def _figures(page: Page) -> list[Figure]:
     blocks = (block for section in page.sections for block in section.blocks)
     return [block for block in blocks if isinstance(block, Figure)]
+
+
+def _traces(figures: list[Figure]) -> set[str]:
+    """The types of traces, as they are drawn: a trace that names none is a scatter."""
+    return {str(trace.get("type", "scatter")) for figure in figures for trace in figure.traces}
 
 
 def _asset(name: str) -> str:
