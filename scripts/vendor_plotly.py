@@ -2,9 +2,9 @@
 
 python scripts/vendor_plotly.py
 
-The version is the one that the installed Python package plotly has inside. The files come from the npm
-package plotly.js-cartesian-dist-min, fetched by `npm pack`; the script is compressed so that the same
-version always gives the same bytes. Run this after a change of plotly in constraints.txt.
+The version is the one that the installed Python package plotly has inside. The files come from the
+npm package plotly.js-cartesian-dist-min, fetched by `npm pack`; the script is compressed so that
+the same version always gives the same bytes. Run this after a change of plotly in constraints.txt.
 """
 
 from __future__ import annotations

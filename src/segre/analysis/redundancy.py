@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from segre.analysis.part import Answer, percent
 from segre.analysis.size import dimension_of, known_by
 from segre.analysis.workbench import Workbench
 from segre.errors import UnsupportedError
 from segre.finding import Finding, Symmetry
+from segre.geometry.choice import Choice
 from segre.geometry.explain import Explanation, explain
 from segre.geometry.symmetry_table import symmetry_table
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
+
+# The groups of `segre.finding.GROUPS`, in words that need no glossary.
+IN_WORDS = {
+    "QK": "queries and keys",
+    "VO": "values and outputs",
+    "MLP": "MLPs",
+    "norms and biases": "norms and biases",
+    "shifts": "constant shifts",
+    "residual": "the residual stream",
+}
 
 
 def what_is_redundant(bench: Workbench) -> Answer:
@@ -30,13 +43,13 @@ def what_is_redundant(bench: Workbench) -> Answer:
         explained, unexplained = None, str(error)
     proved = found.status == "proved"
     how = (
-        "Generators of each symmetry were checked to lie in the kernel of the Jacobian, and the "
-        "bounds meet: there are no others."
+        "Every symmetry was checked to leave the function as it is: its generators lie in the "
+        "kernel of the Jacobian. The bounds meet, so there are no others."
         if proved
-        else "Counted by formulas of all symmetries that segre knows; nothing is measured. There "
-        "may be others: the number is a bound from below."
+        else "All symmetries that segre knows are counted by formulas; nothing is measured. There "
+        "may be others, so the number is a lower bound."
     )
-    choices = " What a choice does is counted by formulas for the design without it."
+    choices = " The effect of a design choice is counted by formulas for the design without it."
     return Answer(
         status=known_by(found),
         lead=_lead(found, symmetries),
@@ -50,6 +63,7 @@ def what_is_redundant(bench: Workbench) -> Answer:
             "choices": [one.document() for one in explained.choices] if explained else [],
         },
         notes=(f"Design choices are not compared: {unexplained}.",) if unexplained else (),
+        takeaways=_takeaways(found, symmetries, explained.choices if explained else ()),
     )
 
 
@@ -61,11 +75,44 @@ def _of_stack(bench: Workbench) -> Answer:
     return Answer(
         status=known_by(found),
         lead=_lead(found, found.symmetries),
-        how="Each symmetry is written down and checked to lie in the kernel of the Jacobian; "
-        "the conserved quantities are checked exactly against the gradient.",
+        how="Each symmetry is written down and checked to leave the function as it is: it lies in "
+        "the kernel of the Jacobian. Conserved quantities are checked exactly against the "
+        "gradient.",
         command=f"segre symmetries {bench.target.argument}{options}",
         data={"parameters": spec.parameters, **table.document()},
+        takeaways=_takeaways(found, found.symmetries),
     )
+
+
+def _takeaways(
+    found: Finding, symmetries: tuple[Symmetry, ...], choices: Sequence[Choice] = ()
+) -> dict[str, str]:
+    """What the picture of the parameters shows, and which choice matters most."""
+    pieces: dict[str, int] = {}
+    for one in symmetries:
+        name = IN_WORDS.get(one.group, one.name)
+        pieces[name] = pieces.get(name, 0) + one.dimension
+    total = sum(pieces.values())
+    said: dict[str, str] = {}
+    if total:
+        least = "" if found.status == "proved" else "At least "
+        largest = max(pieces, key=lambda name: pieces[name])
+        share = percent(total, found.parameters, 3)
+        part = percent(pieces[largest], total)
+        which = "All of these come" if len(pieces) == 1 else f"The largest part, {part}, comes"
+        said["redundant-by-piece"] = (
+            f"{least}{share} of the parameters are symmetries: they add nothing to the function. "
+            f"{which} from {largest}."
+        )
+    moved = [one for one in choices if one.total]
+    if moved:
+        most = max(moved, key=lambda choice: abs(choice.total))
+        verb = "removes" if most.total > 0 else "adds"
+        said["design-choices"] = (
+            f"The choice that matters most is {most.name}, instead of {most.instead}: it {verb} "
+            f"{abs(most.total):,} redundant parameters."
+        )
+    return said
 
 
 def _lead(found: Finding, symmetries: tuple[Symmetry, ...]) -> str:
@@ -82,5 +129,5 @@ def _lead(found: Finding, symmetries: tuple[Symmetry, ...]) -> str:
     more = f" Another {rest:,} are redundant without a symmetry that segre lists." * (rest > 0)
     return (
         f"{least}{total:,} of {found.parameters:,} parameters ({share}) can change without "
-        f"changing the function. The largest piece, {named[largest]:,}: {largest}.{more}"
+        f"changing the function. The largest piece is {largest}: {named[largest]:,}.{more}"
     )

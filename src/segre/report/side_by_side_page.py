@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from segre import __version__
 from segre.analysis.side_by_side import SideBySide
+from segre.analysis.variants import in_words
+from segre.collapse.variants import FULL, variant
 from segre.report.analysis.charts import Number, lines
 from segre.report.cards.diff import pieces_of, tiles_of
 from segre.report.cards.side_by_side import table_of_rows
@@ -49,7 +51,7 @@ def page_of(found: SideBySide, made: str = "") -> Page:
 def _tiles(found: SideBySide) -> Iterator[Tile]:
     for number, one in enumerate(found.designs.designs):
         yield Tile(
-            f"{letter(number)}: dimensions of function",
+            f"{letter(number)}: functional dimension",
             value_in_words(one.finding, "{:,}".format),
             "bounded" if one.finding.value is None else "proved",
             f"of {one.finding.parameters:,} parameters",
@@ -116,22 +118,36 @@ def _depth(found: SideBySide) -> Iterator[Block]:
             if curve["variant"] in _SHOWN:
                 logs = curve["log10"]
                 values = [None if log is None or log < -300 else 10.0**log for log in logs]
-                every[f"{letter(number)}: {curve['variant']}"] = values
+                words = in_words(variant(curve["variant"]))
+                every[f"{letter(number)}: {words}"] = values
     longest = max(map(len, every.values()))
     series = {name: [*values, *[None] * (longest - len(values))] for name, values in every.items()}
     yield lines(
         "depth",
-        "How unlike tokens are, by layer",
+        "How different tokens are, by layer",
         "The relative residual after every layer of both models, and of their attention alone.",
+        _ends(every),
         range(longest),
         series,
         y="relative residual",
         log=True,
         dashed=[name for name in series if name.startswith("B")],
         lowest=_LOWEST,
-        note="Full is the model as it is, attention the same without skips and MLPs.",
+        note="1 means that tokens have nothing in common, 0 that all of them are the same. "
+        "Attention only is the model without skips and MLPs.",
     )
     yield table_of_rows("depth-ends", RESIDUALS, depth_rows(found))
+
+
+def _ends(series: Mapping[str, Sequence[Number]]) -> str:
+    """Where both models end as they are."""
+    said = []
+    for name, values in series.items():
+        own, _, words = name.partition(": ")
+        if words == in_words(FULL):
+            last = values[-1]
+            said.append(f"{last:.2g} in {own}" if last is not None else f"not known in {own}")
+    return f"After the last layer the relative residual is {' and '.join(said)}."
 
 
 def _heads(found: SideBySide) -> Iterator[Block]:

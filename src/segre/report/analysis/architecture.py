@@ -6,9 +6,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from segre.analysis.part import Part
+from segre.analysis.redundancy import IN_WORDS
 from segre.finding import GROUPS
-from segre.report.analysis.charts import bars
-from segre.report.page.blocks import Block, Cell, Download, Facts, Items, Table
+from segre.report.analysis.charts import bars, parts_of_a_whole
+from segre.report.page.blocks import (
+    Block,
+    Cell,
+    Download,
+    Facts,
+    Figure,
+    Fold,
+    Items,
+    Prose,
+    Row,
+    Table,
+)
 
 _HOLDS = {
     "exact": "always",
@@ -20,14 +32,16 @@ _HOLDS = {
 def of_choices(part: Part) -> Iterator[Block]:
     """Design choices, and where the parameters are."""
     assert part.data is not None
-    yield Facts(tuple((name, value, remark) for name, value, remark in part.data["choices"]))
+    facts = Facts(tuple((name, value, remark) for name, value, remark in part.data["choices"]))
     pieces: dict[str, int] = part.data["pieces"]
     total = sum(pieces.values())
     largest = max(pieces, key=lambda name: pieces[name])
-    yield bars(
+    figure = bars(
         "parameters-by-piece",
         "Where the parameters are",
-        f"{len(pieces)} pieces; the largest is {largest} with {pieces[largest]:,} of {total:,}.",
+        f"Bars: {len(pieces)} pieces; the largest is {largest} with {pieces[largest]:,} of "
+        f"{total:,} parameters.",
+        part.takeaways["parameters-by-piece"],
         pieces,
         unit="parameters",
         numbers=Table(
@@ -38,6 +52,7 @@ def of_choices(part: Part) -> Iterator[Block]:
             (False, True, True),
         ),
     )
+    yield Row((facts, figure))
 
 
 def of_bounds(part: Part) -> Iterator[Block]:
@@ -65,7 +80,8 @@ def hypotheses_table(theorem: Mapping[str, Any]) -> Table:
     )
     title = f"Hypotheses of theorem {theorem['name']}: all hold"
     names = ("hypothesis", "says", "left", "", "right")
-    return Table("hypotheses", title, names, rows, (False, False, True, False, True))
+    numeric = (False, False, True, False, True)
+    return Table("hypotheses", title, names, rows, numeric, folded=True)
 
 
 def of_symmetries(part: Part) -> Iterator[Block]:
@@ -74,15 +90,17 @@ def of_symmetries(part: Part) -> Iterator[Block]:
     assert data is not None
     symmetries = [one for one in data["symmetries"] if one["dimension"]]
     if symmetries:
-        yield _symmetry_bars(symmetries)
+        yield _picture(part, symmetries)
         yield _symmetry_table(symmetries)
     if data.get("choices"):
+        if "design-choices" in part.takeaways:
+            yield Prose((part.takeaways["design-choices"],))
         yield _choice_table(data["choices"])
     if data.get("discrete"):
         rows = tuple((one["group"], one["what"], one["places"]) for one in data["discrete"])
         yield Table(
             "discrete-symmetries",
-            "Discrete symmetries, beside these",
+            "Discrete symmetries, in addition to these",
             ("group", "of", "places"),
             rows,
             (False, False, True),
@@ -90,21 +108,30 @@ def of_symmetries(part: Part) -> Iterator[Block]:
         )
 
 
-def _symmetry_bars(symmetries: list[dict[str, Any]]) -> Block:
-    """By piece of a transformer, by kind of symmetry of a stack."""
+def _picture(part: Part, symmetries: list[dict[str, Any]]) -> Figure:
+    """All parameters, and the redundant ones: by piece of a transformer, by kind for a stack."""
+    assert part.data is not None
     of_transformer = "holds" in symmetries[0]
-    named = dict.fromkeys(GROUPS, 0) if of_transformer else {}
+    named = dict.fromkeys(IN_WORDS.values(), 0) if of_transformer else {}
     for one in symmetries:
-        name = one["group"] if of_transformer else one["name"]
+        name = IN_WORDS[one["group"]] if of_transformer else one["name"]
         named[name] = named.get(name, 0) + one["dimension"]
-    shown = {name: count for name, count in named.items() if count}
-    largest = max(shown, key=lambda name: shown[name])
-    return bars(
+    pieces = {name: count for name, count in named.items() if count}
+    redundant = sum(pieces.values())
+    parameters: int = part.data["parameters"]
+    known = "functional dimension" if part.status == "proved" else "functional dimension, at most"
+    whole = {known: parameters - redundant, "symmetries": redundant}
+    return parts_of_a_whole(
         "redundant-by-piece",
-        "Redundant parameters by piece" if of_transformer else "Redundant parameters by symmetry",
-        f"The largest of {len(shown)} is {largest} with {shown[largest]:,}.",
-        shown,
-        unit="redundant parameters",
+        "Parameters = functional dimension + symmetries",
+        f"Two bars: {parameters:,} parameters, of which {redundant:,} are symmetries; and these by "
+        f"piece, of which there are {len(pieces)}.",
+        part.takeaways["redundant-by-piece"],
+        ("all parameters", whole),
+        ("symmetries", pieces),
+        unit="parameters",
+        note="The first bar is all parameters. The second is its part called symmetries, enlarged: "
+        "each piece is a group of changes that leave the function as it is.",
     )
 
 
@@ -115,10 +142,17 @@ def _symmetry_table(symmetries: list[dict[str, Any]]) -> Table:
             "All continuous symmetries",
             ("piece", "symmetry", "where", "dimensions", "holds"),
             tuple(
-                (one["group"], one["name"], one["where"], one["dimension"], _HOLDS[one["holds"]])
+                (
+                    IN_WORDS[one["group"]],
+                    one["name"],
+                    one["where"],
+                    one["dimension"],
+                    _HOLDS[one["holds"]],
+                )
                 for one in symmetries
             ),
             (False, False, False, True, False),
+            folded=True,
         )
     return Table(
         "symmetries",
@@ -129,6 +163,7 @@ def _symmetry_table(symmetries: list[dict[str, Any]]) -> Table:
             for one in symmetries
         ),
         (False, False, True, False, True),
+        folded=True,
     )
 
 
@@ -147,11 +182,12 @@ def _choice_table(choices: list[dict[str, Any]]) -> Table:
     return Table(
         "design-choices",
         "What each design choice does to redundancy",
-        ("choice", *groups, "all"),
+        ("choice", *(IN_WORDS.get(group, group) for group in groups), "all"),
         rows,
         (False, *(True,) * (len(groups) + 1)),
-        note="Redundant parameters with the choice minus those without it: a negative number says "
-        "that the choice removes symmetries, a positive one that it adds some.",
+        note="Redundant parameters with the choice minus those without it. A choice with a "
+        "negative number removes symmetries, one with a positive number adds some.",
+        folded=True,
     )
 
 
@@ -178,7 +214,8 @@ def of_certificates(part: Part) -> Iterator[Block]:
             ),
             (False, True, True, True, False, False),
         )
-    yield Items("The referee checked", tuple(instances[-1]["checks"]))
+    checked = Items("", tuple(instances[-1]["checks"]))
+    yield Fold("checks", "What the referee checked", (checked,))
     for number, certificate in enumerate(data["certificates"], 1):
         name = "certificate.json" if len(instances) == 1 else f"certificate-{number}.json"
         yield Download(

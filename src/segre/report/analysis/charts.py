@@ -1,4 +1,4 @@
-"""The three kinds of plots of a report: bars, lines over layers, and maps of layers and heads."""
+"""The kinds of plots of a report: bars, a whole and its parts, lines over layers, and maps."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 from segre.report.page.blocks import Cell, Figure, Table
 
 Number = float | int | None
+_TEXT_FIRST = (False, False, True, True)
 
 
 def bars(
     key: str,
     title: str,
     alt: str,
+    takeaway: str,
     values: Mapping[str, Number],
     *,
     unit: str,
@@ -43,13 +45,59 @@ def bars(
         "showlegend": False,
         "bargap": 0.35,
     }
-    return Figure(key, title, alt, (trace,), layout, table, 110 + 34 * len(names), note)
+    return Figure(key, title, alt, takeaway, (trace,), layout, table, 90 + 30 * len(names), note)
+
+
+def parts_of_a_whole(
+    key: str,
+    title: str,
+    alt: str,
+    takeaway: str,
+    whole: tuple[str, Mapping[str, int]],
+    part: tuple[str, Mapping[str, int]],
+    *,
+    unit: str,
+    note: str = "",
+) -> Figure:
+    """Two bars, each split up: a whole, and below it a part of that, enlarged to its width."""
+    rows: list[tuple[Cell, ...]] = []
+    traces = []
+    for place, (name, pieces) in enumerate((whole, part)):
+        total = sum(pieces.values())
+        for number, (piece, count) in enumerate(pieces.items()):
+            rows.append((name, piece, count, 100 * count / total))
+            colour = number if not place else number + len(whole[1])
+            traces.append(
+                {
+                    "type": "bar",
+                    "orientation": "h",
+                    "name": piece,
+                    "y": [name],
+                    "x": [100 * count / total],
+                    "customdata": [count],
+                    "marker": {"color": f"@{1 + colour % 8}"},
+                    "hovertemplate": f"{piece}: %{{customdata:,}} {unit} (%{{x:.3~g}} %)"
+                    "<extra></extra>",
+                }
+            )
+    table = Table(
+        f"{key}-numbers", title, ("of", "piece", unit, "share in %"), tuple(rows), _TEXT_FIRST
+    )
+    layout = {
+        "barmode": "stack",
+        "xaxis": {"title": {"text": "percent"}, "range": [0, 100], "ticksuffix": " %", "nticks": 6},
+        "yaxis": {"automargin": True, "ticklabelstandoff": 6, "autorange": "reversed"},
+        "bargap": 0.45,
+        "showlegend": True,
+    }
+    return Figure(key, title, alt, takeaway, tuple(traces), layout, table, 190, note)
 
 
 def columns(
     key: str,
     title: str,
     alt: str,
+    takeaway: str,
     x: tuple[str, Sequence[int] | Sequence[str]],
     y: tuple[str, Sequence[Number]],
     *,
@@ -76,13 +124,14 @@ def columns(
         "showlegend": False,
         "bargap": 0.25,
     }
-    return Figure(key, title, alt, (trace,), layout, numbers, 320, note)
+    return Figure(key, title, alt, takeaway, (trace,), layout, numbers, 300, note)
 
 
 def lines(
     key: str,
     title: str,
     alt: str,
+    takeaway: str,
     layers: Sequence[int],
     series: Mapping[str, Sequence[Number]],
     *,
@@ -93,7 +142,7 @@ def lines(
     dotted: Sequence[str] = (),
     lowest: float = 0.0,
     first: str = "layer",
-    height: int = 420,
+    height: int = 360,
 ) -> Figure:
     """One line for each series, over layers."""
     traces = tuple(
@@ -125,13 +174,14 @@ def lines(
         "yaxis": {"title": {"text": y}, **scale},
         "showlegend": len(series) > 1,
     }
-    return Figure(key, title, alt, traces, layout, table, height, note)
+    return Figure(key, title, alt, takeaway, traces, layout, table, height, note)
 
 
 def by_head(
     key: str,
     title: str,
     alt: str,
+    takeaway: str,
     values: Sequence[Sequence[Number]],
     *,
     what: str,
@@ -141,15 +191,15 @@ def by_head(
     """A map: a row for each layer, the first on top, a column for each head."""
     wide = max(len(row) for row in values)
     rows = ("layer", list(range(1, len(values) + 1)))
-    return heat_map(
-        key, title, alt, rows, (across, list(range(1, wide + 1))), values, what=what, note=note
-    )
+    columns = across, list(range(1, wide + 1))
+    return heat_map(key, title, alt, takeaway, rows, columns, values, what=what, note=note)
 
 
 def heat_map(
     key: str,
     title: str,
     alt: str,
+    takeaway: str,
     rows: tuple[str, Sequence[int | str]],
     columns: tuple[str, Sequence[int | str]],
     values: Sequence[Sequence[Number]],
@@ -181,8 +231,8 @@ def heat_map(
     names = (rows[0], *(f"{columns[0]} {number}" for number in columns[1]))
     numeric = (not isinstance(rows[1][0], str), *(True,) * wide)
     table = Table(f"{key}-numbers", f"{title}: {what}", names, cells, numeric)
-    height = max(300, min(640, 150 + 26 * len(values)))
-    return Figure(key, title, alt, (trace,), layout, table, height, note)
+    height = max(240, min(640, 110 + 26 * len(values)))
+    return Figure(key, title, alt, takeaway, (trace,), layout, table, height, note)
 
 
 def _ticks(names: Sequence[int | str]) -> dict[str, Any]:
@@ -190,7 +240,9 @@ def _ticks(names: Sequence[int | str]) -> dict[str, Any]:
     return {"type": "category"} if named else whole_ticks(len(names))
 
 
-def switched(key: str, title: str, alt: str, maps: Mapping[str, Figure], numbers: Table) -> Figure:
+def switched(
+    key: str, title: str, alt: str, takeaway: str, maps: Mapping[str, Figure], numbers: Table
+) -> Figure:
     """Several maps of the same layers and heads as one, with a switch between them."""
     figures = list(maps.values())
     traces = tuple(
@@ -217,7 +269,7 @@ def switched(key: str, title: str, alt: str, maps: Mapping[str, Figure], numbers
         "font": {"color": "#222222"},
     }
     layout = {**figures[0].layout, "updatemenus": [menu], "margin": {"t": 60}}
-    return Figure(key, title, alt, traces, layout, numbers, figures[0].height + 40)
+    return Figure(key, title, alt, takeaway, traces, layout, numbers, figures[0].height + 40)
 
 
 def log_axis(values: Sequence[Number]) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def _findings(part: Part) -> list[str]:
 _TITLES = {
     "findings": "Findings",
     "redundancy": "Redundancy",
-    "weights": "Strata",
+    "weights": "Weights",
     "depth": "Depth",
     "dimension": "Dimension",
 }

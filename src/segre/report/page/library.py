@@ -1,8 +1,8 @@
-"""Which script draws the plots of a page? The part of plotly.js that is here, if it draws them all.
+"""Which script draws the plots of a page? The part of plotly.js in plotly/, if it can draw them.
 
-The part is the "cartesian" bundle of plotly.js (MIT licence, in plotly/), a third of the whole; scripts/vendor_plotly.py
-renews it. Figures in three dimensions need the whole, which the Python package plotly has inside.
-Pages carry either one compressed, and a browser unpacks it.
+The part is the "cartesian" bundle of plotly.js (MIT licence), a third of the whole;
+scripts/vendor_plotly.py renews it. Figures in three dimensions need the whole, which the Python
+package plotly has inside. Pages carry either one compressed, and the browser unpacks it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from importlib.resources import files
 
 from segre.libraries import library
 
+# What the bundle draws.
 TRACES = frozenset(
-    "bar box contour heatmap histogram histogram2d histogram2dcontour image pie scatter "
-    "scatterternary violin".split()
-)  # what the bundle draws
+    {
+        *("bar", "box", "contour", "heatmap", "histogram", "histogram2d", "histogram2dcontour"),
+        *("image", "pie", "scatter", "scatterternary", "violin"),
+    }
+)
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,9 @@
       doubleClick: "reset",
       modeBarButtons: [[saver(figure), "resetScale2d"]],
     };
-    return Plotly.react(figure.plot, traces(figure, scheme), layout(figure, width, scheme), config);
+    const shown = [traces(figure, scheme), layout(figure, width, scheme)];
+    const first = !figure.plot.on;
+    return Plotly.react(figure.plot, ...shown, config).then(() => first && listenToClicks(figure));
   }
 
   // ---- images -----------------------------------------------------------------------------
@@ -260,7 +262,6 @@
   async function drawFirst(figure) {
     try {
       await draw(figure);
-      if (figure.width) listenToClicks(figure);
       return true;
     } catch (error) {
       figure.plot.textContent = `Not drawn (${error.message}); the numbers are below.`;
