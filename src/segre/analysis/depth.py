@@ -123,7 +123,7 @@ def _of_model(bench: Workbench) -> Answer:
     status: Status = "estimated" if narrowed else "measured"
     return Answer(
         status=status,
-        lead=f"{lead} {shown['depth']}",
+        lead=lead,
         how=f"{said}{basis}",
         command=f"segre collapse {name}{options}",
         data={

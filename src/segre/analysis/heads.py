@@ -124,7 +124,7 @@ def _lead(info: Info, values: Mapping[str, Array]) -> str:
     spread = int((values["entropy"] > EVEN).sum()) if "entropy" in values else 0
     parts = []
     if sinks:
-        parts.append(f"{sinks} give more than {100 * SINK:.0f} % of their attention to one token")
+        parts.append(f"{sinks} give more than {100 * SINK:.0f}% of their attention to one token")
     if spread:
         parts.append(f"{spread} spread {'it' if sinks else 'their attention'} nearly evenly")
     return f"{said} On this input {' and '.join(parts)}." if parts else said

@@ -117,8 +117,8 @@ def _by_head(through: Sequence[Sequence[float]]) -> str:
         return "The output is 0, so nothing has a share of it."
     best = int(np.argmax(layers))
     return (
-        f"The heads of layer {best + 1} carry most of all layers, {percent(layers[best], 1)} of "
-        f"the output. {_largest_head(through)}"
+        f"The layer whose heads carry most is layer {best + 1}: together, "
+        f"{percent(layers[best], 1)} of the output."
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from segre.analysis.part import Answer, percent
+from segre.analysis.fiber import Fiber, fiber_of
+from segre.analysis.part import Answer, listed, percent
 from segre.analysis.size import dimension_of, known_by
 from segre.analysis.workbench import Workbench
 from segre.errors import UnsupportedError
@@ -41,7 +42,7 @@ def what_is_redundant(bench: Workbench) -> Answer:
             symmetries = answer.finding.symmetries  # the same, layers alike together
     except UnsupportedError as error:  # sizes for which the formulas do not hold
         explained, unexplained = None, str(error)
-    proved = found.status == "proved"
+    proved, fiber = found.status == "proved", fiber_of(bench)
     how = (
         "Every symmetry was checked to leave the function as it is: its generators lie in the "
         "kernel of the Jacobian. The bounds meet, so there are no others."
@@ -61,9 +62,10 @@ def what_is_redundant(bench: Workbench) -> Answer:
             "symmetries": [symmetry.document() for symmetry in symmetries],
             "discrete": [one.document() for one in explained.discrete] if explained else [],
             "choices": [one.document() for one in explained.choices] if explained else [],
+            "fiber": None if fiber is None else fiber.document(),
         },
         notes=(f"Design choices are not compared: {unexplained}.",) if unexplained else (),
-        takeaways=_takeaways(found, symmetries, explained.choices if explained else ()),
+        takeaways=_takeaways(fiber, symmetries, explained.choices if explained else ()),
     )
 
 
@@ -72,6 +74,7 @@ def _of_stack(bench: Workbench) -> Answer:
     table = symmetry_table(spec, bench.seed, memory=bench.memory, progress=bench.progress)
     found = dimension_of(bench)
     options = bench.options(seed=bench.seed, memory=bench.memory)
+    fiber = fiber_of(bench)
     return Answer(
         status=known_by(found),
         lead=_lead(found, found.symmetries),
@@ -79,31 +82,28 @@ def _of_stack(bench: Workbench) -> Answer:
         "the kernel of the Jacobian. Conserved quantities are checked exactly against the "
         "gradient.",
         command=f"segre symmetries {bench.target.argument}{options}",
-        data={"parameters": spec.parameters, **table.document()},
-        takeaways=_takeaways(found, found.symmetries),
+        data={
+            "parameters": spec.parameters,
+            **table.document(),
+            "fiber": None if fiber is None else fiber.document(),
+        },
+        takeaways=_takeaways(fiber, found.symmetries),
     )
 
 
 def _takeaways(
-    found: Finding, symmetries: tuple[Symmetry, ...], choices: Sequence[Choice] = ()
+    fiber: Fiber | None, symmetries: tuple[Symmetry, ...], choices: Sequence[Choice] = ()
 ) -> dict[str, str]:
     """What the picture of the parameters shows, and which choice matters most."""
     pieces: dict[str, int] = {}
     for one in symmetries:
         name = IN_WORDS.get(one.group, one.name)
         pieces[name] = pieces.get(name, 0) + one.dimension
-    total = sum(pieces.values())
     said: dict[str, str] = {}
-    if total:
-        least = "" if found.status == "proved" else "At least "
-        largest = max(pieces, key=lambda name: pieces[name])
-        share = percent(total, found.parameters, 3)
-        part = percent(pieces[largest], total)
-        which = "All of these come" if len(pieces) == 1 else f"The largest part, {part}, comes"
-        said["redundant-by-piece"] = (
-            f"{least}{share} of the parameters are symmetries: they add nothing to the function. "
-            f"{which} from {largest}."
-        )
+    if any(pieces.values()):
+        said["redundant-by-piece"] = _shares(pieces)
+    if fiber is not None:
+        said["fiber"] = fiber.takeaway
     moved = [one for one in choices if one.total]
     if moved:
         most = max(moved, key=lambda choice: abs(choice.total))
@@ -113,6 +113,21 @@ def _takeaways(
             f"{abs(most.total):,} redundant parameters."
         )
     return said
+
+
+def _shares(pieces: Mapping[str, int]) -> str:
+    """Where the symmetries come from, the largest part first.
+
+    >>> _shares({"MLPs": 1, "queries and keys": 6, "norms": 3})
+    'Of the symmetries, 60% come from queries and keys, 30% from norms and 10% from MLPs.'
+    """
+    total = sum(pieces.values())
+    first, *rest = sorted(pieces, key=lambda name: -pieces[name])
+    if not rest:
+        return f"All symmetries come from {first}."
+    named = [f"{percent(pieces[first], total)} come from {first}"]
+    named += [f"{percent(pieces[name], total)} from {name}" for name in rest[:2]]
+    return f"Of the symmetries, {listed(named)}."
 
 
 def _lead(found: Finding, symmetries: tuple[Symmetry, ...]) -> str:

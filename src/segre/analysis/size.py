@@ -57,7 +57,8 @@ def _lead(found: Finding) -> str:
 def _proved(found: Finding) -> str:
     if found.theorem is None:
         return "Both bounds are proved, and they meet."
-    return f"That is a theorem: its {len(found.theorem['hypotheses'])} hypotheses hold."
+    count = len(found.theorem["hypotheses"])
+    return f"This follows from a theorem, whose {count} hypotheses hold."
 
 
 def _how(found: Finding) -> str:

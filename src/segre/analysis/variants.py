@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from segre.analysis.part import listed
 from segre.collapse.curves import Curves
 from segre.collapse.variants import ALONE, FULL, Variant
 from segre.collapse.verdict import THRESHOLD, collapses
 
+_ALONE = {
+    True: "makes tokens alike",
+    False: "keeps tokens different",
+    None: "gives numbers that cannot be judged",
+}
+_THEY = {True: "they become alike", False: "they stay different", None: "this cannot be judged"}
 PARTS = {"skip": "skips", "mlp": "MLPs", "norm": "norms"}
 
 
@@ -94,53 +101,26 @@ def _removed(outcomes: Mapping[Variant, bool | None]) -> str:
 def _changed(alone: bool | None, outcomes: Mapping[Variant, bool | None]) -> str:
     """What changes of attention do to attention alone.
 
-    >>> _changed(True, {Variant(False, False, gate=True): True})
-    'Attention only makes tokens alike. Random gates do not prevent that.'
+    >>> gates, window = (Variant(False, False, **{key: 8}) for key in ("gate", "window"))
+    >>> print(_changed(True, {gates: True, window: False}))
+    Attention only makes tokens alike. With a window of 8 tokens they stay different. With random
+    gates they become alike, too.
     """
-    words = {"gapless": "removing the uniform part", "window": "a window", "gate": "random gates"}
-    by_outcome: dict[bool | None, list[str]] = {True: [], False: [], None: []}
+    named: dict[bool | None, list[str]] = {False: [], True: [], None: []}
     for variant, outcome in outcomes.items():
-        (name,) = [words[key] for key in words if getattr(variant, key)]
-        if variant.window:
-            name = f"a window of {variant.window} tokens"
-        by_outcome[outcome].append(name)
-    verb = {
-        True: "makes tokens alike",
-        False: "keeps tokens different",
-        None: "gives numbers that cannot be judged",
-    }
-    said = [f"Attention only {verb[alone]}."]
-    for outcome in (False, True, None):
-        names = by_outcome[outcome]
+        words = {
+            "the uniform part removed": variant.gapless,
+            f"a window of {variant.window} tokens": variant.window,
+            "random gates": variant.gate,
+        }
+        named[outcome].append(" and ".join(name for name, there in words.items() if there))
+    said = [f"Attention only {_ALONE[alone]}."]
+    for outcome, names in named.items():
         if names:
-            said.append(_sentence(names, alone, outcome))
+            too = ", too" if outcome == alone and outcome is not None else ""
+            said.append(f"With {' or '.join(names)} {_THEY[outcome]}{too}.")
     return " ".join(said)
-
-
-def _sentence(names: list[str], alone: bool | None, outcome: bool | None) -> str:
-    many = len(names) > 1 or names == ["random gates"]
-    subject = listed(names)
-    if outcome is None:
-        verb = f"{'give' if many else 'gives'} numbers that cannot be judged"
-    elif alone is True:
-        prevents = "prevent" if many else "prevents"
-        verb = f"{'do' if many else 'does'} not prevent that" if outcome else f"{prevents} that"
-    elif outcome:
-        verb = "make them alike" if many else "makes them alike"
-    else:
-        verb = "keep them different" if many else "keeps them different"
-    return f"{subject[0].upper()}{subject[1:]} {verb}."
 
 
 def _names(variants: Iterable[Variant]) -> str:
     return "; ".join(in_words(one) for one in variants)
-
-
-def listed(names: list[str]) -> str:
-    """Names in a sentence.
-
-    >>> listed(["skips"]), listed(["skips", "MLPs", "norms"])
-    ('skips', 'skips, MLPs and norms')
-    """
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last

@@ -67,21 +67,16 @@ def _conditions(info: Info) -> str:
             if worst < lost / 100
             else ("close to what the stored precision can tell.")
         )
-    return f"The worst condition number is {worst:.3g} ({name} in layer {where}), {end}"
+    return f"The worst condition number of a head is {worst:.3g} ({name} in layer {where}), {end}"
 
 
 def _lead(info: Info) -> str:
     special = [(layer.number, text) for layer in info.layers for text in layer.special]
-    worst = max(head.condition or 1.0 for layer in info.layers for head in (*layer.ov, *layer.qk))
-    conditioned = f"The worst condition number of a head's matrix is {worst:.3g}."
     if not special:
-        return (
-            "No special points were found: up to rounding, these weights are generic. "
-            f"{conditioned}"
-        )
+        return "No special points were found: up to rounding, these weights are generic."
     layers = len({number for number, _ in special})
     number, text = special[0]
     return (
         f"{layers} of {len(info.layers)} layers are at special points, or nearly, where more "
-        f"parameters are redundant than counted: in layer {number}, {text}. {conditioned}"
+        f"parameters are redundant than counted: in layer {number}, {text}."
     )

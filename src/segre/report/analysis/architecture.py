@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from segre.analysis.part import Part
 from segre.analysis.redundancy import IN_WORDS
 from segre.finding import GROUPS
-from segre.report.analysis.charts import bars, parts_of_a_whole
+from segre.report.analysis.charts import bars
+from segre.report.analysis.shapes import closed_curve, parts_of_a_whole
 from segre.report.page.blocks import (
     Block,
     Cell,
@@ -67,9 +69,8 @@ def of_bounds(part: Part) -> Iterator[Block]:
     theorem = None if data["lower"] is None else data["evidence"]["lower"].get("theorem")
     if data["lower"] is not None and theorem is None:
         rows.append(("seed", data["seed"], "of the random point"))
-    yield Facts(tuple(rows))
-    if theorem is not None:
-        yield hypotheses_table(theorem)
+    tables = () if theorem is None else (hypotheses_table(theorem),)
+    yield Fold("bounds", "The bounds, and what they rest on", (Facts(tuple(rows)), *tables))
 
 
 def hypotheses_table(theorem: Mapping[str, Any]) -> Table:
@@ -80,8 +81,7 @@ def hypotheses_table(theorem: Mapping[str, Any]) -> Table:
     )
     title = f"Hypotheses of theorem {theorem['name']}: all hold"
     names = ("hypothesis", "says", "left", "", "right")
-    numeric = (False, False, True, False, True)
-    return Table("hypotheses", title, names, rows, numeric, folded=True)
+    return Table("hypotheses", title, names, rows, (False, False, True, False, True))
 
 
 def of_symmetries(part: Part) -> Iterator[Block]:
@@ -90,7 +90,9 @@ def of_symmetries(part: Part) -> Iterator[Block]:
     assert data is not None
     symmetries = [one for one in data["symmetries"] if one["dimension"]]
     if symmetries:
-        yield _picture(part, symmetries)
+        picture = _picture(part, symmetries)
+        fiber = () if data["fiber"] is None else (_fiber(part),)
+        yield Row((picture, *fiber)) if fiber else picture
         yield _symmetry_table(symmetries)
     if data.get("choices"):
         if "design-choices" in part.takeaways:
@@ -133,6 +135,25 @@ def _picture(part: Part, symmetries: list[dict[str, Any]]) -> Figure:
         note="The first bar is all parameters. The second is its part called symmetries, enlarged: "
         "each piece is a group of changes that leave the function as it is.",
     )
+
+
+def _fiber(part: Part) -> Figure:
+    """A closed curve of weights with the same function, in two of them."""
+    assert part.data is not None
+    fiber = part.data["fiber"]
+    figure = closed_curve(
+        "fiber",
+        "A fiber: one function, many weights",
+        f"A closed curve in the plane of the weights {' and '.join(fiber['names'])}.",
+        part.takeaways["fiber"],
+        fiber["names"],
+        fiber["curve"],
+        fiber["weights"],
+        note=f"Two of the weights of {fiber['where']} while a basis inside it is turned and "
+        "stretched, and the matrix on the other side is turned back. The curve is one of many on "
+        "the fiber, whose dimension is the number of symmetries.",
+    )
+    return replace(figure, status="measured")
 
 
 def _symmetry_table(symmetries: list[dict[str, Any]]) -> Table:

@@ -1,4 +1,4 @@
-"""The kinds of plots of a report: bars, a whole and its parts, lines over layers, and maps."""
+"""The three kinds of plots of a report: bars, lines over layers, and maps of layers and heads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 from segre.report.page.blocks import Cell, Figure, Table
 
 Number = float | int | None
-_TEXT_FIRST = (False, False, True, True)
 
 
 def bars(
@@ -48,51 +47,6 @@ def bars(
     return Figure(key, title, alt, takeaway, (trace,), layout, table, 90 + 30 * len(names), note)
 
 
-def parts_of_a_whole(
-    key: str,
-    title: str,
-    alt: str,
-    takeaway: str,
-    whole: tuple[str, Mapping[str, int]],
-    part: tuple[str, Mapping[str, int]],
-    *,
-    unit: str,
-    note: str = "",
-) -> Figure:
-    """Two bars, each split up: a whole, and below it a part of that, enlarged to its width."""
-    rows: list[tuple[Cell, ...]] = []
-    traces = []
-    for place, (name, pieces) in enumerate((whole, part)):
-        total = sum(pieces.values())
-        for number, (piece, count) in enumerate(pieces.items()):
-            rows.append((name, piece, count, 100 * count / total))
-            colour = number if not place else number + len(whole[1])
-            traces.append(
-                {
-                    "type": "bar",
-                    "orientation": "h",
-                    "name": piece,
-                    "y": [name],
-                    "x": [100 * count / total],
-                    "customdata": [count],
-                    "marker": {"color": f"@{1 + colour % 8}"},
-                    "hovertemplate": f"{piece}: %{{customdata:,}} {unit} (%{{x:.3~g}} %)"
-                    "<extra></extra>",
-                }
-            )
-    table = Table(
-        f"{key}-numbers", title, ("of", "piece", unit, "share in %"), tuple(rows), _TEXT_FIRST
-    )
-    layout = {
-        "barmode": "stack",
-        "xaxis": {"title": {"text": "percent"}, "range": [0, 100], "ticksuffix": " %", "nticks": 6},
-        "yaxis": {"automargin": True, "ticklabelstandoff": 6, "autorange": "reversed"},
-        "bargap": 0.45,
-        "showlegend": True,
-    }
-    return Figure(key, title, alt, takeaway, tuple(traces), layout, table, 190, note)
-
-
 def columns(
     key: str,
     title: str,
@@ -105,8 +59,7 @@ def columns(
     note: str = "",
 ) -> Figure:
     """Vertical bars over whole numbers, or over names."""
-    named = any(isinstance(value, str) for value in x[1])
-    ticks = {"type": "category"} if named else whole_ticks(len(x[1]))
+    ticks = _ticks(x[1])
     trace = {
         "type": "bar",
         "x": list(x[1]),
@@ -236,8 +189,9 @@ def heat_map(
 
 
 def _ticks(names: Sequence[int | str]) -> dict[str, Any]:
-    named = isinstance(names[0], str)
-    return {"type": "category"} if named else whole_ticks(len(names))
+    if not isinstance(names[0], str):
+        return whole_ticks(len(names))
+    return {"type": "category", **({"dtick": 1} if len(names) <= 10 else {})}
 
 
 def switched(

@@ -52,8 +52,8 @@ def _of_model(part: Part) -> Iterator[Block]:
         note="1 means that tokens have nothing in common, 0 that all of them are the same: the "
         "rank has collapsed. Dashed lines are without norms. "
         f"Below {data['floor']:.1e} single precision has only rounding errors, so mean and "
-        "residual are carried apart there, for the first input. A line ends where that is not possible, or "
-        "where numbers vanish or are not finite."
+        "residual are carried apart there, for the first input. A line ends where that is not "
+        "possible, or where numbers vanish or are not finite."
         + " Dotted lines leave out the token that dominates."
         * bool(dominated),
     )
@@ -139,8 +139,8 @@ def _changed(
         lowest=_LOWEST,
         note="Attention only, without skips and MLPs, as it is and changed. Uniform part removed: "
         "1/t is subtracted from every weight of a pattern of t tokens. Window: a token sees at "
-        "most that many tokens. Random gates: what heads mix is multiplied by sigmoid(W_G x); the model "
-        "was not trained with gates, and W_G is random.",
+        "most that many tokens. Random gates: what heads mix is multiplied by sigmoid(W_G x); the "
+        "model was not trained with gates, and W_G is random.",
     )
 
 

@@ -89,8 +89,8 @@ def _sums(part: Part) -> Iterator[Block]:
         through,
         what="share",
         note="A cell is the share of all paths that go through that head. In each layer, the "
-        "shares of its heads, of the paths past it and of the biases add up to one. The sum of all paths "
-        f"and biases differs from the output by {data['identity']:.1e}, relative.",
+        "shares of its heads, of the paths past it and of the biases add up to one. The sum of all "
+        f"paths and biases differs from the output by {data['identity']:.1e}, relative.",
     )
     yield Row((by_length, heads))
 

@@ -51,7 +51,8 @@ def _table(parts: Iterable[Part]) -> Table:
     table.add_column(no_wrap=True)
     table.add_column()
     for part in parts:
-        said = "\n".join([part.lead or part.reason, *_findings(part)])
+        more = [part.takeaways[key] for key in _ADDED if key in part.takeaways]
+        said = "\n".join([" ".join([part.lead or part.reason, *more]), *_findings(part)])
         style = "" if part.lead else "dim"
         table.add_row(
             _TITLES.get(part.key, part.title),
@@ -67,6 +68,8 @@ def _findings(part: Part) -> list[str]:
     return [f"{number}. {one['what']}" for number, one in enumerate(found, 1)]
 
 
+# Takeaways that say more than the answer does; the others repeat it beside a plot.
+_ADDED = ("depth", "what-if", "conditions")
 _TITLES = {
     "findings": "Findings",
     "redundancy": "Redundancy",

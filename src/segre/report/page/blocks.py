@@ -66,6 +66,7 @@ class Figure:
     numbers: Table
     height: int = 360
     note: str = ""
+    status: Status | None = None  # how it is known, if not as its section is
     heads: Mapping[str, Any] | None = None  # of a map of heads: what a panel shows of each
 
 

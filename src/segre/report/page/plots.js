@@ -192,7 +192,8 @@
     const points = line && (trace.mode ?? "").includes("markers");
     const drawn = line && (trace.mode ?? "lines").includes("lines");
     mark.className = drawn ? "stroke" : points ? "dot" : "area";
-    if (drawn && trace.line?.dash && trace.line.dash !== "solid") mark.classList.add("dashed");
+    const dash = { dash: "dashed", dot: "dotted" }[trace.line?.dash];
+    if (drawn && dash) mark.classList.add(dash);
     mark.style.color = ownColour(trace, n);
     return mark;
   }
