@@ -82,7 +82,7 @@ def test_pieces_are_those_of_the_shapes() -> None:
 def test_a_count_is_never_called_a_proof() -> None:
     found = segre.analyze("pythia-70m", only=["dimension", "redundancy", "proof"])
     assert [part.status for part in found.parts] == ["bounded", "bounded", "not run"]
-    assert found["dimension"].lead.startswith("At most")
+    assert found["dimension"].lead.startswith("The functional dimension is at most")
     for certificate in found["proof"].data["certificates"]:
         assert certificate["claim"]["parameters"] < 1000
         assert segre.verify(certificate).valid
@@ -99,7 +99,7 @@ def test_the_certificate_is_of_the_spec_itself(spec: str) -> None:
 def test_bounds_that_do_not_meet_are_not_proved() -> None:
     found = segre.analyze("lightning/d=2,4/a=2/heads=2/dv=2/t=2", only=["dimension", "proof"])
     assert found["dimension"].status == "bounded"
-    assert found["dimension"].lead.startswith("Between 20 and 22")
+    assert found["dimension"].lead.startswith("The functional dimension is between 20 and 22")
     assert "20 <= dimension <= 22" in found["proof"].lead
     assert found["proof"].status == "bounded"
 

@@ -16,7 +16,7 @@ from segre.theorems import apply
 from support.architectures import NOT_COUNTED, random_stacks
 
 SIZES = ("dimension", "redundancy", "proof")
-TILES = ("dimensions of function", "redundant parameters", "certificate")
+TILES = ("Functional dimension", "Redundant parameters", "Certificate")
 SMALL = [
     "lightning/d=2,4/a=2/heads=2/dv=2/t=2",  # its bounds do not meet
     "softmax/d=3,2,4,3/a=3,2,3/heads=3,2,2/t=2",  # neither do these
@@ -74,7 +74,7 @@ def test_a_theorem_is_certified_at_the_size_of_the_model(name: str) -> None:
     found = segre.analyze(name, only=["proof"])
     part, page = found["proof"], page_of(found)
     assert part.status == "proved"
-    (tile,) = [tile for tile in page.tiles if tile.label == "certificate"]
+    (tile,) = [tile for tile in page.tiles if tile.label == "Certificate"]
     assert (tile.value, tile.status) == ("valid", "proved")
     (certificate,) = part.data["certificates"]
     assert certificate["digest"] == found.target.spec.digest
@@ -88,7 +88,7 @@ def test_what_is_proved_of_small_networks_is_not_said_of_the_large_one(name: str
     part, page = found["proof"], page_of(found)
     assert part.status == "not run"
     assert "no certificate of this model" in part.lead
-    (tile,) = [tile for tile in page.tiles if tile.label == "certificate"]
+    (tile,) = [tile for tile in page.tiles if tile.label == "Certificate"]
     assert (tile.value, tile.status) == ("none at this size", "not run")
     certificates = part.data["certificates"]
     (table,) = [block for block in page.sections[0].blocks if isinstance(block, Table)]

@@ -190,12 +190,17 @@
   // ---- where the reader is ----------------------------------------------------------------
   function watchReading() {
     const links = new Map(all(".side a").map((link) => [link.getAttribute("href").slice(1), link]));
+    const near = new Set(); // short sections may be two at a time; the first is the one that is read
     const watcher = new IntersectionObserver(
       (entries) => {
-        for (const entry of entries) {
-          const link = links.get(entry.target.id);
-          if (entry.isIntersecting) link?.setAttribute("aria-current", "true");
-          else link?.removeAttribute("aria-current");
+        for (const { target, isIntersecting } of entries) {
+          if (isIntersecting) near.add(target.id);
+          else near.delete(target.id);
+        }
+        const read = [...links.keys()].find((id) => near.has(id));
+        for (const [id, link] of links) {
+          if (id === read) link.setAttribute("aria-current", "true");
+          else link.removeAttribute("aria-current");
         }
       },
       { rootMargin: "-20% 0px -75% 0px" },

@@ -129,8 +129,11 @@
     };
   }
 
-  function draw(figure, width = figure.plot.clientWidth, scheme = "inherit") {
-    if (!width) return undefined; // in a closed part of the page; drawn when that has a width
+  // The width to draw a plot at; none in a closed part of the page, where it waits until that opens.
+  const room = ({ plot }) => (plot.checkVisibility() ? plot.clientWidth : 0);
+
+  function draw(figure, width = room(figure), scheme = "inherit") {
+    if (!width) return undefined;
     figure.width = width;
     const config = {
       displaylogo: false,
@@ -275,18 +278,25 @@
   function watch(figures) {
     const live = figures.filter(({ plot }) => !plot.classList.contains("failed"));
     let printing = false;
-    const again = () => live.forEach((figure) => draw(figure));
-    document.addEventListener("segre:colours", again);
-    const watcher = new ResizeObserver((entries) => {
-      const moved = new Set(entries.map((entry) => entry.target));
+    const again = () =>
+      live.forEach((figure) => {
+        if (!draw(figure)) figure.width = 0; // hidden: drawn again when it is opened
+      });
+    const fit = (moved) =>
       requestAnimationFrame(() => {
         for (const figure of live) {
-          const fits = Math.abs(figure.plot.clientWidth - figure.width) < 1;
-          if (!printing && moved.has(figure.plot) && !fits) draw(figure);
+          const fits = Math.abs(room(figure) - figure.width) < 1;
+          if (!printing && moved(figure.plot) && !fits) draw(figure);
         }
       });
+    document.addEventListener("segre:colours", again);
+    const watcher = new ResizeObserver((entries) => {
+      const plots = new Set(entries.map((entry) => entry.target));
+      fit((plot) => plots.has(plot));
     });
     live.forEach((figure) => watcher.observe(figure.plot));
+    const opened = ({ target }) => fit((plot) => target.contains(plot));
+    document.addEventListener("toggle", opened, true); // it does not bubble
     addEventListener("beforeprint", () => {
       printing = true;
       live.forEach((figure) => draw(figure, PAPER, "light"));
