@@ -71,7 +71,7 @@ def _with_depth(document: dict[str, Any]) -> str:
     """What becomes of the tokens of a stack, and of the same stack with or without skips.
 
     >>> _with_depth({"log10": {"relative": [[0.0, -6.0]]}, "other": None, "skip": False})
-    'Tokens become alike: the relative residual falls to 1e-6.0.'
+    'Tokens become alike: the relative residual falls to about 1e-6.'
     """
     last = last_median(document["log10"]["relative"])
     said = _becoming(last)
@@ -88,7 +88,7 @@ def _becoming(last: float | None) -> str:
     if last is None:
         return "Tokens become alike: the relative residual falls to nothing"
     if last < log10(THRESHOLD):
-        return f"Tokens become alike: the relative residual falls to 1e{last:.1f}"
+        return f"Tokens become alike: the relative residual falls to about 1e{last:.0f}"
     return f"Tokens stay different: the relative residual is {10**last:.2g} after the last layer"
 
 

@@ -18,7 +18,7 @@ from segre.report.comparison import EXPONENT, letter
 from segre.report.diff import facts_of
 from segre.report.dimensions import value_in_words
 from segre.report.inspection_blocks import findings_block, heads_block
-from segre.report.page.blocks import Block, Facts, Figure, Items, Page, Section, Tile
+from segre.report.page.blocks import Block, Facts, Figure, Items, Page, Row, Section, Tile
 from segre.report.page.render import write_page
 from segre.report.side_by_side import RESIDUALS, depth_rows, measure_rows, size_rows
 
@@ -102,10 +102,14 @@ def _sections(found: SideBySide) -> Iterator[Section]:
 
 
 def _findings(found: SideBySide) -> Iterator[Block]:
-    for number, diagnosis in enumerate(found.diagnoses):
-        if diagnosis is not None:
-            for block in findings_block(diagnosis):
-                yield Items(f"{letter(number)}: {found.both[number].target.name}", block.items)
+    lists = tuple(
+        Items(f"{letter(number)}: {found.both[number].target.name}", block.items)
+        for number, diagnosis in enumerate(found.diagnoses)
+        if diagnosis is not None
+        for block in findings_block(diagnosis)
+    )
+    if lists:
+        yield Row(lists)
 
 
 def _depth(found: SideBySide) -> Iterator[Block]:
@@ -136,7 +140,7 @@ def _depth(found: SideBySide) -> Iterator[Block]:
         note="1 means that tokens have nothing in common, 0 that all of them are the same. "
         "Attention only is the model without skips and MLPs.",
     )
-    yield table_of_rows("depth-ends", RESIDUALS, depth_rows(found))
+    yield replace(table_of_rows("depth-ends", RESIDUALS, depth_rows(found)), folded=True)
 
 
 def _ends(series: Mapping[str, Sequence[Number]]) -> str:
@@ -152,11 +156,16 @@ def _ends(series: Mapping[str, Sequence[Number]]) -> str:
 
 def _heads(found: SideBySide) -> Iterator[Block]:
     measured = measure_rows(found)
+    maps = tuple(
+        _named(heads_block(diagnosis), number, found)
+        for number, diagnosis in enumerate(found.diagnoses)
+        if diagnosis is not None
+    )
+    if maps:
+        yield Row(maps)
     if measured:
-        yield table_of_rows("measures", "Medians of what is measured", measured)
-    for number, diagnosis in enumerate(found.diagnoses):
-        if diagnosis is not None:
-            yield _named(heads_block(diagnosis), number, found)
+        medians = table_of_rows("measures", "Medians of what is measured", measured)
+        yield replace(medians, folded=True)
 
 
 def _named(figure: Figure, number: int, found: SideBySide) -> Figure:

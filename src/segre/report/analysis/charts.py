@@ -184,7 +184,7 @@ def heat_map(
     names = (rows[0], *(f"{columns[0]} {number}" for number in columns[1]))
     numeric = (not isinstance(rows[1][0], str), *(True,) * wide)
     table = Table(f"{key}-numbers", f"{title}: {what}", names, cells, numeric)
-    height = max(240, min(640, 110 + 26 * len(values)))
+    height = max(240, min(460, 110 + 26 * len(values)))
     return Figure(key, title, alt, takeaway, (trace,), layout, table, height, note)
 
 

@@ -113,7 +113,8 @@ def _outcome(version: Mapping[str, Any]) -> str:
 
 def _notes(part: Part) -> Iterator[Block]:
     if part.notes:
-        yield Items("In words, by the names that commands use", part.notes)
+        model = part.data is not None and part.data["kind"] == "model"
+        yield Items("In words, by the names that commands use" if model else "", part.notes)
 
 
 def _changed(
@@ -197,7 +198,7 @@ def verdict(data: Mapping[str, Any]) -> tuple[str, str]:
         if last is None:
             return "collapses", "tokens become alike, to the last digit; random weights"
         if last < log10(THRESHOLD):
-            return "collapses", f"tokens become alike: residual 1e{last:.1f}; random weights"
+            return "collapses", f"tokens become alike: residual about 1e{last:.0f}; random weights"
         return "holds", f"tokens stay different: residual {10**last:.2g}; random weights"
     full = next(curve for curve in data["curves"] if curve["variant"] == "full")
     last = _values(full["log10"])[-1]

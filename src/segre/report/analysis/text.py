@@ -51,7 +51,7 @@ def _table(parts: Iterable[Part]) -> Table:
     table.add_column(no_wrap=True)
     table.add_column()
     for part in parts:
-        more = [part.takeaways[key] for key in _ADDED if key in part.takeaways]
+        more = [part.takeaways[key] for key in _added(part) if key in part.takeaways]
         said = "\n".join([" ".join([part.lead or part.reason, *more]), *_findings(part)])
         style = "" if part.lead else "dim"
         table.add_row(
@@ -62,14 +62,19 @@ def _table(parts: Iterable[Part]) -> Table:
     return table
 
 
+def _added(part: Part) -> tuple[str, ...]:
+    """The plots whose sentences say more than the answer does; the others repeat it."""
+    if part.key == "depth" and (part.data or {}).get("kind") == "model":
+        return "depth", "what-if"
+    return ("conditions",) if part.key == "weights" else ()
+
+
 def _findings(part: Part) -> list[str]:
     """What stands out, where that is the question."""
     found = (part.data or {}).get("findings", ())
     return [f"{number}. {one['what']}" for number, one in enumerate(found, 1)]
 
 
-# Takeaways that say more than the answer does; the others repeat it beside a plot.
-_ADDED = ("depth", "what-if", "conditions")
 _TITLES = {
     "findings": "Findings",
     "redundancy": "Redundancy",
