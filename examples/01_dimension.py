@@ -1,7 +1,7 @@
 """How many dimensions of function do 280 weights have?
 
-Two softmax attention layers of width 10, head rank 2, on three tokens. Both bounds are proved,
-and they meet.
+The network has two softmax attention layers of width 10 with head rank 2, on three tokens. Both
+bounds are proved, and they meet.
 
 Prints:
 

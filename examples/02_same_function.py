@@ -1,8 +1,8 @@
 """Can different weights be the same function?
 
-Yes. First by hand, on one softmax layer: keys times 2, queries divided by 2. Then for a stack with
-exact fractions, where segre decides it, and finds the group element that leads from one to the
-other.
+Yes. First by hand, on one softmax layer: multiply the keys by 2 and divide the queries by 2. Then
+on a stack with exact fractions, where segre decides the question and finds the group element that
+takes one to the other.
 
 Prints:
 

@@ -1,7 +1,7 @@
 """Can someone who does not trust segre check its answer?
 
-A certificate is a document with all that a proof needs. `verify` recomputes it with code of its
-own. One changed number, and it is refused.
+A certificate is a document with everything that the proof needs. `verify` recomputes it with
+independent code, and rejects it if a single number was changed.
 
 Prints:
 

@@ -1,7 +1,7 @@
-"""Which parameters of a Llama do nothing?
+"""Which parameters of a Llama are redundant?
 
-A small one of the same design: RMSNorm, rotary positions, grouped queries, SwiGLU. Small enough
-for a proof, and then each design choice is undone by itself.
+The model has the design of Llama (RMSNorm, rotary positions, grouped queries, SwiGLU) and is small
+enough for a proof. Then each design choice is undone separately.
 
 Prints:
 

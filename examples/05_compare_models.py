@@ -1,7 +1,8 @@
 """How much of a large model is redundant?
 
-From the architecture alone: nothing is downloaded, no weights are read. That these parameters are
-redundant, and no others, is a theorem (docs/theorems.md) whose hypotheses are checked.
+The architecture alone decides: nothing is downloaded, and no weights are read. A theorem
+(docs/theorems.md) says that these parameters are redundant and no others; segre checks its
+hypotheses.
 
 Prints:
 

@@ -1,7 +1,8 @@
 """Where is the space of functions not smooth?
 
-Three points of one lightning layer X -> V X (X^T A X), in fractions, so that the answer is exact:
-a generic one, one where two sheets cross, and one on the boundary, where the sheet folds.
+The script classifies three points of one lightning layer X -> V X (X^T A X): a generic one, one
+where two sheets cross, and one on the boundary, where the sheet folds. The points are fractions, so
+the answers are exact.
 
 Prints:
 

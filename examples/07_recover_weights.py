@@ -1,7 +1,7 @@
-"""Can weights be read off a black box?
+"""Can you recover weights from a black box?
 
-One softmax head, seen only through its outputs. V and A = K^T Q are determined by the function
-and found; K and Q by themselves are not, and no one can find them.
+The black box is one softmax head that shows only its outputs. The function determines V and
+A = K^T Q, and segre finds them. It does not determine K and Q, so nobody can find those.
 
 Prints, but for measured numbers:
 
@@ -20,7 +20,7 @@ asked = 0
 
 
 def black_box(X: np.ndarray) -> np.ndarray:
-    """The layer; whoever calls it sees outputs only."""
+    """The layer; the caller sees only its outputs."""
     global asked
     asked += 1
     scores = np.exp((K @ X).T @ (Q @ X))

@@ -1,7 +1,7 @@
-"""Do two checkpoints of one function have one normal form?
+"""Do two checkpoints of one function have the same normal form?
 
-A tiny Llama checkpoint is written here, moved to other weights of the same function, and both are
-brought into normal form. `same` decides on the weights, to within rounding.
+The script writes a tiny Llama checkpoint, moves it to other weights of the same function, and
+brings both into normal form. `same` compares the weights, up to rounding.
 
 Prints, but for measured numbers:
 

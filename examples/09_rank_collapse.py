@@ -1,7 +1,7 @@
 """Do tokens become alike with depth?
 
-Eight softmax layers with random weights, without skips, and the same weights with skips. Residuals
-are carried with an exponent of their own, past the floating-point floor.
+Eight softmax layers with random weights run without skips, and the same weights with skips.
+Residuals carry their own exponent, so they can fall below the floating-point floor.
 
 Prints, but for measured numbers:
 

@@ -1,7 +1,7 @@
-"""How can a forward pass be the sum of 23 million million paths?
+"""How can a forward pass be the sum of 23 trillion paths?
 
-Given its attention patterns, a network without MLPs is linear in each path: a head, or the skip, in
-every layer. The sums by length follow layer by layer; none is listed.
+Once the attention patterns are fixed, a network without MLPs is linear in each path: a head, or the
+skip, in every layer. segre computes the sums by length, layer by layer, without listing any path.
 
 Prints, but for measured numbers:
 

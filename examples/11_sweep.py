@@ -1,7 +1,7 @@
 """Is a formula right for a whole family of architectures?
 
-A claim about softmax stacks of equal widths, tested exactly on every member. The store survives
-being killed. Then the same family with a wrong claim: counterexamples come first.
+A sweep tests a claim about softmax stacks of equal widths exactly on every member. If it is killed,
+the store keeps the finished work. A second sweep tests a wrong claim and lists counterexamples.
 
 Prints:
 
@@ -32,7 +32,7 @@ claims = {
 
 
 def main() -> None:
-    """Workers are processes that import this file, so that it must not run when imported."""
+    """Workers are processes that import this file, so importing it must not start a run."""
     with TemporaryDirectory() as folder:
         holds = []
         for name, claim in claims.items():

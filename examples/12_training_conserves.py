@@ -1,7 +1,8 @@
 """What can training not change?
 
-Symmetries conserve numbers made from the weights, whatever the data. Gradient flow keeps them to
-the tolerance of the integration; gradient descent lets them drift, in proportion to its step.
+Each continuous symmetry listed below gives quantities that gradient flow conserves, for any data.
+The flow keeps them to the tolerance of the integration. Gradient descent lets them drift, in
+proportion to its step.
 
 Prints, but for measured numbers:
 

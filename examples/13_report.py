@@ -1,8 +1,8 @@
-"""What is there to know of a model, all in all?
+"""What can segre tell you about a model?
 
-`analyze` asks everything, and every part says how it is known. The report is one HTML file. The
-model is a Llama of 726 parameters that sorts four digits (examples/tiny-llama); the proof, which
-takes half a minute, is left out here.
+`analyze` asks all questions, and every part of the answer says how it is known. The report is one
+HTML file. The model is a Llama with 726 parameters that sorts four digits (examples/tiny-llama).
+The script leaves out the proof, which takes half a minute.
 
 Prints, but for measured numbers:
 

@@ -4,7 +4,7 @@ A fence names its kind, and after it, for console blocks, how exact the output s
 
     console            every character is as printed
     console floats     a table whose first five columns are exact, the others floating point
-    console measured   the words are as printed, numbers are measurements
+    console measured   words and counts (14,712) are as printed, other numbers are measurements
 
 Other blocks may name a file (`toml equal.toml`): commands after them find it beside them.
 
@@ -25,6 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})([^\n`]*)\n(.*?)^\1\2 *$", re.DOTALL | re.MULTILINE)
+_COUNT = re.compile(r"\d{1,3}(?:,\d{3})+[.,]?")
 _ITEM = re.compile(r"(?:[-*+]|\d+\.) ")
 
 
@@ -111,7 +112,11 @@ def exact_part(text: str) -> list[list[str]]:
 def words(text: str) -> list[str]:
     """The words between measured numbers; which blocks of a checkpoint are listed is measured."""
     listed = re.sub(r"^ *(layer|path) [0-9-].*$", r"\1", text, flags=re.MULTILINE)
-    return re.sub(r"[-+]?[0-9][0-9.,e+-]*|\s-(?=\s)", "#", listed).split()
+
+    def hidden(number: re.Match[str]) -> str:
+        return number[0] if _COUNT.fullmatch(number[0]) else "#"
+
+    return re.sub(r"[-+]?[0-9][0-9.,e+-]*|\s-(?=\s)", hidden, listed).split()
 
 
 def agree(mark: str, one: str, two: str) -> bool:

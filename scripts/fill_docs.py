@@ -3,7 +3,8 @@
     python scripts/fill_docs.py docs/tutorial.md examples/01_dimension.py examples/first_look.ipynb
 
 Console blocks of a page are run again, in order, in one fresh directory, and their outputs written
-in. Outputs that agree with what is shown, as exactly as the block asks for, are left as they are.
+in. Outputs that agree with what is shown, as exactly as the block asks for and in every number
+within a fifth, are left as they are.
 An example gets what it prints into its docstring, and its last line into examples/README.md. A
 notebook is run from the first cell to the last, and holds the outputs.
 Review the difference before it is committed: the tests only see that pages and program agree.
@@ -35,12 +36,24 @@ def filled(text: str) -> str:
             lines = []
             for command, shown in block.steps:
                 output = printed(command, folder)
-                output = shown if agree(block.mark, output, shown) else output
+                output = (
+                    shown if agree(block.mark, output, shown) and near(output, shown) else output
+                )
                 lines += [f"$ {command}", *([output] if output else [])]
             info = f"{block.kind} {block.mark}".strip()
             return "\n".join([f"```{info}", *lines, "```"])
 
         return FENCE.sub(fill, text)
+
+
+def near(one: str, two: str) -> bool:
+    """Whether the numbers in two outputs differ by a fifth at most, one by one."""
+    pairs = zip(_numbers(one), _numbers(two), strict=False)
+    return all(abs(x - y) <= max(abs(x), abs(y)) / 5 for x, y in pairs)
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(found) for found in re.findall(r"\d+(?:\.\d+)?(?:e[-+]\d+)?", text)]
 
 
 def _filled(path: Path, text: str) -> str:

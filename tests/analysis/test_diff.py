@@ -91,6 +91,19 @@ def test_a_moved_adapter_keeps_its_rank(tmp_path: Path) -> None:
     assert {update.name for update in found.changed} == {"QK", "VO"}
 
 
+@pytest.mark.parametrize("name", ["llama", "gpt2", "qwen3"])
+def test_what_was_not_trained_stays_through_a_move(name: str, tmp_path: Path) -> None:
+    """An adapter on values and what units write changes neither scores nor gains."""
+    one = save_tiny(name, tmp_path / "one")
+    two = rewritten(one, tmp_path / "two", adapter(2, ("W_V", "W_down")))
+    move(two, tmp_path / "moved", seed=4)
+    found = segre.diff(one, tmp_path / "moved")
+    assert found.changes.moved
+    for (_, piece), change in found.changes.grid.items():
+        if piece not in ("VO", "MLP"):
+            assert change.relative < 1e-5, piece
+
+
 def test_the_token_head_and_unit_that_changed_come_first(tmp_path: Path) -> None:
     def change(part: str, w: Tensors) -> None:
         if part == "embed":

@@ -25,6 +25,8 @@ from segre.fields.interface import Array
 from segre.geometry.gauge.wiring import readers
 from segre.transformer.spec import Transformer
 
+_KEPT = 0.05  # a reader agrees when its distance is below this part of the largest one's
+
 
 def nearest_choice(
     spec: Transformer, found: Reduced, like: GaugeChoice, target: Tensors
@@ -132,8 +134,18 @@ def _units(w: Tensors, target: Tensors, kind: str = UNITS) -> Array:
 
 
 def _gains(by: Iterable[str], like: Array, w: Tensors, target: Tensors) -> Array:
+    """The nearest gains; the first one's, where that makes one reader agree and others not.
+
+    A fine-tune of some readers leaves the gain and the other readers as they were. The least
+    distance would spread the change over all of them.
+    """
     found = [name for name in (list(by) or ["W_U"]) if name in w]
-    size = sum((w[name] ** 2).reshape(-1, len(like)).sum(axis=0) for name in found)
-    inner = sum((w[name] * target[name]).reshape(-1, len(like)).sum(axis=0) for name in found)
-    scales = nearest_scale(np.ones(len(like)), like[:, 0], np.asarray(size), np.asarray(inner))
-    return scales[:, None]
+    rows = [(w[name].reshape(-1, len(like)), target[name].reshape(-1, len(like))) for name in found]
+    sizes = np.array([(one**2).sum(axis=0) for one, _ in rows])
+    inner = np.array([(one * two).sum(axis=0) for one, two in rows]).sum(axis=0)
+    ones = np.ones(len(like))
+    scales = nearest_scale(ones, like[:, 0], sizes.sum(axis=0), inner)
+    apart = np.array([((one - two * like[:, 0]) ** 2).sum(axis=0) for one, two in rows])
+    relative = apart / np.maximum(sizes, 1e-300)
+    kept = relative.min(axis=0) < _KEPT**2 * relative.max(axis=0)
+    return np.where(kept, like[:, 0], scales)[:, None]

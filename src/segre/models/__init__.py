@@ -58,7 +58,8 @@ Source: TypeAlias = Any  # what `architecture` takes: names, files, mappings, sp
 def architecture(source: Source, *, defaults: bool = False) -> Spec:
     """The architecture that is meant.
 
-    An inline spec (a kind or family, then key=value), the name of a preset, a .toml or .json
+    An inline spec (a kind or family, then key=value), the name of a preset, a preset with some
+    keys changed (llama-3-8b/kv=32), a .toml or .json
     file (`-` is standard input), a directory with config.json, a .safetensors file beside one, the
     id of a model in the local cache of the Hugging Face hub, or a mapping. Files and mappings
     have `kind`, or are configs of the transformers library, with `model_type`. Also a model or a
@@ -72,6 +73,8 @@ def architecture(source: Source, *, defaults: bool = False) -> Spec:
     (3, 2)
     >>> architecture({"kind": "llama", "d": 8, "heads": 4, "kv": 2, "ff": 16}).norm
     'rms'
+    >>> f"{architecture('llama-3-8b/kv=32').parameters:,}"
+    '8,835,567,616'
     """
     if isinstance(source, Network | Hybrid | Polynomial | Transformer):
         return source
@@ -115,9 +118,22 @@ def called(source: Source) -> str:
 
 
 def _inline(kind: str, text: str) -> Spec:
+    if kind not in KINDS:
+        return _changed(kind, text)
     if kind in POLYNOMIALS:
         return _read(read_polynomial(text), text)
     return _read(read_inline(text, STACK_KEYS if kind in STACKS else KEYS), text)
+
+
+def _changed(preset: str, text: str) -> Transformer:
+    """A preset with other values for some keys; what follows from other keys follows the new."""
+    usual = read_inline(str(from_config(PRESETS[preset], preset)), KEYS)
+    changes = read_inline(text, KEYS)
+    try:
+        changes = short_names(changes)
+    except SpecError as error:
+        raise SpecError(f"spec {quote(text)}: {error}") from None
+    return Transformer.from_mapping({**usual, **changes, "kind": usual["kind"]}, text)
 
 
 def _read(given: Mapping[str, Any], quoted: str, defaults: bool = False) -> Spec:

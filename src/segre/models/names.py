@@ -36,7 +36,7 @@ class Meaning:
 
     @property
     def kind(self) -> str:
-        """The kind of an inline spec."""
+        """The kind of an inline spec, or the preset that it changes."""
         return self.inline.partition("/")[0]
 
     @property
@@ -53,13 +53,18 @@ def meaning(name: str | Path) -> Meaning | None:
 
     >>> meaning("LLaMA/d=8/ff=16").inline, meaning("Llama-3-8B").preset
     ('llama/d=8/ff=16', 'llama-3-8b')
+    >>> meaning("llama-3-8b/kv=32").kind
+    'llama-3-8b'
     """
     text = str(name)
     kind, slash, rest = text.partition("/")
     spoken = isinstance(name, str)
     inline = Meaning(inline=f"{kind.lower()}{slash}{rest}") if kind.lower() in KINDS else None
-    if spoken and inline is not None and "=" in rest:
-        return inline
+    if spoken and "=" in rest:
+        if inline is not None:
+            return inline
+        if kind.lower() in PRESETS:
+            return Meaning(inline=f"{kind.lower()}/{rest}")
     if spoken and text in PRESETS:
         return Meaning(preset=text)
     found = _on_disk(Path(name))

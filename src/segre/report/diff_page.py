@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,8 +21,14 @@ from segre.report.drawing import picture
 from segre.report.page.blocks import Facts, Figure, Page, Section
 from segre.report.page.render import write_page
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
+
 _COLOURS = "YlOrRd"
 _LOWEST = 1e-6  # smaller singular values are drawn here
+_ROWS_WITH_NUMBERS = 12
+_VISIBLE = 0.005  # smaller distances are printed as 0 in the picture
 
 
 def grid_of(
@@ -42,44 +49,66 @@ def grid_of(
 
 def plot_diff(found: Diff, path: Path) -> None:
     """Layers and pieces as stored and in one gauge, and the directions of the updates."""
-    parts, pieces, cells = grid_of(found)
+    parts, _, cells = grid_of(found)
     _, _, raw = grid_of(found, stored=True)
-    maps = [("Difference as stored", raw)]
+    maps = [("As stored", raw)]
     if found.changes.moved:
-        maps.append(("Difference in one gauge: what changed", cells))
+        maps.append(("In one gauge: what changed", cells))
     most = max((x for _, rows in maps for row in rows for x in row if x is not None), default=0.0)
     with picture(path, 3 + 4 * len(maps), max(3.6, 1.4 + 0.24 * len(parts))) as figure:
         *left, right = figure.subplots(1, len(maps) + 1)
         for ax, (title, rows) in zip(left, maps, strict=True):
-            numbers = np.array([[np.nan if x is None else x for x in row] for row in rows])
-            image = ax.imshow(numbers, aspect="auto", cmap=_COLOURS, vmin=0, vmax=most or 1)
-            ax.set_facecolor("0.93")
-            ax.set_xticks(range(len(pieces)), pieces)
-            ax.set_yticks([])
-            ax.set_title(title, fontsize=9)
-            ax.tick_params(length=0)
+            image = _draw_map(ax, found, rows, most or 1)
+            ax.set_title(title)
         step = 1 if len(parts) <= 40 else -(-len(parts) // 40)
         shown_parts = range(0, len(parts), step)
-        left[0].set_yticks(shown_parts, [part_in_words(parts[n]) for n in shown_parts], fontsize=8)
+        left[0].set_yticks(shown_parts, [part_in_words(parts[n]) for n in shown_parts])
         bar = figure.colorbar(image, ax=left[-1])
         bar.set_label("relative distance")
-        for number, (name, one) in enumerate(found.largest.items()):
-            values = one.spectrum / max(float(one.spectrum[0]), 1e-300)
-            style = "--" if name in ("QK", "VO") else "-"
-            ranks = range(1, len(values) + 1)
-            label = f"{name}, layer {one.part}"
-            right.plot(ranks, values, f"o{style}", ms=3, color=f"C{number}", lw=1.5, label=label)
-        if not found.largest:
-            right.annotate("no matrix changed", (0.5, 0.5), xycoords="axes fraction", ha="center")
-        right.set_yscale("log")
-        right.set_ylim(_LOWEST, 2)
-        right.set_xlabel("direction")
-        right.set_ylabel("singular value, relative to the largest")
-        right.set_title("In how many directions", fontsize=9)
-        if found.largest:
-            right.legend(frameon=False, fontsize=8, ncols=2)
-        right.grid(alpha=0.25)
-        right.spines[["top", "right"]].set_visible(False)
+        bar.outline.set_visible(False)
+        _draw_spectra(right, found)
+
+
+def _draw_map(ax: Axes, found: Diff, rows: list[list[float | None]], most: float) -> AxesImage:
+    """One map of distances; with numbers where there is room for them."""
+    _, pieces, _ = grid_of(found)
+    numbers = np.array([[np.nan if x is None else x for x in row] for row in rows])
+    image = ax.imshow(numbers, aspect="auto", cmap=_COLOURS, vmin=0, vmax=most)
+    ax.set_xticks(range(len(pieces)), pieces)
+    ax.set_yticks([])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    if len(rows) <= _ROWS_WITH_NUMBERS:
+        for (row, column), value in np.ndenumerate(numbers):
+            if not np.isnan(value):
+                words = f"{value:.2g}" if value >= _VISIBLE else "0"
+                colour = "white" if value > 0.6 * most else "0.2"
+                ax.text(column, row, words, ha="center", va="center", color=colour, fontsize=9)
+    return image
+
+
+def _draw_spectra(ax: Axes, found: Diff) -> None:
+    """The singular values of the largest update of each kind, as far as they are above rounding."""
+    last = 8
+    for number, (name, one) in enumerate(found.largest.items()):
+        values = np.maximum(one.spectrum / max(float(one.spectrum[0]), 1e-300), _LOWEST)
+        last = max(last, min(len(values), int((values > _LOWEST).sum()) + 4))
+        ranks = range(1, len(values) + 1)
+        style = "--" if name in ("QK", "VO") else "-"
+        label = f"{name}, layer {one.part}"
+        ax.plot(ranks, values, f"o{style}", ms=4, color=f"C{number}", lw=1.5, label=label)
+    ax.set_yscale("log")
+    ax.set_ylim(_LOWEST / 1.5, 2)
+    ax.set_xlim(0.5, last + 0.5)
+    ax.set_xlabel("direction")
+    ax.set_ylabel("singular value, relative")
+    ax.set_title("In how many directions")
+    ax.grid(alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
+    if found.largest:
+        ax.legend(frameon=False, loc="upper right")
+    else:
+        ax.annotate("no matrix changed", (0.5, 0.5), xycoords="axes fraction", ha="center")
 
 
 def write_diff(found: Diff, path: Path, made: str = "") -> None:

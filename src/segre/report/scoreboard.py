@@ -184,8 +184,8 @@ def _lines(found: Scoreboard, pictures: str) -> Iterator[str]:
     for one in found.outcomes:
         yield f"\n## {one.experiment}\n"
         yield f"*{one.question}* {one.work}.\n"
-        seeds = f"Seeds {', '.join(map(str, one.seeds))}; " if one.seeds else ""
-        yield f"`{one.command}`. {seeds}{one.seconds:.0f} seconds where it was stored.\n"
+        seeds = f"Seeds {', '.join(map(str, one.seeds))}. " if one.seeds else ""
+        yield f"`{one.command}`. {seeds}Computed in {one.seconds:.0f} seconds.\n"
         yield f"![{one.question}]({pictures}/{one.experiment}.svg)\n"
         rows = tuple(claim_row(claim) for claim in one.claims)
         yield from _grid(Table("", CLAIMS, rows))
