@@ -1,4 +1,4 @@
-"""Words of the field are explained where they stand: by mouse, keyboard, finger, and in the docs."""
+"""Words of the field are explained on pages, by mouse, keyboard and finger, and in the docs."""
 
 import re
 from pathlib import Path

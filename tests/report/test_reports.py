@@ -18,6 +18,12 @@ from support.checkpoints import minilm
 from support.demo import demo
 
 
+# Of tables that are wider than their box: the title, the columns, and whether a hint is shown.
+CLIPPED = """[...document.querySelectorAll(".scroll")].filter(
+  (box) => box.scrollWidth > box.clientWidth + 1).map((box) => [box.getAttribute("aria-label"),
+  box.querySelectorAll("thead th").length, box.nextElementSibling.checkVisibility()])"""
+
+
 def sound(seen: Opened, figures: int) -> None:
     """Nothing was complained about; every plot is drawn, and has a size."""
     seen.check()
@@ -101,12 +107,17 @@ def test_reports_are_drawn_and_fit_a_phone(
     with opened(browser, tmp_path / "r.html", width=390, height=844, is_mobile=True) as seen:
         sound(seen, figures)
         assert seen.scroll_width() <= 390
+        assert all(hinted for _, _, hinted in seen.js(CLIPPED))  # what goes on says so
         titles = seen.page.locator("main section h2").all_text_contents()
         assert len(titles) == len(found.parts)
         for part in found.parts:
             text = seen.page.locator(f"#{part.key}").inner_text()
             said = part.lead or f"{part.reason[0].upper()}{part.reason[1:]}"
             assert " ".join(said.split()) in " ".join(text.split())
+        seen.page.set_viewport_size({"width": 1280, "height": 900})
+        seen.page.wait_for_timeout(300)
+        assert seen.scroll_width() <= 1280
+        assert all(columns > 12 for _, columns, _ in seen.js(CLIPPED)), seen.js(CLIPPED)
 
 
 def test_a_hostile_name_is_only_a_name(browser: Browser, tmp_path: Path) -> None:

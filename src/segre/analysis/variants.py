@@ -78,15 +78,18 @@ def _removed(outcomes: Mapping[Variant, bool | None]) -> str:
     >>> _removed({one: not one.skip for one in every})
     'Tokens become alike exactly where skips are removed: in 2 of 4 versions.'
     >>> _removed({one: one == ALONE for one in every})
-    'Tokens become alike in 1 of 4 versions: attention only.'
+    'Tokens become alike in 1 of 4 versions (attention only).'
+    >>> _removed({one: None if one == ALONE else False for one in every})
+    'Tokens stay different in 3 of 4 versions; 1 cannot be judged: attention only.'
     """
     count = len(outcomes)
     fallen = [one for one, outcome in outcomes.items() if outcome]
     unknown = [one for one, outcome in outcomes.items() if outcome is None]
-    lost = f" {len(unknown)} cannot be judged: {_names(unknown)}." if unknown else ""
+    lost = f"; {len(unknown)} cannot be judged: {_names(unknown)}" if unknown else ""
+    if len(fallen) + len(unknown) == 0:
+        return f"Tokens stay different in all {count} versions."
     if not fallen:
-        which = "any" if not unknown else "any other"
-        return f"Tokens do not become alike in {which} of the {count} versions.{lost}"
+        return f"Tokens stay different in {count - len(unknown)} of {count} versions{lost}."
     if len(fallen) == count:
         return f"Tokens become alike in all {count} versions."
     for part, words in PARTS.items():
@@ -95,7 +98,8 @@ def _removed(outcomes: Mapping[Variant, bool | None]) -> str:
                 f"Tokens become alike exactly where {words} are removed: in {len(fallen)} of "
                 f"{count} versions."
             )
-    return f"Tokens become alike in {len(fallen)} of {count} versions: {_names(fallen)}.{lost}"
+    names = _names(fallen)
+    return f"Tokens become alike in {len(fallen)} of {count} versions ({names}){lost}."
 
 
 def _changed(alone: bool | None, outcomes: Mapping[Variant, bool | None]) -> str:
