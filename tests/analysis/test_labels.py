@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 import segre
 from segre.analysis.part import Status
 from segre.analysis.run import Analysis
+from segre.analysis.weights import nearly_special_layers, special_layers
+from segre.checkpoint.info import Product, Units, _special_heads, _special_units
 from segre.models import PRESETS
 from segre.report.analysis.page import page_of
 from segre.report.page.blocks import Table
@@ -67,6 +70,19 @@ def test_one_number_of_a_large_model_has_one_label(name: str) -> None:
     assert (found["dimension"].data["dimension"] is not None) == proved
     assert ("t most" in found["dimension"].lead) == (not proved)
     assert found["redundancy"].lead.startswith("At least") == (not proved)
+
+
+def test_what_is_nearly_special_is_not_counted_as_special() -> None:
+    """By the words of `segre weights info` themselves."""
+    near = _special_heads("QK", (Product((1.0, 1e-7), 2),), 1e-16)
+    weak = _special_units("MLP units", Units(8, dead=(), weak=(3,), duplicates=()))
+    lacking = _special_heads("OV", (Product((1.0, 0.0), 1),), 1e-16)
+    words = ((), tuple(near), tuple(weak), (*tuple(lacking), "QK nearly lacks rank in heads 1"))
+    assert [len(one) for one in words] == [0, 1, 1, 2]
+    info: Any = SimpleNamespace(
+        layers=[SimpleNamespace(number=n, special=one) for n, one in enumerate(words, 1)]
+    )
+    assert (special_layers(info), nearly_special_layers(info)) == ([4], [2, 3])
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama-3-8b"])

@@ -17,7 +17,6 @@ from support.browser import Opened, opened
 from support.checkpoints import minilm
 from support.demo import demo
 
-
 # Of tables that are wider than their box: the title, the columns, and whether a hint is shown.
 CLIPPED = """[...document.querySelectorAll(".scroll")].filter(
   (box) => box.scrollWidth > box.clientWidth + 1).map((box) => [box.getAttribute("aria-label"),

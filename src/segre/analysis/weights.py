@@ -27,19 +27,24 @@ def what_weights_are_like(bench: Workbench) -> Answer:
             for key in ("name", "family", "parameters", "bytes", "types", "files", "copies")
         }
         | {"unused": document["unused"], "measured": document["measured"]}
-        | {"special": {"exactly": len(_special(info)), "nearly": len(_nearly(info))}},
+        | {
+            "special": {
+                "exactly": len(special_layers(info)),
+                "nearly": len(nearly_special_layers(info)),
+            }
+        },
         takeaways={"conditions": _conditions(info)},
     )
 
 
-def _special(info: Info) -> list[int]:
+def special_layers(info: Info) -> list[int]:
     """The layers at special points."""
     return [
         layer.number for layer in info.layers if any(not _NEARLY.search(x) for x in layer.special)
     ]
 
 
-def _nearly(info: Info) -> list[int]:
+def nearly_special_layers(info: Info) -> list[int]:
     """The layers that are nearly at special points, and not at any."""
     return [
         layer.number
