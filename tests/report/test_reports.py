@@ -171,3 +171,22 @@ def test_tables_that_are_too_wide_for_paper_say_so(browser: Browser, tmp_path: P
         assert (spectrum.is_visible(), ranks.is_visible(), said.is_visible()) == (True, True, False)
         seen.page.emulate_media(media="print")
         assert (spectrum.is_visible(), ranks.is_visible(), said.is_visible()) == (False, True, True)
+
+
+def test_the_map_of_heads_is_used_by_keyboard(browser: Browser, tmp_path: Path) -> None:
+    """A measure is chosen, and stays when colours change; a head is opened, and the next one."""
+    write_report(analyze(minilm(), only=["heads"], length=8), tmp_path / "r.html")
+    shown = "document.querySelector('#figure-heads .plot').data.map((one) => one.visible)"
+    with opened(browser, tmp_path / "r.html") as seen:
+        choice = seen.page.locator("#figure-heads .choice select")
+        assert seen.js(shown).index(True) == 0
+        choice.focus()
+        seen.page.keyboard.press("ArrowDown")
+        seen.page.wait_for_function(f"() => ({shown}).indexOf(true) === 1")
+        seen.page.emulate_media(color_scheme="dark")
+        seen.page.locator("[data-theme-button]").click()
+        assert [n for n, one in enumerate(seen.js(shown)) if one] == [1]
+        seen.page.locator("#figure-heads .chief > summary").press("Enter")
+        seen.page.locator("[data-canvas]").press("ArrowDown")
+        assert seen.page.locator("[data-said]").inner_text() == "Layer 2, head 1"
+        seen.check()

@@ -203,27 +203,8 @@ def switched(
         {**figure.traces[0], "visible": number == 0, "name": name}
         for number, (name, figure) in enumerate(maps.items())
     )
-    buttons = [
-        {
-            "label": name,
-            "method": "update",
-            "args": [{"visible": [other == number for other in range(len(maps))]}, {}],
-        }
-        for number, name in enumerate(maps)
-    ]
-    menu = {
-        "buttons": buttons,
-        "x": 0,
-        "xanchor": "left",
-        "y": 1.02,
-        "yanchor": "bottom",
-        "direction": "down",
-        "showactive": True,
-        "bgcolor": "#f4f4f2",  # what is chosen is white, in dark pages too
-        "font": {"color": "#222222"},
-    }
-    layout = {**figures[0].layout, "updatemenus": [menu], "margin": {"t": 60}}
-    return Figure(key, title, alt, takeaway, traces, layout, numbers, figures[0].height + 40)
+    layout = {**figures[0].layout, "meta": {"one_at_a_time": "Measure"}, "showlegend": False}
+    return Figure(key, title, alt, takeaway, traces, layout, numbers, figures[0].height)
 
 
 def log_axis(values: Sequence[Number]) -> dict[str, Any]:

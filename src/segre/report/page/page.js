@@ -234,7 +234,12 @@
       });
     }
     addEventListener("keydown", (event) => event.key === "Escape" && hide());
-    addEventListener("scroll", hide, { passive: true });
+    const follow = () => {
+      const focused = document.activeElement;
+      if (!tip.hidden && focused.matches("a.term")) show(focused); // the focus itself scrolls
+      else hide();
+    };
+    addEventListener("scroll", follow, { passive: true });
   }
 
   // ---- paper ------------------------------------------------------------------------------

@@ -110,10 +110,14 @@
 
   const hidden = (figure, n) => figure.hidden.has(n);
 
+  // Whether a trace is drawn; of those that are shown one at a time, the one that is chosen.
+  const seen = (figure, trace, n) =>
+    figure.spec.layout.meta?.one_at_a_time ? n === figure.chosen : trace.visible !== false;
+
   function traces(figure, scheme) {
     return figure.spec.traces.map((trace, n) => ({
       ...resolved(trace, scheme),
-      visible: hidden(figure, n) ? "legendonly" : trace.visible !== false,
+      visible: hidden(figure, n) ? "legendonly" : seen(figure, trace, n),
     }));
   }
 
@@ -233,13 +237,28 @@
     figure.plot.after(list);
   }
 
+  function addChoice(figure) {
+    const words = figure.spec.layout.meta?.one_at_a_time;
+    if (!words) return;
+    const label = document.createElement("label");
+    const select = document.createElement("select");
+    select.append(...figure.spec.traces.map((trace, n) => new Option(trace.name, n)));
+    select.addEventListener("change", () => {
+      figure.chosen = Number(select.value);
+      draw(figure);
+    });
+    label.className = "choice";
+    label.append(`${words} `, select);
+    figure.plot.before(label);
+  }
+
   // ---- all of them ------------------------------------------------------------------------
   function figureOf(element) {
     const spec = JSON.parse(element.querySelector(".spec").textContent);
     const off = spec.traces.flatMap((trace, n) => (trace.visible === "legendonly" ? [n] : []));
     const plot = element.querySelector(".plot");
     const shapes = spec.layout.shapes ?? [];
-    return { element, plot, spec, shapes, hidden: new Set(off), keys: keysOf(spec), width: 0 };
+    return { element, plot, spec, shapes, hidden: new Set(off), keys: keysOf(spec), chosen: 0, width: 0 };
   }
 
   // A frame, or a moment where frames do not come, as in a tab that is not looked at.
@@ -314,6 +333,7 @@
   async function start() {
     const figures = [...document.querySelectorAll("figure.plotted")].map(figureOf);
     figures.forEach(open);
+    figures.forEach(addChoice);
     figures.forEach(addKeys); // first, so that nothing moves under the reader later
     await window.drawingLibrary.catch(console.error); // each plot then says that it is not drawn
     let drawn = 0;
