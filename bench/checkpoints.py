@@ -164,7 +164,9 @@ def measured(
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--large", action="store_true", help="a model of 1.2 billion weights too")
+    parser.add_argument(
+        "--large", action="store_true", help="also measure a model of 1.2 billion weights"
+    )
     parser.add_argument("--alone", nargs=3, metavar=("WHAT", "MODEL", "WORK"))
     options = parser.parse_args()
     if options.alone:

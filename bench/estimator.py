@@ -121,8 +121,14 @@ def compare(torch: Any, d: int, inputs: int, draws: int, seed: int) -> dict[str,
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--inputs", type=int, help="inputs of the estimator (250; quick: 25)")
-    parser.add_argument("--draws", type=int, default=DRAWS, help="draws of weights (5)")
+    parser.add_argument(
+        "--inputs",
+        type=int,
+        help="number of inputs of the estimator (default: 250; with --quick: 25)",
+    )
+    parser.add_argument(
+        "--draws", type=int, default=DRAWS, help="number of draws of weights (default: 5)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(argv)
     inputs = options.inputs or (25 if options.quick else 250)

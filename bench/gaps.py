@@ -53,9 +53,12 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--count", type=int, default=300, help="transformers; a third as many stacks"
+        "--count",
+        type=int,
+        default=300,
+        help="number of transformers, and three times the number of stacks",
     )
-    parser.add_argument("--list", action="store_true", help="print those that are not proved")
+    parser.add_argument("--list", action="store_true", help="print the designs that are not proved")
     options = parser.parse_args()
     count = 12 if options.quick else options.count
     report = Report("gaps", options)

@@ -83,9 +83,12 @@ def exponent(rows: Sequence[dict[str, Any]], seconds: str) -> float | None:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = arguments(__doc__)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=1, help="of BLAS, for both (1)")
+    parser.add_argument("--threads", type=int, default=1, help="BLAS threads for both (default: 1)")
     parser.add_argument(
-        "--alone", nargs=2, metavar=("SPEC", "METHOD"), help="one measurement, as JSON"
+        "--alone",
+        nargs=2,
+        metavar=("SPEC", "METHOD"),
+        help="make one measurement and print it as JSON",
     )
     options = parser.parse_args(argv)
     if options.alone:

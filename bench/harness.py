@@ -1,4 +1,4 @@
-"""What the benchmarks share: arguments, timing, machine facts, tables and JSON."""
+"""Code shared by the benchmarks: arguments, timing, machine facts, tables and JSON."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="a small version, for a look")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="save the numbers here")
+    parser.add_argument("--quick", action="store_true", help="run a small version")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to this file")
     return parser
 
 
@@ -95,7 +95,7 @@ def packaged(package: str, suffix: str) -> Path:
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers depend on, as far as the machine can tell."""
+    """Facts about the machine on which the numbers depend."""
     return {
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
@@ -127,7 +127,7 @@ def _cpu_model() -> str:
 
 
 class Report:
-    """Prints facts, tables and remarks as they come, and keeps them for the JSON file."""
+    """Prints facts, tables and remarks, and keeps them for the JSON file."""
 
     def __init__(self, name: str, options: argparse.Namespace) -> None:
         self._file: Path | None = options.json

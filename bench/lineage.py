@@ -88,7 +88,7 @@ def judged(one: Checkpoint, two: Checkpoint) -> dict[str, Any]:
 def main() -> None:
     """Train, make pairs, judge them, and print the confusion table."""
     parser = arguments(__doc__)
-    parser.add_argument("--seeds", type=int, default=10, help="models of every family")
+    parser.add_argument("--seeds", type=int, default=10, help="number of models of every family")
     options = parser.parse_args()
     report = Report("lineage", options)
     seeds = 4 if options.quick else options.seeds

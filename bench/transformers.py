@@ -240,9 +240,14 @@ def compare(text: str, seed: int, threads: int) -> dict[str, Any]:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = arguments(__doc__)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=1, help="of BLAS and of torch (1)")
     parser.add_argument(
-        "--alone", nargs=2, metavar=("SPEC", "WHO"), help="one measurement, as JSON"
+        "--threads", type=int, default=1, help="threads of BLAS and of torch (default: 1)"
+    )
+    parser.add_argument(
+        "--alone",
+        nargs=2,
+        metavar=("SPEC", "WHO"),
+        help="make one measurement and print it as JSON",
     )
     options = parser.parse_args(argv)
     if options.alone:

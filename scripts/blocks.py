@@ -91,9 +91,13 @@ def prepare(text: str, folder: Path) -> None:
         shutil.copytree(Path(str(found[0].locate())).parent, folder / "minilm")
 
 
-def printed(command: str, folder: Path) -> str:
-    """What a command prints, as on a terminal of 80 columns without colours."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+def printed(command: str, folder: Path, first: Path | None = None) -> str:
+    """What a command prints, as on a terminal of 80 columns without colours.
+
+    Programs are looked for in the directory `first`, then beside Python, then as usual.
+    """
+    places = [*([] if first is None else [str(first)]), str(Path(sys.executable).parent)]
+    path = os.pathsep.join([*places, os.environ["PATH"]])
     run = subprocess.run(
         ["bash", "-c", command],
         capture_output=True,

@@ -1,12 +1,12 @@
 #!/bin/sh
-# See that there is a Chromium for the tests; on Debian, install it.
+# Make sure that there is a Chromium for the tests; on Debian, install it.
 set -eu
 
 for name in "${SEGRE_CHROMIUM:-chromium}" chromium-browser google-chrome; do
     command -v "$name" >/dev/null 2>&1 && exit 0
 done
 command -v apt-get >/dev/null 2>&1 || {
-    echo "the tests need Chromium: install it, or say where it is in SEGRE_CHROMIUM" >&2
+    echo "the tests need Chromium; install it, or set SEGRE_CHROMIUM to its path" >&2
     exit 1
 }
 root=""

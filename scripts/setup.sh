@@ -1,17 +1,17 @@
 #!/bin/sh
-# Set up .venv in the checkout: python3 and make are all that a Debian machine needs before.
+# Set up .venv in the checkout. A Debian machine only needs python3 and make beforehand.
 set -eu
 cd "$(dirname "$0")/.."
 
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
-    echo "segre needs Python 3.11 or newer; python3 is $(python3 --version)" >&2
+    echo "segre needs Python 3.11 or newer, but python3 is $(python3 --version)" >&2
     exit 1
 }
 if [ ! -x .venv/bin/pip ]; then
     rm -rf .venv
     if ! python3 -m venv .venv >/dev/null 2>&1; then
         rm -rf .venv
-        # Debian keeps venv in a package of its own.
+        # On Debian, venv is a separate package.
         root=""
         [ "$(id -u)" = 0 ] || root=sudo
         echo "installing Debian's python3-venv"

@@ -1,5 +1,6 @@
-"""What all tests share: their markers, how many examples are tried, and what Ctrl-C does."""
+"""What all tests share: markers, threads, how many examples are tried, and what Ctrl-C does."""
 
+import os
 import re
 import signal
 from functools import cache
@@ -8,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Models are tiny here: a second thread of torch costs more than it computes. torch reads this once.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 settings.register_profile("segre", deadline=None, max_examples=60)
 settings.load_profile("segre")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

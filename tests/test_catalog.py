@@ -62,7 +62,7 @@ def test_names_and_filters() -> None:
     some = catalog(supports="normal-form")
     assert all("normal form" in entry.supports for entry in some.entries)
     assert catalog(match="no such thing").entries == ()
-    with pytest.raises(SpecError, match=r"the nearest names are llama, .*segre models"):
+    with pytest.raises(SpecError, match=r"closest names: llama, .*segre models"):
         catalog("lama")
     with pytest.raises(SpecError, match="allowed: counted"):
         catalog(supports="everything")
@@ -90,7 +90,7 @@ def test_one_of_them() -> None:
         assert f"\n{question} " in shown
     ended = run("models", "alberto")
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
-    assert "the nearest names are albert" in ended.stderr
+    assert "closest names: albert" in ended.stderr
 
 
 # --- in the documentation -------------------------------------------------------------------------

@@ -4,8 +4,6 @@ The checkpoints are packages that `make test` installs; they are read as files, 
 """
 
 import json
-import subprocess
-import sys
 from importlib.metadata import PackageNotFoundError, files
 from math import prod
 from pathlib import Path
@@ -15,8 +13,8 @@ import pytest
 from safetensors import safe_open
 
 from segre.models import architecture
+from support.terminal import run
 
-SEGRE = Path(sys.executable).parent / "segre"
 MINILM, SMOLLM = 22_713_216, 134_515_008
 
 
@@ -65,9 +63,7 @@ def test_minilm_is_its_preset(minilm: Path) -> None:
 
 
 def test_the_command_line_counts_the_same(minilm: Path) -> None:
-    result = subprocess.run(
-        [str(SEGRE), "dim", str(minilm.parent), "--json"], capture_output=True, text=True
-    )
+    result = run("dim", minilm.parent, "--json")
     assert (result.returncode, result.stderr) == (0, "")
     assert json.loads(result.stdout)["parameters"] == MINILM
 

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 import segre
-from blocks import ROOT, Block, agree, blocks, outside, pages, prepare, printed
+from blocks import ROOT, Block, agree, blocks, outside, pages, prepare
 from segre.geometry.recover import NotRecovered
 from segre.sweep.plan import Plan
 from support.demo import DEMO, demo
+from support.terminal import printed
 
 PAGES = pages()
 KINDS = ("console", "python", "toml", "json", "sh", "text")

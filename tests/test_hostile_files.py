@@ -11,7 +11,7 @@ from bench.faults.hostile_files import COMMANDS, archive, hostile_files, npy, sa
 from segre.spec import Network
 from segre.weights import Weights
 from segre.weights.npz import npz_arrays
-from support.terminal import SEGRE, environment, run
+from support.terminal import environment, run, warm
 
 SPEC = "lightning/d=3,2/a=2/t=2"
 
@@ -50,7 +50,7 @@ def test_weights_may_be_piped_in(ending: str, tmp_path: Path) -> None:
     Weights.random(Network.parse(SPEC), 0).write(file)
     with file.open("rb") as stream:
         done = subprocess.run(
-            [SEGRE, "same", "-", file], stdin=stream, capture_output=True, env=environment()
+            [warm(), "same", "-", file], stdin=stream, capture_output=True, env=environment()
         )
     assert (done.returncode, done.stderr) == (0, b"")
 

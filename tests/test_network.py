@@ -1,14 +1,20 @@
 """The forward map against a naive one, and its Jacobian against differences."""
 
+from math import prod
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from segre.fields import Ball, Prime, Real
 from segre.fields.draw import Stream
-from segre.network import forward, jacobian, layer_starts, slots
-from segre.spec import Network
-from support.architectures import networks
+from segre.geometry.real_point import RealPoint
+from segre.models import architecture
+from segre.network import forward, jacobian, jacobian_rows, layer_starts, slots
+from segre.spec import Architecture, Network
+from support.architectures import networks, random_gates, random_projections, random_transformers
+from support.hybrids import random_hybrid
+from support.polynomials import random_polynomials
 
 
 def naive_forward(net: Network, weights, X):
@@ -114,6 +120,33 @@ def test_chosen_outputs_are_rows_of_the_whole() -> None:
     whole = jacobian(field, net, weights, X)
     chosen = np.array([4, 0, 5])
     assert (jacobian(field, net, weights, X, chosen) == whole[:, chosen]).all()
+
+
+ROWS = [
+    *(architecture(f"softmax/d=3,4,2/a=2/heads={heads}/t=3") for heads in (1, 2)),
+    *random_transformers(3, 12),
+    *random_projections(3, 4),
+    *random_gates(3, 12),
+    *map(random_hybrid, range(12)),
+    *random_polynomials(3, 4),
+]
+
+
+@pytest.mark.parametrize("spec", ROWS, ids=str)
+def test_rows_in_reverse_are_rows_of_the_jacobian(spec: Architecture) -> None:
+    """Of every kind of architecture, in floats and in balls."""
+    point = RealPoint(spec, 1)
+    numbers, outputs = np.array([0, 3, 3, 5]), prod(spec.output_shape)
+    chosen = np.random.default_rng(0).integers(outputs, size=len(numbers))
+    X = point.inputs(numbers)
+    expected = jacobian(Real(), spec, point.weights, X)[np.arange(len(numbers)), chosen]
+    found = jacobian_rows(Real(), spec, point.weights, X, chosen)
+    assert found == pytest.approx(expected, rel=1e-7, abs=1e-9 * (1 + np.abs(expected).max()))
+    field = Ball(256)
+    with field.precision():
+        rows = jacobian_rows(field, spec, field.constant(point.weights), field.constant(X), chosen)
+    middle = np.vectorize(float, otypes=[float])(rows)
+    assert middle == pytest.approx(expected, rel=1e-7, abs=1e-9 * (1 + np.abs(expected).max()))
 
 
 def test_softmax_survives_huge_scores_in_floats() -> None:

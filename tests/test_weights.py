@@ -29,7 +29,7 @@ def test_files_round_trip(tmp_path, net: Network) -> None:
 
 def test_fractions_do_not_fit_into_npz(tmp_path) -> None:
     w = Weights.random(Network.parse("softmax/d=2,2/a=1/t=2"), exact=True)
-    with pytest.raises(WeightsError, match="npz holds floats"):
+    with pytest.raises(WeightsError, match="npz files hold floats"):
         w.write(tmp_path / "w.npz")
     with pytest.raises(WeightsError, match="allowed"):
         w.write(tmp_path / "w.txt")

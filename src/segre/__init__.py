@@ -4,8 +4,8 @@
 >>> segre.dimension("softmax/d=10,10,10/a=2,2/t=3").value
 172
 
-Beside the names of this module, `segre.checkpoints`, `segre.collapse` and `segre.sweeps` have what
-is asked about model directories, about depth, and about thousands of architectures.
+Besides the names of this module, `segre.checkpoints` has functions on model directories,
+`segre.collapse` functions on depth, and `segre.sweeps` functions on thousands of architectures.
 """
 
 from __future__ import annotations

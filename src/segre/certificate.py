@@ -1,8 +1,8 @@
-"""A proof of a dimension as a document that anyone can check again.
+"""A proof of a dimension as a document that anyone can check.
 
-docs/certificate.md and the pages that continue it define every field of those that hold a
-computation, and docs/certificate-theorems.md of those that apply a theorem; `segre.referee` checks
-both with code of its own. The same spec and seed give the same bytes.
+docs/certificate.md and the pages that continue it define every field of certificates that hold a
+computation, docs/certificate-theorems.md those of certificates that apply a theorem.
+`segre.referee` checks both with independent code. The same spec and seed give the same bytes.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def certify(
 ) -> dict[str, Any]:
     """The certificate of the bounds that segre can prove.
 
-    It holds a computation (`exact`) or applies a theorem (`theorem`), never both. `auto` computes,
-    unless the network is too large for that and a theorem applies.
+    A certificate holds a computation (`exact`) or applies a theorem (`theorem`), never both. `auto`
+    computes, unless the network is too large for that and a theorem applies.
 
     >>> document = certify("lightning/d=2,2/a=1/t=2")
     >>> document["claim"]
@@ -66,7 +66,7 @@ def certify(
     """
     net = architecture(spec)
     if method not in get_args(By):
-        raise SegreError(f"method {method!r} is not known; allowed: {', '.join(get_args(By))}")
+        raise SegreError(f"unknown method {method!r}; allowed: {', '.join(get_args(By))}")
     applied = apply(net) if method != "exact" else None
     if method == "theorem" and (applied is None or not applied.holds):
         raise UnsupportedError(f"spec {quote(str(net))}: {why_no_theorem(net, applied)}")
@@ -80,8 +80,8 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
     net = proof.spec
     if isinstance(proof.minor, BallMinor) and not net.salted:
         raise UnluckyError(
-            f"spec {str(net)!r}: certificates of stacks have minors mod p, and none was proved "
-            "independent there; nothing to certify, try another --seed"
+            f"spec {str(net)!r}: certificates of stacks need a minor mod p, and none was proved "
+            "independent at this point; try another --seed"
         )
     document = {
         "format": FORMAT,
@@ -148,7 +148,7 @@ def checksum(document: Mapping[str, Any]) -> str:
 
 
 def write_certificate(document: Mapping[str, Any], path: str | Path) -> None:
-    """Write a certificate; the file is there whole or not at all.
+    """Write a certificate; the file is written completely or not at all.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -199,7 +199,7 @@ def _salts(point: Point, inputs: list[int]) -> dict[str, list[list[int]]]:
 
 
 def _symmetries(point: Point, symmetry: SymmetryRank) -> dict[str, Any]:
-    """Their rank, the salts of the inputs that they are checked at, and whether roots are drawn."""
+    """Their rank, the salts of the inputs where they are checked, and whether roots are drawn."""
     counted = {"kind": "symmetries", "rank": symmetry.rank}
     if symmetry.rooted:
         return {**counted, "salts": _salts(point, [0, 1])}

@@ -1,8 +1,8 @@
-"""Checkpoints: what they are made of, their normal form, and whether two are the same.
+"""Checkpoints: what they contain, their normal form, and whether two are the same.
 
-Each function is one command of `segre weights`, on model directories or on models in memory;
-`apply` writes weights into a model in place. `demo` writes three small trained models to try
-everything on, and `example` one with random weights.
+Each function corresponds to one command of `segre weights`, on model directories or models in
+memory; `apply` writes weights into a model in place. `demo` writes three small trained models to
+try everything on, and `example` one with random weights.
 
 >>> import segre
 >>> from tempfile import TemporaryDirectory

@@ -1,7 +1,7 @@
-"""Which models does segre know, and what can be asked of each?
+"""Which models does segre support, and what can be computed for each?
 
-What a family or a preset supports is found by asking: formulas count it, its files are opened by
-name, its small instance is run. Nothing of it is written down by hand.
+What a family or a preset supports is found by trying it: its parameters are counted, its files are
+opened by name, its small instance is run. No such list is written by hand.
 
 >>> found = catalog("qwen3-8b")
 >>> [(one.name, one.kind, one.parameters) for one in found.entries]
@@ -38,7 +38,7 @@ __all__ = ["QUESTIONS", "Catalog", "Entry", "catalog"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A family, as its config class has it where only what it needs is said, or a preset of it."""
+    """A family with the defaults of its config class, or one of its presets."""
 
     name: str
     kind: str  # family or preset
@@ -57,7 +57,7 @@ class Entry:
 
     @cached_property
     def found(self) -> Finding | None:
-        """Its dimension, by a theorem or from above; None where symmetries are not counted."""
+        """Its dimension by a theorem, or an upper bound; None where symmetries are not counted."""
         try:
             return at_any_size(self.spec)
         except UnsupportedError:
@@ -65,18 +65,21 @@ class Entry:
 
     @property
     def redundant(self) -> int | None:
-        """How many parameters do not change the function; None if they are not counted."""
+        """Number of redundant parameters; None if they are not counted."""
         return None if self.found is None else int((self.found.redundancy or {"total": 0})["total"])
 
     @property
     def theorem(self) -> str | None:
-        """The theorem that its dimension is known by, at this size; None if there is none."""
+        """The theorem that gives its dimension at this size; None if no theorem does."""
         theorem = None if self.found is None else self.found.theorem
         return None if theorem is None else str(theorem["name"])
 
     @cached_property
     def refusals(self) -> dict[str, str]:
-        """By question, why it cannot be asked; empty where it can. A family can what any can."""
+        """For each question, why it cannot be answered; empty if it can.
+
+        A family supports what any of its presets supports.
+        """
         own = {name: _refusal(ask, self) for name, (ask, _) in QUESTIONS.items()}
         if self.kind == "preset" or not any(own.values()):
             return own
@@ -88,12 +91,12 @@ class Entry:
 
     @property
     def supports(self) -> tuple[str, ...]:
-        """The questions that can be asked of it."""
+        """The questions that it supports."""
         return tuple(name for name, reason in self.refusals.items() if not reason)
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes of the transformers library that are meant."""
+        """The classes of the transformers library."""
         return (*self.family.head_classes, self.family.base_class)
 
     def row(self) -> dict[str, Any]:
@@ -140,7 +143,7 @@ def _ask_theorem(entry: Entry) -> None:
 def _ask_proof(entry: Entry) -> None:
     small = small_instance(entry.spec)
     if proved_instance(small) is None:
-        raise UnsupportedError(f"no proof is recorded of its small instance: segre dim {small}")
+        raise UnsupportedError(f"no proof of its small instance is recorded; try segre dim {small}")
 
 
 def _ask_files(entry: Entry) -> None:
@@ -166,7 +169,7 @@ def _logits(spec: Transformer) -> Transformer:
 
 @cache
 def _run(small: Transformer, *, paths: bool) -> None:
-    """Run a small instance, with random weights, as the commands do."""
+    """Run a small instance with random weights, as the commands do."""
     if paths:
         decompose(small, length=small.t)
     else:
@@ -197,7 +200,7 @@ def _refusal(ask: Callable[[Entry], None], entry: Entry) -> str:
 
 @dataclass(frozen=True)
 class Catalog(Unbounded, Tabular):
-    """The models that were asked for: families first, then presets."""
+    """The models found: families first, then presets."""
 
     entries: tuple[Entry, ...]
     named: bool = False  # asked for by name: worth more than a line
@@ -214,17 +217,17 @@ class Catalog(Unbounded, Tabular):
 
     @property
     def how(self) -> str:
-        """Where the answers are from."""
-        return "parameters and redundancy by formulas; what is supported, by asking"
+        """Where the answers come from."""
+        return "parameters and redundancy by formulas; supported questions by trying them"
 
     @property
     def families(self) -> tuple[Entry, ...]:
-        """Those that are families."""
+        """The families."""
         return tuple(entry for entry in self.entries if entry.kind == "family")
 
     @property
     def presets(self) -> tuple[Entry, ...]:
-        """Those that are presets."""
+        """The presets."""
         return tuple(entry for entry in self.entries if entry.kind == "preset")
 
     def document(self) -> dict[str, Any]:
@@ -237,23 +240,25 @@ class Catalog(Unbounded, Tabular):
 
 
 def catalog(name: str | None = None, *, match: str = "", supports: str = "") -> Catalog:
-    """The families and presets that segre knows, one of them, or those that match.
+    """The families and presets that segre supports: all, one of them, or those that match.
 
-    `match` is part of a name or of its family's; `supports` is one of `QUESTIONS`. Case does not
-    matter.
+    `match` is part of the name of a model or of its family; `supports` is one of `QUESTIONS`. Case
+    does not matter.
 
     >>> len(catalog(match="llama", supports="normal form").families)
     1
     """
     asked = supports.lower().replace("-", " ").replace("_", " ")
     if asked and asked not in QUESTIONS:
-        raise SpecError(f"supports {quote(supports)}: not known; allowed: {', '.join(QUESTIONS)}")
+        raise SpecError(
+            f"supports {quote(supports)} is not allowed; allowed: {', '.join(QUESTIONS)}"
+        )
     every = _entries()
     if name is not None:
         found = [entry for entry in every if name.lower().replace("_", "-") == entry.name]
         if not found:
             near = nearest(name, [entry.name for entry in every])
-            raise SpecError(f"model {quote(name)}: not known{near}; {LIST}")
+            raise SpecError(f"model {quote(name)} is not known{near}; {LIST}")
         return Catalog(tuple(found), named=True)
     word = match.lower().replace("_", "-")
     chosen = (one for one in every if word in one.name or word in one.family.name)

@@ -1,4 +1,4 @@
-"""What can go wrong, as types: every error segre raises on purpose is a SegreError.
+"""The types of errors: every error that segre raises on purpose is a SegreError.
 
 The message is one line that says what was given, what is allowed, and what to do next;
 the command line prints it without a traceback and exits with `exit_code`.
@@ -23,7 +23,7 @@ class SpecError(SegreError):
 
 
 class UnsupportedError(SegreError):
-    """A valid spec that this version of the engine does not compute with."""
+    """A valid spec that segre does not support."""
 
 
 class TooLargeError(SegreError):
@@ -47,13 +47,13 @@ class SweepError(SegreError):
 
 
 class StoppedRunError(SweepError):
-    """A run that cannot go on now, for no fault of what was asked: a full disk, no workers."""
+    """A run that cannot continue for outside reasons, such as a full disk or no workers."""
 
     exit_code = 70
 
 
 class InterruptedRunError(SegreError):
-    """Work stopped by its user that can be gone on with; the message says what is kept."""
+    """Work stopped by the user that can be continued; the message says what is kept."""
 
     exit_code = 130
 
@@ -61,15 +61,14 @@ class InterruptedRunError(SegreError):
 class UnluckyError(SegreError):
     """A random point at which an exact computation has no value, such as a zero divisor.
 
-    Raised inside the engine and answered there by drawing another point; users see it only
-    if many points in a row fail.
+    The engine catches it and draws another point; users see it only if many points in a row fail.
     """
 
     exit_code = 3
 
 
 def is_due_to(error: BaseException, kind: type[BaseException]) -> bool:
-    """Whether it began with another error: libraries, and imports, wrap what they are hit by."""
+    """Whether it was caused by another error: libraries and imports wrap exceptions."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, kind):
         cause = cause.__cause__ or cause.__context__

@@ -1,4 +1,4 @@
-"""Files as users name them: read without waiting for ever, written whole or not at all.
+"""Files named by users: read without blocking, written completely or not at all.
 
 A file is written beside the target first, then renamed into place. `-` is standard input.
 """
@@ -30,15 +30,14 @@ _full_paths = [False]
 
 
 def show_full_paths(wanted: bool) -> None:
-    """Whether reports and JSON name all of an absolute path; at first they do not."""
+    """Whether reports and JSON show absolute paths in full; by default they do not."""
     _full_paths[0] = wanted
 
 
 def shown(path: str | Path) -> str:
-    """A file or directory as reports and JSON name it: without where it is on this machine.
+    """A file or directory as reports and JSON name it: without its place on this machine.
 
-    What was given as a relative path stays as it was. `show_full_paths` asks for all of an absolute
-    one too.
+    A relative path stays as it was given. `show_full_paths` keeps absolute paths as well.
 
     >>> shown("/home/anna/models/mine"), shown("models/mine")
     ('mine', 'models/mine')
@@ -50,15 +49,15 @@ def shown(path: str | Path) -> str:
 
 
 def is_standard_input(path: str | Path) -> bool:
-    """Whether a name on the command line stands for what is piped in."""
+    """Whether a name on the command line stands for standard input."""
     return str(path) in STANDARD_INPUT
 
 
 def read_given(path: str | Path, most: int, *, cut: bool = False) -> bytes:
-    """The bytes of a file that a user names, at most so many; `-` is standard input.
+    """The first bytes of a file that a user names; `-` is standard input.
 
-    What fails is an `OSError` with a reason in words. A larger file fails, unless it is to be
-    cut. Pipes and devices are not opened: they might never end.
+    Every failure is an `OSError` with a reason in words. A file that is too large fails, unless it
+    may be cut. Pipes and devices are not opened: they might never end.
     """
     if is_standard_input(path):
         data = _standard_input(most + 1)
@@ -73,7 +72,8 @@ def read_given(path: str | Path, most: int, *, cut: bool = False) -> bytes:
         with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise OSError(
-                    errno.EINVAL, "not a regular file; to read from a pipe, give - and pipe it in"
+                    errno.EINVAL,
+                    "not a regular file; to read from a pipe, give - and use standard input",
                 )
             data = file.read(most + 1)
     if len(data) > most and not cut:
@@ -86,7 +86,7 @@ def _size(count: int) -> str:
 
 
 def _standard_input(most: int) -> bytes:
-    """The beginning of standard input, as often as it is asked for."""
+    """The beginning of standard input, which can be read repeatedly."""
     stream = sys.stdin
     if stream is None:
         raise OSError(errno.EBADF, "standard input is closed")
@@ -100,10 +100,10 @@ def _standard_input(most: int) -> bytes:
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
-    """Gives a name to write to; when the block ends well, the file there becomes `path`.
+    """Yields a temporary name to write to; if the block succeeds, that file becomes `path`.
 
-    If the block fails, or the process dies, `path` is as it was before. The temporary name has
-    the same ending as `path`, for writers that go by it.
+    If the block fails, or the process dies, `path` is unchanged. The temporary name has the same
+    extension as `path`, for writers that depend on it.
     """
     target = Path(path)
     try:
@@ -122,7 +122,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
 
 
 def ordinary_file(path: Path) -> None:
-    """Give a file the permissions of any new one; temporary files start out stricter."""
+    """Give a file the permissions of an ordinary new file; temporary files start out stricter."""
     umask = os.umask(0)
     os.umask(umask)
     path.chmod(0o666 & ~umask)

@@ -1,10 +1,9 @@
-"""An answer and how it is known: a proof and an estimate are different things.
+"""An answer and how it is known: a proof and an estimate are different types.
 
-Every answer is a `Result`: it has a value, bounds, a status, words for how it is known, and a
-document. That of a dimension is a `Finding`: `lower` and `upper` are bounds that hold, and each
-comes with its evidence. Only where they meet is there a `value`, and the status is `proved`: one
-bound, or two that do not meet, are no value. A floating-point rank is an `estimate`; it is neither
-a value nor a bound.
+Every answer is a `Result`: it has a value, bounds, a status, a description of how it is known, and
+a document. The answer about a dimension is a `Finding`: `lower` and `upper` are bounds that hold,
+each with its evidence. If they meet, there is a `value`, and the status is `proved`; otherwise
+there is no value. A floating-point rank is an `estimate`, which is neither a value nor a bound.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ Status = Literal[
 
 @runtime_checkable
 class Documented(Protocol):
-    """What can be printed in every format."""
+    """Anything that can be printed in every format."""
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -47,7 +46,7 @@ class Documented(Protocol):
 
 @runtime_checkable
 class Result(Documented, Protocol):
-    """What every answer to a question says of itself."""
+    """What every answer provides."""
 
     @property
     def value(self) -> Any:
@@ -56,17 +55,17 @@ class Result(Documented, Protocol):
 
     @property
     def lower(self) -> int | None:
-        """A bound that holds from below; None if there is none, or the answer is not a number."""
+        """A lower bound; None if no bound is known, or the answer is not a number."""
         ...
 
     @property
     def upper(self) -> int | None:
-        """The same from above."""
+        """An upper bound; None if no bound is known, or the answer is not a number."""
         ...
 
     @property
     def status(self) -> Status:
-        """How surely it is known."""
+        """How certain the answer is."""
         ...
 
     @property
@@ -108,7 +107,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Symmetry:
-    """One piece of the fiber: a family of changes of the weights that no input notices."""
+    """One piece of the fiber: a family of changes of the weights that keep the function."""
 
     name: str
     where: str
@@ -163,18 +162,19 @@ class Finding(Tabular):
 
     @property
     def theorem(self) -> Mapping[str, Any] | None:
-        """The theorem that the lower bound rests on, with its hypotheses; None if there is none."""
+        """The theorem behind the lower bound, with its hypotheses; None if no theorem was used."""
         known = self.lower_evidence
         return known.data if known is not None and known.kind == "theorem" else None
 
     @property
     def fiber_dimension(self) -> int | None:
-        """Dimensions of weights with the same function, parameters - value; None without value."""
+        """Dimension of the weights with the same function: parameters - value; None without a
+        value."""
         return None if self.value is None else self.parameters - self.value
 
     @property
     def redundancy(self) -> dict[str, Any] | None:
-        """Redundant parameters of a transformer: all, by piece, and by when they are redundant."""
+        """Redundant parameters of a transformer: in total, by piece, and by condition."""
         if not any(symmetry.group for symmetry in self.symmetries):
             return None
         pieces: dict[str, int] = dict.fromkeys(GROUPS, 0)
@@ -195,7 +195,7 @@ class Finding(Tabular):
         notes: tuple[str, ...] = (),
         seed: int = 0,
     ) -> Finding:
-        """The finding that two bounds, or one, allow."""
+        """The finding that follows from one or two bounds."""
         if lower is not None and upper is not None and lower.value > upper.value:
             raise AssertionError(
                 f"{spec}: lower bound {lower.value} exceeds upper bound {upper.value}; "
@@ -255,7 +255,7 @@ class Finding(Tabular):
 
 @dataclass(frozen=True)
 class Findings(Tabular):
-    """Several architectures side by side, by the names that were given."""
+    """Several architectures side by side, with the names that were given."""
 
     names: tuple[str, ...]
     found: tuple[Finding, ...]

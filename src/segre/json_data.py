@@ -22,7 +22,7 @@ def strict_json(value: Any, *, indent: int | None = None, sort_keys: bool = Fals
 
 
 def json_data(value: Any) -> Any:
-    """The same value from what JSON has; arrays of NumPy are known by their `tolist`."""
+    """The value in types that JSON has; NumPy arrays are recognised by their `tolist`."""
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if value is None or isinstance(value, str | bool | int):
@@ -37,7 +37,7 @@ def json_data(value: Any) -> Any:
         return str(value)
     if hasattr(value, "tolist"):
         return json_data(value.tolist())
-    raise TypeError(f"a {type(value).__name__} has no place in JSON")
+    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
 
 
 def _key(key: Any) -> Any:

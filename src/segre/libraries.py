@@ -1,4 +1,4 @@
-"""Libraries that not everyone has: imported when they are needed, or one line says what to do."""
+"""Optional libraries: imported when needed; if that fails, one line says what to install."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def library(
 ) -> Any:
     """A module of a library; if it is missing or broken, an error that says what to install.
 
-    `purpose` is what needs it, `extra` the extra of segre that has it.
+    `purpose` is what needs it, `extra` the extra of segre that installs it.
 
     >>> library("json", "this example").loads("[1]")
     [1]

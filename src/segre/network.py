@@ -23,6 +23,7 @@ from segre.attention import mechanism
 from segre.attention.pattern import pattern
 from segre.fields.dual import Dual, DualArray
 from segre.fields.interface import Array, ArrayField, E, Field
+from segre.fields.reverse import Reverse, Traced
 from segre.hybrid.spec import Hybrid
 from segre.hybrid.stages import stages as hybrid_stages
 from segre.hybrid.stages import tensors as hybrid_tensors
@@ -209,6 +210,31 @@ def jacobian(
             total[..., slot.range] = mine
             written.add(slot.start)
             column += slot.size
+    return total
+
+
+def jacobian_rows(
+    field: ArrayField, spec: Architecture, weights: Array, X: Array, outputs: Array
+) -> Array:
+    """Derivatives of one output entry of each input by the weights: (n, parameters).
+
+    In reverse mode: where few of the rows of `jacobian` are asked for, and products are dear.
+    """
+    tape = Reverse(field)
+    tokens = tape.lift(with_head_axes(spec, X))
+    each = np.broadcast_to(weights, (len(X), len(weights)))
+    used: list[tuple[Slot, Traced]] = []
+    for stage in stages(spec):
+        own = {name: tape.variable(x) for name, x in named_tensors(stage, each).items()}
+        used += [(stage.slots[name], x) for name, x in own.items()]
+        tokens = stage.apply(tape, own, tokens)
+    shape = tokens.value.shape
+    seeds = np.eye(prod(shape[1:]), dtype=np.int64)[outputs]
+    tape.backward(tokens, field.constant(seeds).reshape(shape))
+    total = field.constant(np.zeros((len(X), spec.parameters)))
+    for slot, x in used:
+        if x.gradient is not None:
+            total[:, slot.range] += x.gradient.reshape(len(X), slot.size)
     return total
 
 

@@ -1,7 +1,7 @@
-"""How does an answer show itself: printed, in a notebook, as a table of pandas?
+"""How is an answer shown: as text, in a notebook, as a pandas table?
 
-What shows answers is `segre.report`, which stands above everything else: it is named here, and
-imported when something is shown.
+Answers are rendered by `segre.report`, which comes last in the order of imports; it is imported
+here only when something is shown.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Shown:
-    """An answer that can be printed: `str` is what the command line says, notebooks get HTML."""
+    """An answer that can be shown: `str` gives the text of the command line, notebooks get HTML."""
 
     __slots__ = ()
 
@@ -20,7 +20,7 @@ class Shown:
         return text
 
     def _repr_mimebundle_(self, **_wanted: Any) -> dict[str, str]:
-        """The text that IPython shows: without this it would be the `repr`, of a thousand words."""
+        """The text that IPython shows, in place of a very long `repr`."""
         return {"text/plain": str(self)}
 
     def _repr_html_(self) -> str:
@@ -35,5 +35,5 @@ class Tabular(Shown):
     __slots__ = ()
 
     def to_pandas(self) -> Any:
-        """Its table as a DataFrame; numbers are as they are, not as they are printed."""
+        """Its table as a DataFrame; numbers are not rounded."""
         return import_module("segre.report.cards").frame_of(self)

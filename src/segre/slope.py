@@ -11,7 +11,7 @@ _PARTS = 10**5  # MiniMax adds 1e-5 to both terms of a layer's factor
 
 @dataclass(frozen=True)
 class Slope:
-    """A number that is no fraction. Head h of H has the exponent 8 h / H.
+    """A transcendental decay rate. Head h of H has the exponent 8 h / H.
 
     >>> str(Slope.of(1, 4)), round(Slope.of(1, 4).value, 6)
     ('slope(2)', 0.778801)
@@ -23,12 +23,12 @@ class Slope:
 
     @classmethod
     def of(cls, head: int, heads: int) -> Slope:
-        """That of one head, counted from 1."""
+        """The rate of one head, counted from 1."""
         return cls(Fraction(8 * head, heads))
 
     @classmethod
     def in_layer(cls, head: int, heads: int, layer: int, layers: int) -> Slope:
-        """That of one head of a layer, both counted from 1: later layers forget more slowly.
+        """The rate of one head of a layer, both counted from 1; later layers decay more slowly.
 
         >>> Slope.in_layer(1, 4, 1, 1).factor
         Fraction(100001, 100000)

@@ -1,8 +1,8 @@
 """An architecture as data: what is a network, before any number is chosen?
 
-A `Network` is frozen and validated, holds no arrays, and has a digest, so that a result can
-name exactly the architecture it speaks of. It is read from an inline string, a TOML or JSON
-file, or a mapping; all four have the same keys.
+A `Network` is frozen and validated, holds no arrays, and has a digest, so that a result can name
+exactly the architecture it is about. It is read from an inline string, a TOML or JSON file, or a
+mapping; all four have the same keys.
 
 >>> net = Network.parse("softmax/d=6,6/a=2/heads=3/t=3")
 >>> net.depth, net.layers[0].attention.heads, net.parameters
@@ -34,7 +34,7 @@ DEEPEST = 10_000
 
 
 class Architecture(Protocol):
-    """What stacks and transformers alike say about themselves."""
+    """What stacks and transformers have in common."""
 
     @property
     def t(self) -> int:
@@ -48,7 +48,7 @@ class Architecture(Protocol):
 
     @property
     def width(self) -> int:
-        """Rows of what the first layer reads."""
+        """Width of the input of the first layer."""
         ...
 
     @property
@@ -58,12 +58,12 @@ class Architecture(Protocol):
 
     @property
     def vocab(self) -> int:
-        """Rows of an input that say which token it is; 0 if inputs are any matrices."""
+        """Rows of an input that give the token; 0 if inputs are arbitrary matrices."""
         ...
 
     @property
     def types(self) -> int:
-        """Rows of an input that say of which type the token is."""
+        """Rows of an input that give the type of the token."""
         ...
 
     @property
@@ -78,7 +78,7 @@ class Architecture(Protocol):
 
     @property
     def head_axes(self) -> int:
-        """How many axes of its tensors count heads."""
+        """Number of tensor axes that count heads."""
         ...
 
     @property
@@ -93,7 +93,7 @@ class Architecture(Protocol):
 
     @property
     def exponentials(self) -> bool:
-        """Whether it computes transcendental functions at all."""
+        """Whether it computes any transcendental function."""
         ...
 
     @property
@@ -113,7 +113,7 @@ class Architecture(Protocol):
 
     @property
     def counted(self) -> bool:
-        """Whether its symmetries are counted by formulas, whatever its size."""
+        """Whether its symmetries are counted by formulas, at any size."""
         ...
 
     @property
@@ -127,7 +127,7 @@ class Architecture(Protocol):
 
 
 class Layered(ABC):
-    """What all networks that are a list of layers say about their sizes."""
+    """The sizes of networks that are lists of layers."""
 
     layers: tuple[Any, ...]
 
@@ -148,7 +148,7 @@ class Layered(ABC):
 
     @property
     def width(self) -> int:
-        """Rows of what the first layer reads: the input."""
+        """Width of the input of the first layer."""
         return self.width_in
 
     @cached_property
@@ -220,11 +220,13 @@ class Network(Layered):
         for before, after in zip(self.layers, self.layers[1:], strict=False):
             if before.width_out != after.width_in:
                 raise SpecError(
-                    f"layers do not fit: one ends with width {before.width_out}, "
-                    f"the next begins with {after.width_in}; make the two equal"
+                    f"the widths of consecutive layers differ: {before.width_out} after one "
+                    f"layer, {after.width_in} before the next; make them equal"
                 )
         if len({layer.attention.score for layer in self.layers}) != 1:
-            raise SpecError("a network needs at least one layer, and one kind of score in all")
+            raise SpecError(
+                "a network needs at least one layer, and the same kind of score in all layers"
+            )
 
     @property
     def score(self) -> str:
@@ -243,12 +245,12 @@ class Network(Layered):
 
     @property
     def exponentials(self) -> bool:
-        """Whether it computes transcendental functions at all."""
+        """Whether it computes any transcendental function."""
         return self.mechanism.exponentials
 
     @property
     def has_closed_form(self) -> bool:
-        """Whether the dimension is known as a formula in the sizes: of heads that are alone."""
+        """Whether the dimension is a known formula in the sizes: if layers have a single head."""
         return self.one_headed and self.mechanism.closed_form
 
     @property
@@ -269,7 +271,8 @@ class Network(Layered):
     def document(self) -> dict[str, Any]:
         """The canonical mapping, one value per layer; keys with only default values are left out.
 
-        Inverse of `from_mapping`. A later version that adds a key changes no older digest.
+        This is the inverse of `from_mapping`. Adding a key in a later version changes no older
+        digest.
         """
         columns: dict[str, list[Any]] = {
             "a": [x.attention.a for x in self.layers],
@@ -316,14 +319,13 @@ class Network(Layered):
         if path.suffix in {".toml", ".json"} or is_standard_input(text):
             return cls.from_mapping(read_file(path), quoted=text)
         raise SpecError(
-            f"spec {quote(text)}: neither an inline spec nor a .toml or .json file; "
-            f"inline specs begin with {' or '.join(NAMES)}, "
-            "for example lightning/d=4,4,4/a=2,2/t=3"
+            f"spec {quote(text)} is neither an inline spec nor a .toml or .json file; inline "
+            f"specs begin with {' or '.join(NAMES)}, for example lightning/d=4,4,4/a=2,2/t=3"
         )
 
     @classmethod
     def from_inline(cls, text: str) -> Network:
-        """Read a network from an inline string, which names no file."""
+        """Read a network from an inline string that is not the name of a file."""
         return cls.from_mapping(read_inline(text, _KEYS[2:]), quoted=text)
 
     @classmethod
@@ -349,7 +351,7 @@ def _build(given: Mapping[str, Any]) -> Network:
         if key not in _KEYS:
             raise SpecError(
                 f"unknown key {quote(str(key))}; allowed: {', '.join(_KEYS)}; for residuals, "
-                "norms, MLPs, masks and positions begin with transformer/"
+                "norms, MLPs, masks and positions use a spec that begins with transformer/"
             )
     if given.get("version", VERSION) != VERSION:
         raise SpecError(f"version {quote(str(given['version']))} is not known; allowed: {VERSION}")

@@ -29,7 +29,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of a forward map: its tensors by the names it uses, and what it does.
+    """One step of a forward map: its tensors by name, and the map.
 
     `apply(field, tensors, tokens)` works over any field. Two stages may name the same slot:
     the weights are then shared. Slots come in the order in which they are used.

@@ -1,4 +1,4 @@
-"""Thousands of architectures: a claim about them, tested exactly on each, and formulas found.
+"""Thousands of architectures: test a claim exactly on each, and find formulas.
 
 >>> import segre
 >>> from tempfile import TemporaryDirectory

@@ -1,4 +1,4 @@
-"""Values of a spec as a user writes them: read, checked, and refused in one clear line."""
+"""Values of a spec as users write them: read and checked, with one-line errors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def flag(key: str, value: Any) -> bool:
 
 
 def choice(key: str, value: Any, allowed: tuple[Any, ...]) -> Any:
-    """One of the values allowed."""
+    """One of the allowed values."""
     if value not in allowed:
         raise SpecError(f"{key}: {quote(str(value))} is not allowed; allowed: {', '.join(allowed)}")
     return value
@@ -62,7 +62,7 @@ def fraction(key: str, value: Any) -> Fraction:
             raise ValueError
     except (ValueError, TypeError, ZeroDivisionError, OverflowError):
         raise SpecError(
-            f"{key}: {quote(str(value))} is not allowed; allowed: numbers from 0, "
+            f"{key}: {quote(str(value))} is not allowed; allowed: numbers that are not negative, "
             "for example 0 or 1e-5"
         ) from None
     return number
@@ -102,7 +102,7 @@ LONG_NAMES = {
 
 
 def short_names(given: Mapping[str, Any], **own: str) -> dict[str, Any]:
-    """The same keys under the names that specs have; `own` are those of one kind.
+    """The same keys under the names that specs use; `own` are those of one kind.
 
     >>> short_names({"kind": "llama", "d_model": 8, "n_heads": 4, "kv": 2})
     {'kind': 'llama', 'd': 8, 'heads': 4, 'kv': 2}
@@ -111,7 +111,7 @@ def short_names(given: Mapping[str, Any], **own: str) -> dict[str, Any]:
     for key, value in given.items():
         short = {**LONG_NAMES, **own}.get(key, key)
         if short in out or (short != key and short in given):
-            raise SpecError(f"{key} and {short} are the same key; allowed: one of them")
+            raise SpecError(f"{key} and {short} are the same key; give only one of them")
         out[short] = value
     return out
 
@@ -126,7 +126,7 @@ def literal(text: str) -> Any:
 
 
 def read_file(path: Path, what: str = "spec") -> dict[str, Any]:
-    """The keys and values of a .toml or .json file, or of `-`; `what` it is, for errors."""
+    """The keys and values of a .toml or .json file, or of `-`; `what` names it in errors."""
     name = f"{what} {quote(str(path))}"
     try:
         data = read_given(path, LONGEST_FILE)
@@ -144,14 +144,14 @@ def read_file(path: Path, what: str = "spec") -> dict[str, Any]:
             f"{name}: not a {ending[1:].upper()} document ({parse_failure(error)})"
         ) from None
     if not isinstance(given, dict):
-        raise SpecError(f"{name}: not a table of keys and values")
+        raise SpecError(f"{name} is not a table of keys and values")
     if long > LONGEST_NUMBER:
         raise SpecError(f"{name}: a number has more than {LONGEST_NUMBER} digits")
     return given
 
 
 def parse_failure(error: Exception) -> str:
-    """Why a document cannot be read, in the words of its parser or in better ones."""
+    """Why a document cannot be read, in the words of its parser where they are clear."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
     if "set_int_max_str_digits" in str(error):
@@ -179,5 +179,5 @@ def show(value: Any) -> str:
 
 
 def quote(text: str) -> str:
-    """What a user wrote, as an error repeats it: not too much of it."""
+    """User input as errors quote it, shortened if it is long."""
     return repr(text if len(text) <= 120 else text[:117] + "...")

@@ -277,7 +277,7 @@ def test_a_choice_that_is_not_implemented_is_named(tmp_path: Path) -> None:
     ("target", "words"),
     [
         ("softmax/d=4,4/a=0/t=3", "a"),
-        ("llama-3-9b", "the nearest names are"),
+        ("llama-3-9b", "closest names"),
         ("nowhere/at/all", "not known"),
         ("model.gguf", "segre weights convert"),
         ("x" * 5000, "not known"),

@@ -84,7 +84,7 @@ def test_the_command(pair: tuple[Path, Path], tmp_path: Path) -> None:
     page = tmp_path / "both.html"
     done = CliRunner().invoke(app, [*line, "-o", str(page)])
     assert done.exit_code == 0, done.output
-    assert "From A to B, as segre diff has it" in done.stdout
+    assert "From A to B, by segre diff" in done.stdout
     text = page.read_text()
     assert text.count('data-panel role="group"') == 2
     document = json.loads(CliRunner().invoke(app, [*line, "--json"]).stdout)

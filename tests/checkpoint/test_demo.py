@@ -62,7 +62,7 @@ def test_an_adapter_on_one_side_of_hidden_units_is_seen_in_a_moved_copy(
 
 
 def test_a_directory_that_exists_is_left_alone(models: Path) -> None:
-    with pytest.raises(CheckpointError, match="it exists"):
+    with pytest.raises(CheckpointError, match="it already exists"):
         demo(models)
     assert sorted(path.name for path in models.iterdir()) == sorted([*NAMES, "dialect.txt"])
 

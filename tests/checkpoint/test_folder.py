@@ -68,14 +68,14 @@ def test_targets_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     refused = {
-        model: "it overlaps with .*choose a directory elsewhere",
+        model: "it overlaps with the input .*choose another directory",
         model / "inside": "it overlaps with",
         tmp_path: "it overlaps with",
         tmp_path / "link" / "inside": "it overlaps with",
-        tmp_path / "file": "it exists; choose a new name",
-        Path(): "it exists; choose a new name",
-        tmp_path / "none" / "out": "there is no directory '.*none'; create it",
-        tmp_path / "file" / "out": "there is no directory",
+        tmp_path / "file": "it already exists; choose a new name",
+        Path(): "it already exists; choose a new name",
+        tmp_path / "none" / "out": "'.*none' is not an existing directory; create it",
+        tmp_path / "file" / "out": "'.*file' is not an existing directory",
         tmp_path / "loop": "",
         Path("a\0b"): "not the name of a directory",
         tmp_path / ("x" * 300): "File name too long",
@@ -88,7 +88,7 @@ def test_targets_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ):
             pytest.fail("the block runs")
         assert "\n" not in str(refusal.value)
-    with pytest.raises(CheckpointError, match="it exists"), new_directory(model):
+    with pytest.raises(CheckpointError, match="it already exists"), new_directory(model):
         pass
     assert sorted(tmp_path.rglob("*")) == before
     with new_directory(tmp_path / "model-2", [model]):  # a name that only begins alike
@@ -207,7 +207,7 @@ def test_links_that_lead_away_are_refused(link: Any, tmp_path: Path) -> None:
     link(source, secret)
     target = tmp_path / "target"
     with (
-        pytest.raises(CheckpointError, match="outside of the directory") as error,
+        pytest.raises(CheckpointError, match="outside the directory") as error,
         new_directory(target, [source]) as folder,
     ):
         carry_along(source, folder)
@@ -230,7 +230,7 @@ def test_the_cache_of_the_hub_is_made_of_links(own: bool, tmp_path: Path) -> Non
     (snapshot / "1_Pooling" / "config.json").symlink_to(Path("..", place, "aa"))
     (snapshot / "model.safetensors").symlink_to(Path(place, "weights"))
     if not own:
-        with pytest.raises(CheckpointError, match="outside of the directory"):
+        with pytest.raises(CheckpointError, match="outside the directory"):
             carry_along(snapshot, tmp_path / "out")
         return
     assert carry_along(snapshot, tmp_path / "out") == ["config.json", "1_Pooling/config.json"]

@@ -49,7 +49,9 @@ def test_a_change_before_the_padding_is_found(tmp_path: Path) -> None:
     save_file({**tensors, "model.embed_tokens.weight": table}, more / "model.safetensors")
     found = same(one, more)
     assert (found.verdict, found.tokens) == ("different", 61)
-    assert found.reason.startswith("of 61 and 64 tokens the first 61 are compared: ")
+    assert found.reason.startswith(
+        "vocabularies of 61 and 64 tokens, of which the first 61 are compared: "
+    )
 
 
 def test_the_command_says_so(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_the_numbers_are_those_of_the_file(
         for ours, theirs in stored.items():
             np.testing.assert_array_equal(store.raw(f"{ours}.weight"), tensors[f"{theirs}.weight"])
     assert architecture(tmp_path / "out").parameters == store.parameters
-    with pytest.raises(CheckpointError, match="it exists"):
+    with pytest.raises(CheckpointError, match="it already exists"):
         convert(tmp_path / "a.gguf", tmp_path / "out")
 
 
@@ -140,7 +140,7 @@ def test_files_that_cannot_be_converted(
     small(path, "rwkv6")
     assert "architecture rwkv6 is not supported" in refusal(path, out)
     small(path, blk__0__ffn_up__weight=None)
-    assert "tensor 'model.layers.0.mlp.up_proj.weight' is not in it" in refusal(path, out)
+    assert "tensor 'model.layers.0.mlp.up_proj.weight' is missing" in refusal(path, out)
     small(path, rope_freqs__weight=(2,))
     assert "rotary frequencies are rescaled (rope_freqs.weight)" in refusal(path, out)
     assert capfd.readouterr() == ("", "")

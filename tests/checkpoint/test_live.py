@@ -181,7 +181,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
     assert "(state_dict, config)" in refusal(info, (config, state), kind=SpecError)
     assert "in this order" in refusal(architecture, (1, 2, 3), kind=SpecError)
     assert "without weights" in refusal(info, config)
-    assert "int is no checkpoint" in refusal(info, 3)
+    assert "int is not a checkpoint" in refusal(info, 3)
     assert "no weights to write to" in refusal(apply, config, model)
     assert "no weights to write to" in refusal(apply, tmp_path, model)
     lacking = {name: x for name, x in state.items() if not name.endswith("norm.weight")}

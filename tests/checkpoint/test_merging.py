@@ -33,8 +33,7 @@ MODELS = ("llama", "gpt2", "gemma2", "bert-mlm", "albert-mlm", "mixtral", "deeps
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A base, two fine-tunes a and b on two dialects, b moved, and a text of both."""
-    folder, threads = tmp_path_factory.mktemp("tuned"), torch.get_num_threads()
-    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("tuned")
     base = trained(new_model("llama untied", 0, width=32), 0, 150)
     saved(base, folder / "base")
     lines = []
@@ -46,7 +45,6 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "\n".join(line for both in zip(*lines, strict=True) for line in both)
     )
     move(folder / "b", folder / "moved", report=False)
-    torch.set_num_threads(threads)
     return folder
 
 
@@ -194,12 +192,12 @@ def test_what_cannot_be_merged_is_refused(tmp_path: Path) -> None:
         assert not out.exists()
 
     other = save_tiny("gpt2", tmp_path / "gpt2")
-    refused(r"one' \(llama\) and .*gpt2' \(gpt2\) are of different architectures", one, other)
+    refused(r"one' \(llama\) and .*gpt2' \(gpt2\) have different architectures", one, other)
     refused("kv", one, save_tiny("llama-mha", tmp_path / "mha"))
     refused("allowed: weights, activations, none", one, one, by="names")
     refused("weight: nan", one, one, weight=float("nan"))
-    refused("text: is read only by activations", one, one, text=tmp_path / "text")
-    refused("no freedom", *[save_tiny("bert-mlm", tmp_path / "bert")] * 2, untie=True)
+    refused("--text is used only with --by activations", one, one, text=tmp_path / "text")
+    refused("has no effect", *[save_tiny("bert-mlm", tmp_path / "bert")] * 2, untie=True)
 
     tensors = load_file(one / "model.safetensors")
     name = "model.layers.1.mlp.up_proj.weight"
@@ -236,7 +234,7 @@ def test_other_tokenizers_are_refused(tuned: Path, tmp_path: Path) -> None:
 def test_barriers_that_cannot_be_measured_are_refused(tuned: Path, tmp_path: Path) -> None:
     a, text = tuned / "a", tuned / "text"
     bert = save_tiny("bert-mlm", tmp_path / "bert")
-    with pytest.raises(SegreError, match="no loss of the next token"):
+    with pytest.raises(SegreError, match="no next-token loss"):
         barrier(bert, bert, text=text)
     for tokens in ([1, 2], [[0.5, 1.0]], [[1]], [[1, 64]], [[-1, 2]]):
         with pytest.raises(SegreError, match="tokens: "):

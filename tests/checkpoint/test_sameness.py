@@ -194,7 +194,7 @@ def test_a_rotated_stream_under_equal_gains_is_undecided(tmp_path: Path) -> None
     assert apart(tmp_path / "one", two) < 1e-5
     found = same(tmp_path / "one", two)
     assert found.verdict == "undecided"
-    assert "any rotation of the stream is free" in found.reason
+    assert "any rotation of the stream is a symmetry" in found.reason
     assert (
         same(tmp_path / "one", save_tiny("llama-tied", tmp_path / "three")).verdict == "different"
     )

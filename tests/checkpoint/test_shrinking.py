@@ -50,7 +50,7 @@ def test_nobody_loads_a_shrunk_checkpoint_by_mistake(tmp_path: Path) -> None:
         transformers.AutoModel.from_pretrained(tmp_path / "small")
     with pytest.raises(SegreError, match="segre-shrunk"):
         canonical(tmp_path / "small", tmp_path / "out")
-    with pytest.raises(CheckpointError, match="nothing to expand"):
+    with pytest.raises(CheckpointError, match="cannot be expanded"):
         expand(tmp_path / "model", tmp_path / "out")
 
 

@@ -122,9 +122,9 @@ def test_raw_is_a_view_that_cannot_be_written_to(folder: Path) -> None:
     finally:
         tracemalloc.stop()
     assert array.sum() == 1_000_000
-    with pytest.raises(CheckpointError, match="after closing"):
+    with pytest.raises(CheckpointError, match="after the file was closed"):
         store.raw("w")
-    with pytest.raises(CheckpointError, match="'v' is not in it"):
+    with pytest.raises(CheckpointError, match="'v' is missing"):
         store.raw("v")
 
 

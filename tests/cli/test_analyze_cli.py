@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 
-from support.terminal import environment
+from support.terminal import environment, warm
 from support.zoo import save_tiny
 
-SEGRE = Path(sys.executable).parent / "segre"
 STACK = "softmax/d=3,3/a=1/t=2"
 
 
 def segre(*arguments: object, cwd: Path) -> Any:
     return subprocess.run(
-        [SEGRE, "analyze", *map(str, arguments)],
+        [warm(), "analyze", *map(str, arguments)],
         capture_output=True,
         text=True,
         cwd=cwd,
@@ -42,7 +41,7 @@ def test_json_has_all_and_writes_nothing_unless_asked(tmp_path: Path) -> None:
     assert found["command"] == f"segre analyze {STACK} --seed 3"
     assert len(found["parts"]) == 8
     again = subprocess.run(
-        ["bash", "-c", f"{SEGRE.parent}/{found['command']} --json"], capture_output=True, text=True
+        ["bash", "-c", f"{warm().parent}/{found['command']} --json"], capture_output=True, text=True
     )
     assert [part["data"] for part in json.loads(again.stdout)["parts"]] == [
         part["data"] for part in found["parts"]

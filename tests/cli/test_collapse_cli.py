@@ -44,7 +44,7 @@ def exceeded(found: dict[str, Any]) -> list[list[bool]]:
 def test_a_model_and_its_variants(model: Path, tmp_path: Path) -> None:
     done = segre("collapse", model, "--inputs", 2, "--length", 9, "--plot", tmp_path / "plot.svg")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Skips hold it up" in done.stdout
+    assert "Skips prevent collapse" in done.stdout
     assert max(map(len, done.stdout.splitlines()[2:9])) <= 80
     found = json.loads(
         segre("collapse", model, "--inputs", 2, "--length", 9, "--ranks", "--json").stdout

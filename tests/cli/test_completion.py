@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.terminal import SEGRE, environment, run
+from support.terminal import SEGRE, environment, run, warm
 
 # What readline does: it sets the words and which of them is completed, and calls the function.
 ASK = """
@@ -18,8 +18,8 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
-def with_path(**more: str) -> dict[str, str]:
-    return environment(**more) | {"PATH": f"{SEGRE.parent}{os.pathsep}{os.environ['PATH']}"}
+def with_path(program: Path, **more: str) -> dict[str, str]:
+    return environment(**more) | {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
 
 
 def offered(folder: Path, *words: str) -> list[str]:
@@ -29,7 +29,7 @@ def offered(folder: Path, *words: str) -> list[str]:
         capture_output=True,
         text=True,
         cwd=folder,
-        env=with_path(),
+        env=with_path(warm()),
     )
     assert done.stderr == "complete -o default -F _segre_completion segre\n"
     return done.stdout.split()
@@ -86,7 +86,7 @@ def test_nothing_typed_offers_every_preset_and_family(tmp_path: Path) -> None:
 )
 def test_other_shells(shell: str, asked: dict[str, str], answer: str) -> None:
     def ask(**more: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run([SEGRE], capture_output=True, text=True, env=environment(**more))
+        return subprocess.run([warm()], capture_output=True, text=True, env=environment(**more))
 
     script = ask(_SEGRE_COMPLETE=f"source_{shell}")
     assert (script.returncode, script.stderr) == (0, "")
@@ -100,7 +100,7 @@ def test_other_shells(shell: str, asked: dict[str, str], answer: str) -> None:
 
 def test_installing_it(tmp_path: Path) -> None:
     """For the shell that asks; a new shell of that user then knows segre."""
-    home = with_path(HOME=str(tmp_path))
+    home = with_path(SEGRE, HOME=str(tmp_path))  # it asks which shell started it
     script = "segre --show-completion; segre --install-completion"
     done = subprocess.run(
         ["bash", "--norc", "-c", f"{script}; exit"], capture_output=True, text=True, env=home

@@ -149,10 +149,10 @@ def test_a_missing_extra_is_no_fault(place: Place) -> None:
     assert text.returncode == 0
     assert "  missing        tables: not installed: pyarrow>=18\n" in text.stdout
     assert (
-        "to_pandas, sweep export to .parquet; get it with pip install 'segre[tables]'\n"
+        "to_pandas, sweep export to .parquet; install it with pip install 'segre[tables]'\n"
         in text.stdout
     )
-    assert text.stdout.endswith("segre works; extras that are not whole: dev, tables\n")
+    assert text.stdout.endswith("segre works; extras not installed completely: dev, tables\n")
 
 
 def test_an_older_torch_than_the_metadata_asks_for(place: Place) -> None:
@@ -169,7 +169,7 @@ def test_a_core_package_that_is_too_old(place: Place) -> None:
     code, found = place.answer()
     assert (code, found["works"]) == (1, False)
     assert core(found, "scipy")["problem"] == "needs >=1.13"
-    assert place.doctor().stdout.endswith("something is broken: see above\n")
+    assert place.doctor().stdout.endswith("segre does not work: see the problems above\n")
 
 
 def test_a_core_package_that_is_missing(place: Place) -> None:
@@ -194,7 +194,7 @@ def test_metadata_without_a_package(place: Place) -> None:
     code, found = place.answer()
     assert code == 1
     assert core(found, "plotly")["state"] == "broken"
-    assert "its module plotly is not there" in core(found, "plotly")["problem"]
+    assert "its module plotly is missing" in core(found, "plotly")["problem"]
 
 
 def test_metadata_that_are_damaged(place: Place) -> None:
@@ -217,7 +217,7 @@ def test_arithmetic_that_is_wrong(place: Place) -> None:
     assert code == 1
     proof, rank = found["checks"]
     assert (proof["state"], rank["state"]) == ("broken", "broken")  # the referee counts with it too
-    assert "segre says 40, FLINT 39, and 40 is right" in rank["words"]
+    assert "segre finds 40, FLINT finds 39, the correct rank is 40" in rank["words"]
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_words() -> None:
         assert f"\n{title}\n" in f"\n{shown}"
     assert "has dimension 25, and the referee accepts the proof" in shown
     assert "segre uses one thread for matrices up to 1500 columns" in shown
-    assert "not needed: a GPU, a display, a browser, a network" in shown
+    assert "not needed: GPU, display, browser, network" in shown
 
 
 def test_the_number_of_threads_that_was_set_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

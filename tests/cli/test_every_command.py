@@ -116,7 +116,7 @@ def test_common_options_are_spelled_alike(words: Words) -> None:
     found = options(COMMANDS[words])
     assert found["--json"].opts == ["--json"]
     assert set(found["--quiet"].opts) == {"--quiet", "-q"}
-    assert found["--quiet"].help == "No progress bar."
+    assert found["--quiet"].help == "Do not show progress."
     if "-o" in found:
         assert set(found["-o"].opts) == {"--output", "-o"}
     elif "--output" in found:  # which output of a language model is asked about

@@ -117,5 +117,5 @@ def test_a_package_that_is_not_there_is_named() -> None:
         [sys.executable, "-c", code, "dim", NET], capture_output=True, text=True, env=environment()
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("segre: the package 'numpy' cannot be found; segre doctor")
+    assert done.stderr.startswith("segre: the package 'numpy' is not installed; run segre doctor")
     assert done.stderr.count("\n") == 1

@@ -76,7 +76,7 @@ def test_the_traceback_is_shown_to_who_asks() -> None:
     [
         ("OSError(28, 'No space left on device')", "No space left on device"),
         ("OSError(30, 'Read-only file system', 'there')", "'there': Read-only file system"),
-        ("MemoryError()", "not enough memory"),
+        ("MemoryError()", "out of memory"),
         ("SystemExit('a library gives up')", "a library gives up"),
     ],
 )
@@ -104,7 +104,7 @@ def test_what_the_system_refuses_is_no_fault_of_segre(error: str, said: str) -> 
 def test_an_answer_that_cannot_be_written(line: str, place: str, unbuffered: str) -> None:
     done = shell(f"{SEGRE} {line} >{place}", PYTHONUNBUFFERED=unbuffered)
     assert done.returncode == 70
-    assert done.stderr.startswith("segre: standard output cannot be written: ")
+    assert done.stderr.startswith("segre: cannot write to standard output: ")
     assert done.stderr.count("\n") == 1
 
 

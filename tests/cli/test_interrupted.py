@@ -100,7 +100,7 @@ def test_what_was_written_before_is_named(folder: Path) -> None:
 
 
 SWEEP = "sweep run deep-softmax -o sweep.db --workers 1"
-KEPT = "what is done is in 'sweep.db', the same command goes on from there"
+KEPT = "finished work is kept in 'sweep.db'; to continue, run the same command"
 
 
 def rows(store: Path) -> int:
@@ -141,16 +141,16 @@ def test_a_sweep_that_has_just_begun_leaves_a_store_or_nothing(
 def test_an_experiment_keeps_its_training(sent: signal.Signals, folder: Path) -> None:
     state = folder / "path-sort.run"
     line = "reproduce path-sort --epochs 5000"
-    again = "goes on from there"
     said = interrupted(line, folder, sent, begun=state.exists)
-    assert said == f"what is done is in 'path-sort.run', the same command {again}"
+    assert said == "finished work is kept in 'path-sort.run'; to continue, run the same command"
     before = state.stat().st_mtime_ns
 
     def anew() -> bool:
         return state.exists() and state.stat().st_mtime_ns != before
 
     said = interrupted(f"{line} --fresh", folder, sent, begun=anew)
-    assert said == f"what is done is in 'path-sort.run', the same command without --fresh {again}"
+    kept = "finished work is kept in 'path-sort.run'; to continue, run the same command"
+    assert said == f"{kept} without --fresh"
     assert list(folder.iterdir()) == [state]
 
 

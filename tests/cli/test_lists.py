@@ -11,12 +11,12 @@ import pytest
 
 from segre.models import architecture
 from segre.models.lists import listed
-from support.terminal import SEGRE, environment
+from support.terminal import environment, warm
 
 
 def segre(*words: str, given: str = "", cwd: Path | None = None) -> Any:
     return subprocess.run(
-        [str(SEGRE), *words],
+        [str(warm()), *words],
         input=given,
         capture_output=True,
         text=True,
@@ -56,10 +56,10 @@ def test_a_table_and_a_picture(tmp_path: Path) -> None:
     ("words", "given", "said"),
     [
         (("dim", "gpt2", "--plot", "x.png"), "", "add --compare"),
-        (("dim", "--compare", "gpt2", "--plot", "x.gif"), "", "not a format"),
+        (("dim", "--compare", "gpt2", "--plot", "x.gif"), "", "unknown file format"),
         (("dim", "-"), "gpt2\nllama-3-8b\n", "add --compare"),
         (("dim", "-"), "", "kind is missing"),
-        (("dim", "--compare", "-"), "gpt2\ngpt9\n", "'gpt9': not known"),
+        (("dim", "--compare", "-"), "gpt2\ngpt9\n", "'gpt9': not a known name"),
         (("dim", "-"), '{"model_type": "llama"}', "without"),
         (("explain", "gpt2", "--csv"), "", "--csv"),
     ],

@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import segre
-from support.terminal import SEGRE, run
+from support.terminal import run, warm
 
 SPEC = "mix/d=4,3,2/a=2/heads=lightning:decay=0.9*2,softmax:window=3/t=3"
 
@@ -83,7 +83,7 @@ def test_what_fails_is_one_line_and_writes_nothing(
 def test_tokens_may_be_piped_in(desk: Path) -> None:
     words = ("run", SPEC, "-w", "w.npz", "-i", "-", "-o", "y.npy")
     given = (desk / "x.npy").read_bytes()
-    done = subprocess.run([str(SEGRE), *words], input=given, capture_output=True, cwd=desk)
+    done = subprocess.run([str(warm()), *words], input=given, capture_output=True, cwd=desk)
     assert done.returncode == 0, done.stderr
     assert np.load(desk / "y.npy").shape == (300, 2)
 

@@ -159,7 +159,7 @@ def test_several_models_need_compare() -> None:
     [("llama-3-9b", "llama-3-8b"), ("GPT2-XXL", "gpt2-xl"), ("meta/llama-2-7B", "llama-2-7b")],
 )
 def test_an_unknown_model_is_refused_with_a_guess(written: str, meant: str) -> None:
-    assert re.search(rf"the nearest names are [^)]*\b{meant}\b", refusal("dim", written))
+    assert re.search(rf"closest names: [^)]*\b{meant}\b", refusal("dim", written))
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_an_unknown_model_is_refused_with_a_guess(written: str, meant: str) -> N
         (("dim", SMALL, "--method", "closed-form"), "no closed form"),
         (("dim", SMALL, "--output", "logits"), "needs a model with a head"),
         (("dim", "gpt2", "--output", "hidden"), "allowed: logits, softmax"),
-        (("dim", "--compare", "gpt2", "softmax/d=4,4/a=2/t=3"), "not a transformer"),
+        (("dim", "--compare", "gpt2", "softmax/d=4,4/a=2/t=3"), "supports only transformers"),
         (("explain", "softmax/d=4,4/a=2/t=3", "--output", "logits"), "needs a model with a head"),
-        (("explain", "llama-3-9b"), "the nearest names are llama-3-8b"),
+        (("explain", "llama-3-9b"), "closest names: llama-3-8b"),
         (("explain", "gpt2", "--output", "words"), "allowed: logits, softmax"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -249,8 +249,8 @@ def test_explain_a_model() -> None:
     result = run("explain", "gpt2")
     assert (result.returncode, result.stderr) == (0, "")
     assert "124,439,808 parameters, of which 1,347,352 (1.083 %)" in result.stdout
-    assert "S_12: heads, in each of 12 places" in result.stdout
-    assert "S_3072: hidden units, in each of 12 places" in result.stdout
+    assert "S_12: heads, at each of 12 places" in result.stdout
+    assert "S_3072: hidden units, at each of 12 places" in result.stdout
     said = " ".join(result.stdout.split())
     assert "Tied embeddings, instead of a separate table for the output: removes" in said
 

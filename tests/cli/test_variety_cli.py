@@ -38,7 +38,7 @@ def test_a_landscape_and_its_picture(tmp_path: Path) -> None:
     ("given", "message"),
     [
         (["degree", "cnn/k=2,2/degree=0"], "degree: '0' is not allowed"),
-        (["degree", "gpt2"], "known for polynomial networks only"),
+        (["degree", "gpt2"], "supported only for polynomial networks"),
         (["critical", "poly/4-2-1/degree=2", "--descent", "3"], "add --target"),
         (["critical", "poly/2-1-1/degree=2", "--target", "2,1", "-o", "x.png"], "add --descent"),
         (

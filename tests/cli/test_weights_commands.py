@@ -55,7 +55,7 @@ def test_point(files: Path) -> None:
 def test_symmetries() -> None:
     result = run("symmetries", "lightning/d=4,4/a=2/t=3")
     assert result.returncode == 0
-    assert "W_Q W_Q^T - W_K W_K^T (3 numbers)" in result.stdout
+    assert "W_Q W_Q^T - W_K W_K^T (3 quantities)" in result.stdout
     found = json.loads(run("symmetries", "lightning/d=4,4/a=2/t=3", "--json").stdout)
     assert found["dimension"] == 5
     assert found["conserved"] == 4

@@ -199,7 +199,7 @@ def test_scores_far_apart_are_named_and_so_are_bounds_that_say_nothing() -> None
     found = bounds(FloatNetwork.random(2, 2, 4, init=1.0, seed=3), 3 * X)
     words = found.failures()[0]
     assert "more than 1.256" in words[0]
-    assert "does not shrink" in words[1]
+    assert "does not decrease" in words[1]
     assert not found.applies[0]
     assert bounds(FloatNetwork.random(2, 2, 4, init=0.1, seed=3), X / 100).failures() == [[], []]
 

@@ -39,7 +39,7 @@ def test_fused_streams(how: str) -> None:
 def test_fusion_slows_collapse_and_is_refused_where_it_has_no_meaning() -> None:
     spec = "bert/d=16/layers=6/heads=2/ff=16/vocab=50/t=16"
     done = CliRunner().invoke(app, ["collapse", spec, "--variants", "attention", "--fuse", "max"])
-    assert "max: the streams of all depths, fused" in done.stdout
+    assert "max: the streams of all layers, fused" in done.stdout
     done = CliRunner().invoke(
         app, ["collapse", spec, "--variants", "attention", "--fuse", "max", "--json"]
     )
@@ -47,5 +47,5 @@ def test_fusion_slows_collapse_and_is_refused_where_it_has_no_meaning() -> None:
     assert np.mean(curve["fused"]) > 10 * 10 ** curve["log10"][-1]
     with pytest.raises(SegreError, match="allowed: max, mean, concat"):
         measure(spec, fuse="gate")
-    with pytest.raises(SegreError, match="models that take tokens"):
+    with pytest.raises(SegreError, match="models with tokens as inputs"):
         measure("softmax/d=4,4/a=2/t=3", fuse="max")

@@ -54,7 +54,7 @@ def test_what_traits_say_is_what_is_measured(seed: int) -> None:
     spec = Hybrid(spec.layers[:1], spec.t)
     expected = expected_order(spec.layers[0], spec.t)
     if expected is None:
-        with pytest.raises(UnsupportedError, match="all tokens are alike"):
+        with pytest.raises(UnsupportedError, match="all tokens are equal"):
             mechanism_study(spec, seed, inputs=1)
     elif not any(one.feature == "relu" for one in spec.mechanisms):  # which may all be off
         (step,) = mechanism_study(spec, seed, inputs=1).steps

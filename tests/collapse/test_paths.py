@@ -277,7 +277,7 @@ def test_samples_of_deep_networks() -> None:
 
 def test_paths_that_are_not_there_are_refused() -> None:
     done = FloatNetwork.random(2, 2, D, k=2, v=2).forward(tokens())
-    with pytest.raises(SegreError, match="only paths of length 2"):
+    with pytest.raises(SegreError, match="allowed: 2"):
         sample_paths(done, 1, 1)
     with pytest.raises(SegreError, match="no step 0 in layer 1; allowed: 1 to 2"):
         path_term(done, (0, 1))

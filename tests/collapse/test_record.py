@@ -120,14 +120,14 @@ def test_a_skip_is_recorded_as_one() -> None:
 
 def test_what_cannot_be_recorded_is_refused() -> None:
     loaded = small("bert")
-    with pytest.raises(SpecError, match=r"tokens of shape \[1, 2, 3\]"):
+    with pytest.raises(SpecError, match=r"tokens have shape \[1, 2, 3\]"):
         record(loaded, np.zeros((1, 2, 3), dtype=int))
-    with pytest.raises(SpecError, match=r"tokens of shape \[0\]"):
+    with pytest.raises(SpecError, match=r"tokens have shape \[0\]"):
         record(loaded, np.zeros(0, dtype=int))
-    with pytest.raises(SpecError, match="not of the vocabulary"):
+    with pytest.raises(SpecError, match="not in the vocabulary"):
         record(loaded, [0, 61])
     with pytest.raises(TooLargeError, match="over the limit"):
         record(loaded, tokens(1), memory=1000)
     lightning = load("transformer/d=4/heads=2/attn=lightning/vocab=9/t=4")
-    with pytest.raises(UnsupportedError, match="lightning attention has no patterns"):
+    with pytest.raises(UnsupportedError, match="lightning attention is not supported"):
         record(lightning, [0, 1])

@@ -75,7 +75,7 @@ def test_a_stack_is_the_segre_transformer(net: Transformer, seed: int) -> None:
 )
 def test_what_a_stack_does_not_have_is_refused_by_name(more: str) -> None:
     net = Transformer.parse(f"transformer/d=4/heads=2/{more}/t=3")
-    with pytest.raises(UnsupportedError, match="a stack has plain softmax attention"):
+    with pytest.raises(UnsupportedError, match="supported: plain softmax attention"):
         FloatNetwork.from_network(net, np.zeros(net.parameters))
 
 

@@ -164,7 +164,7 @@ def test_names_tell_variants_apart() -> None:
     assert len({str(each) for each in EVERY}) == len(EVERY)
     assert variant("attention+skipped-mlp") == PUBLISHED[1]
     assert [str(each) for each in PAPER] == ["attention", "attention+mlp", "attention+skip", "full"]
-    with pytest.raises(SpecError, match=r"variant 'nothing': not known; allowed: attention, "):
+    with pytest.raises(SpecError, match=r"unknown variant 'nothing'; allowed: attention, "):
         variant("nothing")
 
 
@@ -232,9 +232,9 @@ def test_removing_the_gap_removes_what_all_tokens_share() -> None:
     [
         ("gpt2", "full:gapless", "causal=true"),
         ("gpt_oss", "full:gapless", "causal=true"),
-        ("deepseek_v3", "full:gate", "gate does not go with latent attention"),
+        ("deepseek_v3", "full:gate", "gate cannot be combined with latent attention"),
         ("minimax", "full:window=2", "attn by layer"),
-        ("qwen3_next", "full:gate", "gate=element: the model has gates of its own"),
+        ("qwen3_next", "full:gate", "gate=element: the model already has gates"),
         ("bert", "full:gapless:window=3", "window=3"),
     ],
 )

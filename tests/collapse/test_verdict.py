@@ -35,15 +35,15 @@ def test_the_published_picture_in_words() -> None:
     said = advice(made(attention=DOWN, attention_mlp=DOWN, attention_skip=UP, full=UP))
     assert said[1:] == [
         "The model does not collapse: 0.6 before the first layer, 0.5 after layer 3.",
-        "attention collapses: below 0.001 from layer 2 on; from layer 3 on it is less than single "
-        "precision can tell (9.5e-07).",
-        "attention+mlp collapses: below 0.001 from layer 2 on; from layer 3 on it is less than "
-        "single precision can tell (9.5e-07).",
+        "attention collapses: below 0.001 from layer 2 on; from layer 3 on it is below the "
+        "resolution of single precision (9.5e-07).",
+        "attention+mlp collapses: below 0.001 from layer 2 on; from layer 3 on it is below the "
+        "resolution of single precision (9.5e-07).",
         "attention+skip does not collapse: 0.6 before the first layer, 0.5 after layer 3.",
-        "Skips hold it up: attention+skip against attention, full against attention+mlp.",
-        "MLPs do not prevent it: attention+mlp and attention both collapse.",
+        "Skips prevent collapse: attention+skip against attention, full against attention+mlp.",
+        "MLPs do not prevent collapse: attention+mlp and attention both collapse.",
     ]
-    assert "trained ones may behave otherwise" in said[0]
+    assert "trained weights may behave differently" in said[0]
 
 
 def test_what_is_continued_is_said_of_the_first_input() -> None:
@@ -61,8 +61,8 @@ def test_what_rises_from_rounding_is_no_evidence() -> None:
     """Below the floor nothing is known of what comes after."""
     said = advice(made(full=(0.6, 1e-8, 0.5, 0.5), attention=(0.6, 0.5, 0.5, 0.5)), 1e-9)
     assert said[1] == (
-        "The model cannot be judged: from layer 1 on it is rounding of single precision (below "
-        "9.5e-07)."
+        "The model cannot be judged: from layer 1 on its residual is only rounding of single "
+        "precision (below 9.5e-07)."
     )
 
 
@@ -82,7 +82,7 @@ def test_the_layer_named_is_the_first_from_which_all_are_below(
 def test_where_nothing_collapses_it_says_so_and_no_part_is_praised() -> None:
     said = advice(made(attention=UP, attention_skip=UP, full=UP))
     assert said[-1] == "Nothing collapses within 3 layers."
-    assert not any("hold it up" in sentence or "prevent" in sentence for sentence in said)
+    assert not any("cause" in sentence or "prevent" in sentence for sentence in said)
 
 
 def test_a_dip_is_no_collapse() -> None:
@@ -93,7 +93,8 @@ def test_a_dip_is_no_collapse() -> None:
 def test_a_slow_fall_is_said_with_what_would_come_of_it() -> None:
     said = advice(made(full=[0.5**k for k in range(7)]))[1]
     assert said.endswith(
-        ", falling by a factor 0.50 per layer; at that rate it would with about 10 layers."
+        ", falling by a factor 0.50 per layer; at that rate it would collapse after about "
+        "10 layers."
     )
     slower = advice(made(full=[0.9**k for k in range(7)]))[1]
     assert slower.endswith(", falling by a factor 0.90 per layer.")
@@ -101,7 +102,7 @@ def test_a_slow_fall_is_said_with_what_would_come_of_it() -> None:
 
 def test_a_part_may_bring_it_about() -> None:
     said = advice(made(attention_skip=UP, full=DOWN))
-    assert "MLPs bring it about: full against attention+skip." in said
+    assert "MLPs cause collapse: full against attention+skip." in said
 
 
 def test_numbers_that_are_lost_are_no_evidence() -> None:
@@ -125,6 +126,6 @@ def test_of_a_real_model() -> None:
     loaded = load(DEEP["bert"].replace("t=12", "t=16"))
     said = advice(curves(loaded, random_tokens(loaded, 3, 16), ALL))
     assert said[1].startswith("The model does not collapse")
-    assert any(sentence.startswith("Skips hold it up: ") for sentence in said)
-    assert any(sentence.startswith("MLPs do not prevent it: ") for sentence in said)
+    assert any(sentence.startswith("Skips prevent collapse: ") for sentence in said)
+    assert any(sentence.startswith("MLPs do not prevent collapse: ") for sentence in said)
     assert len(said) >= 1 + len(ALL)

@@ -92,8 +92,8 @@ def test_how_it_is_known_is_said() -> None:
     [
         ("known", "transformer/d=8/heads=3/t=3", "heads: 3 does not divide d=8"),
         ("known", "transformer/d=8/layers=4000/t=3", "4,000 layers"),
-        ("known", "softmax/d=4,4/a=2/t=3", "takes transformers"),
-        ("known", "/etc/passwd", "takes transformers"),
+        ("known", "softmax/d=4,4/a=2/t=3", "supports only transformers"),
+        ("known", "/etc/passwd", "supports only transformers"),
         ("known", "transformer/d=64/head=65/t=1", "the formulas do not cover"),
         ("proof", "transformer/d=512/heads=8/t=64", "at most 6,000 parameters"),
         ("certificate", "transformer/d=512/heads=8/t=64", "at most 6,000 parameters"),

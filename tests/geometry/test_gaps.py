@@ -129,7 +129,7 @@ def usable(spec: Transformer) -> tuple[Point, SymmetryRank]:
             return point, symmetry_rank(point)
         except UnluckyError:
             continue
-    raise AssertionError(f"{spec}: no usable point")
+    raise AssertionError(f"{spec}random points is usable")
 
 
 def designs(count: int) -> list[Transformer]:
@@ -209,7 +209,7 @@ OPEN = (
 def test_bounds_that_do_not_meet_say_why(text: str) -> None:
     found = dimension(text)
     if found.status != "proved":
-        assert any("gaps are known to remain with: " in note for note in found.notes)
+        assert any("gaps are known to occur with: " in note for note in found.notes)
 
 
 MANY_HEADS = {

@@ -214,7 +214,7 @@ def test_files_give_back_what_was_written(spec: Polynomial, tmp_path: Path) -> N
 
 def test_fractions_do_not_fit_npz(tmp_path: Path) -> None:
     weights = PolynomialWeights.random("cnn/k=2,2/degree=2", exact=True)
-    with pytest.raises(WeightsError, match="npz holds floats"):
+    with pytest.raises(WeightsError, match="npz files hold floats"):
         weights.write(tmp_path / "weights.npz")
     assert not list(tmp_path.iterdir())
 
@@ -228,7 +228,7 @@ BAD = {
     "a bias that the spec has not": {**FILTERS, "layers": [{"w": [0, 1], "b": [1]}, {"w": [1, 0]}]},
     "no such spec": {**FILTERS, "spec": "cnn/k=0/degree=2"},
     "spec is a file": {**FILTERS, "spec": ["cnn.toml"]},
-    "not decided": {"spec": "poly/2-1/degree=3", "layers": [{"W": [[1, 2]]}]},
+    "not supported": {"spec": "poly/2-1/degree=3", "layers": [{"W": [[1, 2]]}]},
     "linear": {"spec": "cnn/k=2/degree=1", "layers": [{"w": [1, 2]}]},
     "not finite": {**FILTERS, "layers": [{"w": [0, 1e999]}, {"w": [1, 0]}]},
 }
@@ -249,7 +249,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert document["kind"] == "singular"
     assert document["branches"] == [[["0", "1/2"], ["1", "0"]], [["1/2", "0"], ["0", "1"]]]
     assert "2  choices up to scale" in run("point", "filters.json", cwd=tmp_path).stdout
-    (tmp_path / "bad.json").write_text(json.dumps(BAD["not decided"]))
+    (tmp_path / "bad.json").write_text(json.dumps(BAD["not supported"]))
     for arguments in (["bad.json"], ["filters.json", "--a", "1"]):
         done = run("point", *arguments, cwd=tmp_path)
         assert done.returncode == 2

@@ -340,7 +340,7 @@ def test_too_few_inputs_are_refused_with_how_many_are_missing(exact: bool) -> No
             Rational().constant(samples.X.astype(int)), Rational().constant(samples.Y.astype(int))
         )
     with pytest.raises(
-        TooFewInputs, match="8 independent equations for 18 unknowns; at least 5 more"
+        TooFewInputs, match="8 independent equations for 18 unknowns; give at least 5 more"
     ):
         recover(samples[:4], "lightning", a=3)
     repeated = samples[np.zeros(30, dtype=int)]

@@ -141,7 +141,7 @@ def test_large_architectures_have_bounds() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("gpt2", "token sequences, of which none is generic"),
+        ("gpt2", "token sequences, which are not generic points"),
         ("transformer/d=4/heads=2/mlp=relu/ff=4/t=2", "relu is piecewise"),
         ("linear/d=4,4/a=2/t=3", "piecewise"),
         ("softmax/d=4,4/a=2", "t is missing"),
@@ -153,7 +153,7 @@ def test_refusals_name_the_reason(text: str, reason: str) -> None:
 
 
 def test_too_large_without_a_theorem() -> None:
-    with pytest.raises(UnsupportedError, match="not proved by a theorem"):
+    with pytest.raises(UnsupportedError, match="no theorem gives its dimension"):
         samples("transformer/d=64/heads=2/mlp=gelu/ff=64/t=20")
 
 

@@ -69,7 +69,10 @@ def test_equal_heads_are_one_group() -> None:
         ("mix/d=3,3/a=2/heads=softmax,softmax/t=3", "heads has 2 values for 1 layer"),
         ("mix/d=3,3/a=2/heads=softmax*0/t=3", "whole numbers 1 to"),
         ("mix/d=3,3/a=2/heads=softmax*99999999/t=3", "whole numbers 1 to"),
-        ("mix/d=3,3/a=2/heads=softmax/gate=head/t=3", "not beside heads that name mechanisms"),
+        (
+            "mix/d=3,3/a=2/heads=softmax/gate=head/t=3",
+            "cannot be combined with heads that name mechanisms",
+        ),
         ("softmax/d=3,3/a=2/kernel=9/t=3", "1 to 3, the number of tokens"),
         ("fast/d=3,3/a=1/t=3", "unit=layer is not allowed"),
         ("gapless/d=3,3/a=1/causal=true/t=3", "with a mask"),

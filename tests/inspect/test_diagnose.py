@@ -174,9 +174,9 @@ def test_interventions_do_what_they_say(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--set", "1:2=3"), "not understood"),
-        (("--set", "9:0:0=1"), "depth 9 is not there; allowed: 0 to 3"),
-        (("--set", "1:0:0=nan"), "is no number"),
+        (("--set", "1:2=3"), "is not allowed"),
+        (("--set", "9:0:0=1"), "depth 9 does not exist; allowed: 0 to 3"),
+        (("--set", "1:0:0=nan"), "is neither a number"),
         (("--ablate", "4.1"), "no such layer"),
         (("--ablate", "1.9"), "no such head"),
         (("--text", "missing.txt"), "cannot be read"),

@@ -32,7 +32,7 @@ def test_the_switch_changes_the_map(tmp_path: Path) -> None:
             assert "controls" in seen.page.inner_text("body")
             seen.check()
         with opened(browser, other) as seen:
-            assert seen.page.locator("text=Which token made it").count() >= 1
+            assert seen.page.locator("text=Contributions of tokens").count() >= 1
             seen.check()
 
 

@@ -66,7 +66,7 @@ def test_the_dense_operator_is_the_operator_and_not_the_jacobian(tmp_path: Path)
     frozen = pulled(done, seed)
     assert np.allclose(frozen.reshape(-1), T.T @ seed.reshape(-1))
     assert np.linalg.norm(frozen - back) > 0.1 * np.linalg.norm(back)
-    with pytest.raises(SegreError, match="take fewer tokens"):
+    with pytest.raises(SegreError, match="use fewer tokens"):
         dense(done, 1000)
 
 
@@ -132,9 +132,9 @@ def test_a_distractor_that_is_attended_but_not_read() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--target", "x"), "not understood"),
+        (("--target", "x"), "is not allowed"),
         (("--target", "99"), "only 64 tokens|only 32 tokens"),
-        (("--target", "1:99"), "only 61 tokens to say"),
+        (("--target", "1:99"), "only 61 tokens"),
         (("--dense", "operator.txt"), "operator.txt"),
         (("--text", "missing.txt"), "cannot be read"),
     ],
@@ -158,8 +158,8 @@ def test_every_format(tmp_path: Path) -> None:
     assert "frozen operator" in shown
     found = segre.trace(folder, length=8)
     assert len(found.to_pandas()) == 8
-    assert "Which token made this output" in found._repr_html_()
+    assert "Which tokens this output comes from" in found._repr_html_()
     bert = segre.trace(save_tiny("bert", tmp_path / "bert"), length=8)
     assert bert.output is None
-    with pytest.raises(SegreError, match="gives no logits"):
+    with pytest.raises(SegreError, match="has no logits"):
         segre.trace(tmp_path / "bert", length=8, target="1:3")

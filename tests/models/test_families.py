@@ -392,7 +392,7 @@ def test_reading_a_preset_leaves_it_as_it_was() -> None:
 def test_mistyped_names_are_guessed(given: str, meant: str) -> None:
     line = refusal(given)
     assert repr(given) in line
-    near = line.partition("the nearest names are ")[2].partition(")")[0].split(", ")
+    near = line.partition("closest names: ")[2].partition(")")[0].split(", ")
     assert meant in near
     assert len(near) == 3
     assert "segre models" in line

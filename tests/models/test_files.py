@@ -170,7 +170,7 @@ def test_configs_of_presets_read_back(family: str) -> None:
 
 def test_what_a_config_cannot_say_is_refused() -> None:
     spec = from_config({"model_type": "llama"}, "llama")
-    with pytest.raises(SpecError, match=r"bias=none cannot be said in a config of qwen2"):
+    with pytest.raises(SpecError, match=r"bias=none cannot be expressed in a config of qwen2"):
         to_config("qwen2", spec, "spec")
 
 

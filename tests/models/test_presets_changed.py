@@ -44,7 +44,7 @@ def test_a_family_with_keys_stays_a_family() -> None:
         ("llama-3-8b/kv=8/kv=4", "kv is given twice"),
         ("llama-3-8b/d=8/d_model=8", "are the same key"),
         ("llama-3-8b/colour=red", "unknown key 'colour'"),
-        ("llama-3-8c/kv=8", "the nearest names are llama-3-8b"),
+        ("llama-3-8c/kv=8", "closest names: llama-3-8b"),
     ],
 )
 def test_what_is_refused_names_what_was_given(given: str, said: str) -> None:

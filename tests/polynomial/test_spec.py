@@ -75,5 +75,5 @@ def test_a_bad_spec_ends_with_exit_code_2() -> None:
     "ask", [measure, count_paths, decompose, cost, compare, diagnose], ids=lambda f: f.__name__
 )
 def test_what_needs_attention_says_so(ask: Callable[[str], object]) -> None:
-    with pytest.raises(UnsupportedError, match="a polynomial network has no attention"):
+    with pytest.raises(UnsupportedError, match="does not support polynomial networks"):
         ask("poly/3-5-2/degree=3")

@@ -134,5 +134,7 @@ def test_pipes_do_not_hang_it(tmp_path: Path) -> None:
     for command in ("verify", "dim", "point"):
         done = run(command, pipe)
         assert done.returncode == 2
-        assert "not a regular file; to read from a pipe, give - and pipe it in" in done.stderr
+        assert (
+            "not a regular file; to read from a pipe, give - and use standard input"
+        ) in done.stderr
         assert done.stderr.count("\n") == 1

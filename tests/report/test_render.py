@@ -50,7 +50,7 @@ def test_embedded_json_is_strict_and_never_markup(value: object) -> None:
 def test_arrays_are_embedded() -> None:
     value = {"z": np.array([[1.0, np.nan]]), "n": np.int64(3), 2: (True, np.float32(0.5))}
     assert json.loads(embedded(value)) == {"z": [[1.0, None]], "n": 3, "2": [True, 0.5]}
-    with pytest.raises(TypeError, match="a object has no place in JSON"):
+    with pytest.raises(TypeError, match="a object cannot be written as JSON"):
         embedded(object())
 
 

@@ -153,7 +153,7 @@ def test_a_picture_that_cannot_be_drawn_is_refused_first(tmp_path: Path) -> None
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(SegreError, match="allowed: "):
         experiment("no such thing")
-    with pytest.raises(SegreError, match="no option deep; allowed: widest"):
+    with pytest.raises(SegreError, match="unknown option deep; allowed: widest"):
         perform(experiment("gap"), options={"deep": 3})
     assert [one.name for one in experiments()] == list(MODULES)
 
@@ -275,9 +275,9 @@ def test_all_experiments_make_one_page_and_go_on(tmp_path: Path) -> None:
 
 def test_all_and_what_it_does_not_allow(tmp_path: Path) -> None:
     for words, said in (
-        (("--all", "--only", "nothing"), "experiment 'nothing' is not known; allowed: "),
-        (("--all", "gap"), "--all and an experiment are not allowed together"),
-        (("-o", "somewhere"), "give an experiment, or --all"),
+        (("--all", "--only", "nothing"), "unknown experiment 'nothing'; allowed: "),
+        (("--all", "gap"), "--all and the name of an experiment exclude each other"),
+        (("-o", "somewhere"), "give the name of an experiment, or --all"),
     ):
         done = run("reproduce", *words, cwd=tmp_path)
         assert done.returncode == 2
@@ -301,5 +301,5 @@ def test_the_page_of_the_documentation_has_every_claim() -> None:
 
 def test_a_damaged_result_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "gap.json").write_text("{}")
-    with pytest.raises(SegreError, match="cannot be read; remake it"):
+    with pytest.raises(SegreError, match="cannot be read; run the experiment again"):
         read_all(tmp_path)

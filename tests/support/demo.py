@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from blocks import ROOT, printed
+from blocks import ROOT
 from support.once import once
+from support.terminal import printed
 
 DEMO = "segre analyze examples/tiny-llama -o report.html"
 

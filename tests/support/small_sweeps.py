@@ -4,7 +4,6 @@ import copy
 import csv
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,8 @@ from segre.sweep.draw import architectures
 from segre.sweep.plan import Plan
 from segre.sweep.store import Store
 from segre.sweep.task import Task
+from support.terminal import warm
 
-SEGRE = Path(sys.executable).parent / "segre"
 SMALL: dict[str, Any] = {
     "kind": ["softmax", "lightning"],
     "draw": 60,
@@ -90,7 +89,7 @@ def table(path: Path) -> list[tuple[Any, ...]]:
 def segre(*arguments: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
     """The command line in a process of its own."""
     return subprocess.run(
-        [str(SEGRE), *arguments],
+        [str(warm()), *arguments],
         capture_output=True,
         text=True,
         cwd=cwd,

@@ -1,11 +1,13 @@
-"""segre as a user starts it: a real process in a terminal of a given width."""
+"""segre as a user runs it: a process in a terminal of a given width."""
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
-SEGRE = Path(sys.executable).parent / "segre"
+import blocks
+from support.warm import SEGRE, warm
+
+__all__ = ["SEGRE", "environment", "printed", "run", "warm"]
 
 
 def environment(columns: int = 100, **more: str) -> dict[str, str]:
@@ -18,9 +20,14 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
     return subprocess.run(
-        [str(SEGRE), *map(str, arguments)],
+        [str(warm()), *map(str, arguments)],
         capture_output=True,
         text=True,
         cwd=cwd,
         env=environment(columns),
     )
+
+
+def printed(command: str, folder: Path) -> str:
+    """What a line of the shell prints, as on a terminal of 80 columns without colours."""
+    return blocks.printed(command, folder, warm().parent)

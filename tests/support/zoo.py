@@ -5,6 +5,7 @@ queries and keys of qwen3-tied, which are 1.
 """
 
 from collections.abc import Iterator
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -215,9 +216,6 @@ def tiny_models() -> Iterator[tuple[str, Any, str]]:
     yield "modernbert-unbiased", ModernBertConfig(**SIZES, **unbiased), "ModernBertForMaskedLM"
 
 
-NAMES = tuple(name for name, _, _ in tiny_models())
-
-
 def tiny_images() -> Iterator[tuple[str, Any, str]]:
     """The same, of models of patches."""
     vit = {**{key: SIZES[key] for key in BLOCKS}, "intermediate_size": 40, **PATCHES}
@@ -227,15 +225,17 @@ def tiny_images() -> Iterator[tuple[str, Any, str]]:
     yield "dinov2", Dinov2Config(**dino), "Dinov2Model"
 
 
-IMAGES = tuple(name for name, _, _ in tiny_images())
+# Once: making a config takes the library longer than making a model of it.
+_MODELS = {name: (config, kind) for name, config, kind in tiny_models()}
+_IMAGES = {name: (config, kind) for name, config, kind in tiny_images()}
+NAMES, IMAGES = tuple(_MODELS), tuple(_IMAGES)
 
 
 def tiny(name: str) -> Any:
     """A model of the library, by name."""
-    every = (*tiny_models(), *tiny_images())
-    config, kind = next((config, kind) for other, config, kind in every if other == name)
+    config, kind = (_MODELS | _IMAGES)[name]
     seed = (*NAMES, *IMAGES).index(name)
-    return randomised(config, kind, seed, unit_gains=name in UNIT_GAINS)
+    return randomised(deepcopy(config), kind, seed, unit_gains=name in UNIT_GAINS)
 
 
 def randomised(config: Any, kind: str, seed: int, *, unit_gains: bool = False) -> Any:

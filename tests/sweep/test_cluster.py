@@ -18,7 +18,8 @@ from segre.sweep.plan import Plan
 from segre.sweep.run import run
 from segre.sweep.store import Store
 from segre.sweep.task import Task
-from support.small_sweeps import SEGRE, TOML, never_ending, segre, small, table, tasks_of
+from support.small_sweeps import TOML, never_ending, segre, small, table, tasks_of
+from support.terminal import SEGRE
 
 DRAW = 150
 

@@ -61,7 +61,7 @@ def test_a_search_that_is_cut_short_says_so(
     whole = fit(path, fresh=2)
     assert not whole.cut_short
     monkeypatch.setattr("segre.sweep.fit._WORK", 0)
-    with pytest.raises(SweepError, match="cut short; with fewer --fields"):
+    with pytest.raises(SweepError, match="stopped early; give fewer --fields"):
         fit(path, fresh=2)
 
 

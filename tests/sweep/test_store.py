@@ -19,7 +19,8 @@ from segre.sweep.run import drive
 from segre.sweep.schema import _TABLES, UNCHECKED, VERSION
 from segre.sweep.store import Store
 from segre.sweep.task import solve
-from support.small_sweeps import SEGRE, TOML, segre, small, table
+from support.small_sweeps import TOML, segre, small, table
+from support.terminal import SEGRE
 
 PLAN = Plan.from_mapping(small(draw=20))
 
@@ -58,7 +59,7 @@ def test_a_full_disk_stops_a_run_that_goes_on_later(tmp_path: Path, size: int) -
     (tmp_path / "s.toml").write_text(TOML.format(draw=60))
     code, said = limited(tmp_path, full, "run", "s.toml", "-o", "s.db", "--workers", "1")
     assert code == 70
-    assert "the same command goes on" in said
+    assert "the same command continues" in said
     before = table(tmp_path / "s.db") if size == 60_000 else []
     make(tmp_path / "s.db", 60)
     make(tmp_path / "other.db", 60)
@@ -165,13 +166,13 @@ def test_a_damaged_store_is_mended_with_the_claim_of_today(tmp_path: Path) -> No
         db.execute("UPDATE results SET lower = -100 WHERE rowid = 2")
     said = segre("sweep", "status", str(path))
     assert said.returncode == 2
-    assert "damaged (1 row is not what was written)" in said.stderr
+    assert "damaged (1 row has been altered)" in said.stderr
     assert len(said.stderr.splitlines()) == 1
     plan = Plan.from_mapping(small(draw=20, claim="dimension < 12"))
     ran = drive(plan, path, lambda tasks: map(solve, tasks))
     assert (ran.done, ran.before) == (1, 19)
     assert ran.mended is not None
-    assert "19 rows were whole" in ran.mended
+    assert "19 rows were intact" in ran.mended
     assert "s.db.damaged" in ran.mended
     with Store.open(path) as store:
         for row in store.rows():

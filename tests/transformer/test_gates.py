@@ -60,7 +60,7 @@ def test_a_gate_of_one_entry_is_the_gate_of_its_head() -> None:
 
 
 def test_gates_do_not_go_with_latents() -> None:
-    with pytest.raises(SpecError, match="gate does not go with latent attention"):
+    with pytest.raises(SpecError, match="gate cannot be combined with latent attention"):
         Transformer.parse("transformer/d=4/kvrank=2/gate=head/t=2")
 
 

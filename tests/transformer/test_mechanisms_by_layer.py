@@ -118,10 +118,16 @@ def test_weights_are_counted_without_a_table(seed: int) -> None:
     [
         ("layers=2/attn=lightning,softmax", "attn by layer needs feature=silu"),
         (f"layers=2/attn=lightning,softmax/{LIGHTNING}", "attn by layer needs norm=rms"),
-        (f"layers=2/attn=lightning,softmax/{LIGHTNING}/norm=rms/bias=qkv", "bias=qkv does not go"),
-        (f"layers=2/attn=lightning,softmax/{LIGHTNING}/norm=rms/share=true", "share=true does not"),
-        (f"layers=2/attn=lightning,softmax/{LIGHTNING}/norm=rms/t=1", "t=1 does not go"),
-        ("layers=1/attn=lightning,softmax", "more attns than layers=1"),
+        (
+            f"layers=2/attn=lightning,softmax/{LIGHTNING}/norm=rms/bias=qkv",
+            "bias=qkv cannot be combined",
+        ),
+        (
+            f"layers=2/attn=lightning,softmax/{LIGHTNING}/norm=rms/share=true",
+            "share=true cannot be",
+        ),
+        (f"layers=2/attn=lightning,softmax/{LIGHTNING}/norm=rms/t=1", "t=1 cannot be combined"),
+        ("layers=1/attn=lightning,softmax", "more values than layers=1"),
         ("layers=2/attn=lightning,fast", "attn: 'fast' is not allowed"),
         ("attn=lightning/decay=slopes", "decay needs causal=true and gate=element"),
         ("attn=softmax/decay=slopes/causal=true/gate=element", "decay needs attn=lightning"),

@@ -142,7 +142,7 @@ def test_a_wrong_formula_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_other_architectures_are_refused_by_name() -> None:
     for ask in (segre.degree, segre.critical):
-        with pytest.raises(SegreError, match=r"softmax/d=4,4.*known for polynomial networks only"):
+        with pytest.raises(SegreError, match=r"d=4,4.*supported only for polynomial networks"):
             ask("softmax/d=4,4/a=2/t=3")
     with pytest.raises(SegreError, match="4,000 digits"):
         segre.degree("cnn/k=1000,1000,300/degree=7")

@@ -194,7 +194,7 @@ def test_targets_as_matrices_and_files(tmp_path: Path) -> None:
         (SPEC, "", "gaussian", "cannot be read"),
         (SPEC, [[1, 2], [3, 4]], "gaussian", "allowed: 4 x 4"),
         (SPEC, np.triu(np.ones((4, 4))), "gaussian", "not symmetric"),
-        (SPEC, TARGET, "generic", "allowed with a target: gaussian, identity"),
+        (SPEC, TARGET, "generic", "supported: gaussian, identity"),
         ("cnn/k=2,2/degree=2", TARGET, "gaussian", "poly/n-r-1/degree=2"),
         ("poly/4-2-2/degree=2", TARGET, "gaussian", "poly/n-r-1/degree=2"),
         ("poly/4-2-1/degree=3", TARGET, "gaussian", "poly/n-r-1/degree=2"),

@@ -1,4 +1,4 @@
-"""Attention mechanisms, by the names that specs have for them.
+"""Attention mechanisms, by their names in specs.
 
 >>> mechanism("softmax").sums_to_one, mechanism("lightning").bilinear
 (True, True)
@@ -15,5 +15,5 @@ __all__ = ["NAMED", "NAMES", "PLAIN", "Mechanism", "mechanism"]
 
 
 def mechanism(name: str) -> Mechanism:
-    """The mechanism of a name that a spec was allowed to have."""
+    """The mechanism with this name, which must be a valid name."""
     return NAMED[name]

@@ -1,8 +1,8 @@
 """What is an attention mechanism? How keys and queries become mixing weights, as data.
 
-A mechanism holds no code: it says what is done, step by step, and what is known of it follows from
-that. The rest of the house asks for these traits and never compares names. Tests check every
-trait on random scores, and that a trait that is not claimed does fail.
+A mechanism holds no code: it lists the steps, and its properties follow from them. Other modules
+ask for these properties and never compare names. Tests check on random scores that every claimed
+property holds and every other one fails.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ HIGHEST_ORDER = 8
 class Mechanism:
     """Keys and queries of one head become a matrix (row = key, column = query) that mixes tokens.
 
-    Queries and keys are brought to unit size (`unit`) and pass a feature map (`feature`), entry by
-    entry. Their products are the scores. Scores are weighed (`weigh`), multiplied by
-    decay^(query - key), restricted to the keys that a query sees (`causal`, `window`, `local`), and
-    normalised. Keys and values may first be compressed along the sequence (`conv`, `kernel`,
-    `stride`). After mixing there may be a gate, sigmoid(W_G x), for the head or for every element.
+    Queries and keys are normalised (`unit`) and pass a feature map (`feature`), entry by entry.
+    Their products are the scores. Scores are weighed (`weigh`), multiplied by decay^(query - key),
+    restricted to the keys that a query sees (`causal`, `window`, `local`), and normalised. Keys and
+    values may first be compressed along the sequence (`conv`, `kernel`, `stride`). After mixing
+    there may be a gate, sigmoid(W_G x), one for the head or one for every element.
 
     >>> Mechanism().name, Mechanism(weigh="identity", normalise="none").name
     ('softmax', 'lightning')
@@ -65,11 +65,11 @@ class Mechanism:
                 (self.weigh == "taylor") != (1 <= self.order <= HIGHEST_ORDER),
                 f"1 to {HIGHEST_ORDER} for fast, none for others",
             ),
-            ("causal", self.decay != "none" and not self.causal, "true, where there is a decay"),
+            ("causal", self.decay != "none" and not self.causal, "true, if there is a decay"),
             (
                 "normalise",
                 self.normalise == "centred" and self.masked,
-                "none, keys, both with a mask (1/t is taken from the weights of all keys)",
+                "none, keys, both with a mask (1/t is subtracted from the weights of all keys)",
             ),
             (
                 "conv",
@@ -96,12 +96,12 @@ class Mechanism:
 
     @property
     def name(self) -> str:
-        """The name of the mechanism whose variant this is."""
+        """The name of the mechanism of which this is a variant."""
         return base_of(self)[0]
 
     @property
     def text(self) -> str:
-        """How a spec writes it: the name, and what differs from what the name means."""
+        """Its text in specs: the name, and the options that differ from the named mechanism."""
         name, differs = base_of(self)
         parts = []
         for key in differs:
@@ -114,24 +114,24 @@ class Mechanism:
 
     @property
     def plain(self) -> bool:
-        """Whether it is one of the two mechanisms of the papers, without any option."""
+        """Whether it is plain softmax or plain lightning attention, without options."""
         return self in (SOFTMAX, LIGHTNING)
 
     # What the weights of a query look like.
 
     @property
     def bilinear(self) -> bool:
-        """Whether the weights are the scores themselves, keys^T queries, where they are seen."""
+        """Whether the weights are the scores themselves, keys^T queries, up to a mask."""
         return self.weigh == "identity" and self.feature == self.unit == self.normalise == "none"
 
     @property
     def sums_to_one(self) -> bool:
-        """Whether a query shares out a whole among the keys."""
+        """Whether the weights of every query sum to one."""
         return self.normalise in ("keys", "both")
 
     @property
     def non_negative(self) -> bool:
-        """Whether no weight is ever negative."""
+        """Whether weights are never negative."""
         if self.normalise == "centred":
             return False
         if self.weigh == "identity":
@@ -146,12 +146,12 @@ class Mechanism:
 
     @property
     def ignores_shifts(self) -> bool:
-        """Whether one number added to all scores of a query changes nothing."""
+        """Whether adding one number to all scores of a query changes nothing."""
         return self.weigh == "exp" and self.normalise in ("keys", "centred")
 
     @property
     def ignores_key_shifts(self) -> bool:
-        """Whether one number added to all scores of a key changes nothing."""
+        """Whether adding one number to all scores of a key changes nothing."""
         return self.weigh == "exp" and self.normalise == "both"
 
     @property
@@ -161,7 +161,7 @@ class Mechanism:
 
     @property
     def scales(self) -> bool:
-        """Whether a factor of the scores is a factor of the pattern, for the values to undo."""
+        """Whether a factor of the scores is a factor of the pattern, which values can undo."""
         return self.homogeneous and self.unit == "none" and self.normalise == "none"
 
     @property
@@ -173,7 +173,7 @@ class Mechanism:
 
     @property
     def exponentials(self) -> bool:
-        """Whether there are exponentials, and not only rational functions and roots."""
+        """Whether there are exponentials, not only rational functions and roots."""
         return self.weigh == "exp" or self.feature in ("exp", "elu1", "silu") or self.gate != "none"
 
     @property
@@ -183,18 +183,18 @@ class Mechanism:
 
     @property
     def piecewise(self) -> bool:
-        """Whether different formulas hold in different regions."""
+        """Whether the function is piecewise."""
         return self.feature in ("relu", "elu1")
 
     # What a query sees.
 
     @property
     def masked(self) -> bool:
-        """Whether a query may not see all keys."""
+        """Whether some keys may be hidden from a query."""
         return self.causal or self.window is not None or self.local is not None
 
     def on(self, tokens: int) -> Mechanism:
-        """The same on so many tokens, without restrictions that do not restrict."""
+        """The same mechanism on t tokens, without restrictions that have no effect."""
         if self.alone(tokens) and self.normalise != "centred":
             return replace(self, window=0, local=None, causal=False, decay="none")
         out = self
@@ -213,14 +213,14 @@ class Mechanism:
         return (tokens - self.kernel) // self.stride + 1
 
     def silent(self, tokens: int) -> bool:
-        """Whether the scores of so many tokens have no effect at all."""
+        """Whether the scores have no effect on t tokens."""
         one = self.alone(tokens) or self.keys(tokens) == 1
         return one and self.normalise in ("keys", "both", "centred")
 
     def features(self, a: int) -> int | None:
-        """How many features of keys and queries have the weights as products; None if no number.
+        """Number of features of keys and queries whose products are the weights; None if infinite.
 
-        It is a bound on the rank of the weights of any number of tokens, if all are seen.
+        It bounds the rank of the weights for any number of tokens, if there is no mask.
         """
         if self.weigh == "identity":
             return a
@@ -259,7 +259,7 @@ OPTIONS = (
 
 
 def base_of(mechanism: Mechanism) -> tuple[str, list[str]]:
-    """The name that says most of a mechanism, and the options in which it differs."""
+    """The named mechanism closest to this one, and the options that differ."""
 
     def differs(other: Mechanism) -> list[str]:
         return [key for key in OPTIONS if getattr(mechanism, key) != getattr(other, key)]

@@ -13,7 +13,7 @@ from segre.slope import Slope
 
 
 def seen(mechanism: Mechanism, t: int) -> Array | None:
-    """Ones where a query (column) sees a key (row), zeros elsewhere; None if all see all."""
+    """Ones where a query (column) sees a key (row), zeros elsewhere; None without a mask."""
     if not mechanism.masked:
         return None
     key, query = np.arange(t)[:, None], np.arange(t)[None]
@@ -35,9 +35,9 @@ def mixing(
     t: int,
     rate: E | None = None,
 ) -> E:
-    """The weights of keys and queries (of unit size, if they have to be) on t tokens.
+    """The mixing weights of keys and queries (normalised first if required) on t tokens.
 
-    `rate` is the decay, where it is learned.
+    `rate` is the decay, if it is learned.
     """
     keys, queries = (featured(field, mechanism, x) for x in (keys, queries))
     scores = field.matmul(field.transpose(keys), queries)
@@ -50,7 +50,7 @@ def mixing(
 
 
 def centred(field: Field[E], mechanism: Mechanism, weights: E, keys: int) -> E:
-    """The weights of a softmax less 1/keys, where the mechanism has its gap removed."""
+    """The weights of a softmax minus 1/keys, for gapless mechanisms."""
     if mechanism.normalise != "centred":
         return weights
     return field.add(weights, field.fraction(Fraction(-1, keys)))
@@ -66,9 +66,9 @@ def pattern(
 ) -> E:
     """Scores (row = key, column = query) as the matrix that mixes tokens, before it is centred.
 
-    Where there is a mask, `used` has it as zeros and ones, and `shown` as elements of the field,
-    times the decay if there is one. With `sink` a softmax has one more key, whose score is 0, and
-    which is not mixed.
+    `used` is the mask, if any, as zeros and ones; `shown` is the mask as elements of the field,
+    times the decay if there is one. With `sink` a softmax has an additional key, which has score 0
+    and is not mixed.
     """
     if mechanism.ignores_shifts and mechanism.decay == "none":
         return field.softmax(scores, shown, used, sink)
@@ -104,7 +104,7 @@ def taylor(field: Field[E], order: int, x: E) -> E:
 
 
 def unit_size(field: Analytic[E], mechanism: Mechanism, x: E, a: int) -> E:
-    """Queries, or keys, of width a: over their lengths, or standardised, if they have to be."""
+    """Queries or keys of width a, divided by their lengths or standardised if required."""
     if mechanism.unit == "layer":
         x = field.add(x, field.mul(field.sum(x, axis=-2), field.fraction(Fraction(-1, a))))
     if mechanism.unit != "none":
@@ -116,7 +116,7 @@ def unit_size(field: Analytic[E], mechanism: Mechanism, x: E, a: int) -> E:
 
 
 def featured(field: Analytic[E], mechanism: Mechanism, x: E) -> E:
-    """Queries, or keys, through the feature map."""
+    """Queries or keys after the feature map."""
     match mechanism.feature:
         case "square":
             return field.mul(x, x)

@@ -38,7 +38,7 @@ _CHOICES: dict[str, Any] = {
 
 
 def heads_of(key: str, text: Any, base: Mechanism) -> tuple[Mechanism, ...]:
-    """The heads of one layer: softmax*2+lightning:decay=0.9, or a number of those of `base`."""
+    """The heads of one layer: softmax*2+lightning:decay=0.9, or a number of heads of `base`."""
     if isinstance(text, int) and not isinstance(text, bool):
         return spread([base] * whole(key, text, MOST_HEADS))
     if not isinstance(text, str) or not text:
@@ -110,7 +110,7 @@ def _decay(key: str, value: Any) -> Decay:
 
 
 def spread(heads: list[Mechanism]) -> tuple[Mechanism, ...]:
-    """Heads whose decay is `slopes` have that of their place among them."""
+    """Heads whose decay is `slopes` get the slope of their place."""
     slopes = [n for n, head in enumerate(heads) if head.decay == SLOPES]
     for h, n in enumerate(slopes, 1):
         heads[n] = replace(heads[n], decay=Slope.of(h, len(slopes)))

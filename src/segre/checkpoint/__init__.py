@@ -1,1 +1,1 @@
-"""Real checkpoints; what can be done with them is in `commands` (docs/checkpoints.md)."""
+"""Real checkpoints; `commands` has the operations on them (docs/checkpoints.md)."""

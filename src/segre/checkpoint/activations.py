@@ -1,7 +1,6 @@
-"""What do the parts of a checkpoint read and hold on tokens? Parts are run as they are read.
+"""Activations of the parts of a checkpoint on tokens; parts are run while they are read.
 
-Weights without their free choices (`reduce`) are weights of the same function, so that they can be
-run like any others.
+Reduced weights (`reduce`) have the same function, so they can be run like any others.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ class OnePart:
     def part(
         self, _part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
     ) -> Tensors:
-        """The tensors, or those of them that are named."""
+        """The tensors, or only the named ones."""
         wanted = self.tensors if names is None else names
         return {n: self.tensors[n].astype(dtype, copy=False) for n in wanted if n in self.tensors}
 
     def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
-        """Some columns of a table of the embedding."""
+        """Some columns of an embedding table."""
         return np.asarray(self.tensors[name][:, which], dtype)
 
 
 class Watching(Real):
-    """Double precision that keeps what some matrices are multiplied with."""
+    """Double precision that records the inputs of watched matrices."""
 
     def __init__(self, watched: Tensors) -> None:
         super().__init__()
@@ -48,14 +47,14 @@ class Watching(Real):
         self.seen: Tensors = {}
 
     def matmul(self, x: Array, y: Array) -> Array:
-        """A matrix product; the second factor is kept, if the first is watched."""
+        """A matrix product; the second factor is recorded if the first is watched."""
         if id(x) in self.names:
             self.seen[self.names[id(x)]] = y
         return super().matmul(x, y)
 
 
 class Run:
-    """A checkpoint on tokens, as far as it has come."""
+    """The state of a checkpoint while it runs on tokens."""
 
     def __init__(self, spec: Transformer, batches: Sequence[Tokens]) -> None:
         self.spec, self.batches, self.depth = spec, batches, 0
@@ -67,12 +66,12 @@ class Run:
         return np.concatenate([_beside(x)[0, 0] for x in self.streams], axis=-1)
 
     def embed(self, w: Tensors) -> None:
-        """Go as far as the layers, with the tensors of the embedding."""
+        """Run the embedding, up to the first layer."""
         source = OnePart(self.spec, w)
         self.streams = [embed(source, tokens, Real()) for tokens in self.batches]
 
     def layer(self, w: Tensors, watched: Sequence[str] = ()) -> Iterator[Tensors]:
-        """What some maps of a layer are given: (..., rows, tokens); for every depth it is at."""
+        """The inputs of some maps of a layer, (..., rows, tokens), for every depth it is at."""
         if not self.streams:
             self.embed({})  # the stream begins with its inputs
         for _ in range(self.spec.layers if self.spec.share else 1):

@@ -1,8 +1,8 @@
-"""One checkpoint moved along its own fiber towards another, block by block.
+"""One checkpoint moved towards another by symmetries, block by block.
 
-The second is reduced, turned into the basis of the first, and given the first one's free choices
-(gains, means, gauges of heads, scales of units). Its function stays; its weights come as near as
-these steps take them. Copies of one function land on the first to within rounding.
+The second is reduced, turned into the basis of the first, and given the free choices of the first
+(gains, means, gauges of heads, scales of units). Its function stays the same. Copies of one
+function coincide with the first up to rounding.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Nearness:
 
 
 class Known(Finder):
-    """Looks for heads and units in a basis of the stream that is given."""
+    """Matches heads and units in a given basis of the stream."""
 
     def stream(
         self, _spec: Transformer, _one: Tensors, _two: Tensors, _unembedded: Array | None
@@ -99,7 +99,7 @@ class Known(Finder):
 
 
 class FartherError(Exception):
-    """These steps would take the second checkpoint away from the first."""
+    """Alignment would increase the distance between the checkpoints."""
 
 
 class Alignment:
@@ -145,7 +145,7 @@ class Alignment:
             raise FartherError
 
     def unchanged(self) -> Iterator[tuple[str, Tensors]]:
-        """The parts of the second checkpoint as they are."""
+        """The unchanged parts of the second checkpoint."""
         self.blocks, self.total = {}, Nearness("whole model")
         for part in self.two.parts:
             tensors = self.two.part(part)
@@ -155,10 +155,10 @@ class Alignment:
             self.total.join(block)
 
     def _finder(self) -> Finder:
-        """A basis of the stream that is best for all weights, not for the tables alone.
+        """A basis of the stream that is best for all weights, not only for the tables.
 
-        Tables that are copies of each other determine it. By activations the first is best for
-        hidden states, and there is one round less.
+        Tables that are copies of each other determine it. With activations, the first basis is best
+        for hidden states, and there is one round less.
         """
         finder = Centred() if not self.batches else self._watched(self._hidden())
         if stream_freedom(self.one.spec) == "none":

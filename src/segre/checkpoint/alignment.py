@@ -218,7 +218,7 @@ class LayerAlignment:
 
     @staticmethod
     def _still(spec: Transformer, routed: bool) -> dict[str, Any]:
-        """Units and experts as they are."""
+        """Units and experts in their stored order."""
         if not routed:
             units = {"units": np.arange(spec.ff), "signs": np.ones(spec.ff)}
             return units if spec.mlp != "none" else {}

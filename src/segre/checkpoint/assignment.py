@@ -26,10 +26,10 @@ def assignment(gain: Array) -> Array:
 
 
 def copied_rows(one: Array, two: Array, *, signed: bool = False) -> tuple[Array, Array] | None:
-    """The row of `two` that each row of `one` is a positive multiple of; or, if `signed`, any.
+    """For each row of `one`, the row of `two` that is a positive (if `signed`, any) multiple of it.
 
-    With it the signs. Rows of zeros are copies of each other. None if a row has no copy, or if
-    another row is like it.
+    Also returns the signs. Rows of zeros are copies of each other. None if a row has no copy, or
+    more than one candidate.
 
     >>> rows = np.random.default_rng(0).standard_normal((4, 100))
     >>> order, signs = copied_rows(rows, -rows[[2, 0, 3, 1]], signed=True)

@@ -1,7 +1,7 @@
 """The loss along the straight line between two checkpoints: is there a barrier?
 
-The loss is the mean cross-entropy of the next token, in nats. The barrier is how far it rises above
-the straight line between its two ends.
+The loss is the mean cross-entropy of the next token, in nats. The barrier is the largest amount by
+which it exceeds the straight line between its values at the two ends.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ class Line:
 
     @property
     def above(self) -> tuple[float, ...]:
-        """How far each loss is above the straight line between the ends."""
+        """The amount by which each loss exceeds the straight line between the ends."""
         ends = self.losses[0], self.losses[-1]
         pairs = zip(self.shares, self.losses, strict=True)
         return tuple(loss - (1 - t) * ends[0] - t * ends[1] for t, loss in pairs)
 
     @property
     def barrier(self) -> float:
-        """The largest rise above the straight line between the ends; 0 if there is none."""
+        """The largest excess over the straight line between the ends; 0 if there is none."""
         return max(0.0, *self.above)
 
     @property
     def middle(self) -> float:
-        """The loss half-way, or at the point that is nearest to that."""
+        """The loss at the midpoint, or at the nearest point."""
         return min(zip(self.shares, self.losses, strict=True), key=lambda at: abs(at[0] - 0.5))[1]
 
     def document(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class Barriers(Unbounded, Shown):
 
     @property
     def value(self) -> float:
-        """The barrier on the way to the last checkpoint."""
+        """The barrier on the line to the last checkpoint."""
         return self.lines[-1].barrier
 
     @property
@@ -90,7 +90,7 @@ class Barriers(Unbounded, Shown):
 
     @property
     def how(self) -> str:
-        """On what they were measured."""
+        """The inputs on which they were measured."""
         return f"the mean cross-entropy of the next token, in nats, on {self.on}"
 
     def document(self) -> dict[str, Any]:
@@ -114,8 +114,8 @@ def barrier(
 ) -> Barriers:
     """The losses along the straight lines from the first checkpoint to each of the others.
 
-    They are measured on the beginning of a text (at most 32 pieces of `length` tokens, 128 unless
-    said otherwise), or on sequences of tokens, as a matrix of whole numbers.
+    They are measured on the beginning of a text (at most 32 pieces of `length` tokens, by default
+    128), or on token sequences given as a matrix of whole numbers.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.commands import align, move
@@ -131,7 +131,7 @@ def barrier(
     if points < 2:
         raise SpecError(f"points: {points} is not allowed; allowed: whole numbers from 2")
     if (text is None) == (tokens is None):
-        raise SpecError("barrier: give a text, or tokens")
+        raise SpecError("barrier needs inputs; give a text, or tokens")
     shares = tuple(float(t) for t in np.linspace(0, 1, points))
     name, lines, on = "", [], ""
     for number, two in enumerate(others):
@@ -153,22 +153,26 @@ def barrier(
 def _read(
     one: Model, two: Model, text: str | Path | None, length: int | None
 ) -> tuple[str, list[Tokens]]:
-    """The tokens of a text, and which those are."""
+    """The tokens of a text, and their description."""
     inputs, batches = common_inputs(one, two, text, length=length)
     assert inputs is not None
     return inputs.said, batches
 
 
 def _given(model: Model, tokens: npt.ArrayLike) -> tuple[str, list[Tokens]]:
-    """Tokens that are given."""
+    """The given tokens."""
     words, most = np.asarray(tokens), model.spec.vocab - 1
     if words.ndim != 2 or words.dtype.kind not in "iu" or words.shape[1] < 2 or not words.size:
-        raise SpecError("tokens: give a matrix of whole numbers, a sequence in each row")
+        raise SpecError(
+            "tokens are not valid; give a matrix of whole numbers with one sequence in each row"
+        )
     if words.min() < 0 or words.max() > most:
-        raise SpecError(f"tokens: {words.max()} is not of the vocabulary; allowed: 0 to {most}")
+        raise SpecError(f"tokens: {words.max()} is not in the vocabulary; allowed: 0 to {most}")
     longest = model.spec.positions - model.spec.offset
     if model.spec.positions and words.shape[1] > longest:
-        raise SpecError(f"tokens: {words.shape[1]} in a row; the model has {longest} positions")
+        raise SpecError(
+            f"tokens: {words.shape[1]} in a row, but the model has {longest} positions; give fewer"
+        )
     return f"given tokens ({len(words)} x {words.shape[1]})", [Tokens(words)]
 
 
@@ -176,8 +180,8 @@ def _require_next_tokens(model: Model) -> None:
     spec = model.spec
     if not (spec.causal and spec.vocab and spec.output == "logits" and not spec.labels):
         raise UnsupportedError(
-            f"{model.name!r}: has no loss of the next token; allowed: causal models with a head "
-            "over the vocabulary"
+            f"{model.name!r} has no next-token loss; allowed: causal models with a head over the "
+            "vocabulary"
         )
 
 
@@ -191,19 +195,19 @@ class Between:
 
     @property
     def spec(self) -> Transformer:
-        """What they are the weights of."""
+        """The architecture of the weights."""
         return self.one.spec
 
     def part(
         self, part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
     ) -> Tensors:
-        """The tensors of a part, or those of them that are named."""
+        """The tensors of a part, or only the named ones."""
         wanted = None if names is None else list(names)
         a, b = (each.part(part, wanted, dtype) for each in (self.one, self.two))
         return {name: self._mixed(x, b[name]) for name, x in a.items()}
 
     def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
-        """Some columns of a table of the embedding."""
+        """Some columns of an embedding table."""
         a, b = (each.columns(name, which, dtype) for each in (self.one, self.two))
         return self._mixed(a, b)
 

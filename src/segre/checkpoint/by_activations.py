@@ -1,4 +1,4 @@
-"""The turn that takes one reduced checkpoint nearest to another, by what both do on tokens.
+"""The turn that brings one reduced checkpoint closest to another, by activations on tokens.
 
 The basis of the stream is found from hidden states: those after every layer vote for one basis,
 because a residual stream has no other. A map W that reads the stream is then compared by its
@@ -33,7 +33,7 @@ WATCHED = ("W_V", "A_K", "W_down", "S_down")
 def stream_by_activations(
     one: Model, two: Model, batches: Sequence[Tokens], progress: Progress = no_progress
 ) -> StreamAlignment:
-    """The basis in which the hidden states of the second are nearest to those of the first."""
+    """The basis in which the hidden states of the second are closest to those of the first."""
     spec = one.spec
     runs = Run(spec, batches), Run(spec, batches)
     votes: Array = np.zeros((spec.d, spec.d))
@@ -77,7 +77,7 @@ def _unit_columns(spec: Transformer, x: Array) -> Array:
 
 
 class Watched(Finder):
-    """Looks for heads and units by what they do on tokens, in a basis that is given."""
+    """Matches heads and units by activations on tokens, in a given basis."""
 
     def __init__(
         self, spec: Transformer, batches: Sequence[Tokens], basis: StreamAlignment
@@ -88,7 +88,7 @@ class Watched(Finder):
     def stream(
         self, _spec: Transformer, one: Tensors, two: Tensors, _unembedded: Array | None
     ) -> StreamAlignment:
-        """The basis that is given; the second model goes on in it."""
+        """The given basis, in which the second model is run from here on."""
         for run, w in zip(self.runs, (one, two), strict=True):
             run.embed(w)
         self.runs[1].streams = [self.basis.write(x) for x in self.runs[1].streams]
@@ -107,7 +107,7 @@ class Watched(Finder):
 
 
 def _joined(depths: list[Tensors]) -> Tensors:
-    """What maps are given at all depths, side by side."""
+    """The inputs of maps at all depths, side by side."""
     return {name: np.concatenate([x[name] for x in depths], axis=-1) for name in depths[0]}
 
 

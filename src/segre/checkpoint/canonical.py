@@ -1,8 +1,8 @@
 """The normal form of a checkpoint: one point of each fiber, the same for all copies.
 
-After the free continuous choices are taken off (`reduced`), the basis of the stream is chosen from
-the table of tokens, that of each head from its balanced factors, and heads and units are put in
-order of size. Where the weights satisfy the conditions already, to within rounding, they stay.
+After the free continuous choices are removed (`reduced`), the basis of the stream is chosen from
+the token table, that of each head from its balanced factors, and heads and units are sorted by
+size. Weights that already satisfy the conditions up to rounding stay unchanged.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _named(embed: Tensors) -> Array:
 
 
 def _chosen(freedom: Freedom, table: Array, centred: bool, slack: float) -> StreamAlignment:
-    """The basis that rows choose for themselves, of those that are free."""
+    """The basis determined by rows, among the free ones."""
     width = len(table)
     if freedom == "none":
         return StreamAlignment()

@@ -1,8 +1,8 @@
-"""Where do two checkpoints differ? By layer, piece, head, unit and token, in one gauge.
+"""Where two checkpoints differ: by layer, piece, head, unit and token, in a common gauge.
 
-Files that were never moved share a gauge already, and are compared as they are stored. If any part
-is far away, the second is first brought into the gauge of the first, so that only what changes the
-function counts.
+Files that were never moved already share a gauge and are compared as stored. If any part is far
+away, the second is first moved into the gauge of the first, so that only changes of the function
+count.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ _FAR = 0.5  # relative distance of a part that says that it may have been moved
 
 @dataclass
 class Change:
-    """How far two groups of tensors are apart: sums of squares."""
+    """The difference of two groups of tensors, as sums of squares."""
 
     size: float = 0.0  # of the first
     raw: float = 0.0  # of the difference as the files are
     after: float = 0.0  # of the difference in one gauge
 
     def add(self, size: float, raw: float, after: float) -> None:
-        """Count more."""
+        """Add a tensor."""
         self.size += size
         self.raw += raw
         self.after += after
 
     @property
     def relative(self) -> float:
-        """The distance in one gauge, relative to the first."""
+        """The distance in a common gauge, relative to the first."""
         return (self.after / self.size) ** 0.5 if self.size else float(self.after > 0)
 
     @property
     def relative_raw(self) -> float:
-        """The distance of the files as they are."""
+        """The distance of the files as stored."""
         return (self.raw / self.size) ** 0.5 if self.size else float(self.raw > 0)
 
     def document(self) -> dict[str, float]:
@@ -60,7 +60,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Spot:
-    """A head, a unit or a token, and how far it moved."""
+    """A head, a unit or a token, and how much it changed."""
 
     part: str
     number: int  # heads and units from 1, tokens by their ids
@@ -131,7 +131,7 @@ def _count(found: Changes, part: str, one: Model, two: Model, aligned: Tensors) 
 
 
 def _far(one: Model, two: Model) -> bool:
-    """Whether any tensor is so far from its counterpart that another gauge may be the cause."""
+    """Whether any tensor is so far from its counterpart that the gauges may differ."""
     for part in one.parts:
         for name, before in one.part(part).items():
             raw = two.part(part, [name])[name]
@@ -141,7 +141,7 @@ def _far(one: Model, two: Model) -> bool:
 
 
 def _same_tables(one: Model, two: Model) -> bool:
-    """Whether the tables of tokens are the same in some basis: then that is the basis."""
+    """Whether the token tables are equal in some basis, which is then used."""
     a, b = next(aligned_pairs(one, two, Finder()))
     roundoff = max(one.roundoff(), two.roundoff())
     return all(
@@ -181,7 +181,7 @@ def _relative(sizes: Array, squares: Array) -> Array:
 def _most(
     part: str, distances: Array, first: int, roundoff: float, by: dict[str, Array] | None = None
 ) -> list[Spot]:
-    """Those of a part that moved most, and by more than rounding; `by` says in what."""
+    """The members of a part that changed most, beyond rounding; `by` names the products."""
     order = [int(n) for n in np.argsort(-distances)[:MOST] if distances[n] > _ROUNDING * roundoff]
     words = {
         n: ", ".join(f"{name} {one[n]:.2g}" for name, one in (by or {}).items()) for n in order

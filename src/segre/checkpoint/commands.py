@@ -1,7 +1,8 @@
-"""What can be done with checkpoints, each in one call.
+"""Operations on checkpoints, each in one call.
 
-A checkpoint is whatever `opening` takes: a directory, a file, a model in memory, and so on. What
-writes one writes a directory, or, without a target, gives the weights in memory.
+A checkpoint is anything that `opening` accepts: a directory, a file, a model in memory, and so on.
+Functions that write a checkpoint write a directory or, without a target, return the weights in
+memory.
 """
 
 from __future__ import annotations
@@ -78,9 +79,9 @@ class Moved:
 
 @dataclass(frozen=True)
 class Written(Tabular):
-    """A checkpoint that was written, and how it compares with the one it came from.
+    """A checkpoint that was written, and how it compares with its source.
 
-    It is itself a checkpoint that other functions take.
+    Other functions accept it as a checkpoint.
     """
 
     directory: Path | None  # None: its weights are in memory
@@ -97,12 +98,12 @@ class Written(Tabular):
 
     @property
     def as_checkpoint(self) -> Path | tuple[Mapping[str, Array], Mapping[str, Any]]:
-        """What other functions read: the directory, or the weights and their config."""
+        """The input for other functions: the directory, or the weights and their config."""
         return (self.tensors, self.config) if self.directory is None else self.directory
 
     @property
     def agrees(self) -> bool:
-        """Whether outputs are as near as rounding lets them be, if they were compared."""
+        """Whether outputs agree up to rounding, if they were compared."""
         return self.difference is None or self.difference <= self.tolerance
 
     def document(self) -> dict[str, Any]:
@@ -120,7 +121,7 @@ class Written(Tabular):
 
 @within_float64(1)
 def info(directory: Source, progress: Progress = no_progress) -> Info:
-    """A checkpoint's pieces, its redundant parameters, and what is measured of its weights.
+    """The pieces of a checkpoint, its redundant parameters, and measurements of its weights.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.example import example
@@ -151,12 +152,12 @@ def canonical(
     ...     model = example(f"{folder}/model")
     ...     written = canonical(model, f"{folder}/normal")
     >>> written.agrees, written.what
-    (True, 'the normal form, the same function')
+    (True, 'the normal form, with the same function')
     """
     with Model.open(directory) as model:
         parts = canonical_parts(model)
         written = _write(model, parts, target, report=report, seed=seed, progress=progress)
-        return replace(written, what="the normal form, the same function")
+        return replace(written, what="the normal form, with the same function")
 
 
 @within_float64(1)
@@ -168,7 +169,7 @@ def move(
     report: bool = True,
     progress: Progress = no_progress,
 ) -> Written:
-    """A random point of the same fiber, in a new directory or in memory.
+    """Random other weights with the same function, in a new directory or in memory.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.example import example
@@ -176,12 +177,12 @@ def move(
     ...     model = example(f"{folder}/model")
     ...     written = move(model, f"{folder}/moved", seed=1)
     >>> written.agrees, written.what
-    (True, 'other weights (seed 1), the same function')
+    (True, 'different weights (seed 1) with the same function')
     """
     with Model.open(directory) as model:
         parts = moved_parts(model, seed)
         written = _write(model, parts, target, report=report, seed=seed, progress=progress)
-        return replace(written, what=f"other weights (seed {seed}), the same function")
+        return replace(written, what=f"different weights (seed {seed}) with the same function")
 
 
 @within_float64(2)
@@ -235,12 +236,12 @@ def align(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Written:
-    """The second checkpoint, moved along its own fiber towards the first.
+    """The second checkpoint, moved towards the first by symmetries.
 
-    `by` is "weights", or "activations": then both are run on the beginning of a `text`, by their
-    tokenizer, or on random tokens, in sequences of `length`. Every round finds the basis of the
-    stream anew. `untie` gives both an unembedding of their own, a copy of their table of tokens:
-    then the stream can be turned, where a tied table lets it only be put in another order.
+    `by` is "weights" or "activations". With activations, both are run on the beginning of a `text`
+    (with their tokenizer) or on random tokens, in sequences of `length`. Every round recomputes the
+    basis of the stream. `untie` gives both a separate unembedding, a copy of their token table: the
+    stream can then be rotated, while a tied table only allows it to be permuted.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.example import example
@@ -269,10 +270,10 @@ def align(
 
 
 def apply(model: Source, weights: Source) -> None:
-    """Write the weights of a checkpoint into a model that is in memory, in place.
+    """Write the weights of a checkpoint into a model in memory, in place.
 
-    `weights` is what `canonical`, `move` or `align` gave, or any other checkpoint of the same
-    architecture. Tensors that it does not have stay as they are.
+    `weights` is the result of `canonical`, `move` or `align`, or any other checkpoint of the same
+    architecture. Tensors that it does not have stay unchanged.
 
     >>> import numpy as np
     >>> from tempfile import TemporaryDirectory

@@ -1,4 +1,4 @@
-"""On which tokens are two checkpoints run, side by side? On those of a text, or on random ones."""
+"""Tokens on which two checkpoints are run side by side: of a text, or random ones."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def common_inputs(
     count: int = COUNT,
     length: int | None = None,
 ) -> tuple[Inputs | None, list[Tokens]]:
-    """The first pieces of a text, by the tokenizer that both have; random tokens without a text.
+    """The first pieces of a text, with the common tokenizer; without a text, random tokens.
 
-    Models that begin with matrices have no tokens: theirs are random.
+    Models whose inputs are matrices get random matrices.
     """
     if text is None and not one.spec.embedded:
         return None, [random_inputs(one.spec, seed, batch=32)]
@@ -67,14 +67,14 @@ class Way:
         if self.rounds < 1:
             raise SpecError(f"rounds: {self.rounds} is not allowed; allowed: whole numbers from 1")
         if self.text is not None and self.by != "activations":
-            raise SpecError("text: is read only by activations; give --by activations too")
+            raise SpecError("--text is used only with --by activations; add --by activations")
 
     def opened(self, model: Model) -> Model:
-        """A model as it is aligned."""
+        """A model, prepared for alignment."""
         return untied(model) if self.untie else model
 
     def inputs(self, one: Model, two: Model) -> tuple[str, list[Tokens]]:
-        """What the alignment goes by, in words, and the tokens on which both are run."""
+        """A description of the alignment, and the tokens on which both are run."""
         if self.by == "weights":
             return "weights", []
         found, batches = common_inputs(one, two, self.text, self.seed, length=self.length)
@@ -84,7 +84,7 @@ class Way:
 
 
 def require_same_tokenizer(one: Model, two: Model) -> None:
-    """Refuse two checkpoints whose tokenizers give a number to different tokens."""
+    """Refuse two checkpoints whose tokenizers use an id for different tokens."""
     ours, theirs = _tokens(one), _tokens(two)
     if ours is None or theirs is None:
         return

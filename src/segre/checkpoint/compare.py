@@ -1,8 +1,8 @@
-"""How far the invariants of two reduced parts are apart, in one basis.
+"""Differences of the invariants of two reduced parts, in one basis.
 
 What is compared does not depend on free choices: products of queries and keys and of values and
-outputs by head, units by unit, tables row by row, biases. Weights and biases are compared apart,
-so that a large bias does not hide a matrix.
+outputs by head, units by unit, tables row by row, biases. Weights and biases are compared
+separately, so that a large bias does not hide a matrix.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Measure:
 
 
 def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]:
-    """All that is compared in a part; `two` is in the basis of `one`."""
+    """All invariants compared in a part; `two` is in the basis of `one`."""
     a, b = one.tensors, two.tensors
     seen: set[str] = set()
     if one.part not in ("embed", "head"):
@@ -102,7 +102,7 @@ def _table(one: Array, two: Array, name: str, member: str) -> Iterator[Measure]:
 
 
 def _rows(one: Array, two: Array, name: str, member: str, shift: Array | float = 0.0) -> Measure:
-    """Units, tokens, positions: each by itself, once a shift that all share is taken off."""
+    """Units, tokens or positions, one by one, after their common shift is removed."""
     if name in BY_COLUMN:
         one, two, shift = one.T, two.T, np.transpose(shift)
     squares = np.zeros((2, len(one)))
@@ -139,7 +139,7 @@ def _values(spec: Transformer, a: Tensors, b: Tensors) -> Measure:
 
 
 def _value_biases(spec: Transformer, a: Tensors, b: Tensors) -> Measure:
-    """What value biases write, head by head."""
+    """The output of value biases, head by head."""
 
     def found(i: int, j: int) -> tuple[float, float]:
         return _distance(*(w["W_O"][i, j] @ w["b_V"][i, 0] for w in (a, b)))
@@ -160,7 +160,7 @@ def _scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure]:
 
 
 def _still_scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure]:
-    """Products in the dimensions that do not turn, and what biases add to them."""
+    """Products in the dimensions that are not rotary, and the contribution of biases."""
     names = [name for name in ("W_Q", "W_K", "b_Q", "b_K") if name in a]
     one, two = ({name: still(spec, w[name]) for name in names} for w in (a, b))
     where = " still" if turning(spec) else ""
@@ -223,7 +223,7 @@ def products(left1: Array, right1: Array, left2: Array, right2: Array) -> tuple[
 
 
 def _product(left1: Array, right1: Array, left2: Array, right2: Array) -> tuple[float, float]:
-    """The same of one pair, by orthogonal bases, whatever cancels."""
+    """The same for one pair, by orthogonal bases, which is accurate under cancellation."""
     n = left1.shape[1]
     with threads_for(n):
         r1 = np.linalg.qr(np.concatenate([left1, left2], axis=1))[1]

@@ -1,4 +1,4 @@
-"""What a comparison of two checkpoints found: the verdict, and what it rests on."""
+"""The result of comparing two checkpoints: the verdict and its evidence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Verdict = Literal["identical", "same function", "same on common tokens", "differ
 
 @dataclass(frozen=True)
 class Comparison(Unbounded, Tabular):
-    """The verdict on two checkpoints, and what it rests on."""
+    """The verdict on two checkpoints, and its evidence."""
 
     verdict: Verdict
     reason: str
@@ -49,18 +49,18 @@ class Comparison(Unbounded, Tabular):
 
     @property
     def differing(self) -> tuple[Block, ...]:
-        """The blocks that differ by more than rounding explains."""
+        """The blocks that differ by more than rounding can explain."""
         return tuple(block for block in self.blocks if not block.agrees)
 
     @property
     def sensitivity(self) -> tuple[float, float]:
-        """The relative change that would be seen, in a typical block and in the coarsest."""
+        """The relative change that is detected in a typical and in the least sensitive block."""
         seen = [block.seen for block in self.blocks if block.matrix]
         return (float(np.median(seen)), float(np.max(seen))) if seen else (0.0, 0.0)
 
     @property
     def worst(self) -> Block | None:
-        """The block that is nearest to its limit, or furthest beyond it."""
+        """The block nearest to its limit, or furthest beyond it."""
         return max(self.blocks, key=lambda block: block.excess, default=None)
 
     @property
@@ -70,12 +70,12 @@ class Comparison(Unbounded, Tabular):
 
     @property
     def status(self) -> Status:
-        """Equal files are known exactly; the rest is measured beside rounding."""
+        """Equality of files is exact; everything else is measured and compared with rounding."""
         return "exact" if self.verdict == "identical" else "measured"
 
     @property
     def how(self) -> str:
-        """What the verdict rests on."""
+        """The evidence for the verdict."""
         return self.reason
 
     def document(self) -> dict[str, Any]:
@@ -108,18 +108,20 @@ class Check(Unbounded, Tabular):
 
     @property
     def value(self) -> bool:
-        """Whether the witness holds: whether all blocks agree."""
+        """Whether the witness is valid: whether all blocks agree."""
         return all(block.agrees for block in self.blocks)
 
     @property
     def status(self) -> Status:
-        """Differences are measured, beside what rounding does."""
+        """Differences are measured and compared with the effect of rounding."""
         return "measured"
 
     @property
     def how(self) -> str:
         """How it is known."""
-        return "every block of both, compared in the basis of the witness beside what rounding does"
+        return (
+            "every block of both, compared in the basis of the witness with the effect of rounding"
+        )
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""

@@ -1,14 +1,14 @@
-"""A short name for what a checkpoint contains: for its values, and for its function.
+"""Hashes of the contents of a checkpoint: of its values, and of its function.
 
-The hash of the values is that of all tensors by what they are, whatever the files, names, order
-and types that hold them. The hash of the function is that of numbers which all copies share
-(`fingerprint`), each rounded to a grid: a fine one, and a coarse one for coarse types.
+The hash of the values covers all tensors, independently of the files, names, order and types that
+hold them. The hash of the function covers invariants that all copies share (`fingerprint`), each
+rounded to a grid: a fine grid, and a coarse one for coarse types.
 
-Equal hashes of functions: the two agree in every number to within a step of the grid, as copies of
-one function do, and as different models do not unless one is a very small change of the other.
-Unequal hashes: different functions, unless a number lies so near to an edge of the grid that
-rounding can take it across. Then that is said; the other hashes that rounding can give are listed,
-and `compare` decides by the numbers themselves.
+Equal hashes of functions mean that the two agree in every invariant to within a step of the grid.
+Copies of one function do; different models do not, unless one is a very small change of the other.
+Unequal hashes mean different functions, unless a number lies so close to a boundary of the grid
+that rounding can move it across. The answer then says so and lists the other hashes that rounding
+can give, and `compare` decides by the numbers themselves.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class FunctionHash:
 
 @dataclass(frozen=True)
 class ContentHash(Unbounded, Tabular):
-    """The hashes of a checkpoint, and the numbers that the hash of its function rests on."""
+    """The hashes of a checkpoint, and the numbers behind the hash of its function."""
 
     name: str
     values: str
@@ -64,17 +64,17 @@ class ContentHash(Unbounded, Tabular):
 
     @property
     def function(self) -> FunctionHash | None:
-        """The hash on the finest grid that there is."""
+        """The hash on the finest grid."""
         return next(iter(self.functions.values()), None)
 
     @property
     def value(self) -> str:
-        """The hash of the function, or that of the values if only that was asked for."""
+        """The hash of the function, or the hash of the values if only that was requested."""
         return self.values if self.function is None else self.function.hash
 
     @property
     def status(self) -> Status:
-        """That of the values is exact."""
+        """The hash of the values is exact."""
         return "exact" if self.function is None else "measured"
 
     @property
@@ -82,7 +82,7 @@ class ContentHash(Unbounded, Tabular):
         """How it is known."""
         if self.function is None:
             return "all values"
-        return f"{len(self.numbers)} numbers that all copies of the function share, rounded"
+        return f"{len(self.numbers)} invariants of the function, rounded"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -98,10 +98,12 @@ class ContentHash(Unbounded, Tabular):
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> ContentHash:
-        """What `document` wrote."""
+        """Read what `document` wrote."""
         try:
             if document["version"] != VERSION:
-                raise CheckpointError(f"a hash of version {document['version']!r}; allowed: 1")
+                raise CheckpointError(
+                    f"hash version {document['version']!r} is not supported; allowed: 1"
+                )
             functions: dict[Level, FunctionHash] = {
                 level: FunctionHash(level, x["hash"], tuple(x["edges"]), tuple(x["others"]))
                 for level, x in document["functions"].items()
@@ -113,10 +115,13 @@ class ContentHash(Unbounded, Tabular):
             first = str(document["model"]), str(document["values"])
             return cls(*first, functions, dict(document["parts"]), every, document["architecture"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise CheckpointError(f"this is no hash that segre wrote: {error}") from None
+            reason = f"no key {error}" if isinstance(error, KeyError) else error
+            raise CheckpointError(
+                f"this is not a file written by segre weights hash --json: {reason}"
+            ) from None
 
     def compare(self, other: ContentHash) -> Agreement:
-        """Whether two are the same function, by their numbers and what rounding does to them."""
+        """Whether two are the same function, by their numbers and the effect of rounding."""
         if self.values == other.values:
             return Agreement("same values", "all values are equal")
         if self.function is None or other.function is None:
@@ -126,27 +131,27 @@ class ContentHash(Unbounded, Tabular):
             return Agreement("different", said)
         ours, theirs = ([(x.part, x.name) for x in y.numbers] for y in (self, other))
         if ours != theirs:
-            return Agreement("different", "one has parts that are zero in the other")
+            return Agreement("different", "some parts of one checkpoint are zero in the other")
         ratios = [
             abs(a.value - b.value) / (a.error + b.error)
             for a, b in zip(self.numbers, other.numbers, strict=True)
         ]
         worst = int(np.argmax(ratios))
         where = _place(self.numbers[worst])
-        said = f"{where} differs by {ratios[worst]:.2g} times what rounding explains"
+        said = f"{where} differs by {ratios[worst]:.2g} times what rounding can explain"
         return Agreement("same function" if ratios[worst] <= 1 else "different", said)
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Two hashes, compared."""
+    """A comparison of two hashes."""
 
     verdict: Literal["same values", "same function", "different"]
     reason: str
 
 
 def hash_of(model: Model, progress: Progress = no_progress, *, exact: bool = False) -> ContentHash:
-    """The hashes of an opened checkpoint; with `exact`, of its values alone."""
+    """The hashes of an opened checkpoint; with `exact`, only that of its values."""
     architecture = str(model.spec)
     values = _of_values(model, architecture, progress)
     if exact:
@@ -189,7 +194,7 @@ def _bytes(tensor: Array) -> tuple[str, Any]:
 def _places(
     level: Level, every: tuple[Number, ...], up: Mapping[int, int] | None = None
 ) -> list[str]:
-    """The numbers on a grid, as text; those in `up` on the place that is given there."""
+    """The numbers rounded to a grid, as text; `up` overrides the rounding of some."""
     step = STEPS[level]
     chosen = up or {}
     return [

@@ -38,7 +38,7 @@ DTYPES: dict[str, DType] = {
 
 
 def dtype_name(dtype: DType) -> str:
-    """A type as safetensors files name it; its NumPy name if they do not."""
+    """The name of a type in safetensors files, or else in NumPy."""
     return next((name for name, known in DTYPES.items() if known == dtype), str(dtype))
 
 
@@ -48,7 +48,7 @@ def is_float(dtype: DType) -> bool:
 
 
 def all_finite(values: Array) -> bool:
-    """Whether there is no NaN and no infinity; NumPy may warn when it meets one."""
+    """Whether all values are finite; suppresses the warnings of NumPy."""
     if not values.size:
         return True
     with np.errstate(invalid="ignore"):
@@ -74,7 +74,7 @@ def as_floats(stored: Array, dtype: DType, *, copy: bool = False) -> Array:
 
 
 def rounded(values: Array, dtype: DType) -> Array:
-    """Floats as the nearest numbers of a type, ties to even; too large ones are not finite.
+    """Floats rounded to the nearest numbers of a type, ties to even; overflow is not finite.
 
     ml_dtypes converts through float32 and so would round twice. Rounding to odd there first
     (toward zero, then the last bit set if anything was lost) makes the second rounding right.

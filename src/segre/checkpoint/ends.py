@@ -1,7 +1,7 @@
-"""What the head reads: gains, shifts and means that its maps absorb, taken off and put back.
+"""The gauge of the head: gains, shifts and means that its maps absorb, removed and restored.
 
-At the end of the stream stands a norm. If hidden states are the output it stays as it is, and a
-pooler reads it; otherwise a transform, a pooler or the unembedding absorb it.
+The stream ends with a norm. If hidden states are the output, the norm stays unchanged, and a pooler
+reads it; otherwise a transform, a pooler or the unembedding absorbs it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def fix_head(spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream) ->
 
 
 def restore_head(spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream) -> None:
-    """Inverse of `fix_head`, with free choices of one's own."""
+    """Inverse of `fix_head`, with given free choices."""
     if spec.output == "hidden":
         if spec.pooler:
             _restore_visible(spec, w, gauge, stream)
@@ -91,7 +91,7 @@ def _taken(spec: Transformer, w: Tensors, gauge: NormGauge) -> tuple[Array | Non
 
 
 def _restore_carried(spec: Transformer, w: Tensors, name: str, gain: Array, shift: Array) -> None:
-    """A map without a bias: what its mean column carries goes into the norm's bias again."""
+    """A map without a bias: the contribution of its mean column goes back into the norm's bias."""
     W = w[f"W_{name}"]
     offset = W.sum(axis=1, keepdims=True)
     W = W - offset / spec.d
@@ -110,7 +110,7 @@ def _kept_gain(spec: Transformer, stream: Stream) -> Array | None:
 def _fix_mean(
     spec: Transformer, w: Tensors, gauge: NormGauge, name: str, kept: Array | None = None
 ) -> None:
-    """What a LayerNorm, without a gain or with one that is kept, never writes need not be read."""
+    """Remove from readers the direction that a LayerNorm with a fixed gain never has."""
     key = f"W_{name}"
     gauge.measure(key, w[key])
     if spec.norm == "layer":
@@ -179,7 +179,7 @@ def _restore_visible(spec: Transformer, w: Tensors, gauge: NormGauge, stream: St
 
 
 def _end(spec: Transformer, w: Tensors, stream: Stream) -> tuple[Array, Array | float]:
-    """What a pooler never sees of hidden states but as a constant: the direction, the constant."""
+    """The direction of hidden states that a pooler sees only as a constant, and the constant."""
     gain, shift = stream.gain, stream.shift
     if spec.place != "post":
         gain, shift = w["norm.gain"], w.get("norm.bias")

@@ -1,8 +1,8 @@
-"""Two checkpoints, block by block: how far apart they are, beside what rounding does there.
+"""Two checkpoints, block by block: their difference, compared with the effect of rounding.
 
-What rounding does is measured: each checkpoint is rounded again, at random, and compared with
-itself by the same code. Copies of one function, of which either was rewritten once, or both, are
-at most as far apart as the two effects together.
+The effect of rounding is measured: each checkpoint is rounded again, at random, and compared with
+itself by the same code. Copies of one function that were rounded once differ by at most the two
+effects together.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Block:
 
     @property
     def excess(self) -> float:
-        """How far the block, or one of its members, is beyond its limit: 1 is on it."""
+        """The difference of the block, or of its worst member, relative to the limit."""
         worst = float(self.ratios.max()) / self.limits.limit(self.entries, many=False)
         return max(self.ratio / self._limit, worst)
 
@@ -59,22 +59,22 @@ class Block:
 
     @property
     def agrees(self) -> bool:
-        """Whether rounding explains the difference."""
+        """Whether rounding can explain the difference."""
         return self.excess <= 1
 
     @property
     def differs(self) -> bool:
-        """Whether rounding certainly does not explain it."""
+        """Whether rounding certainly cannot explain it."""
         return self.excess > self.limits.certain
 
     @property
     def seen(self) -> float:
-        """The smallest change of the whole block, relative, that does not pass for rounding."""
+        """The smallest relative change of the whole block that would not be taken for rounding."""
         return self._limit * self.sensitivity
 
     @property
     def ratio(self) -> float:
-        """The difference over what rounding explains, all members together."""
+        """The difference divided by what rounding can explain, for all members together."""
         top, bottom = np.linalg.norm(self.differences), np.linalg.norm(self.rounding)
         return float(top / bottom) if bottom else (np.inf if top else 0.0)
 
@@ -87,7 +87,7 @@ class Block:
 
     @property
     def worst(self) -> int:
-        """The member that differs most against what rounding explains."""
+        """The member that differs most relative to what rounding can explain."""
         return int(self.ratios.argmax())
 
     @property
@@ -97,7 +97,7 @@ class Block:
 
     @property
     def sensitivity(self) -> float:
-        """What rounding does, relative to the size."""
+        """The effect of rounding, relative to the size."""
         return self._relative(self.rounding)
 
     @property
@@ -157,7 +157,7 @@ def block(
 
     Of several draws of the effects the mean of the squares counts.
 
-    `floor`, relative to the size of a member, is what is put down to rounding in any case.
+    `floor`, relative to the size of a member, is always attributed to rounding.
     """
     squares = sum(effect.differences**2 for effect in effects) / draws
     rounding = np.sqrt(squares + (floor * apart.sizes) ** 2)
@@ -167,7 +167,7 @@ def block(
 
 @dataclass(frozen=True)
 class Side:
-    """One of two checkpoints as it is compared with the other, and rounded again, several times."""
+    """One of two checkpoints being compared, and several randomly rounded copies of it."""
 
     exact: Rounded
     moved: tuple[Rounded, ...]

@@ -39,7 +39,7 @@ _LAYER = {
 
 
 def example(directory: str | Path, seed: int = 0) -> Path:
-    """Write a tiny model with random weights, and give its directory, which must be new.
+    """Write a tiny model with random weights into a new directory, and return the directory.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.commands import info

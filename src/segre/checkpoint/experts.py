@@ -1,7 +1,7 @@
-"""The gauge of routers: what all experts have in common, taken off and put back; their order.
+"""The gauge of routers: the common part of all experts, removed and restored; and their order.
 
-A softmax over experts does not see a vector that is added to all rows of its router, and a choice
-of the largest does not see a number that is added to all preferences (`b_R`).
+A softmax over experts is invariant under adding a vector to all rows of its router, and the choice
+of the largest is invariant under adding a number to all preferences (`b_R`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OF_EXPERTS = (  # whose first axis is that of experts
 
 @dataclass
 class RouterGauge:
-    """What all experts have in common: of a row of the router, and of a preference."""
+    """The common part of all experts: of router rows, and of preferences."""
 
     shift: Array | None = None  # (1, 1, d), where a softmax shares tokens out
     preference: Array | None = None  # (1, 1, 1), where there are preferences
@@ -32,7 +32,7 @@ class RouterGauge:
 
 
 def centre_router(spec: Transformer, w: Tensors, slack: float = 0.0) -> RouterGauge | None:
-    """Take off the means over experts, in place; those that rounding explains stay."""
+    """Remove the means over experts, in place, unless rounding explains them."""
     if "W_R" not in w:
         return None
     out = RouterGauge()
@@ -46,7 +46,7 @@ def centre_router(spec: Transformer, w: Tensors, slack: float = 0.0) -> RouterGa
 
 
 def shift_router(w: Tensors, gauge: RouterGauge) -> None:
-    """Inverse of `centre_router`, for a gauge of one's own."""
+    """Inverse of `centre_router`, for a given gauge."""
     if gauge.shift is not None:
         w["W_R"] = w["W_R"] + gauge.shift
     if gauge.preference is not None:
@@ -91,10 +91,10 @@ def kept_together(spec: Transformer, order: Array) -> bool:
 
 
 def likeness(one: Tensors, two: Tensors) -> Array:
-    """How alike experts are, (E, E): the cosines of their affinities, and of what they write.
+    """Similarity of experts, (E, E): the cosines of their affinities and of their outputs.
 
-    W_down W_up does not depend on the order of units, nor on their scales and signs; it is looked
-    at along random directions.
+    W_down W_up does not depend on the order, scales and signs of units; it is compared along random
+    directions.
     """
     rng = np.random.default_rng(0)
     probes = rng.standard_normal((one["W_up"].shape[-1], PROBES))

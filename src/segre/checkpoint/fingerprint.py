@@ -1,10 +1,10 @@
 """Numbers that all copies of one function share: sums over its normal form without any order.
 
-Entries of a normal form are no good for a hash: units of nearly the same size change places, and
-of millions of numbers some are always about to be rounded the other way. Sums over heads, units
-and rows are smooth; there are a few dozen for each part. Sizes say how large heads, units and rows
-are; probes, a fixed combination of token embeddings, say how the parts lie to each other, and
-with which signs.
+Entries of a normal form are not suitable for a hash: units of nearly the same size change places,
+and among millions of numbers some are always close to a rounding boundary. Sums over heads, units
+and rows are smooth; there are a few dozen for each part. Sizes measure heads, units and rows;
+probes, fixed combinations of token embeddings, capture how the parts are oriented relative to each
+other, including signs.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def numbers(model: Model, progress: Progress = no_progress) -> tuple[Number, ...
 
 
 def _rounded(model: Model, draw: int) -> Rounded:
-    """The checkpoint with all of its numbers moved as far as rounding can have moved them."""
+    """The checkpoint with all values perturbed by as much as rounding can have changed them."""
     touched = {}
     for part, every in model.held.items():
         for held in every:

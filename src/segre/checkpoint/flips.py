@@ -1,4 +1,4 @@
-"""Signs that rounding can lose: of rows whose gain is next to nothing.
+"""Signs that rounding can lose: of rows whose gain is almost zero.
 
 A gain after a sublayer, or one of queries or keys, has its sign in common with the rows that its
 norm is of: both can change it. Reduced gains are positive, unless they are nearly zero. Then
@@ -52,7 +52,7 @@ def unsure(gain: Array, near: float) -> Array:
 
 
 def written_flips(spec: Transformer, one: Tensors, two: Tensors, near: float) -> Flips:
-    """The signs with which what the sublayers of `two` write is nearest to those of `one`."""
+    """The signs for which the sublayer outputs of `two` are closest to those of `one`."""
     out: Flips = {}
     for norm in _inside(spec, one):
         free = _either(one, two, norm, near)

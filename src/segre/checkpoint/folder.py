@@ -1,4 +1,4 @@
-"""A model directory as it is written: whole or not at all.
+"""Writing a model directory, completely or not at all.
 
 Everything goes to a temporary directory beside the target, which is renamed when it is complete.
 """
@@ -68,7 +68,7 @@ BESIDE = (
 
 
 def carry_along(source: Path, folder: Path, *, alone: bool = False) -> list[str]:
-    """Copy what a model has besides weights: config, tokenizer and so on; gives their names.
+    """Copy the files of a model other than weights (config, tokenizer, ...); returns their names.
 
     `alone`: the directory is not the model's own, and only what has a known name is copied.
 
@@ -106,8 +106,8 @@ def _besides_weights(source: Path, alone: bool) -> Iterator[Path]:
                     continue
                 raise refusal(
                     path,
-                    "a link to something outside of the directory, which is not copied; put the "
-                    "file itself there, or remove the link",
+                    "this is a link to a place outside the directory, which is not copied; "
+                    "replace it by the file itself, or remove it",
                 )
             if path.is_file():
                 yield path.relative_to(source)
@@ -130,17 +130,18 @@ def _require_new(given: Path, inputs: Iterable[Path]) -> Path:
     for other in (item.resolve() for item in inputs):
         if path == other or path in other.parents or other in path.parents:
             raise CheckpointError(
-                f"cannot write {str(given)!r}: it overlaps with {str(other)!r}, which is read; "
-                "choose a directory elsewhere"
+                f"cannot write {str(given)!r}: it overlaps with the input {str(other)!r}; choose "
+                "another directory"
             )
     if path.exists() and (not path.is_dir() or any(path.iterdir()) or path == Path.cwd()):
         raise CheckpointError(
-            f"cannot write {str(given)!r}: it exists; choose a new name, or an empty directory "
-            "other than the current one"
+            f"cannot write {str(given)!r}: it already exists; choose a new name, or an empty "
+            "directory other than the current one"
         )
     if not path.parent.is_dir():
         raise CheckpointError(
-            f"cannot write {str(given)!r}: there is no directory {str(given.parent)!r}; create it"
+            f"cannot write {str(given)!r}: {str(given.parent)!r} is not an existing directory; "
+            "create it first"
         )
     return path
 
@@ -155,7 +156,7 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def _is_abandoned(folder: Path, process: int) -> bool:
-    """Whether it is ours and nobody writes to it any more.
+    """Whether it belongs to segre and no process writes to it any more.
 
     The lock is asked too, since a process may be out of sight in another container.
     """
@@ -181,7 +182,7 @@ def _runs(process: int) -> bool:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
-    """Hold the lock of a directory, if nobody else does; the system frees it when we die."""
+    """Hold the lock of a directory if it is free; the system releases it when the process ends."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:

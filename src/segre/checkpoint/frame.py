@@ -1,4 +1,4 @@
-"""Bases that weights choose for themselves: the same for all copies of one function.
+"""Bases determined by the weights: the same for all copies of one function.
 
 `fold` adds up columns n apart, with fixed weights, so that n rows give an n x n matrix; in the
 basis that is chosen this matrix is symmetric and positive semidefinite. Unlike eigenvectors, this
@@ -60,7 +60,7 @@ def clusters(sigma: Array) -> Array:
 
 
 def chosen_frame(rows: Array, slack: float = 0.0) -> Array:
-    """Signs of balanced rows, which are orthogonal, and bases where their norms tie."""
+    """Signs of balanced rows, which are orthogonal, and bases for rows with equal norms."""
     out = np.zeros((len(rows), len(rows)))
     with threads_for(len(rows)):
         group = clusters(np.linalg.eigvalsh(rows @ rows.T)[::-1].clip(0))
@@ -78,7 +78,7 @@ def centred_basis(d: int) -> Array:
 
 
 def descending(keys: Array, slack: float = 0.0) -> Array:
-    """The order from the largest key to the smallest; as it is, if that holds within `slack`."""
+    """The order from the largest key to the smallest; unchanged if it holds within `slack`."""
     if slack and (keys[1:] <= keys[:-1] * (1 + slack)).all():
         return np.arange(len(keys))
     return np.argsort(-keys, kind="stable")

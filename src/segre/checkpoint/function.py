@@ -1,8 +1,8 @@
-"""What do the configs of two checkpoints say of their functions, before any weight is compared?
+"""What follows from the configs of two checkpoints, before any weight is compared?
 
-A checkpoint is its tensors and everything in its config that changes what is computed. Two
-checkpoints are looked at on inputs as long as the longer one of the two allows: a window, or a
-rescaling of frequencies, that begins to matter only beyond that is none. The scale of the scores
+A checkpoint is its tensors and everything in its config that changes the function. Two checkpoints
+are compared on inputs as long as the longer context of the two: a window or a rescaling of
+frequencies that matters only beyond that is ignored. The scale of the scores
 belongs to the queries, and is compared with them.
 """
 
@@ -34,8 +34,8 @@ def judged(one: Model, two: Model) -> tuple[Literal["different", "undecided"], s
     keys = differing_keys(one.spec, two.spec)
     if keys == ["tied"]:
         return "undecided", (
-            "one has a table for input and output, the other two tables; whether these are equal "
-            "is not compared"
+            "one has a tied table, the other separate tables for input and output; whether these "
+            "are equal is not compared"
         )
     if keys:
         return "different", f"the architectures differ: {in_words(one.spec, two.spec, keys)}"
@@ -44,14 +44,17 @@ def judged(one: Model, two: Model) -> tuple[Literal["different", "undecided"], s
 
 
 def _unknown(one: Model, two: Model) -> str:
-    """What in the configs differs and is not understood, in words; empty if nothing does."""
+    """Differences between the configs that segre cannot judge, in words; may be empty."""
     keys = unknown_differences(one.store.config, two.store.config)
-    said = f"config.json differs in {', '.join(keys)}, and segre does not know what that does"
+    said = (
+        f"config.json differs in {', '.join(keys)}, and segre does not know whether that "
+        "changes the function"
+    )
     return said if keys else ""
 
 
 def require_known(one: Model, two: Model) -> None:
-    """Refuse two checkpoints whose configs differ in a way that is not understood."""
+    """Refuse two checkpoints whose configs differ in a way that segre cannot judge."""
     if said := _unknown(one, two):
         raise CheckpointError(f"{one.name!r} and {two.name!r}: {said}")
 
@@ -72,7 +75,7 @@ def differing_keys(one: Transformer, two: Transformer) -> list[str]:
 
 
 def _turn_alike(one: Transformer, two: Transformer) -> bool:
-    """Whether heads turn by the same angles, in a layer of each."""
+    """Whether one layer of each has the same rotary angles."""
     if (one.base, one.rescale, one.rotary_dim) == (two.base, two.rescale, two.rotary_dim):
         return True
     if one.rotary_dim != two.rotary_dim:
@@ -92,7 +95,7 @@ def _lengths(spec: Transformer) -> tuple[int, ...]:
 
 
 def _plain(spec: Transformer) -> Transformer:
-    """The architecture without what is compared in other ways."""
+    """The architecture without the choices that are compared separately."""
     t = spec.t if spec.pos == "learned" else 2
     none = Fraction(0)
     return replace(spec, window=(), rescale="", base=2, scale=none, bylayer=False, t=t)

@@ -22,7 +22,7 @@ RESCALED = (b"rope_freqs.weight", b"rope_factors_long.weight", b".rope.scaling.f
 
 
 def convert(file: str | Path, target: str | Path) -> list[str]:
-    """Write the model of a GGUF file, and its tokenizer if it has one; gives the names of files.
+    """Write the model of a GGUF file, and its tokenizer if it has one; returns the file names.
 
     The whole model is held in memory, in float32.
 
@@ -41,7 +41,7 @@ def convert(file: str | Path, target: str | Path) -> list[str]:
         raise refusal(
             source,
             f"its rotary frequencies are rescaled ({lost[0].decode()}), which the transformers "
-            "library would drop; fetch the model as safetensors",
+            "library would ignore; download the model as safetensors",
         )
     torch, transformers = _libraries()
     with new_directory(target, [source]) as folder, quiet():
@@ -63,7 +63,7 @@ def _libraries() -> tuple[Any, Any]:
 
 
 def _model(source: Path, torch: Any, transformers: Any) -> Any:
-    """The model, with ordinary weights; the library would draw missing ones at random."""
+    """The model with its weights; missing ones are refused, since the library would draw them."""
     unpacked: dict[str, Any] = {}  # libraries that do not know this word unpack in any case
     if hasattr(transformers, "GgufConfig"):
         unpacked = {"quantization_config": transformers.GgufConfig(dequantize=True)}
@@ -79,15 +79,15 @@ def _model(source: Path, torch: Any, transformers: Any) -> Any:
     except Exception as error:  # whatever libraries raise on a file that they cannot read
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise refusal(
-            source, f"cannot be converted ({reason}); it may be damaged, or of a new kind"
+            source, f"cannot be converted ({reason}); it may be damaged, or of an unsupported kind"
         ) from None
     for name in sorted(found["missing_keys"]):
-        raise refusal(source, f"tensor {quote(name)} is not in it")
+        raise refusal(source, f"tensor {quote(name)} is missing")
     return model
 
 
 def _save(model: Any, folder: Path) -> None:
-    """Write the model. GGUF holds float32: 1e-05 comes back with more digits than it had."""
+    """Write the model. GGUF stores float32, so 1e-05 comes back with extra digits."""
     config = model.config
     for key, value in vars(config).items():
         if isinstance(value, float) and value == np.float32(value):
@@ -98,7 +98,7 @@ def _save(model: Any, folder: Path) -> None:
 
 
 def _save_tokenizer(source: Path, transformers: Any, folder: Path) -> None:
-    """Write the tokenizer if the library can read it; a model is complete without."""
+    """Write the tokenizer if the library can read it; the model is complete without it."""
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             source.parent, gguf_file=source.name, local_files_only=True

@@ -1,7 +1,7 @@
-"""On which grid do the numbers of a file lie? A narrower type, a few levels per row, many zeros.
+"""The grid on which the numbers of a file lie: a narrower type, a few levels per row, many zeros.
 
-Rounding, quantising and pruning leave marks in the numbers themselves, whatever the type of the
-file. They are looked for in some rows and columns of every matrix.
+Rounding, quantisation and pruning leave traces in the numbers, for any type of the file. They are
+looked for in some rows and columns of every matrix.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NEAR, LOOSE = 1e-3, 0.05  # of a step
 
 @dataclass(frozen=True)
 class Grid:
-    """What the numbers of a checkpoint are restricted to."""
+    """The restrictions that the numbers of a checkpoint satisfy."""
 
     type: str  # the narrowest type that has all numbers of all matrices
     bits: int | None  # of levels with one scale for each group; None if there are no levels

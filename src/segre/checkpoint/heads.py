@@ -1,4 +1,4 @@
-"""The gauge of heads: balanced factors, and what is left of the freedom once they are.
+"""The gauge of heads: balanced factors, and the freedom that remains.
 
 Queries and keys matter through their product, values and outputs through theirs; the factors can
 be changed by any invertible matrix (any complex number in each plane, where queries and keys
@@ -80,7 +80,7 @@ def balance(spec: Transformer, w: Tensors, slack: float = 0.0) -> HeadGauge:
 
 
 def unbalance(spec: Transformer, w: Tensors, gauge: HeadGauge) -> None:
-    """Inverse of `balance`, for a gauge of one's own."""
+    """Inverse of `balance`, for a given gauge."""
     vo = gauge.vo[:, None]
     if "b_V" in w:
         if gauge.bias is not None:

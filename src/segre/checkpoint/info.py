@@ -82,7 +82,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Norms:
-    """The stored choices around the norms of a part, which the function does not see."""
+    """The stored gauge around the norms of a part, which does not affect the function."""
 
     gains: tuple[float, float] | None  # smallest and largest modulus of those that can be absorbed
     shift: float | None  # the largest entry of a bias that can be absorbed
@@ -91,7 +91,7 @@ class Norms:
 
 @dataclass(frozen=True)
 class Gauge:
-    """How far the stored choices of a layer are from balanced ones."""
+    """How far the stored gauge of a layer is from balanced."""
 
     vo: float  # condition number of the basis of values, the largest over heads
     qk: float | None  # likewise of queries and keys, where nothing turns
@@ -143,7 +143,7 @@ class LayerInfo:
 
 @dataclass(frozen=True)
 class Info(Tabular):
-    """A checkpoint: what it is, its redundant parameters as counted, its layers as measured."""
+    """A checkpoint: its architecture, its redundant parameters (counted), its layers (measured)."""
 
     name: str  # its directory and the one above
     family: str
@@ -228,7 +228,7 @@ def describe(model: Model, progress: Progress = quiet) -> Info:
 
 
 def _name(model: Model) -> str:
-    """What to call it: a directory by the end of its path."""
+    """Its name: for a directory, the last part of its path."""
     path = Path(model.name)
     return path.resolve().name if path.exists() else model.name
 
@@ -345,12 +345,12 @@ def _numbers(chosen: Array) -> tuple[int, ...]:
 def _special_heads(name: str, heads: tuple[Product, ...], roundoff: float) -> Iterator[str]:
     lacking = np.array([not head.full for head in heads])
     if lacking.any():
-        yield f"{name} lacks rank in heads {listed(np.flatnonzero(lacking))}"
+        yield f"{name} is rank-deficient in heads {listed(np.flatnonzero(lacking))}"
     limit = min(DEGENERATE, 1 / roundoff)
     worst = np.array([head.condition or 1.0 for head in heads])
     near = (worst > limit) & ~lacking
     if near.any():
-        yield f"{name} nearly lacks rank in heads {listed(np.flatnonzero(near))}"
+        yield f"{name} is nearly rank-deficient in heads {listed(np.flatnonzero(near))}"
 
 
 def _special_patterns(spec: Transformer, w: Tensors) -> Iterator[str]:
@@ -365,11 +365,11 @@ def _special_units(name: str, units: Units | None) -> Iterator[str]:
     if units is None:
         return
     if units.dead:
-        yield f"{name} {listed(np.array(units.dead) - 1)} write nothing"
+        yield f"{name} {listed(np.array(units.dead) - 1)} have zero output"
     if units.weak:
-        yield f"{name} {listed(np.array(units.weak) - 1)} write next to nothing"
+        yield f"{name} {listed(np.array(units.weak) - 1)} have almost zero output"
     if units.duplicates:
-        yield f"{name} {_first(units.duplicates)} read the same"
+        yield f"{name} {_first(units.duplicates)} have parallel input weights"
 
 
 def _special_experts(w: Tensors) -> Iterator[str]:

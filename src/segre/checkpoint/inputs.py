@@ -1,4 +1,4 @@
-"""Token sequences to run a model on: drawn at random, or read from a text by its tokenizer."""
+"""Token sequences to run a model on: random, or read from a text with its tokenizer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PATCHES = 1 << 20  # random patches have numbers below
 
 
 class Runnable(Protocol):
-    """What can be run on tokens: a transformer, and the directory in which its tokenizer may be."""
+    """Anything that can be run on tokens: a transformer, and the directory of its tokenizer."""
 
     @property
     def name(self) -> str:
@@ -49,7 +49,7 @@ class Runnable(Protocol):
 
 
 def vocabulary(spec: Transformer) -> int:
-    """How many tokens a model knows; of a model of patches, how many random ones there are."""
+    """Size of the vocabulary; for a model of patches, the number of random patches."""
     return spec.vocab or PATCHES
 
 
@@ -90,7 +90,7 @@ class Inputs:
 def random_tokens(
     loaded: Runnable, count: int = COUNT, length: int | None = None, seed: int = 0
 ) -> Inputs:
-    """Sequences of independent, uniform tokens; as many as the model takes, at most 128 each."""
+    """Sequences of independent, uniform tokens, as long as the model allows, at most 128 tokens."""
     length = _length(loaded, length)
     _require("count", count, 1)
     ids = np.random.default_rng(seed).integers(vocabulary(loaded.spec), size=(count, length))
@@ -121,7 +121,7 @@ def read_text(
     if max(map(max, rows)) >= vocabulary(loaded.spec):
         raise refusal(
             Path(loaded.name),
-            f"its tokenizer knows more than the {vocabulary(loaded.spec)} tokens of the model",
+            f"the tokenizer has more tokens than the {vocabulary(loaded.spec)} of the model",
         )
     return Inputs(tuple(_batches(loaded, rows)), shown(file))
 
@@ -138,7 +138,7 @@ def token_name(loaded: Runnable, inputs: Inputs, position: int) -> str | None:
 
 
 def token_texts(loaded: Runnable, numbers: Sequence[int]) -> dict[int, str]:
-    """What tokens are called; none where there is no tokenizer to ask."""
+    """The texts of tokens; empty without a tokenizer."""
     try:
         tokenizer = _tokenizer(loaded)
     except SegreError:
@@ -152,7 +152,8 @@ def _length(loaded: Runnable, given: int | None) -> int:
     _require("length", length, 2)
     if most is not None and length > most:
         raise SpecError(
-            f"length: {length} is more than the {most} positions of {quote(loaded.name)}"
+            f"length: {length} is more than the {most} positions of {quote(loaded.name)}; give at "
+            f"most {most}"
         )
     return length
 
@@ -178,7 +179,9 @@ def _tokenized(loaded: Runnable, text: str, length: int, *, whole: bool) -> list
     """Pieces of a text as tokens; only the first of a line."""
     tokenizer = _tokenizer(loaded)
     if tokenizer.num_special_tokens_to_add(False) >= length:
-        raise SpecError(f"length: {length} has no room for words; give more")
+        raise SpecError(
+            f"length: {length} leaves no room for words beside special tokens; give a larger length"
+        )
     tokenizer.enable_truncation(length)
     found = tokenizer.encode(text)
     if not whole:
@@ -192,8 +195,8 @@ def _tokenizer(loaded: Runnable) -> Any:
     """The tokenizer of the model's directory, as its tokenizer.json has it."""
     if loaded.folder is None:
         raise SpecError(
-            f"model {quote(loaded.name)}: has no tokenizer; give the directory of a model, or "
-            "take random tokens"
+            f"model {quote(loaded.name)} has no tokenizer, which --text needs; give a model "
+            "directory with one, or leave out --text"
         )
     tokenizers = library("tokenizers", "reading a text", extra="models")
     file = loaded.folder / TOKENIZER
@@ -202,21 +205,20 @@ def _tokenizer(loaded: Runnable) -> Any:
         tokenizer = tokenizers.Tokenizer.from_str(text)
     except Exception as error:  # whatever the library raises on files that it cannot read
         said = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
-        raise refusal(
-            loaded.folder, f"no tokenizer can be read from {TOKENIZER} ({said})"
-        ) from None
+        raise refusal(loaded.folder, f"cannot read a tokenizer from {TOKENIZER} ({said})") from None
     tokenizer.no_padding()
     return tokenizer
 
 
 def _batches(loaded: Runnable, rows: list[list[int]]) -> Iterator[Array]:
-    """Sequences of one length together, no more than fit into memory."""
+    """Batches of sequences of equal length that fit into memory."""
     for length, same in groupby(sorted(rows, key=len), key=len):
         group = list(same)
         one = 4 * length * (3 * loaded.spec.heads * length + 24 * loaded.spec.d)
         if one > DEFAULT_LIMIT:
             raise TooLargeError(
-                f"length: {length} tokens need about {one / 2**30:,.1f} GiB of memory; give fewer"
+                f"length: {length} tokens need about {one / 2**30:,.1f} GiB of memory; give a "
+                "smaller length"
             )
         step = max(1, AT_ONCE // one)
         for start in range(0, len(group), step):

@@ -1,8 +1,8 @@
-"""Have two checkpoints a common origin? Where each head and unit has its nearest relative.
+"""Do two checkpoints have a common origin? Found from the nearest relatives of heads and units.
 
 In a model that came from another, every head and every hidden unit has a twin there, nearer than
-any head or unit of its own layer. In models that were trained apart nothing makes a unit more like
-one of the other model than like one of its own: if units of both could be exchanged, half of the
+any head or unit of its own layer. In independently trained models nothing makes a unit more similar
+to one of the other model than to one of its own: if units of both could be exchanged, half of the
 nearest relatives would be in the other model; training makes it fewer, since units of one model
 share its basis and its tables. What is compared does not depend on free choices: heads by the
 products that they compute, units by what they read and write, in one basis of the stream.
@@ -28,7 +28,7 @@ from segre.checkpoint.units import signed, unit_sizes
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
-# Measured by `python -m bench.lineage`: pairs of models trained apart, on the same data.
+# Measured by `python -m bench.lineage`: pairs of models trained independently on the same data.
 NULL_PAIRS, NULL_MODELS, NULL_MOST = 270, 60, 0.554
 _NULL = {"pairs": NULL_PAIRS, "models": NULL_MODELS, "mean": 0.135, "most": NULL_MOST, "related": 0}
 THRESHOLD = 0.65  # of the nearest relatives in the other model, for a common origin
@@ -42,7 +42,7 @@ SILENT = 1e-4  # of the median size
 
 @dataclass(frozen=True)
 class Kinship:
-    """How many nearest relatives are in the other model, beside what chance would give."""
+    """How many nearest relatives are in the other model, compared with chance."""
 
     heads: float | None  # fraction of heads whose nearest relative is in the other model
     units: float | None
@@ -61,12 +61,12 @@ class Kinship:
 
     @property
     def threshold(self) -> float:
-        """From here on a common origin is taken to be shown."""
+        """The share from which on a common origin is taken as established."""
         return max(THRESHOLD, self.chance + SPREADS * self.spread)
 
     @property
     def related(self) -> bool | None:
-        """Whether they have a common origin; None if there are too few heads and units to tell."""
+        """Whether they have a common origin; None if there are too few members to decide."""
         if self.members and self.share >= self.threshold:
             return True
         near = max(HALF, self.chance + self.spread)
@@ -167,7 +167,7 @@ def _in_one_basis(one: Model, two: Model) -> Iterator[tuple[str, Tensors, Tensor
 
 @dataclass(frozen=True)
 class _Likeness:
-    """How alike those that are asked, of one model, are to all of their own and of the other."""
+    """Similarity of some members of one model to all members of both models."""
 
     own: Array  # (asked, all of this model); of itself, minus infinity
     other: Array  # (asked, all of the other model)

@@ -48,7 +48,7 @@ class LatentTurn:
 
     @classmethod
     def nearest(cls, spec: Transformer, one: Tensors, two: Tensors) -> LatentTurn:
-        """The turn that takes the latents and the rotary key of `two` nearest to those of `one`."""
+        """The turn that brings latents and rotary key of `two` closest to those of `one`."""
         out = cls.identity(spec)
         out.keys = _nearest(one["A_K"] @ two["A_K"].T)
         if out.queries is not None:
@@ -60,7 +60,7 @@ class LatentTurn:
 
     @classmethod
     def chosen(cls, spec: Transformer, w: Tensors, slack: float) -> LatentTurn:
-        """The turn to the normal form: bases that what writes the latents chooses for itself."""
+        """The turn to the normal form: bases determined by the maps that write the latents."""
         out = cls.identity(spec)
         out.keys = chosen_basis(w["A_K"], slack)
         if out.queries is not None:
@@ -88,7 +88,7 @@ class LatentTurn:
 def balance_planes(spec: Transformer, w: Tensors, slack: float = 0.0) -> Array | None:
     """Equal norms of the rotary key and the queries of all heads, by plane, in place.
 
-    What is given back are the factors that the key had. A plane without either has no score.
+    Returns the factors that the key had. A plane without queries or keys has no score.
     """
     if not spec.latent or not spec.rotary_dim:
         return None

@@ -1,6 +1,6 @@
 """The tensors of an architecture in the files of a checkpoint: packed, and unpacked.
 
-`segre.models` says where each tensor lies, family by family; here is what that means for numbers.
+`segre.models` describes where each tensor lies, family by family; this module moves the numbers.
 
 >>> from segre.models import architecture
 >>> spec = architecture("llama/d=4/heads=2/head=2/ff=3/vocab=5/t=3")
@@ -48,7 +48,7 @@ class Held:
 
     @property
     def label(self) -> str:
-        """What it holds, in one word: the same in all checkpoints of an architecture."""
+        """A name for its contents, the same in all checkpoints of an architecture."""
         member = () if self.how.member is None else (str(self.how.member),)
         return "/".join((*self.names, *member))
 
@@ -73,7 +73,7 @@ class Held:
         return (columns, rows) if self.across else (rows, columns)
 
     def unpack(self, stored: Array) -> Tensors:
-        """The tensors of the spec from the file's; of a tensor that it holds in part, that part."""
+        """The tensors of the spec from the tensor of the file, or the part that it holds."""
         if self._mixed:
             return self._unmixed(stored)
         stored = stored.reshape(self._flat_shape) if self.how.lies else stored
@@ -129,7 +129,7 @@ class Held:
         return self.how.alternate or vectors or (self.how.stacked and self.across)
 
     def _unmixed(self, stored: Array) -> Tensors:
-        """As `unpack`."""
+        """Like `unpack`."""
         every = stored.reshape(*stored.shape[:2], -1)
         every = every.swapaxes(-1, -2) if self.across else every
         count = len(self.names)
@@ -139,13 +139,13 @@ class Held:
         }
 
     def _mix(self, tensors: Tensors) -> Array:
-        """As `pack`."""
+        """Like `pack`."""
         every = np.stack([tensors[name] for name in self.names], axis=2)
         every = every.reshape(len(every), -1, every.shape[-1])
         return (every.swapaxes(-1, -2) if self.across else every).reshape(self.stored_shape)
 
     def put(self, found: Tensors, into: Tensors) -> None:
-        """Add what `unpack` gave to the tensors of a part."""
+        """Add the results of `unpack` to the tensors of a part."""
         member = self.how.member
         for name, shape in zip(self.names, self.shapes, strict=True):
             if member is None:

@@ -1,4 +1,4 @@
-"""How alike are the heads of two layers? By inner products of what they compute.
+"""Similarity of the heads of two layers, by inner products of the maps that they compute.
 
 Values through outputs, and queries with keys, are compared as products, without large matrices:
 they do not depend on the bases within heads.

@@ -1,8 +1,8 @@
 """When is a difference more than rounding? Limits, in multiples of the measured effect.
 
-Copies of which either was rewritten once, or both, differ by at most 1, and by chance a little
-more. In full precision there is room for many rewritings. In half precision there is not: a few
-steps of training do as much as rounding does.
+If one or both copies were rounded once, they differ by at most 1, or by chance a little more. In
+full precision there is room for many roundings. In half precision there is not: a few steps of
+training change as much as rounding does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SHARED = 4  # a gain's rounding moves a whole column: this many numbers per colu
 
 @dataclass(frozen=True)
 class Limits:
-    """How many times the effect of rounding a block, or one member of it, may differ."""
+    """By how many times the effect of rounding a block, or one of its members, may differ."""
 
     together: float  # all members of a matrix or table: more is doubtful
     alone: float  # one member, or a vector: few numbers, whose errors often go together
@@ -29,5 +29,5 @@ class Limits:
         return cls(1.15, 4.0, 2.0) if roundoff > HALF else cls(16.0, 32.0, 4.0)
 
     def limit(self, numbers: float, *, many: bool) -> float:
-        """The limit for so many numbers; `many` if they are those of a whole matrix or table."""
+        """The limit for the given number of entries; `many` for a whole matrix or table."""
         return (self.together if many else self.alone) * (1 + CHANCE / sqrt(numbers))

@@ -1,8 +1,8 @@
 """Did one checkpoint come from another, and what was done to it? Evidence, not accusation.
 
-First whether they have a common origin (`kinship`), with an error that is calibrated on models
-that were trained apart; then what kind of change leads from one to the other: none, a change of
-basis, rounding, noise, training, pruning, quantising (`change`, `grids`).
+The first question is whether they have a common origin (`kinship`), with an error rate calibrated
+on independently trained models. The second is what kind of change leads from one to the other:
+none, a change of basis, rounding, noise, training, pruning or quantisation (`change`, `grids`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SURE = 10.0  # ... if the change is so many times larger than what chance does t
 
 @dataclass(frozen=True)
 class Relation(Unbounded, Tabular):
-    """What two checkpoints have to do with each other, and what that rests on."""
+    """How two checkpoints are related, and the evidence."""
 
     one: str
     two: str
@@ -63,27 +63,27 @@ class Relation(Unbounded, Tabular):
 
     @property
     def related(self) -> bool | None:
-        """Whether they have a common origin; None if that is not decided."""
+        """Whether they have a common origin; None if undecided."""
         if self.verdict == "undecided":
             return None
         return self.verdict != "unrelated"
 
     @property
     def distance(self) -> float:
-        """Mean distance of nearest relatives: 0 for one function, about 1.3 for strangers."""
+        """Mean distance of nearest relatives: 0 for copies, about 1.3 for unrelated models."""
         if self.verdict in ("identical", "same function, moved") or self.kinship is None:
             return 0.0
         return self.kinship.distance
 
     @property
     def calibration(self) -> str:
-        """How sure the common origin is, in words."""
+        """How certain the common origin is, in words."""
         if self.kinship is None:
             return ""
         return (
-            f"threshold {self.kinship.threshold:.0%}; of {NULL_PAIRS} pairs of {NULL_MODELS} "
-            f"models trained apart none had more than {NULL_MOST:.0%}: false positives below "
-            f"{self.kinship.error:.1%} (95% confidence, pairs taken as independent)"
+            f"threshold {self.kinship.threshold:.0%}; none of {NULL_PAIRS} pairs of {NULL_MODELS} "
+            f"independently trained models had more than {NULL_MOST:.0%}: false positives "
+            f"below {self.kinship.error:.1%} (95% confidence, assuming independent pairs)"
         )
 
     @property
@@ -93,12 +93,12 @@ class Relation(Unbounded, Tabular):
 
     @property
     def status(self) -> Status:
-        """Equal files are known exactly; the rest is measured."""
+        """Equality of files is exact; everything else is measured."""
         return "exact" if self.verdict == "identical" else "measured"
 
     @property
     def how(self) -> str:
-        """What the verdict rests on."""
+        """The evidence for the verdict."""
         return self.reason
 
     def document(self) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class Relation(Unbounded, Tabular):
 
 @dataclass(frozen=True)
 class Lineage(Unbounded, Tabular):
-    """All pairs of several checkpoints, how far they are apart, and the tree of that."""
+    """All pairs of several checkpoints, their distances, and the tree of the distances."""
 
     names: tuple[str, ...]
     pairs: tuple[Relation, ...]
@@ -140,7 +140,7 @@ class Lineage(Unbounded, Tabular):
 
     @property
     def tree(self) -> Array:
-        """The tree of the distances by average linkage, as SciPy has it: (n - 1, 4)."""
+        """The tree of the distances by average linkage, in SciPy's format: (n - 1, 4)."""
         from scipy.cluster.hierarchy import linkage
         from scipy.spatial.distance import squareform
 
@@ -148,7 +148,7 @@ class Lineage(Unbounded, Tabular):
 
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
-        """Checkpoints that are connected by pairs with a common origin."""
+        """Groups of checkpoints connected by pairs with a common origin."""
         group = {name: {name} for name in self.names}
         for pair in self.pairs:
             if pair.related:
@@ -184,7 +184,7 @@ class Lineage(Unbounded, Tabular):
 
 
 def related_checkpoints(one: Model, two: Model, progress: Progress = no_progress) -> Relation:
-    """What two opened checkpoints have to do with each other."""
+    """How two opened checkpoints are related."""
     one, two, _ = in_one_form(one, two)
     names = one.name, two.name
     keys = set(differing_keys(one.spec, two.spec))
@@ -192,15 +192,15 @@ def related_checkpoints(one: Model, two: Model, progress: Progress = no_progress
         return _smaller(one, two, sorted(keys), progress)
     if keys and one.family != two.family:
         raise CheckpointError(
-            f"{names[0]!r} is a {one.family} model and {names[1]!r} a {two.family} model: nothing "
-            f"to compare; {in_words(one.spec, two.spec, sorted(keys))}"
+            f"{names[0]!r} is a {one.family} model and {names[1]!r} is a {two.family} model, "
+            f"which cannot be compared; {in_words(one.spec, two.spec, sorted(keys))}"
         )
     require_same_architecture(one, two)
     require_same_scale(one, two)
     found = differences(one, two)
     exact = one.roundoff() == two.roundoff()
     if found.differing == 0 and exact:
-        return Relation(*names, "identical", "every tensor has the same numbers")
+        return Relation(*names, "identical", "all tensors have the same values")
     kin = kinship(one, two, progress)
     near = max(NEAR, UNITS * max(one.roundoff(), two.roundoff()))
     if kin.related is None or (kin.related and kin.distance <= near):
@@ -216,14 +216,17 @@ def related_checkpoints(one: Model, two: Model, progress: Progress = no_progress
 
 
 def _smaller(one: Model, two: Model, keys: list[str], progress: Progress) -> Relation:
-    """Of two that differ in numbers of heads or units."""
+    """The verdict on two that differ in the number of heads or units."""
     kin = kinship(one, two, progress)
     if kin.related is not True:
         return Relation(one.name, two.name, *_strangers(kin), kin)
     said = ", ".join(
         f"{key} is {getattr(one.spec, key)} and {getattr(two.spec, key)}" for key in keys
     )
-    reason = f"{said}; {kin.share:.0%} of what is left has its nearest relative in the other"
+    reason = (
+        f"{said}; {kin.share:.0%} of the remaining heads and units have their nearest "
+        "relative in the other"
+    )
     return Relation(one.name, two.name, "pruned", reason, kin)
 
 
@@ -236,43 +239,45 @@ def _same(same: Comparison, *, in_place: bool) -> tuple[Kind, str]:
 def _strangers(kin: Kinship) -> tuple[Kind, str]:
     if kin.related is False:
         return "unrelated", "no evidence of a common origin"
-    return "undecided", "too few heads and units are alike, or there are too few, to tell"
+    return "undecided", "too few heads and units, or too few similar ones, to decide"
 
 
 def _changed(found: Change, kin: Kinship, one: Grid, two: Grid) -> tuple[Kind, str]:
     """What was done to one of two checkpoints of the same origin."""
     where = "after a change of basis, " if found.moved else ""
     if not found.layers and not found.tables:
-        return "fine-tuned", f"{where}only vectors differ, no matrix"
-    what = "matrices" if found.layers else "tables, and no other matrices,"
+        return "fine-tuned", f"{where}only vectors differ, no matrices"
+    what = "matrices" if found.layers else "only embedding tables"
     size = f"{where}{what} differ by {found.size:.2%}"
     if one.type != two.type and not found.moved and found.widest <= SPACING:
         narrow = max((one, two), key=lambda grid: unit_roundoff(grid.dtype)).type
-        return "rounded", f"{size}, and all numbers of one are those of type {narrow}"
+        return "rounded", f"{size}, and all values of one are exact in type {narrow}"
     bits = {one.bits, two.bits} - {None}
     if len(bits) == 1 and one.bits != two.bits:
-        return "quantised", f"{size}; the matrices of one have levels of {bits.pop()} bits"
+        return "quantised", f"{size}; the matrices of one are quantised to {bits.pop()} bits"
     if kin.silent[0] != kin.silent[1]:
-        many = f"{kin.silent[0]:,} and {kin.silent[1]:,} heads and units write nothing"
+        many = f"{kin.silent[0]:,} and {kin.silent[1]:,} heads and units have zero output"
         return "pruned", f"{size}; {many}"
     sure = found.size * found.numbers**0.5 > SURE
     lost = sure and kin.growth < LOST * found.size**2
     if found.zeroed >= ZEROED and found.moved and sure and not lost:
-        return "quantised", f"{size}; {found.zeroed:.1%} of the numbers became zero, others grew"
+        return "quantised", f"{size}; {found.zeroed:.1%} of the values became zero, others grew"
     if found.zeroed >= ZEROED:
-        return "pruned", f"{size}; {found.zeroed:.1%} of the numbers are zero in only one of them"
+        return "pruned", f"{size}; {found.zeroed:.1%} of the values are zero in only one of them"
     if found.moved and found.is_noise and lost:
-        return "pruned", f"{size}; what differs is what the second lacks of the first"
-    about = f"structure {found.structure:.2f}, and 1 is noise"
+        return "pruned", f"{size}; the second lacks exactly the part that differs"
+    about = f"structure {found.structure:.2f}; 1 is pure noise"
     if found.is_noise:
-        return "noise added", f"{size}; every number changed by itself ({about})"
+        return "noise added", f"{size}; values changed independently of each other ({about})"
     return "fine-tuned", f"{size}; rows changed together ({about})"
 
 
 def lineage_of(models: Sequence[Model], progress: Progress = no_progress) -> Lineage:
     """All pairs of several opened checkpoints."""
     if len(models) < 2:
-        raise CheckpointError("a lineage needs at least two checkpoints")
+        raise CheckpointError(
+            "a lineage needs at least two checkpoints; give another model directory"
+        )
     names = [shown(model.name) for model in models]
     if len(set(names)) < len(names):
         names = [f"{name} ({i})" for i, name in enumerate(names, 1)]

@@ -1,4 +1,4 @@
-"""The turn that takes one reduced checkpoint nearest to another: stream, heads, units.
+"""The turn that brings one reduced checkpoint closest to another: stream, heads, units.
 
 The basis of the stream comes from the tables of tokens, whose columns have names; then heads are
 assigned to heads by the inner products of what they compute, and their bases turned (Procrustes);
@@ -71,7 +71,7 @@ def _named(w: Tensors) -> str:
 
 
 def match_sign(spec: Transformer, one: Tensors, two: Tensors) -> StreamAlignment:
-    """Of files in the same basis: all is as it is, but for the common sign of the stream."""
+    """For files in the same basis: the identity, up to the common sign of the stream."""
     out = StreamAlignment.identity(spec)
     if stream_freedom(spec) == "order and sign" and not spec.embed and out.signs is not None:
         out.signs *= -1.0 if float((one["tokens"] * two["tokens"]).sum()) < 0 else 1.0
@@ -79,7 +79,7 @@ def match_sign(spec: Transformer, one: Tensors, two: Tensors) -> StreamAlignment
 
 
 def _match_embedded(spec: Transformer, one: Tensors, two: Tensors) -> StreamAlignment:
-    """Embeddings of another width by the tables, and then the stream by what they fill of it."""
+    """Match embeddings of another width by the tables, then the stream by the part they fill."""
     tokens = one["tokens"] @ two["tokens"].T
     embed = _best(embedding_freedom(spec), tokens, centred=spec.norm == "layer")
     inner = one["W_E"] @ embed.read(two["W_E"]).T
@@ -137,7 +137,7 @@ def unembedding_products(one: Model, two: Model) -> Array | None:
 
 
 def _unembedding(model: Model) -> Array:
-    """The unembedding with the gain before it, as far as a norm lets it see the stream."""
+    """The unembedding with the preceding gain, restricted to what the norm passes on."""
     w = model.part("head", ["norm.gain", "W_U"])
     out = w["W_U"] * w["norm.gain"].T
     return out - out.mean(axis=1, keepdims=True) if model.spec.norm == "layer" else out

@@ -1,6 +1,6 @@
-"""Which unit of one layer goes with which of another? And which expert?
+"""Matching units and experts of two layers.
 
-Units are alike if they read alike and write alike.
+Units are similar if their input and output weights are similar.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _match_experts(spec: Transformer, likeness: Array) -> Array:
 
 
 def _match_units(spec: Transformer, one: Tensors, two: Tensors) -> tuple[Array, Array]:
-    """Order and signs: units are alike if they read alike and write alike."""
+    """Order and signs, by similarity of input and output weights."""
     if (copied := _copied_units(spec, one, two)) is not None:
         return copied
 
@@ -62,7 +62,7 @@ def _match_units(spec: Transformer, one: Tensors, two: Tensors) -> tuple[Array, 
 
 
 def _copied_units(spec: Transformer, one: Tensors, two: Tensors) -> tuple[Array, Array] | None:
-    """The same, if all units are copies: then no other unit is nearly as much alike."""
+    """The same, if all units are copies, so that no other unit is nearly as similar."""
     found = copied_rows(*(_unit_rows(w, "gate" if signed(spec) else "up") for w in (one, two)))
     if found is None:
         return None
@@ -80,7 +80,7 @@ def _copied_units(spec: Transformer, one: Tensors, two: Tensors) -> tuple[Array,
 
 
 def _unit_rows(w: Tensors, name: str) -> Array:
-    """What every unit reads (with its bias) or writes, as rows."""
+    """The input weights (with bias) or output weights of every unit, as rows."""
     rows = w["W_down"].T if name == "down" else w[f"W_{name}"]
     if f"b_{name}" in w and name != "down":
         rows = np.concatenate([rows, w[f"b_{name}"]], axis=1)

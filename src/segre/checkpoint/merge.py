@@ -1,7 +1,7 @@
-"""Two checkpoints merged into one: aligned first, then added up part by part, in double precision.
+"""Two checkpoints merged into one: aligned first, then combined part by part, in double precision.
 
-Without a base, C = (1 - weight) A + weight B', where B' is B aligned to A. With one, what training
-made of the base is added up: C = A' + weight (B' - BASE), where A' and B' are aligned to BASE (task
+Without a base, C = (1 - weight) A + weight B', where B' is B aligned to A. With a base, the changes
+from the base are added: C = A' + weight (B' - BASE), where A' and B' are aligned to BASE (task
 arithmetic with the weights 1 and `weight`).
 """
 
@@ -30,7 +30,7 @@ AS_THEY_ARE = "none"
 
 @dataclass(frozen=True)
 class Aligned:
-    """How far a checkpoint was from the one that it was aligned to, and is."""
+    """The distance of a checkpoint to its alignment target, before and after."""
 
     name: str
     to: str
@@ -50,7 +50,7 @@ class Aligned:
 
 @dataclass(frozen=True)
 class Merged(Shown):
-    """A checkpoint that was merged of two; it is itself one that other functions take."""
+    """A checkpoint merged from two; other functions accept it as a checkpoint."""
 
     directory: Path | None  # None: its weights are in memory
     formula: str
@@ -62,7 +62,7 @@ class Merged(Shown):
 
     @property
     def as_checkpoint(self) -> Path | tuple[Mapping[str, Array], Mapping[str, Any]]:
-        """What other functions read: the directory, or the weights and their config."""
+        """The input for other functions: the directory, or the weights and their config."""
         return (self.tensors, self.config) if self.directory is None else self.directory
 
     def document(self) -> dict[str, Any]:
@@ -92,12 +92,12 @@ def merge(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Merged:
-    """One checkpoint of two, aligned and then added up; in a new directory or in memory.
+    """Two checkpoints, aligned and then merged, in a new directory or in memory.
 
-    (1 - weight) A + weight B', half of each unless said otherwise. With `task_vector`, a base of
-    both, A' + weight (B' - BASE), where the weight is 1 unless said otherwise. `by` is that of
-    `align`, or "none": merged as they are; `text`, `length`, `rounds` and `untie` are those of
-    `align` too. Tensors have the types of the first.
+    The result is (1 - weight) A + weight B', by default half of each. With `task_vector`, a common
+    base of both, it is A' + weight (B' - BASE), by default with weight 1. `by` is as in `align`, or
+    "none" for no alignment; `text`, `length`, `rounds` and `untie` are as in `align`. Tensors have
+    the dtypes of the first checkpoint.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.commands import move, same
@@ -115,7 +115,7 @@ def merge(
     way = Way("weights" if by == AS_THEY_ARE else by, text, rounds, seed, length, untie)
     share = (0.5 if task_vector is None else 1.0) if weight is None else weight
     if not isfinite(share):
-        raise SpecError(f"weight: {share} is not allowed; allowed: numbers, 0.5 for half of each")
+        raise SpecError(f"weight: {share} is not allowed; allowed: finite numbers, for example 0.5")
     with ExitStack() as opened:
 
         def entered(source: Source) -> Model:
@@ -141,7 +141,7 @@ def merge(
 
 
 def _formula(weight: float, based: bool, by: str) -> str:
-    """What was added up."""
+    """The formula of the merge."""
     mark = "" if by == AS_THEY_ARE else "'"
     if based:
         return f"A{mark} + {weight:g} (B{mark} - BASE)"
@@ -149,11 +149,13 @@ def _formula(weight: float, based: bool, by: str) -> str:
 
 
 class _Side:
-    """A checkpoint as it is aligned to another, or as it is if that would lead away."""
+    """A checkpoint aligned to another, or unchanged if alignment would increase the distance."""
 
     def __init__(self, to: Model, model: Model, way: Way, *, still: bool) -> None:
         self.to, self.model, self.way, self.still = to, model, way, still
-        self.said, self.batches = ("none, as they are", []) if still else way.inputs(to, model)
+        self.said, self.batches = (
+            ("none, merged without alignment", []) if still else way.inputs(to, model)
+        )
         self.alignment = Alignment(to, model)
 
     def parts(self, progress: Progress) -> Iterator[tuple[str, Tensors]]:
@@ -169,7 +171,7 @@ class _Side:
             raise
 
     def found(self) -> Aligned:
-        """How near it came."""
+        """The distances before and after."""
         return Aligned(self.model.name, self.to.name, self.alignment.total, not self.still)
 
 
@@ -181,7 +183,7 @@ def _write(
     target: str | Path | None,
     progress: Progress,
 ) -> Kept | None:
-    """Write the sum; again, if a side turns out to be nearest as it is."""
+    """Write the merge; write it again if one side turns out to be closest without alignment."""
     inputs = [path for side in sides for path in (*side.model.store.inputs, *side.to.store.inputs)]
     while True:
         kept = Kept(one)
@@ -199,7 +201,7 @@ def _write(
 def _sums(
     one: Model, base: Model | None, sides: list[_Side], weight: float, progress: Progress
 ) -> Iterator[tuple[str, Tensors]]:
-    """The parts, added up."""
+    """The merged parts."""
     for parts in zip(*(side.parts(progress) for side in sides), strict=True):
         name, last = parts[-1]
         if base is None:

@@ -37,7 +37,7 @@ def no_progress(_stage: str, _done: int, _total: int) -> None:
 
 @dataclass
 class Model:
-    """An opened checkpoint. The function meant is its hidden states, or its logits."""
+    """An opened checkpoint; its function gives hidden states or logits."""
 
     store: Store
     family: str
@@ -52,9 +52,9 @@ class Model:
     @classmethod
     @contextmanager
     def open(cls, source: Any) -> Iterator[Model]:
-        """The checkpoint that is meant (`opening`), checked against what its config says.
+        """Open a checkpoint (`opening`), checked against its config.
 
-        Inside the block BLAS has one thread if the model is narrow.
+        Inside the block, BLAS uses one thread if the model is narrow.
         """
         with opened(source) as store:
             model = described(store)
@@ -63,12 +63,12 @@ class Model:
 
     @property
     def name(self) -> str:
-        """What it is called: the directory that was given, or what it is."""
+        """Its name: the given directory, or a description."""
         return self.store.name
 
     @property
     def folder(self) -> Path | None:
-        """The directory of its config, if it has one: a tokenizer may be there."""
+        """The directory of its config, if it has one; a tokenizer may be there."""
         return self.store.directory
 
     @property
@@ -79,9 +79,9 @@ class Model:
     def part(
         self, part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
     ) -> Tensors:
-        """The tensors of a part, or those of them that are named, in double precision or `dtype`.
+        """The tensors of a part, or only the named ones, in double precision or `dtype`.
 
-        What is stored in that type is a view of the file, which cannot be written to.
+        Tensors stored in that type are read-only views of the file.
         """
         wanted = None if names is None else set(names)
         out: Tensors = {}
@@ -99,7 +99,7 @@ class Model:
         return self.store.read(held.file, dtype)
 
     def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
-        """Some columns of a table of the embedding, which are rows of the file."""
+        """Some columns of an embedding table, which are rows of the file."""
         held = next(held for held in self.held["embed"] if name in held.names)
         plain = held.how == Stored((name,), columns=True)
         if type(self) is not Model or not plain:
@@ -124,10 +124,10 @@ def unit_roundoff(dtype: np.dtype) -> float:
 
 
 def described(store: Store, *, compare: bool = True, trunk: bool = False) -> Model:
-    """The store as a model; refuses tensors that are missing, left over, or of another shape.
+    """The store as a model; refuses tensors that are missing, unexpected or of another shape.
 
-    `compare` makes sure that tied tensors that are stored twice agree. With `trunk` the model ends
-    with its last hidden states: whatever else the files have, of whatever class, is left aside.
+    `compare` checks that tied tensors stored twice agree. With `trunk` the model ends with its last
+    hidden states, and all other tensors of the files are ignored.
     """
     require_plain(store)
     name = store.name
@@ -181,33 +181,34 @@ def _class(store: Store) -> str:
 def _instead(
     family: Family, every: list[Held], others: list[Held], left: Mapping[str, Entry]
 ) -> list[Held]:
-    """The tensors of a part, those of `others` that there are instead of what holds the same."""
+    """The tensors of a part; those of `others` replace equivalent ones if the files have them."""
     there = [held for held in others if any(file in left for file in _names(held.file, family))]
     same = {name for held in there for name in held.names}
     return [held for held in every if not same & set(held.names)] + there
 
 
 def _found(family: Family, held: Held, left: dict[str, Entry], name: str) -> Held:
-    """A tensor under the name that the file has for it."""
+    """A tensor under its name in the file."""
     for file in _names(held.file, family):
         entry = left.pop(file, None)
         if entry is None:
             continue
         if entry.shape != held.stored_shape:
             raise CheckpointError(
-                f"checkpoint {name!r}: tensor {file!r} is {list(entry.shape)}, but config.json "
-                f"says {list(held.stored_shape)}"
+                f"checkpoint {name!r}: tensor {file!r} has shape {list(entry.shape)}, but "
+                f"config.json requires {list(held.stored_shape)}"
             )
         if entry.dtype.kind not in "fV":
             raise CheckpointError(
-                f"checkpoint {name!r}: tensor {file!r} is of type {entry.dtype}; allowed: floats"
+                f"checkpoint {name!r}: tensor {file!r} has type {entry.dtype}; allowed: "
+                "floating-point types"
             )
         return replace(held, file=file)
     raise CheckpointError(f"checkpoint {name!r}: tensor {held.file!r} is missing")
 
 
 def _names(file: str, family: Family) -> Iterator[str]:
-    """The names under which files have had a tensor, newest first."""
+    """The names of a tensor in different versions of files, newest first."""
     yield file
     bare = file.removeprefix(family.prefix)
     yield bare
@@ -248,10 +249,10 @@ def bits(stored: Array) -> Array:
 
 
 class Writer(Protocol):
-    """What takes the tensors of files, one at a time."""
+    """A receiver of the tensors of files, one at a time."""
 
     def write(self, name: str, array: Array) -> None:
-        """Take a tensor, rounded to its planned type."""
+        """Receive a tensor, rounded to its planned type."""
         ...
 
 
@@ -274,7 +275,7 @@ class Saving:
 
 @contextmanager
 def saving(model: Model, target: str | Path, inputs: Iterable[Path] = ()) -> Iterator[Saving]:
-    """A new model directory with the types, files and tokenizer of `model`; whole or not at all."""
+    """Write a new model directory with the types, files and tokenizer of `model`."""
     store = model.store
     with new_directory(target, [*store.inputs, *inputs]) as folder:
         bring_along(store, folder)
@@ -285,7 +286,7 @@ def saving(model: Model, target: str | Path, inputs: Iterable[Path] = ()) -> Ite
 
 
 def bring_along(store: Store, folder: Path) -> None:
-    """Write what a model has besides weights: its config, and what lies beside that."""
+    """Write the files of a model other than weights: its config, tokenizer and so on."""
     if store.directory is not None:
         carry_along(store.directory, folder, alone=store.alone)
     if store.directory is None or store.changed:
@@ -301,10 +302,10 @@ class Kept:
         self._plan = {entry.name: entry for entry in _kept(model)}
 
     def write(self, name: str, array: Array) -> None:
-        """Take a tensor, rounded to the type that the model has it in."""
+        """Receive a tensor, rounded to its type in the model."""
         self.arrays[name] = converted(self._plan[name], array)
 
 
 def _kept(model: Model) -> list[Entry]:
-    """The tensors of the files that the class of the config has."""
+    """The tensors of the files that belong to the class of the config."""
     return [e for name, e in model.store.entries.items() if name not in model.unused]

@@ -31,7 +31,7 @@ class Narrow:
     form: Array | None = None  # (1, d)
 
     def read(self, W: Array, outside: Array | None) -> Array:
-        """A reader, once the map has changed; `outside` is what it has where nothing is."""
+        """A reader after the change of the map; `outside` is its part outside the embeddings."""
         if self.form is not None:
             assert self.factor is not None
             by = (1 - 1 / self.factor) / float(self.form.sum())
@@ -41,7 +41,7 @@ class Narrow:
         return W if outside is None else W + outside - outside @ _projection(self.after)
 
     def outside(self, W: Array, gauge: NormGauge) -> Array | None:
-        """What a reader has where the map before the change fills nothing."""
+        """The part of a reader on directions that the map did not fill before the change."""
         if self.form is not None:
             return None
         found = W - W @ _projection(self.before)
@@ -82,7 +82,7 @@ def fix_embedding_map(spec: Transformer, w: Tensors, gauge: NormGauge, stream: S
 
 
 def restore_embedding_map(spec: Transformer, w: Tensors, gauge: NormGauge, stream: Stream) -> None:
-    """Inverse of `fix_embedding_map`, with choices of one's own."""
+    """Inverse of `fix_embedding_map`, with given choices."""
     before = w["W_E"]
     if joint(spec):
         after, shift = _restore_joint(spec, w, gauge, stream, before)

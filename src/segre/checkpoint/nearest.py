@@ -1,4 +1,4 @@
-"""Free scales that bring one part nearest to another, each for itself.
+"""Free scales that bring one part closest to another, each optimised separately.
 
 A gain g stands before what reads it, which is divided by g; a unit's scale multiplies what it
 reads and divides what it writes; so do scales of rotary planes for keys and queries. Each is the
@@ -134,9 +134,9 @@ def _units(w: Tensors, target: Tensors, kind: str = UNITS) -> Array:
 
 
 def _gains(by: Iterable[str], like: Array, w: Tensors, target: Tensors) -> Array:
-    """The nearest gains; the first one's, where that makes one reader agree and others not.
+    """The nearest gains; those of the first, where with them one reader agrees and others do not.
 
-    A fine-tune of some readers leaves the gain and the other readers as they were. The least
+    A fine-tune of some readers leaves the gain and the other readers unchanged. The smallest
     distance would spread the change over all of them.
     """
     found = [name for name in (list(by) or ["W_U"]) if name in w]

@@ -49,7 +49,7 @@ class Change:
 
     @property
     def is_noise(self) -> bool:
-        """Whether every number changed by itself."""
+        """Whether the values changed independently of each other."""
         return self.structure <= (MOVED_STRUCTURE if self.moved else STRUCTURE)
 
     def document(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class Change:
 
 
 class _Aligned(Alignment):
-    """In the basis in which relatives were found, made best for all weights."""
+    """The basis in which relatives were found, improved for all weights."""
 
     def _finder(self) -> Finder:
         first, spec = Centred(), self.one.spec

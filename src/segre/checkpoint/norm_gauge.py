@@ -1,4 +1,4 @@
-"""The free choices that norms, biases and tables of one part wear, and what carries over."""
+"""The free choices of norms, biases and tables of one part, and what is passed on to the next."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TINY = 1e-6  # gains below this fraction of the largest are not divided by
 
 @dataclass
 class Stream:
-    """What the last norm of a post-norm stream left: its gain, and the shift taken off it."""
+    """What the last norm of a post-norm stream passes on: its gain, and the removed shift."""
 
     gain: Array | None = None
     shift: Array | None = None
@@ -51,11 +51,11 @@ class NormGauge:
         self.sizes.setdefault(name, float(np.linalg.norm(tensor)))
 
     def mean(self, of: Array, axis: int) -> Array:
-        """The mean along an axis; none where it is no more than rounding makes it."""
+        """The mean along an axis; 0 where it is within rounding."""
         return self._none(of.mean(axis=axis, keepdims=True), of, axis, 1 / of.shape[axis])
 
     def component(self, of: Array, direction: Array) -> Array:
-        """What rows have along a direction; none where it is no more than rounding makes it."""
+        """The component of rows along a direction; 0 where it is within rounding."""
         return self._none(of @ direction, of, -1, float(np.abs(direction).max()))
 
     def _none(self, found: Array, of: Array, axis: int, by: float) -> Array:
@@ -64,7 +64,7 @@ class NormGauge:
 
 
 def usable(gain: Array) -> Array:
-    """A gain to divide by: 1 where it is next to nothing."""
+    """A gain to divide by: 1 where it is almost zero."""
     return np.where(np.abs(gain) > TINY * np.abs(gain).max(), gain, 1.0)
 
 
@@ -79,13 +79,13 @@ def away_from(gain: Array) -> Array:
 
 
 def fix_shift(w: Tensors, gauge: NormGauge, norm: str) -> Array:
-    """Take off the bias of a norm, in place, for those who read it."""
+    """Remove the bias of a norm, in place, and add it to its readers."""
     shift = gauge.shifts[norm] = w[f"{norm}.bias"]
     w[f"{norm}.bias"] = np.zeros_like(shift)
     return shift
 
 
 def restore_shift(w: Tensors, gauge: NormGauge, norm: str) -> Array:
-    """Inverse of `fix_shift`, with a choice of one's own."""
+    """Inverse of `fix_shift`, with a given choice."""
     w[f"{norm}.bias"] = gauge.shifts[norm]
     return gauge.shifts[norm]

@@ -1,4 +1,4 @@
-"""Gains, shifts, means and biases that the function does not see: taken off, and put back.
+"""Gains, shifts, means and biases without effect on the function: removed and restored.
 
 Part by part: tables, sublayers, the head. Biases of keys cancel in softmax where nothing turns;
 biases of values pass through it unchanged. `fix_gauge` chooses the least of all that is free
@@ -59,7 +59,7 @@ def fix_gauge(
 def restore_gauge(
     spec: Transformer, part: str, w: Tensors, gauge: NormGauge, stream: Stream
 ) -> None:
-    """Inverse of `fix_gauge`, with free choices of one's own."""
+    """Inverse of `fix_gauge`, with given free choices."""
     if part == "embed":
         if spec.embed:
             restore_embedding_map(spec, w, gauge, stream)

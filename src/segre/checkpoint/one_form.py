@@ -1,4 +1,4 @@
-"""Two checkpoints in one form, where files of one model differ: in experts, or in padding.
+"""Two checkpoints in a common form, if their files store experts or padding differently.
 
 Files have a tensor for each expert, or one for all experts of a layer; tables of tokens often have
 rows after the last token, so that their length is a multiple of some number. Both are views of
@@ -18,7 +18,7 @@ from segre.transformer.tensors import part_shapes
 
 
 def in_one_form(one: Model, two: Model) -> tuple[Model, Model, int | None]:
-    """Both, with experts stored alike and the tokens that both have; how many, if not all."""
+    """Both with experts stored in the same way, restricted to common tokens; and their number."""
     tokens = None
     if differing_keys(one.spec, two.spec) == ["vocab"]:
         tokens = min(one.spec.vocab, two.spec.vocab)

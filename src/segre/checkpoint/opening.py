@@ -1,7 +1,7 @@
-"""Which weights are meant: a directory, a file, a model of the hub, or what a program holds?
+"""Open the weights of a directory, a file, a hub model or a model in memory.
 
-The one place that decides it. Tensors of torch are taken as they lie in memory; those of another
-device are copied from there.
+This is the only place that decides it. Torch tensors are used in place; tensors on another device
+are copied.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from segre.fields.interface import Array
 from segre.models import hub
 from segre.models.live import Live, live
 from segre.models.names import meaning
-from segre.models.registry import family_of, from_config
+from segre.models.registry import PRESETS, family_of, from_config
 from segre.values import quote
 
 # Types of torch that NumPy has no name for, as integers of the same width and what they are.
@@ -46,14 +46,14 @@ def opened(source: Any) -> Store:
     held = live(source)
     if held is None:
         raise CheckpointError(
-            f"a {type(source).__name__} is no checkpoint; allowed: a directory, a .safetensors "
+            f"a {type(source).__name__} is not a checkpoint; allowed: a directory, a .safetensors "
             "file, a model, or (state_dict, config)"
         )
     return Store.of(held.name, held.config, _arrays(held))
 
 
 def trained(source: Any) -> bool:
-    """Whether something has weights of its own; otherwise it is an architecture."""
+    """Whether something has weights; otherwise it is an architecture."""
     source = getattr(source, "as_checkpoint", source)
     if isinstance(source, str | Path):
         found = meaning(source)
@@ -63,11 +63,11 @@ def trained(source: Any) -> bool:
 
 
 def in_place(source: Any) -> dict[str, Any]:
-    """The tensors of a model that a program holds, by their names in files: to be written to."""
+    """The tensors of a model in memory, by their names in files, for writing."""
     held = None if isinstance(source, str | Path) else live(source)
     if held is None or held.tensors is None:
         raise CheckpointError(
-            f"a {type(source).__name__} has no weights to write to; give a model that is in memory"
+            f"a {type(source).__name__} has no weights to write to; give a model in memory"
         )
     return _named(held)
 
@@ -83,8 +83,12 @@ def _found(source: str | Path) -> Store:
     if snapshot is not None and has_weights(snapshot):
         return Store.open(snapshot, name)
     if snapshot is not None or ("/" in name and hub.is_id(name) and not path.exists()):
-        what = "its weights are" if snapshot is not None else "no such directory, and"
+        what = "its weights were" if snapshot is not None else "no such directory, and"
         raise refusal(name, f"{what} {hub.advice(name)}")
+    if name in PRESETS and not path.exists():
+        raise refusal(
+            name, "this name stands for an architecture without weights; give a model directory"
+        )
     return Store.open(path)
 
 
@@ -121,12 +125,14 @@ def _taken_apart(whole: Held, every: list[Held], tensor: Any) -> Iterator[tuple[
 
 def _arrays(held: Live) -> dict[str, Array]:
     if held.tensors is None:
-        raise refusal(held.name, "a config, without weights; give a model, or (state_dict, config)")
+        raise refusal(
+            held.name, "this is a config without weights; give a model, or (state_dict, config)"
+        )
     return {name: _array(held.name, name, tensor) for name, tensor in _named(held).items()}
 
 
 def _array(model: str, name: str, tensor: Any) -> Array:
-    """The numbers of a tensor, where they are."""
+    """The numbers of a tensor, without a copy."""
     if isinstance(tensor, np.ndarray):
         return tensor
     try:

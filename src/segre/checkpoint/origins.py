@@ -18,7 +18,7 @@ LONGEST = 100_000_000  # bytes of a file with hashes
 
 @within_float64(_ALL)
 def lineage(*models: Source, progress: Progress = no_progress) -> Lineage:
-    """What two or more checkpoints have to do with each other: all pairs, distances, a tree.
+    """How two or more checkpoints are related: verdicts on all pairs, distances, a tree.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.commands import move
@@ -38,7 +38,7 @@ def lineage(*models: Source, progress: Progress = no_progress) -> Lineage:
 def content_hash(
     model: Source, *, exact: bool = False, progress: Progress = no_progress
 ) -> ContentHash:
-    """The hashes of a checkpoint: of its values, and of its function, equal for moved copies.
+    """The hashes of a checkpoint: of its values, and of its function (equal for moved copies).
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.commands import move
@@ -54,5 +54,5 @@ def content_hash(
 
 
 def read_hash(path: str | Path) -> ContentHash:
-    """What `segre weights hash --json` wrote."""
+    """Read a file written by `segre weights hash --json`."""
     return ContentHash.read(read_json(Path(path), LONGEST))

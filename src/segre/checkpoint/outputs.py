@@ -1,8 +1,7 @@
-"""What a checkpoint computes on tokens, layer by layer, by segre's own forward map.
+"""The outputs of a checkpoint on tokens, layer by layer, by segre's own forward map.
 
-In double precision, whatever the weights are stored in, so that differences are those of the
-weights; one sub-layer of the model is in memory at a time. Tested equal to the transformers
-library.
+The computation is in double precision for every storage type, so that differences come from the
+weights; one sub-layer of the model is in memory at a time. Tested against the transformers library.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def outputs(model: Model, tokens: Tokens, progress: Progress = no_progress) -> A
 
 
 class Running:
-    """Outputs of a checkpoint, computed on the way while its parts are read for something else."""
+    """Outputs of a checkpoint, computed while its parts are read for another purpose."""
 
     def __init__(self, model: Model, tokens: Tokens) -> None:
         self._steps = forward.outputs_by_part(model, tokens, Real())
@@ -47,7 +46,7 @@ class Running:
         self._outputs: Array | None = None
 
     def part(self, part: str) -> None:
-        """Go through a part, if it is the next."""
+        """Process a part, if it is the next one."""
         if part == self._due:
             self._due = ""  # it may read parts itself
             try:

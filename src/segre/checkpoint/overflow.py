@@ -1,4 +1,4 @@
-"""Weights may be finite and yet so large that their products are not: said in one line."""
+"""Finite weights can be so large that their products overflow; this gives a one-line error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Found = TypeVar("_Found")
 def within_float64(
     models: int,
 ) -> Callable[[Callable[_Given, _Found]], Callable[_Given, _Found]]:
-    """For a command whose first arguments are models: refuse what leaves the range of float64."""
+    """Decorator for functions whose first arguments are models: refuse what overflows float64."""
 
     def guard(command: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
         @wraps(command)
@@ -29,8 +29,8 @@ def within_float64(
             except (FloatingPointError, OverflowError, np.linalg.LinAlgError) as error:
                 names = " or ".join(repr(called(name)) for name in given[:models])
                 raise CheckpointError(
-                    f"checkpoint {names}: products of weights leave the range of float64 "
-                    f"({error}); are they damaged?"
+                    f"checkpoint {names}: products of weights overflow float64 ({error}); the "
+                    "file may be damaged"
                 ) from None
 
         return guarded

@@ -27,7 +27,7 @@ TABLES = ("tokens", "positions", "types")
 
 @dataclass
 class Finder(Witness):
-    """Turns that are looked for, and kept as a witness."""
+    """Turns found on the way, and kept as a witness."""
 
     in_place: bool = False  # the stream is in the same basis in both
     undetermined: bool = False  # found: tables leave a part of that basis open

@@ -1,4 +1,4 @@
-"""Queries and keys of a layer: the planes in which they turn, and the rest, which is still.
+"""Queries and keys of a layer: their rotary planes, and the other dimensions.
 
 A plane is a complex row, whichever two rows of a head it lies in.
 """
@@ -14,7 +14,7 @@ from segre.transformer.spec import Transformer
 
 
 def turning(spec: Transformer) -> int:
-    """How many rows of W_Q and W_K turn; latent attention has tensors of their own for those."""
+    """Number of rotary rows of W_Q and W_K; latent attention has separate tensors for them."""
     return 0 if spec.latent else spec.rotary_dim
 
 
@@ -35,12 +35,12 @@ def keys(w: Tensors) -> Array:
 
 
 def met_keys(spec: Transformer, w: Tensors) -> Array:
-    """The keys whose dimensions that do not turn queries meet: a shift of all scores is none."""
+    """Keys in the dimensions that are not rotary, without biases that only shift all scores."""
     return w["W_K"] if spec.ignores_shifts else keys(w)
 
 
 def free_key_biases(spec: Transformer, w: Tensors) -> bool:
-    """Whether key biases shift all scores of a query alike, in dimensions that do not turn."""
+    """Whether key biases shift all scores of a query equally, in dimensions that are not rotary."""
     return "b_K" in w and spec.still > 0 and spec.ignores_shifts and not spec.qknorm
 
 
@@ -53,7 +53,7 @@ def planes(spec: Transformer, rows: Array) -> Array:
 
 
 def set_planes(spec: Transformer, w: Tensors, name: str, to: Array) -> None:
-    """Put complex rows in the place of those of `planes`."""
+    """Replace the complex rows of `planes`."""
     first, second = _dimensions(spec)
     w[name] = w[name].copy()
     w[name][..., first, :], w[name][..., second, :] = to.real, to.imag

@@ -27,8 +27,8 @@ def require_plain(store: Store) -> None:
     example = f"; tensor {quote(first)} is one of its codes or scales" if first else ""
     raise refusal(
         store.name,
-        f"its weights are quantised ({method}){example}; allowed: floating point, as "
-        "save_pretrained writes a model that was loaded with dequantised weights",
+        f"its weights are quantised ({method}){example}; allowed: floating point; load the model "
+        "with dequantised weights and write it with save_pretrained",
     )
 
 
@@ -42,7 +42,7 @@ def _said(store: Store) -> str:
 
 
 def _by_name(name: str) -> str:
-    """The method whose files have tensors that are called so."""
+    """The method whose files have tensors with this name."""
     for method, inside in _INSIDE.items():
         if inside in name:
             return method

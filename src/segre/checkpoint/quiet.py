@@ -1,4 +1,4 @@
-"""Libraries of models kept quiet: they log, warn and draw progress bars of their own."""
+"""Silence for model libraries, which log, warn and draw progress bars."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager, redirect_stderr
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No progress bars, no warnings, no log of libraries; afterwards all is as before."""
+    """Suppress progress bars, warnings and logs of libraries inside the block."""
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -1,4 +1,4 @@
-"""Reading a file of a model without believing it: what is wrong with it becomes one line."""
+"""Reading a file of a model without trusting it: every problem becomes a one-line error."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ DEEPEST = 100
 
 
 def refusal(path: str | Path, problem: str) -> CheckpointError:
-    """An error about a file or directory of a model, or about one in memory, by its name."""
+    """An error about a file or directory of a model, or about a model in memory, by name."""
     return CheckpointError(f"checkpoint {str(path)!r}: {problem}")
 
 
 @contextmanager
 def reading(path: Path, problem: str) -> Iterator[None]:
-    """Whatever opening, mapping and parsing a file may raise, as a refusal."""
+    """Turn any exception of opening, mapping or parsing a file into an error about it."""
     try:
         yield
     except OSError as error:
@@ -39,11 +39,13 @@ def reading(path: Path, problem: str) -> Iterator[None]:
         raise refusal(path, f"{problem} (nested too deeply)") from None
     except (SafetensorError, ValueError, TypeError, KeyError, AttributeError) as error:
         reason = "".join(char for char in str(error)[:200] if char.isprintable())
-        raise refusal(path, f"{problem} ({reason}); it may be damaged: fetch it again") from None
+        raise refusal(
+            path, f"{problem} ({reason}); the file may be damaged: download it again"
+        ) from None
 
 
 def require_file(path: Path) -> None:
-    """Refuse what is missing or no regular file: opening a pipe or a device might never end."""
+    """Refuse anything but an existing regular file: opening a pipe might block for ever."""
     with reading(path, "cannot be read"):
         mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
@@ -57,7 +59,7 @@ def read_json(path: Path, limit: int, *, unique: bool = False) -> dict[str, Any]
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size > limit:
-                raise refusal(path, f"larger than {limit} bytes; not what its name says")
+                raise refusal(path, f"larger than {limit} bytes, too large for a file of this name")
             data = file.read(size)
         document = json.loads(data, object_pairs_hook=_unique if unique else None)
     if not isinstance(document, dict):
@@ -75,11 +77,11 @@ class Mapped:
     start: int
 
     def bytes(self) -> Array:
-        """All of them, as an array that cannot be written to."""
+        """All bytes, as a read-only array."""
         return np.frombuffer(self.file, np.uint8)[self.start :]
 
     def forget(self, start: int, end: int) -> None:
-        """Let go of the memory of a range; it is read from the file again if it is used again."""
+        """Release the memory of a range; it is read from the file again on the next use."""
         first = -(-(self.start + start) // mmap.PAGESIZE) * mmap.PAGESIZE
         length = (self.start + end) // mmap.PAGESIZE * mmap.PAGESIZE - first
         if length > 0 and hasattr(mmap, "MADV_DONTNEED"):
@@ -99,8 +101,8 @@ def map_tensors(path: Path) -> tuple[dict[str, Any], Mapped]:
             if size < 8 or length > min(size - 8, LONGEST_HEADER):
                 raise refusal(
                     path,
-                    f"not a safetensors file, or cut short: it has {size} bytes, its header would "
-                    f"have {length}; fetch it again",
+                    f"not a safetensors file, or truncated: the file has {size} bytes, but its "
+                    f"header would have {length}; download it again",
                 )
             text = file.read(length)
         with safe_open(path, "numpy"):  # it checks the header and the size of the file
@@ -115,7 +117,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for key, value in pairs:
         if key in table:
-            raise ValueError(f"{quote(key)} is there twice")
+            raise ValueError(f"{quote(key)} occurs twice")
         table[key] = value
     return table
 

@@ -1,7 +1,7 @@
-"""A checkpoint with all its free continuous choices taken off, part by part, and put back.
+"""A checkpoint with all its free continuous choices removed part by part, and restored.
 
-What is left is free up to orthogonal matrices and permutations (`turn`): of the stream, of each
-head, of the units.
+The remaining freedom consists of orthogonal matrices and permutations (`turn`): of the stream, of
+each head, of the units.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class GaugeChoice:
 
 @dataclass
 class Reduced:
-    """One part, reduced; and what was taken off."""
+    """One reduced part, and the choices that were removed."""
 
     part: str
     tensors: Tensors
@@ -55,7 +55,7 @@ class Reduced:
 def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
     """The parts of a model, one after the other, reduced; only one is in memory.
 
-    What differs from its reduced form by less than `slack`, relative to its size, stays.
+    Tensors that differ from their reduced form by less than `slack`, relative to their size, stay.
     """
     spec = model.spec
     require_normal_form(spec)

@@ -1,11 +1,11 @@
-"""What rounding can have done to a checkpoint: its numbers, rounded once more, at random.
+"""The possible effect of rounding on a checkpoint, found by rounding its values again at random.
 
-A number in a file stands for all numbers that round to it. Moving each stored number up or down,
-by what rounding does on average, shows what a rewriting of the file costs, at any place where it
-is measured: in a product of a head, in an output.
+A number in a file stands for all numbers that round to it. Moving each stored number up or down by
+the average rounding error shows the effect of rewriting the file on any quantity: a product of a
+head, an output.
 
-Rounding explains only what was rewritten. Where two files have the same numbers in the same
-places but for a few, those few were changed: rounding explains no more than their last digit.
+Rounding explains only values that were rewritten. If two files agree in all but a few places, those
+few were changed: rounding explains no more than their last digit.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def flip_at_random(rng: np.random.Generator, values: Array) -> None:
 
 @dataclass
 class Touched:
-    """What of a stored tensor was rewritten: whole rows, whole columns, and single entries."""
+    """The rewritten part of a stored tensor: whole rows, whole columns, and single entries."""
 
     dtype: DType  # the coarser of the two types
     rows: Array
@@ -96,12 +96,12 @@ class Differences:
 
     @property
     def in_place(self) -> bool:
-        """Whether the two are in the same basis, as far as one can see."""
+        """Whether the two appear to be in the same basis."""
         return self.shared >= IN_PLACE
 
     @property
     def edited(self) -> bool:
-        """Whether the files are the same but for single entries, which nobody rounded."""
+        """Whether the files are equal except for single entries, which were not rounded."""
         found = self.touched.values()
         kept = not any(x.rows.any() or x.columns.any() for x in found)
         few = max(1.0, SINGLE * sum(x.elsewhere for x in found))
@@ -135,8 +135,8 @@ def require_same_tensors(one: Model, two: Model) -> None:
         if ours != theirs:
             only = [x for x in (*ours, *theirs) if (x in ours) != (x in theirs)] or ours
             raise CheckpointError(
-                f"{one.name!r} and {two.name!r}: only one has a tensor with {only[0]} and nothing "
-                "else; save both as models of the same family"
+                f"{one.name!r} and {two.name!r}: only one of them has a tensor that holds just "
+                f"{only[0]}; save both as models of the same family"
             )
 
 
@@ -198,10 +198,11 @@ def _touch_vectors(touched: dict[Where, Touched], shared: float) -> None:
 
 @dataclass
 class Rounded(Model):
-    """A checkpoint as it is compared with another.
+    """A checkpoint, prepared for comparison with another.
 
-    Rows that nobody rewrote are rounded to the coarser of the two types, in which they are equal.
-    With a seed, the others are moved at random, as far as rounding could have moved them.
+    Rows that were not rewritten are rounded to the coarser of the two types, in which they are
+    equal. With a seed, the others are perturbed at random by as much as rounding could have changed
+    them.
     """
 
     touched: dict[Where, Touched] = field(default_factory=dict)
@@ -220,7 +221,7 @@ class Rounded(Model):
 
     @property
     def as_it_is(self) -> bool:
-        """Whether nothing is rounded, moved or multiplied."""
+        """Whether nothing is rounded, perturbed or multiplied."""
         every = ((part, held) for part in self.parts for held in self.held[part])
         types = (
             self.store.entries[x.file].dtype == self.touched[p, x.label].dtype for p, x in every
@@ -228,7 +229,7 @@ class Rounded(Model):
         return self.seed is None and not self.factors and all(types)
 
     def run(self, tokens: Tokens) -> Running:
-        """Its outputs, from what is read of it anyway."""
+        """Its outputs, computed while its parts are read for the comparison."""
         self.running = Running(self, tokens)
         return self.running
 

@@ -1,7 +1,7 @@
-"""Are two checkpoints the same function? Decided on weights, with a witness; never on outputs.
+"""Are two checkpoints the same function? Decided from weights, with a witness; never from outputs.
 
-Both are reduced, the second is turned into the basis of the first, and all invariants are
-compared, beside what rounding does to them. If they agree to within rounding, the turn is the
+Both are reduced, the second is turned into the basis of the first, and all invariants are compared,
+relative to the effect of rounding. If they agree to within rounding, the turn is the
 witness: anyone can apply it again.
 """
 
@@ -60,7 +60,8 @@ def same_checkpoint(
         return found
     verdict: Verdict = "same on common tokens" if found.same else found.verdict
     reason = (
-        f"of {sizes[0]:,} and {sizes[1]:,} tokens the first {tokens:,} are compared: {found.reason}"
+        f"vocabularies of {sizes[0]:,} and {sizes[1]:,} tokens, of which the first {tokens:,} are "
+        f"compared: {found.reason}"
     )
     return replace(found, verdict=verdict, reason=reason, tokens=tokens)
 
@@ -70,7 +71,7 @@ def _same_form(one: Model, two: Model, seed: int, progress: Progress) -> Compari
         return Comparison(*found)
     scales = scales_apart(one, two)
     if not scales and _identical(one, two):
-        return Comparison("identical", "every tensor has the same numbers")
+        return Comparison("identical", "all tensors have the same values")
     out = _compared(one, two, scales, seed, progress)
     if scales and out.verdict == "different":
         return replace(out, reason=f"{out.reason}; {scales}")
@@ -85,7 +86,7 @@ def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress
     running = _Running(one, two, found, seed)
     blocks, special = _blocks(running.sides, found, finder, progress, seed)
     if finder.undetermined:
-        special.append("its tables do not determine the basis of the stream")
+        special.append("the token tables do not determine the basis of the stream")
     special += [what for what in (special_stream(one), lost_signs(one), lost_signs(two)) if what]
     apart, near = running.apart()
     out = Comparison(
@@ -99,14 +100,14 @@ def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress
         found.differing,
     )
     if found.differing == 0 and not scales:
-        return replace(out, reason="every tensor has the same numbers, rounded to the coarser type")
+        return replace(out, reason="all tensors have the same values, rounded to the coarser type")
     if out.differing:
         verdict, reason = _differing(out, special)
         return replace(out, verdict=verdict, reason=reason)
     if found.stray and unit > HALF:
         reason = (
-            f"of all numbers {found.shared:.0%} are equal bit for bit; the others differ by about "
-            "as much as rounding does, as after very little training or after a change of basis "
+            f"{found.shared:.0%} of the values are equal bit for bit, and the others differ by "
+            "about as much as rounding: there was very little training, or a change of basis "
             "that was undone"
         )
         return replace(out, verdict="undecided", reason=reason)
@@ -117,7 +118,7 @@ def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress
     if blunt is not None:
         reason = (
             f"all blocks agree, but rounding could hide a change of {blunt.sensitivity:.0%} in "
-            f"{blunt.place}, {blunt.kind}: the storage type is too coarse, or the table of tokens "
+            f"{blunt.place}, {blunt.kind}: the storage type is too coarse, or the token table "
             "does not determine the basis"
         )
         return replace(out, verdict="undecided", reason=reason)
@@ -127,10 +128,10 @@ def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress
 def _blocks(
     sides: tuple[Side, Side], found: Differences, finder: Finder, progress: Progress, seed: int
 ) -> tuple[list[Block], list[str]]:
-    """All blocks, and what is special where some differ.
+    """All blocks, and the special features of those that differ.
 
-    Rounding a small block once may show next to nothing of what rounding does. Before a small model
-    is called different, several draws are taken.
+    Rounding a small block once may show almost nothing of the effect of rounding. Before a small
+    model is called different, several draws are taken.
     """
 
     model = sides[0].exact
@@ -162,16 +163,17 @@ def _differing(out: Comparison, special: list[str]) -> tuple[Verdict, str]:
         difference, rounding = worst.most
         explained = f"{rounding:.1g}" if rounding > 1e-11 else "nothing"
         return "different", (
-            f"{worst.title} differs by {difference:.2g}, relative; rounding explains {explained}"
+            f"the relative difference in {worst.title} is {difference:.2g}; rounding can explain "
+            f"{explained}"
         )
     return "undecided", (
-        f"{worst.title} differs by {worst.ratio:.2g} times what rounding explains: more "
-        "than rewriting the file once does, less than is certain to be a change"
+        f"{worst.title} differs by {worst.ratio:.2g} times what rounding can explain: more than "
+        "saving the file once would cause, but too little to be certain of a change"
     )
 
 
 def outputs_tolerance(roundoff: float) -> float:
-    """How far outputs may be apart, relative, when weights were rounded."""
+    """The relative difference of outputs that rounding of the weights can cause."""
     return min(0.5, OUTPUTS * roundoff)
 
 
@@ -190,7 +192,7 @@ class _Running:
             self._pairs.append((first, again.run(tokens)))
 
     def apart(self) -> tuple[float, float]:
-        """How far outputs are apart, and how far rounding takes them."""
+        """The difference of outputs, and the effect of rounding on them."""
         (ours, moved), (theirs, others) = ([x.outputs() for x in pair] for pair in self._pairs)
         effects = furthest(ours, moved), furthest(theirs, others)
         return furthest(ours, theirs), OUTPUTS_MARGIN * max(*effects, ARITHMETIC)
@@ -223,13 +225,13 @@ def require_same_architecture(one: Model, two: Model) -> None:
         if one.family != two.family:
             names = [f"{each.name!r} ({each.family})" for each in (one, two)]
         raise CheckpointError(
-            f"{' and '.join(names)} are of different architectures: "
+            f"{' and '.join(names)} have different architectures: "
             f"{in_words(one.spec, two.spec, keys)}"
         )
 
 
 def _identical(one: Model, two: Model) -> bool:
-    """Whether every tensor has the same numbers, whatever the types."""
+    """Whether all tensors have the same values, ignoring types."""
     require_same_tensors(one, two)
     for part in one.held:
         for ours, theirs in zip(one.held[part], two.held[part], strict=True):

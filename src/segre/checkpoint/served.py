@@ -1,7 +1,7 @@
 """For which design choices is there a normal form?
 
-What has further symmetries, or other ones than the code takes off, is refused by the name of the
-choice: what is missing is that choice, whatever the family.
+Architectures with symmetries that the code does not remove are refused by the name of the design
+choice, not by family.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ def require_normal_form(spec: Transformer) -> None:
         raise UnsupportedError(f"{choice}: the normal form is not implemented for {what}")
     if spec.mlp in ("bilinear", "reglu"):
         raise CheckpointError(
-            f"MLPs of kind {spec.mlp} are not put in a normal form; allowed: gelu, silu, relu and "
-            "gates of gelu or silu"
+            f"MLPs of kind {spec.mlp}: the normal form is not implemented for them; allowed: "
+            "gelu, silu, relu and gates of gelu or silu"
         )
     if max(spec.head, spec.dv) > spec.d:
         raise CheckpointError(
-            f"heads of {max(spec.head, spec.dv)} dimensions are wider than the stream of {spec.d}; "
-            "such models are not put in a normal form"
+            f"heads of {max(spec.head, spec.dv)} dimensions are wider than the stream of "
+            f"{spec.d}; the normal form is not implemented for such models"
         )
     if spec.latent and max(spec.head, spec.dv) > min(spec.kvrank, spec.qrank or spec.d):
         raise CheckpointError(
             f"heads of {max(spec.head, spec.dv)} dimensions are wider than the latents they read; "
-            "such models are not put in a normal form"
+            "the normal form is not implemented for such models"
         )
 
 
@@ -48,18 +48,18 @@ def _keeps_its_embeddings(spec: Transformer) -> bool:
 
 
 def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
-    """The choices for which there is none, each with what it stands for."""
+    """The unsupported choices, each with a description."""
     if spec.experts and (spec.norm != "rms" or spec.place != "pre"):
         yield "experts", "routed experts without RMSNorms before them"
     if spec.experts and spec.active == 1 and not spec.router.endswith("-raw"):
-        yield "active", "one active expert, whose share is 1 whatever the router says"
+        yield "active", "a single active expert, whose share is always 1"
     if spec.latent and (spec.norm != "rms" or spec.place != "pre" or not spec.eps):
         yield "kvrank", "latent attention without RMSNorms before it, or with eps=0"
     if spec.latent and max(spec.kvrank, spec.qrank) > spec.d:
         yield "kvrank", "latents wider than the stream"
     known = spec.norm == "layer" and spec.place == "post" and spec.embnorm and spec.bias == "all"
     if spec.share and not (spec.embed and known):
-        yield "share", "layers that share their weights, but for those of ALBERT"
+        yield "share", "layers that share their weights, except in ALBERT"
     if spec.sharedgate:
         yield "sharedgate", "shared experts with a gate"
     if spec.skip != 1:
@@ -71,7 +71,7 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
     if spec.labels and spec.transform:
         yield "transform", "labels after a dense layer"
     if spec.project:
-        yield "project", "outputs that are mapped back to the width of the embeddings"
+        yield "project", "outputs mapped back to the width of the embeddings"
     if spec.embed and not known:
         yield "embed", "embeddings of another width without a norm, or norms after the skips"
     narrow = max(spec.head, spec.dv) < spec.embed <= spec.d
@@ -80,16 +80,16 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
     if spec.embed and (spec.labels or spec.relation):
         yield "labels", "labels after embeddings of another width"
     if spec.labels and spec.place == "post" and not (spec.outbias or spec.pooler):
-        yield "outbias", "labels without biases after a norm on the stream"
+        yield "outbias", "labels without biases after a norm of the stream"
     if spec.qknorm and (spec.still or 0 in every(spec.base, spec.layers)):
-        yield "qknorm", "norms of queries and keys of which a part does not turn"
+        yield "qknorm", "norms of partially rotary queries and keys"
     if not _is_attention_alone(spec) and not (spec.norm != "none" and spec.gain and spec.residual):
         yield "norm", "models without norms, without gains or without skips"
     if spec.embnorm and spec.place != "post" and not _keeps_its_embeddings(spec):
-        yield "embnorm", "normed embeddings before norms of layers, but for tied tables alone"
+        yield "embnorm", "normed embeddings before pre-norm layers, except with tied tables only"
     if spec.place == "post" and spec.embedded and not spec.embnorm and not spec.tied:
-        yield "place", "norms after the skips of embeddings that are neither normed nor tied"
+        yield "place", "post-norms with embeddings that are neither normed nor tied"
     if spec.place == "pre" and spec.embedded and spec.norm != "none" and not spec.final:
-        yield "final", "a stream that is not normed where its output is read"
+        yield "final", "an output that is read from the stream without a norm"
     if spec.normed_inside and (spec.norm == "layer" or not spec.eps):
-        yield "place", "LayerNorms of what sublayers write, and such norms with eps=0"
+        yield "place", "LayerNorms of sublayer outputs, or norms of sublayer outputs with eps=0"

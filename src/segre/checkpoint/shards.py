@@ -20,7 +20,7 @@ LONGEST_INDEX = 100_000_000
 
 
 def is_directory(path: Path) -> bool:
-    """Whether it is one, as far as can be seen."""
+    """Whether it is a directory that can be seen."""
     try:
         return str(path).isprintable() and path.is_dir()
     except OSError:  # a name too long, a directory closed to us
@@ -28,7 +28,7 @@ def is_directory(path: Path) -> bool:
 
 
 def is_tensor_file(path: Path) -> bool:
-    """Whether it names a safetensors file, and no directory."""
+    """Whether it is named like a safetensors file and is not a directory."""
     return path.suffix == ".safetensors" and not is_directory(path)
 
 
@@ -55,10 +55,10 @@ def listing(directory: Path) -> list[str]:
     except NotADirectoryError:
         if directory.suffix == ".gguf":
             raise refusal(directory, _convert(directory)) from None
-        raise refusal(directory, "a file; give the directory that holds a model") from None
+        raise refusal(directory, "this is a file; give a model directory") from None
     except OSError as error:
         reason = error.strerror or error
-        raise refusal(directory, f"{reason}; give the directory of a model") from None
+        raise refusal(directory, f"{reason}; give a model directory") from None
     except ValueError:
         raise refusal(directory, "not the name of a directory") from None
 
@@ -74,23 +74,26 @@ def weight_files(directory: Path, names: list[str]) -> tuple[list[str], dict[str
     if len(found) == 1:
         return found, None
     if found:
-        problem = f"{len(found)} safetensors files and no {INDEX}; keep one of them, or fetch it"
+        problem = (
+            f"it has {len(found)} safetensors files but no {INDEX}; download the index, or "
+            "keep only one file"
+        )
     elif ggufs := [name for name in seen if name.endswith(".gguf")]:
         problem = _convert(directory / ggufs[0])
     elif pickles := [name for name in seen if name.endswith(PICKLES)]:
         problem = (
             f"its weights are a pickle ({quote(pickles[0])}), which can run code and is never "
-            "read; save the model again as safetensors, as save_pretrained does"
+            "read; save the model as safetensors (save_pretrained does)"
         )
     elif CONFIG in names:
-        problem = f"there are no weights in it; allowed: {WEIGHTS}, or {INDEX} and its shards"
+        problem = f"it has no weights; allowed: {WEIGHTS}, or {INDEX} and its shards"
     else:
-        problem = f"there is no {CONFIG} in it; give the directory of a model"
+        problem = f"it has no {CONFIG}; give a model directory"
     raise refusal(directory, problem)
 
 
 def _convert(file: Path) -> str:
-    return f"GGUF must be converted first: segre weights convert {str(file)!r} -o DIR"
+    return f"GGUF files must be converted first: segre weights convert {str(file)!r} -o DIR"
 
 
 def _shards(directory: Path, names: list[str]) -> tuple[list[str], dict[str, Any]]:
@@ -98,16 +101,18 @@ def _shards(directory: Path, names: list[str]) -> tuple[list[str], dict[str, Any
     index = read_json(path, LONGEST_INDEX, unique=True)
     weight_map = index.get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
-        raise refusal(path, 'there is no "weight_map" in it, from tensors to files')
+        raise refusal(path, 'it has no "weight_map" from tensors to files')
     for name, file in weight_map.items():
         if not isinstance(file, str) or not is_shard_name(file):
             raise refusal(
                 path,
-                f"tensor {quote(name)} is said to be in {quote(str(file))}; allowed: names of "
+                f"the index places tensor {quote(name)} in {quote(str(file))}; allowed: names of "
                 ".safetensors files beside the index",
             )
     files = sorted(set(weight_map.values()))
     for file in files:
         if file not in names:
-            raise refusal(path, f"{quote(file)} is in the index, but not there; fetch it")
+            raise refusal(
+                path, f"{quote(file)} is in the index, but the file is missing; download it"
+            )
     return files, index

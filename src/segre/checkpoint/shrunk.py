@@ -1,6 +1,6 @@
 """Shrunk checkpoints as directories: one file for each part, and what expanding them takes.
 
-The model type in their config is one that no other program knows, so that none loads them.
+Their config has a model type that no other program knows, so that none loads them.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _write_shrunk(model: Model, target: str | Path, progress: Progress) -> Shrin
 
 
 def _carry_constants(model: Model, folder: Path) -> dict[str, str]:
-    """Tensors that are no weights, as they are."""
+    """Tensors that are not weights, unchanged."""
     if not model.carried:
         return {}
     file = "shrunk-constants.safetensors"
@@ -143,14 +143,14 @@ def _write_config(model: Model, shrinker: Shrinker, folder: Path) -> None:
 
 @dataclass
 class Expanded(Model):
-    """A shrunk checkpoint as a model: its parts are expanded when they are asked for."""
+    """A shrunk checkpoint as a model: its parts are expanded on demand."""
 
     expander: Expander | None = None
 
     def part(
         self, part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
     ) -> Tensors:
-        """The tensors of a part, or those of them that are named."""
+        """The tensors of a part, or only the named ones."""
         assert self.expander is not None
         try:
             found = self.expander.part(part)
@@ -166,7 +166,7 @@ class Expanded(Model):
 
 @within_float64(1)
 def expand(path: str | Path, target: str | Path, progress: Progress = no_progress) -> None:
-    """Rebuild the normal form that was shrunk, to within rounding.
+    """Rebuild the normal form, up to rounding, from a directory written by `shrink`.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.example import example
@@ -193,12 +193,12 @@ def expand(path: str | Path, target: str | Path, progress: Progress = no_progres
 
 
 def _opened(store: Store) -> Expanded:
-    """A shrunk checkpoint; what its config says is checked against the architecture."""
+    """A shrunk checkpoint; its config is checked against the architecture."""
     config = store.config
     if config.get("model_type") != KIND or config.get("version") != VERSION:
         raise CheckpointError(
-            f"checkpoint {store.name!r} was not made by segre weights shrink; "
-            "there is nothing to expand"
+            f"checkpoint {store.name!r} was not written by segre weights shrink, so it cannot be "
+            "expanded"
         )
     try:
         original = Store(store.directory, dict(config["original"]), config["index"])

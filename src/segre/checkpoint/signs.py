@@ -1,7 +1,7 @@
-"""Signs that norms wear: what a norm puts out may change its sign if all that reads it does.
+"""Sign symmetries of norms: the output of a norm may change sign if all its readers do.
 
-With norms after the skips, the stream has a sign of its own between any two norms: a gain and a
-bias change it, the readers and writers in between follow, and the next gain takes it back. Where
+With post-norms, the stream has a free sign between any two norms: a gain and a bias change it, the
+readers and writers in between follow, and the next gain changes it back. Where
 hidden states are the output, the stream before the last norm may have either sign, and with
 RMSNorms each of its coordinates; the last gain takes it back. The tables before a norm of the
 embeddings may change theirs with its gain; a tied table then changes it with the gain before the
@@ -33,7 +33,7 @@ _TABLES = ("tokens", "positions", "types")
 
 
 def chosen_signs(model: Model) -> dict[str, Signs]:
-    """By part, the signs that the normal form takes off."""
+    """By part, the signs that the normal form removes."""
     spec = model.spec
     out: dict[str, Signs] = {part: {} for part in model.parts}
     if not (spec.gain and spec.norm != "none"):
@@ -54,7 +54,7 @@ def chosen_signs(model: Model) -> dict[str, Signs]:
 
 
 def lost_signs(model: Model) -> str | None:
-    """What is special where rounding may have changed the sign of a gain that chooses a sign."""
+    """Special points at which rounding may have changed the sign of a gain that fixes a sign."""
     spec = model.spec
     if not (spec.gain and spec.norm == "rms" and _seen(spec)):
         return None
@@ -62,7 +62,7 @@ def lost_signs(model: Model) -> str | None:
     gain = model.part(part, [f"{norm}.gain"])[f"{norm}.gain"]
     if not unsure(gain, NEAR * model.roundoff()).any():
         return None
-    return "a gain of the last norm is so small that rounding may have changed its sign"
+    return "a gain of the last norm is so small that rounding can change its sign"
 
 
 def _sign(gain: Array) -> Array:
@@ -70,7 +70,7 @@ def _sign(gain: Array) -> Array:
 
 
 def _seen(spec: Transformer) -> bool:
-    """Whether a last norm stands between a stream that nobody sees and hidden states."""
+    """Whether a last norm stands between the stream and hidden states as the output."""
     last = spec.final or (spec.place == "post" and spec.norm == "layer" and not joint(spec))
     return spec.output == "hidden" and spec.embedded and last
 
@@ -83,7 +83,7 @@ def _last(spec: Transformer) -> tuple[str, str]:
 
 
 def _flipped(spec: Transformer) -> Iterator[tuple[str, str]]:
-    """Norms that stay on the stream, and whose sign is free; but for the last."""
+    """Norms of the stream whose sign is free, except the last."""
     if spec.norm != "layer":
         return
     if spec.embnorm and not spec.embed and (spec.place == "post" or spec.tied):

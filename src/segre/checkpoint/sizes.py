@@ -12,7 +12,7 @@ BLOCK = 1 << 15  # numbers at a time: these stay in the cache
 
 
 def row_blocks(rows: int, size: int, block: int = BLOCK) -> Iterator[tuple[int, int]]:
-    """The first rows and the ends of blocks of a tensor of so many rows and numbers."""
+    """The first and last rows of the blocks of a tensor with this many rows and entries."""
     step = max(1, block * rows // max(size, 1))
     return ((start, min(start + step, rows)) for start in range(0, rows, step))
 

@@ -1,4 +1,4 @@
-"""A model directory as it is read: its config, and tensors mapped from safetensors files.
+"""A model directory opened for reading: its config, and tensors mapped from safetensors files.
 
 The library `safetensors` accepts each file first, sizes are compared with the file's own, and
 names of shards stay in the directory. Tensors are views of the mapped files, so that opening a
@@ -83,20 +83,18 @@ class Store:
     def open(cls, path: str | Path, name: str = "") -> Store:
         """Map the tensors of a model directory, or of one file with its config beside it.
 
-        What is wrong with it is said in one line; `name` is what it is called.
+        Problems are reported in one line; `name` is used in errors.
         """
         directory, alone = Path(path), is_tensor_file(Path(path))
         if alone:
             files, index, directory = [directory.name], None, directory.parent
             if CONFIG not in listing(directory):
-                raise refusal(path, f"there is no {CONFIG} beside it; put it there")
+                raise refusal(path, f"{CONFIG} is missing; put it into the same directory")
         else:
             names = listing(directory)
             files, index = weight_files(directory, names)
             if CONFIG not in names:
-                raise refusal(
-                    directory, f"there is no {CONFIG} in it; give the directory of a model"
-                )
+                raise refusal(directory, f"it has no {CONFIG}; give a model directory")
         config = read_json(directory / CONFIG, LONGEST_CONFIG)
         store = cls(directory, config, index, name or str(path))
         store.alone = alone
@@ -108,7 +106,7 @@ class Store:
 
     @classmethod
     def of(cls, name: str, config: Mapping[str, Any], arrays: Mapping[str, Array]) -> Store:
-        """Arrays that are in memory, as they are: what is written to them later is seen."""
+        """Arrays in memory, without copies: later changes to them are visible."""
         store = cls(None, dict(config), None, name)
         for key, array in arrays.items():
             if array.dtype not in DTYPES.values():
@@ -133,7 +131,7 @@ class Store:
 
     @property
     def inputs(self) -> list[Path]:
-        """What is read, and must not be overwritten."""
+        """The input paths, which must not be overwritten."""
         if self.directory is None:
             return []
         return [self.directory / file for file in self.metadata] if self.alone else [self.directory]
@@ -152,7 +150,11 @@ class Store:
     def raw(self, name: str) -> Array:
         """A tensor in its stored type: a view of the file that cannot be written to."""
         if name not in self._arrays:
-            problem = "was read after closing" if name in self.entries else "is not in it"
+            problem = (
+                ("was requested after the file was closed")
+                if name in self.entries
+                else "is missing"
+            )
             raise refusal(self.name, f"tensor {quote(name)} {problem}")
         return self._arrays[name]
 
@@ -169,7 +171,7 @@ class Store:
         return values
 
     def _copied(self, name: str, dtype: DType) -> Array:
-        """A tensor of a file, converted a slab at a time; the file's memory is let go of."""
+        """A tensor of a file, converted slab by slab; the file's memory is released."""
         stored = np.atleast_1d(self.raw(name))
         out = np.empty(stored.shape, dtype)
         first = stored.dtype if stored.dtype.itemsize >= 4 else np.dtype(np.float32)
@@ -180,7 +182,7 @@ class Store:
         return out.reshape(self.raw(name).shape)
 
     def _forget(self, name: str, start: int, stop: int) -> None:
-        """Let go of the memory of some rows of a tensor of a file."""
+        """Release the memory of some rows of a tensor of a file."""
         mapped, first, last = self._places[name]
         width = (last - first) // max(len(np.atleast_1d(self.raw(name))), 1)
         mapped.forget(first + start * width, min(first + stop * width, last))
@@ -196,15 +198,15 @@ class Store:
         if not is_float(stored.dtype):
             raise refusal(
                 file,
-                f"tensor {quote(name)} is {dtype_name(stored.dtype)}; weights must be floating "
-                "point",
+                f"tensor {quote(name)} has type {dtype_name(stored.dtype)}; weights must be "
+                "floating point",
             )
         try:
             values = convert()
             finite = name in self._finite or all_finite(values)
         except MemoryError:
             raise TooLargeError(
-                f"checkpoint {str(file)!r}: there is no memory for tensor {quote(name)} of shape "
+                f"checkpoint {str(file)!r}: not enough memory for tensor {quote(name)} of shape "
                 f"{list(stored.shape)} in {dtype}"
             ) from None
         if not finite:
@@ -234,7 +236,7 @@ class Store:
         return sum(entry.size for entry in self.entries.values() if is_float(entry.dtype))
 
     def close(self) -> None:
-        """Let go of the files; arrays that `raw` has given stay valid."""
+        """Close the files; arrays returned by `raw` stay valid."""
         self._arrays.clear()
         self._places.clear()
 
@@ -265,7 +267,7 @@ class Store:
                 entry = Entry(name, DTYPES[said["dtype"]], tuple(said["shape"]), file)
                 start, end = said["data_offsets"]
                 if not 0 <= start <= end <= len(data) or end - start != entry.nbytes:
-                    raise ValueError(f"offsets of tensor {quote(name)}")
+                    raise ValueError(f"bad offsets of tensor {quote(name)}")
                 self._arrays[name] = data[start:end].view(entry.dtype).reshape(entry.shape)
                 self.entries[name] = entry
                 self._places[name] = (mapped, start, end)
@@ -277,6 +279,6 @@ class Store:
             if file != said:
                 raise refusal(
                     self._place(INDEX),
-                    f"tensor {quote(name)} is in {quote(file)}, but in {quote(said)} by the "
-                    "index; fetch the model again",
+                    f"tensor {quote(name)} is in {quote(file)}, but the index names "
+                    f"{quote(said)}; download the model again",
                 )

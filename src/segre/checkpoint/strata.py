@@ -1,7 +1,7 @@
 """Weights at special points, where more of them give the same function than elsewhere.
 
-There two checkpoints can differ in what is invariant elsewhere and be the same function all the
-same; and the count of redundant parameters is larger than the formula's.
+At such points two checkpoints can differ in quantities that are invariant elsewhere and still be
+the same function, and more parameters are redundant than the formula counts.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ SCORES = 4  # random inputs on either side, for which patterns are compared
 _SIGNED = {
     "normq": ("head", "queries"),
     "normk": ("head", "keys"),
-    "post1": ("head", "what attention writes"),
-    "post2": ("MLP", "what the MLP writes"),
+    "post1": ("head", "the attention output"),
+    "post2": ("MLP", "the MLP output"),
 }
 
 
@@ -54,7 +54,7 @@ class Special:
 
 
 def special_points(spec: Transformer, found: Reduced) -> list[Special]:
-    """What is special in a part, so that more can change there than symmetries change."""
+    """The special features of a part, which allow more changes than the symmetries."""
     if found.part in ("embed", "head"):
         return []
     return list(_special(spec.at(found.part), found.tensors))
@@ -64,7 +64,7 @@ def special_stream(model: Model) -> str | None:
     """Whether the gains that fix the axes of the stream are all equal, and so do not fix them."""
     spec = model.spec
     if spec.norm == "layer" and spec.d == 2:
-        return "a LayerNorm of width two sees no more of the stream than a sign"
+        return "a LayerNorm of width two reads only a sign of the stream"
     if stream_freedom(spec) not in ("order and signs", "order and sign"):
         return None
     names = ["norm.gain"] if spec.tied or spec.place == "post" else []
@@ -73,7 +73,7 @@ def special_stream(model: Model) -> str | None:
     if spec.normed_inside:  # up to signs, which are free
         gains = [np.abs(gain) for gain in gains]
     if all(np.ptp(gain) <= EQUAL * np.abs(gain).max() for gain in gains):
-        return "gains are all equal, so that any rotation of the stream is free"
+        return "all gains are equal, so any rotation of the stream is a symmetry"
     return None
 
 
@@ -95,9 +95,9 @@ def _special(spec: Transformer, w: Tensors) -> Iterator[Special]:
         word = "shared MLP units" if kind == SHARED else "MLP units"
         dead = np.flatnonzero(dead_units(spec, w, kind))
         if len(dead):
-            yield Special("MLP", f"{word} {listed(dead)} write nothing")
+            yield Special("MLP", f"{word} {listed(dead)} have zero output")
         for one, two in duplicate_units(spec, w, kind)[:1]:
-            yield Special("MLP", f"{word} {one + 1} and {two + 1} read the same")
+            yield Special("MLP", f"{word} {one + 1} and {two + 1} have parallel input weights")
     for one, two in equal_experts(w)[:1]:
         yield Special("MLP", f"experts {one + 1} and {two + 1} have the same affinities")
 

@@ -1,4 +1,4 @@
-"""Attention and MLP of a layer: what their norms, readers and writers are free to choose.
+"""The gauge of attention and MLP of a layer: free choices of norms, readers and writers.
 
 What a norm multiplies or adds, its readers can do. What lies along the one direction that a
 LayerNorm does not see, writers need not write, and what its output never has (it is orthogonal to
@@ -33,7 +33,7 @@ SUBLAYERS = {"norm1": "attention", "norm2": "mlp"}  # by the norm before each
 
 
 def sublayer_norms(spec: Transformer) -> list[str]:
-    """What the norms before the sublayers of a layer would be called; not all models have them."""
+    """Names of the norms before the sublayers of a layer; not all models have these norms."""
     return [norm for norm, kind in SUBLAYERS.items() if kind in sublayer_kinds(spec)]
 
 
@@ -45,7 +45,7 @@ def sublayer_kinds(spec: Transformer) -> list[str]:
 def fix_sublayer(
     spec: Transformer, part: str, w: Tensors, gauge: NormGauge, stream: Stream, norm: str
 ) -> None:
-    """Reduce the sublayer that a norm would stand before, in place."""
+    """Reduce one sublayer, named by the norm before it, in place."""
     end, last = (part, SUBLAYERS[norm]), part == parts(spec)[-2]
     normed = _normed(spec, w, norm)
     if spec.layerscale:
@@ -109,7 +109,7 @@ def fix_sublayer(
 def restore_sublayer(
     spec: Transformer, part: str, w: Tensors, gauge: NormGauge, stream: Stream, norm: str
 ) -> None:
-    """Inverse of `fix_sublayer`, with free choices of one's own."""
+    """Inverse of `fix_sublayer`, with given free choices."""
     end, last = (part, SUBLAYERS[norm]), part == parts(spec)[-2]
     before, narrow = stream.shift, stream.narrow
     stream.narrow = None
@@ -172,18 +172,18 @@ def restore_sublayer(
 
 
 def _scale(norm: str) -> str:
-    """The vector by which what a sublayer writes is multiplied."""
+    """The vector that multiplies the output of a sublayer."""
     return norm.replace("norm", "scale")
 
 
 def written(spec: Transformer, end: End) -> list[str]:
-    """The tensors that write what a sublayer computes, with their bias."""
+    """The output tensors of a sublayer, with their bias."""
     bias = writer_bias(spec, end)
     return [*writers(spec, end), *([] if bias is None else [bias])]
 
 
 def _fix_scale(spec: Transformer, end: End, w: Tensors, gauge: NormGauge, name: str) -> None:
-    """What writes absorbs the scale of what is written."""
+    """The output weights absorb the output scale."""
     scale = gauge.scales[name] = w[name]
     w.update({key: w[key] * scale for key in written(spec, end)})
     w[name] = np.ones_like(scale)
@@ -206,12 +206,12 @@ def _fix_narrow(w: Tensors, gauge: NormGauge, stream: Stream, reader: Reader) ->
 
 
 def _normed(spec: Transformer, w: Tensors, norm: str) -> bool:
-    """Whether a sublayer reads the stream through a norm of its own; a first attention may not."""
+    """Whether a sublayer has a norm before it; a first attention may not."""
     return spec.normed_before and f"{norm}.gain" in w
 
 
 def _unseen(spec: Transformer, stream: Stream, *, normed: bool) -> Array | None:
-    """The direction, of length 1, to which all that readers read is orthogonal (once shifted)."""
+    """The unit vector that is orthogonal to everything readers read (after the shift)."""
     if spec.norm != "layer":
         return None
     if not normed:  # the first layer may read embeddings without a norm
@@ -241,10 +241,10 @@ def _restore_attention_biases(spec: Transformer, w: Tensors, gauge: NormGauge) -
 
 
 def free_mean(spec: Transformer, key: str, *, last: bool) -> bool:
-    """Whether the mean of what is written is free: nobody sees it, or a later bias makes up for it.
+    """Whether the mean of the output is free: it has no effect, or a later bias compensates for it.
 
-    Nobody sees it where every reader norms the stream, and the output is normed too. Where the
-    output is the stream itself, the means of biases can move to that of the `last` layer.
+    It has no effect if every reader norms the stream, and the output is normed too. If the output
+    is the stream itself, the means of biases can move to the bias of the `last` layer.
     """
     if spec.norm != "layer":
         return False

@@ -27,7 +27,7 @@ def shiftable(spec: Transformer, head: Tensors) -> Array | None:
 
 
 def fix_tables(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Array | None) -> None:
-    """Take means and shifts off the tables, in place; positions that no token has become 0."""
+    """Remove means and shifts from the tables, in place; positions that no token has become 0."""
     if spec.offset:
         gauge.tables["unused"] = w["positions"][:, : spec.offset]
         w["positions"] = w["positions"][:, spec.offset :]
@@ -57,7 +57,7 @@ def fix_tables(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Array | 
 
 
 def restore_tables(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Array | None) -> None:
-    """Inverse of `fix_tables`, with choices of one's own."""
+    """Inverse of `fix_tables`, with given choices."""
     if spec.offset:
         w["positions"] = w["positions"][:, spec.offset :]
     if shifts is not None:
@@ -78,7 +78,7 @@ def restore_tables(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Arra
 
 
 def _place(spec: Transformer, w: Tensors, name: str, by: Array) -> None:
-    """Add what all patches have, or the class token, to their positions; nothing reads a mask."""
+    """Add the bias of patches, or the class token, to the positions; masks are not read."""
     if name == "mask":
         return
     positions = w["positions"].copy()
@@ -102,7 +102,7 @@ def fix_common_position(spec: Transformer, w: Tensors, gauge: NormGauge) -> Arra
 
 
 def restore_common_position(spec: Transformer, w: Tensors, gauge: NormGauge) -> Array:
-    """Inverse of `fix_common_position`, with a choice of one's own."""
+    """Inverse of `fix_common_position`, with a given choice."""
     _shift_positions(spec, w, gauge.shifts["positions"])
     return gauge.shifts["positions"]
 
@@ -113,12 +113,12 @@ def _shift_positions(spec: Transformer, w: Tensors, by: Array) -> None:
 
 
 def _written(spec: Transformer, shifts: Array) -> Array:
-    """What a LayerNorm sees of shifts."""
+    """The part of shifts that a LayerNorm does not remove."""
     return shifts - shifts.mean(axis=0) if spec.norm == "layer" and spec.tied else shifts
 
 
 def _along(spec: Transformer, w: Tensors, gauge: NormGauge, shifts: Array) -> Array:
-    """By how much to shift for the mean of the positions to vanish, as far as it can."""
+    """The shift that makes the mean of the positions vanish, as far as possible."""
     if not spec.tied:  # any shift is free
         return gauge.mean(w["positions"], 1)
     written = _written(spec, shifts)

@@ -1,4 +1,4 @@
-"""The gauge of hidden units: scales that pass through, taken off and put back.
+"""The gauge of hidden units: scales that pass through them, removed and restored.
 
 Units of experts have one more axis, the first. Those of shared experts, which all tokens use, have
 tensors of their own: their names begin with S instead of W.
@@ -41,7 +41,7 @@ def biased(w: Tensors, kind: str, name: str) -> str:
 def balance_units(
     spec: Transformer, w: Tensors, slack: float = 0.0, kind: str = UNITS
 ) -> Array | None:
-    """Equal norms of what a unit reads and writes, in place; factors of what it read (..., f)."""
+    """Equalise input and output norms of units, in place; returns the factors (..., f)."""
     if kind not in kinds(w):
         return None
     _clear_dead(spec, w, kind)
@@ -58,7 +58,7 @@ def balance_units(
 
 
 def scale_units(spec: Transformer, w: Tensors, factor: Array, kind: str = UNITS) -> None:
-    """Multiply what units read, and divide what they write by what comes of it."""
+    """Multiply the input weights of units, and divide their output weights accordingly."""
     for name in (f"{kind}_up", biased(w, kind, "up")):
         if name in w:
             w[name] = w[name] * factor[..., None]
@@ -67,7 +67,7 @@ def scale_units(spec: Transformer, w: Tensors, factor: Array, kind: str = UNITS)
 
 
 def unit_norms(w: Tensors, kind: str = UNITS) -> tuple[Array, Array]:
-    """Norms of what each unit reads (its scalable part, with bias) and writes."""
+    """Norms of the input weights (the scalable part, with bias) and output weights of each unit."""
     up, down = w[f"{kind}_up"], w[f"{kind}_down"]
     reads = np.einsum("...ij,...ij->...i", up, up)
     if bias := biased(w, kind, "up"):
@@ -76,7 +76,7 @@ def unit_norms(w: Tensors, kind: str = UNITS) -> tuple[Array, Array]:
 
 
 def unit_sizes(w: Tensors, kind: str = UNITS) -> Array:
-    """How large each unit is: norms of what it reads, is gated by and writes, multiplied."""
+    """The size of each unit: the product of the norms of its input, gate and output weights."""
     reads, writes = unit_norms(w, kind)
     if f"{kind}_gate" not in w:
         return reads * writes
@@ -84,7 +84,7 @@ def unit_sizes(w: Tensors, kind: str = UNITS) -> Array:
 
 
 def dead_units(spec: Transformer, w: Tensors, kind: str = UNITS) -> Array:
-    """Units that write nothing, whatever they read."""
+    """Units whose output is always zero."""
     reads, writes = unit_norms(w, kind)
     silent = reads == 0 if scaled(spec) else np.zeros(reads.shape, bool)
     if spec.gated and not biased(w, kind, "gate"):  # all gates are 0 at 0

@@ -1,8 +1,8 @@
-"""A checkpoint whose unembedding is its table of tokens, with an unembedding of its own.
+"""A checkpoint with tied embeddings, given a separate unembedding.
 
-The function stays what it is. But the gain of the last norm, which a tied table keeps from being
-absorbed, is then absorbed by the unembedding: the stream of a pre-norm model can be turned by any
-orthogonal matrix, and not by orders of its coordinates alone.
+The function stays the same. But the gain of the last norm, which a tied table cannot absorb, is
+then absorbed by the unembedding: the stream of a pre-norm model can be rotated by any orthogonal
+matrix, not only permuted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from segre.models.registry import from_config
 
 
 def untied(model: Model) -> Model:
-    """The model with a copy of its table of tokens as unembedding; as it is, if it has its own."""
+    """The model with a copy of its token table as unembedding; unchanged if it has one already."""
     if not model.spec.tied:
         return model
     config = {**model.store.config, "tie_word_embeddings": False}
@@ -29,7 +29,7 @@ def untied(model: Model) -> Model:
     table = next(held.file for held in model.held["embed"] if "tokens" in held.names)
     if spec.transform or "W_U" not in where or stream_freedom(spec) != "orthogonal":
         raise UnsupportedError(
-            f"{model.name!r}: untying gives the stream of a {model.family} model no freedom; "
-            "allowed: models with norms before their layers alone"
+            f"{model.name!r}: --untie has no effect on a {model.family} model; allowed: pre-norm "
+            "models"
         )
     return described(model.store.with_copy(table, where["W_U"], config))

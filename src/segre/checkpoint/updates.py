@@ -1,4 +1,4 @@
-"""How many directions does a change of weights have? Its singular values, beside rounding.
+"""The rank of a change of weights: its singular values, compared with rounding.
 
 A full fine-tune changes a matrix in all directions, an adapter such as LoRA in a few. Of heads,
 the products of queries with keys and of values through outputs are compared: they do not depend on
@@ -41,7 +41,7 @@ class Update:
 
     @property
     def low_rank(self) -> bool:
-        """Whether it has few directions: at most a quarter of what it could have."""
+        """Whether it has low rank: at most a quarter of full rank."""
         return 0 < 4 * self.rank <= self.full and not self.at_least
 
     def document(self) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def _beyond(values: Array, noise: float) -> int:
 
 
 def _directions(values: Array, square: float) -> int:
-    """How many of the largest hold most of the square."""
+    """How many of the largest singular values carry most of the squared norm."""
     if not square:
         return 0
     return min(len(values), int((np.cumsum(values**2) < ENERGY * square).sum()) + 1)

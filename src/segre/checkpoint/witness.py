@@ -1,4 +1,4 @@
-"""A group element as a file: the turn that takes one reduced checkpoint to another.
+"""A group element as a file: the turn that maps one reduced checkpoint to another.
 
 A safetensors file with the basis of the stream, and for each layer the order and bases of heads
 and the order and signs of units. Reading checks that matrices are orthogonal, factors of modulus
@@ -87,14 +87,14 @@ class Witness:
         name = str(path)
         try:
             if Path(path).stat().st_size > LARGEST:
-                raise CheckpointError(f"witness {name!r} is too large to be one")
+                raise CheckpointError(f"witness {name!r} is too large for a witness file")
             found = load_file(path)
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise CheckpointError(f"witness {name!r} cannot be read: {error}") from None
         try:
             out = _checked(found, spec)
         except (KeyError, ValueError, IndexError) as error:
-            raise CheckpointError(f"witness {name!r} is not one for this model: {error}") from None
+            raise CheckpointError(f"witness {name!r} does not fit this model: {error}") from None
         return out
 
 
@@ -114,7 +114,7 @@ def _checked(found: dict[str, Array], spec: Transformer) -> Witness:
             raise ValueError(f"{name} is missing")
         value = left.pop(name)
         if value.shape != shape:
-            raise ValueError(f"{name} is {list(value.shape)}, not {list(shape)}")
+            raise ValueError(f"{name} has shape {list(value.shape)} instead of {list(shape)}")
         if not np.isfinite(value).all():
             raise ValueError(f"{name} has numbers that are not finite")
         return value
@@ -128,7 +128,7 @@ def _checked(found: dict[str, Array], spec: Transformer) -> Witness:
             if name in left and gain is not None:  # most models have none
                 turn.flips[norm] = _signs(take(name, gain), name)
     if left:
-        raise ValueError(f"{min(left)} has no place in it")
+        raise ValueError(f"unknown entry {min(left)}")
     return out
 
 
@@ -155,7 +155,7 @@ def _checked_basis(
     if freedom == "orthogonal":
         out.matrix = _orthogonal(take(f"{name}.matrix", (width, width)), f"{name}.matrix")
         if centred and np.abs(out.matrix @ np.ones(width) - 1).max() > 1e-9:
-            raise ValueError(f"{name}.matrix does not leave the mean alone")
+            raise ValueError(f"{name}.matrix does not preserve the mean")
     elif freedom != "none":
         out.order = _permutation(take(f"{name}.order", (width,)), f"{name}.order")
         out.signs = _signs(take(f"{name}.signs", (width,)), f"{name}.signs")
@@ -177,7 +177,7 @@ def _checked_layer(take: Any, spec: Transformer, part: str) -> LayerAlignment:
         pairs = take(f"{at}qk", (kv, turning(spec) // 2, 2))
         out.planes = pairs[..., 0] + 1j * pairs[..., 1]
         if np.abs(np.abs(out.planes) - 1).max() > 1e-9:
-            raise ValueError(f"{at}qk is not of modulus 1")
+            raise ValueError(f"{at}qk does not have modulus 1")
     if spec.still:
         name = f"{at}still" if turning(spec) else f"{at}qk"
         out.basis = _orthogonal(take(name, (kv, spec.still, spec.still)), name)
@@ -191,7 +191,7 @@ def _checked_layer(take: Any, spec: Transformer, part: str) -> LayerAlignment:
         experts = take(f"{at}experts", (spec.experts,))
         out.experts = _permutation(experts, f"{at}experts")
         if not kept_together(spec, out.experts):
-            raise ValueError(f"{at}experts does not keep groups together")
+            raise ValueError(f"{at}experts mixes groups")
         if spec.shared:
             own = take(f"{at}shared", (spec.shared,))
             out.shared = _permutation(own, f"{at}shared")
@@ -202,12 +202,12 @@ def _checked_layer(take: Any, spec: Transformer, part: str) -> LayerAlignment:
     out.units = np.stack(rows).reshape(shape)
     out.signs = _signs(take(f"{at}signs", shape), f"{at}signs")
     if not signed(spec) and (out.signs < 0).any():
-        raise ValueError(f"{at}signs: units of this kind have none")
+        raise ValueError(f"{at}signs is not allowed for units of this kind")
     return out
 
 
 def _in_file(turn: LayerAlignment, name: str) -> str:
-    """Queries and keys are `qk`, and `still` what does not turn, where a part of a head does."""
+    """Queries and keys are `qk`; in partially rotary heads, `still` is the other part."""
     if name == "basis" and turn.planes is not None:
         return "still"
     return "qk" if name in ("planes", "basis") else name
@@ -224,7 +224,7 @@ def _checked_latents(take: Any, spec: Transformer, at: str) -> LatentTurn:
         pairs = take(name, (spec.rotary_dim // 2, 2))
         out.planes = pairs[..., 0] + 1j * pairs[..., 1]
         if np.abs(np.abs(out.planes) - 1).max() > 1e-9:
-            raise ValueError(f"{name} is not of modulus 1")
+            raise ValueError(f"{name} does not have modulus 1")
     return out
 
 

@@ -1,4 +1,4 @@
-"""Tensors as they are written: into the safetensors files of a plan, in any order, one at a time.
+"""Writing tensors into the safetensors files of a plan, in any order, one at a time.
 
 A file starts with the length of its header (8 bytes), the header (JSON, padded with spaces to a
 multiple of 8 bytes) and then has the numbers of all tensors, without gaps.
@@ -44,7 +44,9 @@ class TensorWriter:
         self._shards: dict[str, list[Entry]] = {}
         for entry in plan:
             if entry.name in self._plan or not is_shard_name(entry.file):
-                raise CheckpointError(f"plan of {quote(entry.name)}: twice, or in no shard")
+                raise CheckpointError(
+                    f"plan of {quote(entry.name)}: it occurs twice, or is in no shard"
+                )
             self._plan[entry.name] = entry
             self._shards.setdefault(entry.file, []).append(entry)
         self._metadata = metadata or {}
@@ -91,7 +93,7 @@ class TensorWriter:
         self._put(entry, (stored,))
 
     def _due(self, name: str, shape: tuple[int, ...]) -> Entry:
-        """What is planned for a tensor that is about to be written."""
+        """The plan for the next tensor to be written."""
         if name not in self._missing:
             problem = "is already written" if name in self._plan else "is not planned"
             raise CheckpointError(f"tensor {quote(name)} {problem}")

@@ -1,4 +1,4 @@
-"""The command line: arguments to calls to an exit code; no mathematics here."""
+"""The command line: from arguments to calls to an exit code, without any mathematics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def main() -> NoReturn:
 
 
 def _end(error: BaseException) -> NoReturn:
-    """End as an error demands."""
+    """Exit as the type of the error demands."""
     if isinstance(error, SystemExit):
         if is_due_to(error, BrokenPipeError):  # a library wants to leave because of it
             ending.leave_closed_pipe()

@@ -1,4 +1,4 @@
-"""The command that asks all questions about one target: analyze."""
+"""The command that writes one report on a model or a design: analyze."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def analyze(
         str | None,
         typer.Option(
             metavar="PARTS",
-            help="Only these parts: findings, what, dimension, redundancy, proof, depth, heads, "
-            "paths, weights; commas between them.",
+            help="Only these parts, separated by commas: findings, what, dimension, redundancy, "
+            "proof, depth, heads, paths, weights.",
             autocompletion=completion.several_of(completion.parts),
         ),
     ] = None,
@@ -48,21 +48,26 @@ def analyze(
         str | None,
         typer.Option(
             metavar="TARGET",
-            help="A second model or design: both side by side in one report.",
+            help="A second model or design, shown side by side in the same report.",
             autocompletion=completion.architecture,
         ),
     ] = None,
-    inputs: Annotated[int, typer.Option(help="Inputs on which depth is measured.", min=1)] = 4,
-    length: Annotated[int, typer.Option(help="Tokens of an input, at most.", min=2)] = 64,
+    inputs: Annotated[
+        int, typer.Option(help="Number of inputs on which depth is measured.", min=1)
+    ] = 4,
+    length: Annotated[int, typer.Option(help="Largest number of tokens in an input.", min=2)] = 64,
     text: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Inputs from a text, by the tokenizer.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Take inputs from a text file, with the model's tokenizer."
+        ),
     ] = None,
     defaults: Defaults = False,
     seed: Seed = 0,
     memory: Memory = "8G",
     out: Out = Out(),
 ) -> None:
-    """One report on a model or a design: what is known, and how."""
+    """Write one report on a model or a design: what is known about it, and how."""
     from segre.analysis.run import Analysis
     from segre.analysis.run import analyze as answers
     from segre.analysis.side_by_side import SideBySide, side_by_side
@@ -119,6 +124,6 @@ COMMANDS = (
     segre analyze base --against fine-tuned -o both.html
     segre analyze gpt2 --against llama-3-8b
 
-Exit code 3: a part failed, which is a bug in segre; the others are in the report.""",
+Exit code 3: a part failed, which is a bug in segre; the report has the other parts.""",
     ),
 )

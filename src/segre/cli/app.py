@@ -36,16 +36,16 @@ app = typer.Typer(
     cls=Front,
     help=verbatim("""The exact geometry of attention networks: what a model can express, proved.
 
-What is this model?             segre analyze llama-3-8b -o report.html
-How many dimensions has it?     segre dim softmax/d=10,10,10/a=2,2/t=3
-Which symmetries, and why?      segre explain gpt2
-What does a choice buy?         segre compare softmax/d=8,8/a=4/t=3 double/d=8,8/a=4/t=3
+What is in this model?          segre analyze llama-3-8b -o report.html
+What is its dimension?          segre dim softmax/d=10,10,10/a=2,2/t=3
+Which weights are redundant?    segre explain gpt2
+What does a choice cost?        segre compare softmax/d=8,8/a=4/t=3 double/d=8,8/a=4/t=3
 Can you prove it?               segre certify softmax/d=4,4,4/a=2/t=3 -o cert.json
 Are two checkpoints the same?   segre weights same model other-model
 What did a fine-tune change?    segre diff base fine-tuned
-What is odd in this model?      segre diagnose model --text book.txt
+What is unusual about it?       segre diagnose model --text book.txt
 Does depth collapse?            segre collapse bert-base-uncased --plot bert.png
-Does it hold for thousands?     segre sweep run deep-softmax -o softmax.db"""),
+Does a formula always hold?     segre sweep run deep-softmax -o softmax.db"""),
     epilog=verbatim(
         "Every command has --help with examples, --json and --quiet; see docs/command-line.md.\n"
         "Exit codes: 0 answered, 1 no or invalid, 2 bad input, 3 inconclusive, 70 failed, "
@@ -76,7 +76,7 @@ def options(
             "--full-paths",
             envvar="SEGRE_PATHS",
             show_envvar=False,
-            help="Reports and JSON name files with all their directories.",
+            help="Show full paths in reports and JSON.",
         ),
     ] = False,
 ) -> None:

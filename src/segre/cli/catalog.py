@@ -15,28 +15,30 @@ def models(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="A family such as llama, or a preset such as llama-3-8b: all about it.",
+            help="Show everything about one family, such as llama, or one preset, such as "
+            "llama-3-8b.",
             autocompletion=completion.one_of(completion.known_models),
         ),
     ] = None,
     match: Annotated[
-        str, typer.Option("--filter", metavar="TEXT", help="Only names that have this in them.")
+        str,
+        typer.Option("--filter", metavar="TEXT", help="List only names that contain this text."),
     ] = "",
     supports: Annotated[
         str,
         typer.Option(
             metavar="QUESTION",
-            help="Only what can be asked this: counted, small-proof, files, normal-form, collapse "
-            "or paths.",
+            help="List only models that support this: counted, small-proof, files, normal-form, "
+            "collapse or paths.",
             autocompletion=completion.one_of(completion.questions),
         ),
     ] = "",
     out: TableOut = TableOut(),
 ) -> None:
-    """Which families and presets there are, and what can be asked of each."""
+    """List the supported families and presets, and what can be computed for each."""
     from segre.discovery import catalog
 
-    with out.waiting("asking"):
+    with out.waiting("checking what is supported"):
         found = catalog(name, match=match, supports=supports)
         for entry in found.entries:
             entry.row()  # here, where it is waited for

@@ -18,11 +18,11 @@ from segre.files import shown
 def info(
     directory: Directory,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw it too: .png, .svg or .pdf.")
+        Path | None, typer.Option(metavar="FILE", help="Also draw a plot: .png, .svg or .pdf.")
     ] = None,
     out: Out = Out(),
 ) -> None:
-    """What a checkpoint is made of, how much is redundant, what its weights are like."""
+    """What a checkpoint contains, how much of it is redundant, and statistics of its weights."""
     from segre.checkpoint.commands import info as describe
 
     if plot is not None:
@@ -45,7 +45,7 @@ def canonical(
     seed: Seed = 0,
     out: Out = Out(),
 ) -> None:
-    """Write the normal form: up to rounding the same for all copies of one function."""
+    """Write the normal form, which is the same up to rounding for all copies of one function."""
     from segre.checkpoint.commands import canonical as write
 
     with out.progress() as progress:
@@ -60,7 +60,7 @@ def move(
     seed: Seed = 0,
     out: Out = Out(),
 ) -> None:
-    """Write other weights of the same function, by random symmetries of every kind."""
+    """Write different weights with the same function, using random symmetries of every kind."""
     from segre.checkpoint.commands import move as write
 
     with out.progress() as progress:
@@ -73,12 +73,15 @@ def same(
     two: Directory,
     witness: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the group element that takes two to one."),
+        typer.Option(
+            metavar="FILE",
+            help="Write the group element that maps the second checkpoint to the first.",
+        ),
     ] = None,
     seed: Seed = 0,
     out: Out = Out(),
 ) -> None:
-    """Are two checkpoints the same function? Decided on weights, block by block."""
+    """Decide from the weights, block by block, whether two checkpoints are the same function."""
     from segre.checkpoint.commands import check as verify
     from segre.checkpoint.commands import same as compare
     from segre.errors import CheckpointError
@@ -91,11 +94,13 @@ def same(
             assert found.witness is not None
             found.witness.write(witness)
             if not verify(one, two, witness, progress=progress).value:
-                raise CheckpointError(f"witness {str(witness)!r} does not hold when read again")
+                raise CheckpointError(
+                    f"witness {str(witness)!r} fails its check when it is read back"
+                )
     out.emit(
         found,
         data={"witness": shown(witness) if written and witness is not None else None},
-        lines=[f"witness: {witness}, read again and checked"] if written else (),
+        lines=[f"witness: {witness} (read back and checked)"] if written else (),
         code=0 if found.same else {"different": 1}.get(found.verdict, 3),
     )
 
@@ -103,10 +108,12 @@ def same(
 def check(
     one: Directory,
     two: Directory,
-    witness: Annotated[Path, typer.Argument(metavar="WITNESS", help="A file of `same --witness`.")],
+    witness: Annotated[
+        Path, typer.Argument(metavar="WITNESS", help="A file written by `same --witness`.")
+    ],
     out: Out = Out(),
 ) -> None:
-    """Does a witness take the second checkpoint to the first? Nothing is searched for."""
+    """Check that a witness maps the second checkpoint to the first; nothing is searched for."""
     from segre.checkpoint.commands import check as verify
 
     with out.progress() as progress:
@@ -126,9 +133,9 @@ def align(
     seed: Seed = 0,
     out: Out = Out(),
 ) -> None:
-    """Write the second checkpoint, moved along its own fiber towards the first.
+    """Write the second checkpoint, moved towards the first by symmetries.
 
-    Its function stays the same, and is checked; distances and cosines are printed by block.
+    Its function stays the same, which is checked. Distances and cosines are printed by block.
     """
     from segre.checkpoint.commands import align as write
 
@@ -151,7 +158,7 @@ def shrink(
     output: Target,
     out: Out = Out(),
 ) -> None:
-    """Store the normal form without entries that follow from the others."""
+    """Store the normal form without the entries that follow from the others."""
     from segre.checkpoint.commands import shrink as write
 
     with out.progress() as progress:
@@ -160,11 +167,13 @@ def shrink(
 
 
 def expand(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What `shrink` wrote.")],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A directory written by `shrink`.")
+    ],
     output: Target,
     out: Out = Out(),
 ) -> None:
-    """Rebuild the normal form from what `shrink` wrote, to within rounding."""
+    """Rebuild the normal form, up to rounding, from a directory written by `shrink`."""
     from segre.checkpoint.commands import expand as write
 
     with out.progress() as progress:
@@ -200,7 +209,7 @@ COMMANDS = (
         """Example:
     segre weights canonical model -o model-canonical --report
 
-Exit code 3: outputs differ by more than rounding explains.""",
+Exit code 3: outputs differ by more than rounding can explain.""",
     ),
     (
         "move",
@@ -232,7 +241,7 @@ Exit code 0: the witness holds; 1: it does not.""",
     segre weights align base fine-tuned -o fine-tuned-aligned
     segre weights align one two -o two-aligned --by activations --text words.txt
 
-then merge with any tool, or with `segre weights merge`.""",
+Then merge with any tool, or with `segre weights merge`.""",
     ),
     (
         "shrink",

@@ -15,19 +15,25 @@ Model = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A model directory, a config.json or a name such as bert-base-uncased (random "
-        "weights), or a spec such as softmax/d=8,8,8,8/a=4/t=6.",
+        help="A model directory; or, with random weights, a config.json, a name such as "
+        "bert-base-uncased or a spec such as softmax/d=8,8,8,8/a=4/t=6.",
         autocompletion=completion.architecture,
     ),
 ]
-Inputs = Annotated[int, typer.Option(help="How many inputs.", min=1)]
+Inputs = Annotated[int, typer.Option(help="Number of inputs.", min=1)]
 Length = Annotated[
-    int | None, typer.Option(help="Tokens of an input; 128, or what the model takes.", min=2)
+    int | None,
+    typer.Option(
+        help="Tokens per input (default: 128, or the model's maximum if that is smaller).", min=2
+    ),
 ]
 Text = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Read a text through the model's tokenizer.")
+    Path | None,
+    typer.Option(metavar="FILE", help="Take inputs from a text file, with the model's tokenizer."),
 ]
-Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it: .png, .svg or .pdf.")]
+Plot = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Also draw a plot: .png, .svg or .pdf.")
+]
 
 
 def collapse(
@@ -35,24 +41,32 @@ def collapse(
     variants: Annotated[
         str,
         typer.Option(
-            help="all (8), paper (4, norms kept), what-if (attention changed), names such as "
-            "full,attention,full:window=8, or several of these with commas.",
+            help="all (8 variants), paper (4, norms kept), what-if (attention changed), or names "
+            "such as full, attention and full:window=8; separate several with commas.",
             autocompletion=completion.several_of(completion.variants),
         ),
     ] = "all",
     inputs: Inputs = 8,
     length: Length = None,
     text: Text = None,
-    ranks: Annotated[bool, typer.Option("--ranks", help="Ranks and spectra too (slower).")] = False,
-    certify: Annotated[
-        bool, typer.Option("--certify", help="Specs: prove the first input's residuals in balls.")
+    ranks: Annotated[
+        bool, typer.Option("--ranks", help="Also measure ranks and spectra (slower).")
     ] = False,
-    threshold: Annotated[float, typer.Option(help="What counts as collapsed.", min=0)] = 1e-3,
+    certify: Annotated[
+        bool,
+        typer.Option(
+            "--certify",
+            help="For specs: prove the residuals of the first input in ball arithmetic.",
+        ),
+    ] = False,
+    threshold: Annotated[
+        float, typer.Option(help="Residual below which tokens count as collapsed.", min=0)
+    ] = 1e-3,
     fuse: Annotated[
         str | None,
         typer.Option(
             metavar="HOW",
-            help="Fuse the streams of all layers (max, mean or concat), and measure that too.",
+            help="Also measure the streams of all layers fused by max, mean or concat.",
         ),
     ] = None,
     plot: Plot = None,
@@ -61,7 +75,7 @@ def collapse(
     memory: Memory = "8G",
     out: Out = Out(),
 ) -> None:
-    """Do tokens become alike with depth, as it is and with parts removed?"""
+    """Do tokens become alike with depth? The model as it is, and with parts removed."""
     if plot is not None:
         from segre.report.drawing import require_static_format
 
@@ -98,24 +112,30 @@ def paths(
     model: Model,
     skip: Annotated[
         bool | None,
-        typer.Option("--skip/--no-skip", help="With or without skips (default: as the model is)."),
+        typer.Option(
+            "--skip/--no-skip", help="With or without skip connections (default: as in the model)."
+        ),
     ] = None,
     mlp: Annotated[
-        bool, typer.Option("--mlp/--no-mlp", help="Keep the MLPs, as fixed linear maps.")
+        bool, typer.Option("--mlp/--no-mlp", help="Keep the MLPs as fixed linear maps.")
     ] = True,
     norms: Annotated[
-        bool, typer.Option("--norm/--no-norm", help="Keep the norms, as fixed linear maps.")
+        bool, typer.Option("--norm/--no-norm", help="Keep the norms as fixed linear maps.")
     ] = True,
     length: Annotated[
-        int | None, typer.Option(help="Tokens of the input; 32, or what the model takes.", min=2)
+        int | None,
+        typer.Option(
+            help="Tokens of the input (default: 32, or the model's maximum if that is smaller).",
+            min=2,
+        ),
     ] = None,
     text: Text = None,
-    sample: Annotated[int, typer.Option(help="Draw this many single paths, too.", min=0)] = 0,
+    sample: Annotated[int, typer.Option(help="Also sample this many single paths.", min=0)] = 0,
     of_length: Annotated[
         int | None, typer.Option(help="Length of the sampled paths (default: 1).", min=0)
     ] = None,
     shares: Annotated[
-        bool, typer.Option("--shares", help="Only numbers of paths: no weights needed.")
+        bool, typer.Option("--shares", help="Only count the paths; needs no weights.")
     ] = False,
     plot: Plot = None,
     defaults: Defaults = False,
@@ -123,7 +143,7 @@ def paths(
     memory: Memory = "8G",
     out: Out = Out(),
 ) -> None:
-    """A forward pass as the exact sum over all paths."""
+    """Write a forward pass as the exact sum over all paths."""
     if plot is not None:
         from segre.report.drawing import require_static_format
 
@@ -134,7 +154,7 @@ def paths(
     if shares:
         out.emit(count_paths(given))
         return
-    with out.waiting("adding up paths"):
+    with out.waiting("summing over paths"):
         found = decompose(
             given,
             skip=skip,
@@ -164,8 +184,8 @@ COMMANDS = (
     segre collapse bert-base-uncased --variants attention,attention:gapless,full:gate
     segre collapse softmax/d=16,16,16,16,16,16,16/a=8/heads=2/t=6 --certify
 
-After a colon attention is changed: gapless (1/t subtracted from every weight), window=N, gate
-(sigmoid(W_G x), W_G random). A model whose design does not allow a change is refused.""",
+A colon precedes a change of attention: gapless (1/t subtracted from every weight), window=N, gate
+(sigmoid(W_G x), W_G random). Changes that the design of a model does not allow are refused.""",
     ),
     (
         paths,

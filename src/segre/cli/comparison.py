@@ -19,22 +19,22 @@ def compare(
         typer.Option(
             "--t",
             metavar="N,...",
-            help="Numbers of tokens to count costs for, such as 4k,32k; k is 1024.",
+            help="Sequence lengths at which to count costs, such as 4k,32k; k is 1024.",
         ),
     ] = "4k,32k",
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE.html", help="Write a page, too."),
+        typer.Option("--output", "-o", metavar="FILE.html", help="Also write an HTML page."),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw it, as .png, .svg or .pdf.")
+        Path | None, typer.Option(metavar="FILE", help="Also draw a plot: .png, .svg or .pdf.")
     ] = None,
     defaults: Defaults = False,
     seed: Seed = 0,
     memory: Memory = "8G",
     out: TableOut = TableOut(),
 ) -> None:
-    """Designs side by side: dimension, redundancy, collapse, guarantees, cost."""
+    """Compare designs side by side: dimension, redundancy, collapse, guarantees, cost."""
     from segre.analysis.comparison import compare as side_by_side
     from segre.models.lists import listed
 

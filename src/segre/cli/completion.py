@@ -1,4 +1,4 @@
-"""What the shell may offer for a value, when the user asks it to complete one."""
+"""Values that the shell offers when the user asks for completion."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Complete = Callable[[str], list[str]]
 
 
 def one_of(names: Callable[[], Iterable[str]]) -> Complete:
-    """Those names that begin with what was typed; they are looked up when they are asked for."""
+    """The names that begin with what was typed; looked up only on request."""
 
     def complete(incomplete: str) -> list[str]:
         return [name for name in names() if name.startswith(incomplete)]
@@ -19,7 +19,7 @@ def one_of(names: Callable[[], Iterable[str]]) -> Complete:
 
 
 def several_of(names: Callable[[], Iterable[str]]) -> Complete:
-    """The same for names with commas between them: the last one is completed."""
+    """The same for comma-separated names: the last one is completed."""
 
     def complete(incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")
@@ -31,7 +31,7 @@ def several_of(names: Callable[[], Iterable[str]]) -> Complete:
 def architecture(incomplete: str) -> list[str]:
     """Presets, kinds of inline specs, and files and directories.
 
-    Where no name fits, nothing is offered: then the shell completes files by itself, and better.
+    If no name matches, nothing is offered, and the shell completes file names by itself.
     """
     from segre.models import KINDS, PRESETS
 

@@ -18,16 +18,18 @@ def diff(
     two: Directory,
     text: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Compare outputs on a text (default: random tokens)."),
+        typer.Option(
+            metavar="FILE", help="Text file on which to compare outputs (default: random tokens)."
+        ),
     ] = None,
-    inputs: Annotated[int, typer.Option(help="Pieces of the text.", min=1)] = 4,
-    length: Annotated[int, typer.Option(help="Tokens of a piece, at most.", min=2)] = 64,
+    inputs: Annotated[int, typer.Option(help="Number of pieces of the text.", min=1)] = 4,
+    length: Annotated[int, typer.Option(help="Largest number of tokens in a piece.", min=2)] = 64,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE.html", help="Write a page, too."),
+        typer.Option("--output", "-o", metavar="FILE.html", help="Also write an HTML page."),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw it, as .png, .svg or .pdf.")
+        Path | None, typer.Option(metavar="FILE", help="Also draw a plot: .png, .svg or .pdf.")
     ] = None,
     seed: Seed = 0,
     out: TableOut = TableOut(),
@@ -60,7 +62,7 @@ COMMANDS = (
     segre diff base fine-tuned --text sample.txt -o changes.html
     segre diff base fine-tuned --plot changes.png --json > changes.json
 
-Files may differ in dtype, sharding, prefix and padding of the vocabulary, and the second may have
-been moved (rotated, permuted, rescaled): only changes of function count.""",
+Only changes of the function are reported. The files may differ in dtype, sharding, prefix and
+padding of the vocabulary, and the second may be rotated, permuted or rescaled by symmetries.""",
     ),
 )

@@ -24,7 +24,7 @@ Asked = Annotated[
     str | None,
     typer.Option(
         "--output",
-        help="Ask about another output of a language model: logits or softmax.",
+        help="Take another output of a language model: logits or softmax.",
         autocompletion=completion.one_of(lambda: OUTPUTS),
     ),
 ]
@@ -35,20 +35,20 @@ def dim(
     method: Annotated[
         str,
         typer.Option(
-            help="auto (proved bounds: computed, or by a theorem where the network is large), "
-            "theorem (by a theorem alone), exact (computed alone), balls (lower bound in certified "
-            "real arithmetic), closed-form (the formula of stacks, an upper bound), count (the "
-            "symmetries of transformers, an upper bound) or estimate (a floating-point rank, "
-            "proves nothing).",
+            help="auto (proved bounds: computed, or by a theorem if the network is large), "
+            "theorem (only by a theorem), exact (only by computation), balls (lower bound in "
+            "certified real arithmetic), closed-form (upper bound by the formula for "
+            "stacks), count (upper bound by counting symmetries of transformers) or "
+            "estimate (floating-point rank, which proves nothing).",
             autocompletion=completion.one_of(completion.methods),
         ),
     ] = "auto",
     compare: Annotated[
-        bool, typer.Option("--compare", help="One line for each of several transformers.")
+        bool, typer.Option("--compare", help="Compare several transformers, one line each.")
     ] = False,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="--compare: draw it too, as .png, .svg or .pdf."),
+        typer.Option(metavar="FILE", help="With --compare: also draw a plot: .png, .svg or .pdf."),
     ] = None,
     output: Asked = None,
     defaults: Defaults = False,
@@ -56,7 +56,7 @@ def dim(
     memory: Memory = "8G",
     out: TableOut = TableOut(),
 ) -> None:
-    """The dimension of a function space: how many dimensions, and how that is known."""
+    """The functional dimension of an architecture, and how it is known."""
     from segre.finding import Findings
     from segre.geometry.compare import compare as side_by_side
     from segre.geometry.dimension import dimension
@@ -66,11 +66,11 @@ def dim(
         from segre.report.drawing import require_static_format
 
         if not compare:
-            raise SegreError("--plot draws several architectures side by side: add --compare")
+            raise SegreError("--plot draws several architectures side by side; add --compare")
         require_static_format(plot)
     given = [meant(spec, defaults) for spec in listed(specs)]
     if len(given) > 1 and not compare:
-        raise SegreError("several architectures: add --compare to see them side by side")
+        raise SegreError("several architectures were given; add --compare to see them side by side")
     wanted = _asked(output)
     limit = memory_bytes(memory)
     found: Findings | Finding
@@ -102,7 +102,7 @@ def explain(
     memory: Memory = "8G",
     out: Out = Out(),
 ) -> None:
-    """The symmetries, what each conserves, and which design choice removes which."""
+    """Explain the symmetries: what training conserves because of each, and what removes them."""
     from segre.geometry.explain import explain as explanation
 
     wanted = _asked(output)
@@ -125,7 +125,7 @@ def symmetries(
     memory: Memory = "8G",
     out: Out = Out(),
 ) -> None:
-    """The same as explain, under its other name."""
+    """Another name for explain."""
     explain(spec, output, defaults, seed, memory, out)
 
 
@@ -137,14 +137,12 @@ def _asked(output: str | None) -> Output | None:
 
 def certify(
     spec: Spec,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")],
     method: Annotated[
         str,
         typer.Option(
-            help="auto (a computation, or a theorem where the network is too large), exact (a "
-            "computation) or theorem.",
+            help="auto (a computation, or a theorem if the network is too large for one), exact "
+            "(a computation) or theorem.",
             autocompletion=completion.one_of(lambda: ("auto", "exact", "theorem")),
         ),
     ] = "auto",
@@ -179,10 +177,13 @@ def certify(
 
 def verify(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A certificate; - is standard input.")
+        Path, typer.Argument(metavar="FILE", help="A certificate file; - reads standard input.")
     ],
     seconds: Annotated[
-        float, typer.Option(help="Give up after so long: inconclusive, exit code 3.", min=0)
+        float,
+        typer.Option(
+            help="Time limit; past it the answer is inconclusive, with exit code 3.", min=0
+        ),
     ] = 3600,
     out: Out = Out(),
 ) -> None:

@@ -1,4 +1,4 @@
-"""How does a command end? Every way out of it is one line on standard error and a code.
+"""How does a command end? Every failure is one line on standard error and an exit code.
 
 0 answered, 1 the answer is "no" or "invalid", 2 bad input, 3 inconclusive, 70 segre failed or
 could not write its answer, 130 interrupted. No failure may end with the code of an answer.
@@ -18,11 +18,11 @@ DEBUG = "SEGRE_DEBUG"
 
 
 class OutputError(OSError):
-    """Standard output cannot be written."""
+    """Standard output cannot be written to."""
 
 
 class _Output(io.TextIOWrapper):
-    """Standard output that says, when it fails, that it is the one that failed."""
+    """Standard output whose write errors can be told from those of other files."""
 
     def write(self, text: str) -> int:
         try:
@@ -42,10 +42,10 @@ class _Output(io.TextIOWrapper):
 
 
 def open_streams() -> None:
-    """Give a meaning to standard streams that are closed, before other files take their numbers.
+    """Replace standard streams that are closed, before other files take their descriptors.
 
-    Nothing can be written to an answer's closed stream, nor read from a closed input: both fail,
-    as they should, when it is tried. Messages to a closed standard error are lost.
+    Writing to a closed output and reading from a closed input fail when they are tried. Messages to
+    a closed standard error are lost.
     """
     for number, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
@@ -90,20 +90,20 @@ def leave(code: int) -> NoReturn:
 
 
 def leave_closed_pipe() -> NoReturn:
-    """The reader, such as `head`, has what it wanted."""
+    """The reader of a pipe, such as `head`, has closed it."""
     _discard(sys.stdout)
     sys.exit(0)
 
 
 def stop_for_output(error: OSError) -> NoReturn:
-    """The answer cannot be written; whoever reads part of it must not take it for the whole."""
+    """The answer cannot be written in full; nobody may mistake a part of it for the whole."""
     _discard(sys.stdout)
     reason = error.strerror or str(error)
-    stop(f"standard output cannot be written: {reason}; the answer is not whole", FAILED)
+    stop(f"cannot write to standard output: {reason}; the answer is incomplete", FAILED)
 
 
 def stop_for_interruption() -> NoReturn:
-    """Files are written whole or not at all: say which it was."""
+    """Files are written completely or not at all: say which of the two happened."""
     from segre.files import placed
 
     names = ", ".join(dict.fromkeys(map(str, placed)))
@@ -112,17 +112,17 @@ def stop_for_interruption() -> NoReturn:
 
 
 def stop_for_module(error: ModuleNotFoundError) -> NoReturn:
-    """A package that segre needs is not there: an installation to mend, not a mistake in segre."""
+    """A required package is missing: the installation needs repair, segre has no bug."""
     if error.name is None or error.name.partition(".")[0] == "segre":
         stop_for_fault(error)
-    advice = "segre doctor says what is missing, and how to get it"
+    advice = "run segre doctor to see what is missing and how to install it"
     if error.name == "typer":  # then there is no command line to ask
-        advice = "install it, or all of segre again, with pip"
-    stop(f"the package {error.name!r} cannot be found; {advice}", 2)
+        advice = "install it with pip, or reinstall segre"
+    stop(f"the package {error.name!r} is not installed; {advice}", 2)
 
 
 def stop_for_usage(error: Exception) -> NoReturn:
-    """What the argument reader raises: a question for help, or a bad argument."""
+    """An exception of the argument parser: a request for help, or a bad argument."""
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError" and context is not None:
         _answer(context.get_help())
@@ -133,30 +133,34 @@ def stop_for_usage(error: Exception) -> NoReturn:
 
 
 def stop_for_system(error: OSError) -> NoReturn:
-    """The system refuses something: its words, since it is not ours to mend."""
+    """The operating system reports an error: repeat its message."""
     if os.environ.get(DEBUG):
         _show(error)
     name = "" if error.filename is None else f" {os.fspath(error.filename)!r}:"
-    stop(f"the system refuses to go on:{name} {error.strerror or error}", FAILED)
+    stop(f"operating system error:{name} {error.strerror or error}", FAILED)
 
 
 def stop_for_memory() -> NoReturn:
-    """There is less memory than was counted on."""
+    """The machine has run out of memory."""
     stop(
-        "there is not enough memory; a smaller --memory, where there is one, says so first", FAILED
+        "out of memory; for commands with --memory, a smaller limit makes segre refuse before it "
+        "starts",
+        FAILED,
     )
 
 
 def stop_for_fault(error: BaseException) -> NoReturn:
-    """Nobody expected this: name it, and say what to do with it."""
+    """An unexpected exception: name it, and ask for a report."""
     shown = bool(os.environ.get(DEBUG))
     if shown:
         _show(error)
     said = " ".join(str(error).split())
     what = type(error).__name__ + (f": {said[:200]}" if said else "")
-    advice = "what is above" if shown else f"what {DEBUG}=1 in the environment shows"
+    advice = (
+        "the traceback above" if shown else f"the traceback that {DEBUG}=1 in the environment shows"
+    )
     stop(
-        f"unexpected {what}; this is a fault in segre, not an answer: please report it with the "
+        f"unexpected {what}; this is a bug in segre, not an answer: please report it with the "
         f"command and {advice}",
         FAILED,
     )
@@ -179,7 +183,7 @@ def _show(error: BaseException) -> None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Let what is still to be written go nowhere: at its end Python would complain again."""
+    """Discard output that is still buffered: Python would complain again when it exits."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

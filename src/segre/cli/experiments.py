@@ -52,7 +52,7 @@ def command_for(experiment: Experiment) -> Callable[..., None]:
 
     {experiment.question} {experiment.work}.
 
-    The state is in a .run file beside the plot: the same command goes on from there.
+    The state is kept in a .run file beside the plot, from which the same command continues.
     """
     return command
 
@@ -67,7 +67,7 @@ def _require_allowed(own: dict[str, Option], given: dict[str, Any]) -> None:
         for one in value if option.several else (value,):
             if one not in option.allowed:
                 raise SegreError(
-                    f"{option.name} {one!r} is not known; allowed: {', '.join(option.allowed)}"
+                    f"{option.name} {one!r} is not allowed; allowed: {', '.join(option.allowed)}"
                 )
 
 
@@ -78,7 +78,9 @@ def _parameters(experiment: Experiment) -> Iterator[inspect.Parameter]:
             name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation
         )
 
-    picture = typer.Option("--output", "-o", metavar="FILE", help="The plot: .png, .svg or .pdf.")
+    picture = typer.Option(
+        "--output", "-o", metavar="FILE", help="File for the plot: .png, .svg or .pdf."
+    )
     yield option("output", Path, Path(f"{experiment.name}.png"), picture)
     for one in experiment.options:
         allowed = completion.one_of(lambda one=one: one.allowed) if one.allowed else None  # type: ignore[misc]
@@ -92,11 +94,11 @@ def _parameters(experiment: Experiment) -> Iterator[inspect.Parameter]:
         said = f"The longer run: {experiment.longer}."
         yield option("full", bool, False, typer.Option("--full", help=said))
     if experiment.seeded:
-        said = "The first seed of what is random; results name all of them."
+        said = "First random seed; results name all seeds."
         yield option("seed", int, 0, typer.Option("--seed", help=said, min=0))
-        said = "How many seeds; the spread over them is shown."
+        said = "Number of seeds; the spread over them is shown."
         yield option("seeds", int, 3, typer.Option("--seeds", help=said, min=1, max=100))
-    said = "Start over, rather than go on with a run."
+    said = "Start over instead of continuing a run."
     yield option("fresh", bool, False, typer.Option("--fresh", help=said))
     yield inspect.Parameter(
         "out", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=Out(), annotation=Out
@@ -147,7 +149,8 @@ def _click(experiment: Experiment) -> Any:
 def all_experiments(
     context: typer.Context,
     every: Annotated[
-        bool, typer.Option("--all", help="Run every experiment, and make one page of the results.")
+        bool,
+        typer.Option("--all", help="Run every experiment, and write one page with all results."),
     ] = False,
     output: Annotated[
         Path | None,
@@ -155,7 +158,7 @@ def all_experiments(
             "--output",
             "-o",
             metavar="FOLDER",
-            help="With --all: where runs, results and the page index.html are kept.",
+            help="With --all: directory for runs, results and the page index.html.",
         ),
     ] = None,
     only: Annotated[
@@ -166,25 +169,30 @@ def all_experiments(
         ),
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="With --all: the longer runs, where there are some.")
+        bool,
+        typer.Option("--full", help="With --all: do the longer runs of experiments that have one."),
     ] = False,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="With --all: start over, rather than go on.")
+        bool, typer.Option("--fresh", help="With --all: start over instead of continuing.")
     ] = False,
     seed: Annotated[int, typer.Option(help="With --all: the first seed.", min=0)] = 0,
     seeds: Annotated[int, typer.Option(help="With --all: how many seeds.", min=1, max=100)] = 3,
     out: Out = Out(),
 ) -> None:
-    """Recompute the papers' tables and figures, every number afresh."""
+    """Recompute tables and figures of the papers from scratch."""
     from segre.errors import SegreError
 
     if context.invoked_subcommand is not None:
         if every:
-            raise SegreError("--all and an experiment are not allowed together; give one of them")
+            raise SegreError(
+                "--all and the name of an experiment exclude each other; give one of them"
+            )
         return
     if not every:
         if context.args or output or only:
-            raise SegreError("give an experiment, or --all; see segre reproduce --help")
+            raise SegreError(
+                "give the name of an experiment, or --all; segre reproduce --help lists them"
+            )
         print(context.get_help())
         return
     from segre.cli.pages import require_writable, today

@@ -18,7 +18,7 @@ def explore(
         str,
         typer.Argument(
             metavar="[SPEC]",
-            help="The transformer to begin with: a name such as llama-3-8b, an inline spec, a "
+            help="The transformer to start with: a name such as llama-3-8b, an inline spec, a "
             "config.json or a directory with one.",
             autocompletion=completion.architecture,
         ),
@@ -32,27 +32,25 @@ def explore(
         ),
     ] = "gpt2",
     port: Annotated[
-        int, typer.Option(help="Port to listen on; 0 takes any that is free.", min=0, max=65535)
+        int, typer.Option(help="Port to listen on; 0 chooses a free one.", min=0, max=65535)
     ] = 0,
     browser: Annotated[
         bool,
         typer.Option("--browser/--no-browser", help="Open the page in the default browser."),
     ] = True,
-    seconds: Annotated[
-        float, typer.Option(help="Longest time that one answer may take.", min=1)
-    ] = 60,
+    seconds: Annotated[float, typer.Option(help="Time limit for one answer.", min=1)] = 60,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
             metavar="FILE.html",
-            help="Write the static page instead, which needs no server.",
+            help="Write a static page that needs no server, and exit.",
         ),
     ] = None,
     out: Out = Out(),
 ) -> None:
-    """Change a design by hand on a local page, and see what follows."""
+    """Change a design on a local web page and see its dimension, symmetries and cost at once."""
     if output is not None:
         from segre.explore.page import write_static_page
 
@@ -68,7 +66,7 @@ def explore(
         server = Explorer(page, policy, port=port, seconds=seconds)
     except OSError as error:
         raise SegreError(
-            f"--port {port} cannot be used ({error.strerror}); leave it out to take a free one"
+            f"--port {port} cannot be used ({error.strerror}); leave it out to use a free port"
         ) from None
     with server:
         emit(

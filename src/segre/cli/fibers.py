@@ -20,12 +20,13 @@ def same(
     one: WeightsFile,
     two: WeightsFile,
     tolerance: Annotated[
-        float, typer.Option(help="Relative tolerance for floats; fractions need none.", min=0)
+        float,
+        typer.Option(help="Relative tolerance for floats; fractions are compared exactly.", min=0),
     ] = 1e-8,
     seed: Seed = 0,
     out: Out = Out(),
 ) -> None:
-    """Are two small networks the same function? Proved for fractions."""
+    """Decide whether two small networks are the same function; proved for fractions."""
     from segre.geometry.same import same_function
     from segre.weights import read_weights
 
@@ -37,12 +38,12 @@ def same(
 def move(
     file: WeightsFile,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write: .json or .npz.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="File to write: .json or .npz.")
     ],
     seed: Seed = 0,
     out: Out = Out(),
 ) -> None:
-    """Write other weights of the same function."""
+    """Write different weights with the same function."""
     from segre.geometry.fiber import sample
     from segre.weights import Weights
 
@@ -51,7 +52,7 @@ def move(
         sample(weights, seed).write(output)
     out.emit(
         data={"file": shown(output), "spec": str(weights.spec), "seed": seed},
-        lines=[f"{output}: other weights of {weights.spec}, the same function"],
+        lines=[f"{output}: different weights of {weights.spec} with the same function"],
     )
 
 
@@ -60,18 +61,18 @@ def point(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A .json or .npz file with V and A, or V, K, Q (a lightning layer), or with the "
-            "weights of a polynomial network; fractions as strings are exact.",
+            help="A .json or .npz file with V and A, or V, K and Q, of a lightning layer, or with "
+            "the weights of a polynomial network. Fractions written as strings are exact.",
         ),
     ],
     a: Annotated[
-        int | None, typer.Option("--a", help="The head rank, if the file has V and A.", min=1)
+        int | None, typer.Option("--a", help="Head rank, if the file has V and A.", min=1)
     ] = None,
     out: Out = Out(),
 ) -> None:
-    """Is the function of given weights a smooth or singular point?
+    """Is the function of the given weights a smooth or a singular point of the function space?
 
-    Of one lightning layer, a convolutional or a shallow quadratic network.
+    Supported: one lightning layer, convolutional and shallow quadratic networks.
     """
     from segre.errors import SegreError
     from segre.geometry.polynomial_point import classify_polynomial
@@ -81,14 +82,17 @@ def point(
     given = read_point(file)
     if isinstance(given, PolynomialWeights):
         if a is not None:
-            raise SegreError(f"point {str(file)!r}: --a is the head rank of a lightning layer")
+            raise SegreError(
+                f"point {str(file)!r}: --a is the head rank of a lightning layer, "
+                f"and this file holds a polynomial network; leave it out"
+            )
         with out.waiting("classifying"):
             found = classify_polynomial(given)
         out.emit(found)
         return
     rank = a or given.a
     if rank is None:
-        raise SegreError(f"point {str(file)!r}: A alone does not say the head rank; give --a")
+        raise SegreError(f"point {str(file)!r}: the file does not give the head rank; add --a")
     with out.waiting("classifying"):
         stratum = classify(given.V, given.A, rank, given.weights if rank == given.a else None)
     out.emit(stratum)
@@ -98,22 +102,26 @@ def recover(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="Inputs X and outputs Y: .npz, or .json (exact if fractions)."
+            metavar="FILE", help="Inputs X and outputs Y: .npz or .json (fractions are exact)."
         ),
     ],
     spec: Annotated[
-        str, typer.Option("--spec", help="What to look for: lightning/d=8,8/a=3/t=4, or a kind.")
+        str,
+        typer.Option(
+            "--spec",
+            help="The architecture, for example lightning/d=8,8/a=3/t=4, or just its kind.",
+        ),
     ],
     a: Annotated[
-        int | None, typer.Option("--a", help="Head rank, if --spec is just a kind.", min=1)
+        int | None, typer.Option("--a", help="Head rank, if --spec is only a kind.", min=1)
     ] = None,
-    starts: Annotated[int, typer.Option(help="Starts of a fit.", min=1)] = 20,
+    starts: Annotated[int, typer.Option(help="Number of random starts of a fit.", min=1)] = 20,
     seed: Seed = 0,
     out: Out = Out(),
 ) -> None:
     """Recover the weights of a layer from its inputs and outputs.
 
-    As far as they determine them: otherwise segre says what is missing.
+    If the data do not determine the weights, segre says what is missing.
     """
     from segre.geometry.recover import recover as find
     from segre.geometry.recovery.samples import Samples

@@ -1,4 +1,4 @@
-"""The front page: `segre --help`, with its commands in the order in which they are met."""
+"""The front page: `segre --help`, with commands in the order in which users meet them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ORDER = (
 
 
 class Group(TyperGroup):
-    """Commands before options, each with the whole of its first sentence."""
+    """Commands before options, each with its whole first sentence."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Each command with the whole of its first sentence."""
+        """Each command with its whole first sentence."""
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
         rows = [(name, _sentence(command.help or "")) for name, command in commands if command]
         with formatter.section("Commands"):
@@ -38,7 +38,7 @@ class Front(Group):
     """The commands of segre, in the order of `ORDER`."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names of the commands; one that has no place yet comes last."""
+        """The names of the commands; those that are not in `ORDER` come last."""
         places = {name: place for place, name in enumerate(ORDER)}
         return sorted(super().list_commands(ctx), key=lambda name: places.get(name, len(places)))
 
@@ -49,7 +49,7 @@ def _sentence(text: str) -> str:
 
 
 def verbatim(text: str) -> str:
-    r"""Help that is printed line by line, as it is written here, rather than filled like prose.
+    r"""Help that is printed with its own line breaks instead of being refilled.
 
     >>> verbatim("Examples:\n    segre dim gpt2\n\nExit code 1: no.")
     '\x08\nExamples:\n    segre dim gpt2\n\n\x08\nExit code 1: no.'

@@ -16,19 +16,20 @@ Model = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A model directory; or a name, config or spec of a transformer, with random weights.",
+        help="A model directory; or, with random weights, the name, config or spec of a "
+        "transformer.",
         autocompletion=completion.architecture,
     ),
 ]
 Text = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="The text to run on (default: random tokens)."),
+    typer.Option(metavar="FILE", help="Text file to run on (default: random tokens)."),
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE.html", help="Write a page, too."),
+    typer.Option("--output", "-o", metavar="FILE.html", help="Also write an HTML page."),
 ]
-Length = Annotated[int, typer.Option(help="Tokens of the text, at most.", min=2)]
+Length = Annotated[int, typer.Option(help="Largest number of tokens to read from the text.", min=2)]
 
 
 def diagnose(
@@ -36,27 +37,29 @@ def diagnose(
     text: Text = None,
     length: Length = 64,
     control: Annotated[
-        bool, typer.Option("--control", help="Measure random weights beside it.")
+        bool,
+        typer.Option("--control", help="Also measure a copy with random weights, for comparison."),
     ] = False,
     set_: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="DEPTH:TOKEN:CHANNEL=VALUE",
-            help="Set a number of the stream to a value or median, and say what that does.",
+            help="Set one number of the stream to a value or to the median, and report the effect.",
         ),
     ] = None,
     ablate: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="PART", help="Remove a head (LAYER.HEAD) or an MLP (mlp:LAYER), likewise."
+            metavar="PART",
+            help="Ablate a head (LAYER.HEAD) or an MLP (mlp:LAYER), and report the effect.",
         ),
     ] = None,
     output: Output = None,
     seed: Seed = 0,
     out: TableOut = TableOut(),
 ) -> None:
-    """What is odd in a model, and where: spikes, sinks, dead heads, rank, gradients."""
+    """Find anomalies in a model: spikes, sinks, dead heads, rank, gradients."""
     from segre.inspect.diagnose import diagnose as look
 
     require_writable(page=output)
@@ -85,21 +88,24 @@ def trace(
         str,
         typer.Option(
             metavar="POSITION[:TOKEN]",
-            help="The output: a position (0 is the first, -1 the last), perhaps with the number of "
-            "a token whose logit is meant (default: the likeliest).",
+            help="The output: a position (0 is the first, -1 the last), optionally with the id of "
+            "the token whose logit to explain (default: the likeliest).",
         ),
     ] = "-1",
     length: Length = 64,
     dense: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.npy", help="Write the whole operator, n d x n d numbers."),
+        typer.Option(
+            metavar="FILE.npy",
+            help="Write the whole operator to this file, an (n d) x (n d) matrix.",
+        ),
     ] = None,
     output: Output = None,
     seed: Seed = 0,
     memory: Memory = "8G",
     out: TableOut = TableOut(),
 ) -> None:
-    """Which input token made this output: rollout, relevance, operator, gradient."""
+    """Which input tokens an output comes from: rollout, relevance, operator, gradient."""
     from segre.inspect.trace import trace as follow
     from segre.sequence.files import require_array_file, write_array
 
@@ -136,8 +142,8 @@ COMMANDS = (
     segre diagnose model --text book.txt --control -o diagnosis.html
     segre diagnose model --text book.txt --set 12:0:507=median --ablate 3.7
 
-Depth 0 is before the first layer, depth 1 after it; layers and heads are counted from 1, tokens and
-channels from 0. Interventions come with controls: the same done to other places.""",
+Depth 0 is before the first layer, depth 1 after it. Layers and heads are counted from 1, tokens and
+channels from 0. Each intervention is compared with controls: the same change at other places.""",
     ),
     (
         trace,
@@ -146,6 +152,6 @@ channels from 0. Interventions come with controls: the same done to other places
     segre trace model --text book.txt --target 12:345 --json
     segre trace model --text line.txt --length 8 --dense operator.npy
 
-Terms of the operator add up to the output, with the constants; scores of the other ways do not.""",
+The terms of the operator and the constants sum to the output; scores of other methods do not.""",
     ),
 )

@@ -1,4 +1,4 @@
-"""Commands for a first look: demo, and doctor for this installation."""
+"""Commands for a first look: demo, and doctor, which checks the installation."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def doctor(
     imports: Annotated[
         bool,
         typer.Option(
-            "--imports", help="Also import every package, each in its own process (slower)."
+            "--imports", help="Also import every package, each in a separate process (slower)."
         ),
     ] = False,
     out: Out = Out(),
 ) -> None:
-    """What is installed, what is missing, and does it work?"""
+    """Check the installation: what is installed, what is missing, and does it work?"""
     from segre.doctor import examine
 
     with out.progress() as progress:
@@ -29,7 +29,10 @@ def doctor(
 
 def demo(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIRECTORY", help="Where to write them; must be new.")
+        Path,
+        typer.Argument(
+            metavar="DIRECTORY", help="Directory to write the models to; it must be new or empty."
+        ),
     ] = Path("segre-demo"),
     out: Out = Out(),
 ) -> None:
@@ -49,8 +52,8 @@ COMMANDS = (
     segre demo try-here && segre diff try-here/base try-here/moved
 
 The base model is a Llama with 14,712 parameters, trained on a small artificial language. The
-fine-tune has learned a dialect of it through an update of rank 2. The third directory holds the
-fine-tune with other weights and the same function.""",
+fine-tune learned a dialect of it with an update of rank 2. The third directory holds the fine-tune
+again, with different weights but the same function.""",
     ),
     (
         doctor,
@@ -59,6 +62,6 @@ fine-tune with other weights and the same function.""",
     segre doctor --imports
     segre doctor --json > installation.json
 
-Exit code 0: segre works, though extras may be missing; 1: something installed is broken.""",
+Exit code 0: segre works (missing extras are not an error); 1: an installed package is broken.""",
     ),
 )

@@ -1,4 +1,4 @@
-"""Commands that put checkpoints together: weights merge, barrier."""
+"""Commands that merge checkpoints: weights merge, barrier."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ def merge(
     weight: Annotated[
         float | None,
         typer.Option(
-            metavar="W", help="The share of the second: 0.5; of a task vector, its factor: 1."
+            metavar="W",
+            help="Weight of the second checkpoint (default: 0.5), or factor of the "
+            "task vector (default: 1).",
         ),
     ] = None,
     task_vector: Annotated[
         Path | None,
         typer.Option(
-            metavar="BASE", help="A base of both: what training made of it is added to the first."
+            metavar="BASE",
+            help="The common base model: the change from it to the second is added to the first.",
         ),
     ] = None,
     by: By = "weights",
@@ -39,9 +42,8 @@ def merge(
 ) -> None:
     """Align the second checkpoint to the first, then merge both: (1 - W) A + W B'.
 
-    With --task-vector BASE both are aligned to BASE, and A' + W (B' - BASE) is written. Tensors
-    have the types of the first, and its config and tokenizer come along. --by none merges without
-    aligning.
+    With --task-vector BASE, both are aligned to BASE, and A' + W (B' - BASE) is written. The result
+    has the dtypes, config and tokenizer of the first checkpoint. --by none merges without aligning.
     """
     from segre.checkpoint.merge import merge as write
 
@@ -64,22 +66,23 @@ def merge(
 def barrier(
     one: Directory,
     others: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="Checkpoints at the other ends.")
+        list[Path],
+        typer.Argument(metavar="DIR", help="The checkpoints at the other ends of the lines."),
     ],
     text: Annotated[
-        Path, typer.Option(metavar="FILE", help="The text on which losses are measured.")
+        Path, typer.Option(metavar="FILE", help="Text file on which losses are measured.")
     ],
     length: Length = None,
-    points: Annotated[int, typer.Option(metavar="N", help="Points of each line.")] = 11,
+    points: Annotated[int, typer.Option(metavar="N", help="Number of points on each line.")] = 11,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw it too: .png, .svg or .pdf.")
+        Path | None, typer.Option(metavar="FILE", help="Also draw a plot: .png, .svg or .pdf.")
     ] = None,
     out: Out = Out(),
 ) -> None:
     """The loss along the straight line from one checkpoint to each of the others.
 
-    The loss is the mean cross-entropy of the next token; the barrier is how far it rises above the
-    straight line between its ends.
+    The loss is the mean cross-entropy of the next token. The barrier is the largest amount by which
+    it exceeds the straight line between its values at the ends.
     """
     from segre.checkpoint.barrier import barrier as measure
 

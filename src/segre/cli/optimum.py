@@ -16,15 +16,15 @@ def certify_optimum(
         typer.Argument(
             metavar="FILE",
             help="Data, weights and weight decay: X, Y, W_QK, W_OV and beta, as .json, .npz or "
-            ".safetensors (docs/experiments-related.md), or - for what is piped in.",
+            ".safetensors (docs/experiments-related.md); - reads standard input.",
         ),
     ],
     out: Out = Out(),
 ) -> None:
-    """How far is linear attention from its global optimum, at most?
+    """Prove how far, at most, a layer of linear attention is from its global optimum.
 
-    The file has a layer sum_h (X W_QK X^T) X W_OV, trained on 1/2 |f(X) - Y|^2 with weight decay
-    beta/2 (|W_QK|^2 + |W_OV|^2). The answer is a proved bound for any number of heads.
+    The file holds a layer sum_h (X W_QK X^T) X W_OV, trained on 1/2 |f(X) - Y|^2 with weight decay
+    beta/2 (|W_QK|^2 + |W_OV|^2). The bound holds for any number of heads.
     """
     from segre.optimum import certify_optimum as certified
     from segre.optimum.files import read_run

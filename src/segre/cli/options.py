@@ -1,4 +1,4 @@
-"""The options that commands share, and how their text becomes a value."""
+"""Options shared by several commands, and how their values are read."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ Specs = Annotated[
     list[str],
     typer.Argument(metavar="SPEC", help=_SPEC_HELP, autocompletion=completion.architecture),
 ]
-Seed = Annotated[int, typer.Option(help="Random seed; results name it.", min=0)]
+Seed = Annotated[int, typer.Option(help="Random seed, named in the results.", min=0)]
 Defaults = Annotated[
     bool,
     typer.Option(
         "--defaults",
-        help="Take sizes that a config leaves out from the library's config class.",
+        help="Fill in values that a config leaves out with the defaults of the library's config "
+        "class.",
     ),
 ]
 Memory = Annotated[
-    str, typer.Option(help="Memory limit; past it segre says what it would need and stops.")
+    str, typer.Option(help="Memory limit; if more is needed, segre says how much and stops.")
 ]
 
 
 def meant(spec: Source, defaults: bool) -> Source:
-    """What to ask about: the name that was given, or what its config says with defaults."""
+    """The given name itself, or its config filled in with defaults."""
     if not defaults:
         return spec
     from segre.models import architecture

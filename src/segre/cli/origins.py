@@ -20,11 +20,11 @@ def lineage(
     models: Annotated[list[Path], typer.Argument(metavar="DIR DIR...", help=_HELP)],
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw distances and tree: .png, .svg or .pdf."),
+        typer.Option(metavar="FILE", help="Draw the distances and the tree: .png, .svg or .pdf."),
     ] = None,
     out: Out = Out(),
 ) -> None:
-    """Did checkpoints come from each other: moved, rounded, noised, fine-tuned, pruned?"""
+    """Do checkpoints have a common origin? Moved, rounded, noised, fine-tuned and pruned copies."""
     from segre.checkpoint.origins import lineage as related
 
     require_writable(plot=plot)
@@ -43,15 +43,17 @@ def lineage(
 def content_hash(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help=_HELP)],
     exact: Annotated[
-        bool, typer.Option("--exact", help="Of the values alone; for all families.")
+        bool, typer.Option("--exact", help="Hash only the values; works for all families.")
     ] = False,
     compare: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="What `hash --json` wrote of another checkpoint."),
+        typer.Option(
+            metavar="FILE", help="Compare with another checkpoint: a file written by `hash --json`."
+        ),
     ] = None,
     out: Out = Out(),
 ) -> None:
-    """A hash of what a checkpoint contains, the same for all copies of one function."""
+    """A hash of the contents of a checkpoint, the same for all copies of one function."""
     from segre.checkpoint.origins import content_hash as computed
     from segre.checkpoint.origins import read_hash
 
@@ -78,7 +80,7 @@ COMMANDS = (
     segre weights lineage base other
     segre weights lineage base one two three --plot tree.png --json
 
-Of two. Exit code 0: a common origin; 1: no evidence of one; 3: undecided.""",
+Exit code for two checkpoints: 0 a common origin; 1 no evidence of one; 3 undecided.""",
     ),
     (
         "hash",
@@ -88,6 +90,6 @@ Of two. Exit code 0: a common origin; 1: no evidence of one; 3: undecided.""",
     segre weights hash model --json > model.json
     segre weights hash other --compare model.json
 
-Exit code 1 of --compare: different.""",
+Exit code 1 with --compare: different.""",
     ),
 )

@@ -1,4 +1,4 @@
-"""One way out: a command computes an answer, and `emit` prints it in the format that is asked for.
+"""One way to print: a command computes an answer, and `emit` prints it in the requested format.
 
 A format is one entry of `FORMATS`: every command then has its flag, `--json` for "json". A format
 of tables is one of `TABLES`: commands whose answer is a table (`TableOut`) have its flag. Without a
@@ -35,7 +35,7 @@ def _json(document: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Format:
-    """What the help says of a format, and how a document is written in it."""
+    """The help text of a format, and the function that writes a document in it."""
 
     help: str
     write: Callable[[Mapping[str, Any]], str]
@@ -57,7 +57,7 @@ def _csv(answer: Documented) -> str:
 
 
 FORMATS = {"json": Format("Print one JSON object instead of text.", _json)}
-TABLES = {"csv": ("Print a comma-separated table.", _csv)}
+TABLES = {"csv": ("Print the table as comma-separated values.", _csv)}
 
 
 def emit(
@@ -85,7 +85,7 @@ def emit(
 
 @dataclass(frozen=True)
 class Out:
-    """What the user wants to see: the answer in a format, and progress unless told otherwise."""
+    """What the user wants to see: the format of the answer, and whether to show progress."""
 
     format: str = TEXT
     quiet: bool = False
@@ -96,13 +96,13 @@ class Out:
         return self.format == TEXT
 
     def progress(self, *, rate: bool = False) -> AbstractContextManager[Progress]:
-        """A progress bar, where one is wanted."""
+        """A progress bar, unless the output is quiet or not text."""
         from segre.report.progress import progress_bar
 
         return progress_bar(self.quiet or not self.is_text, rate)
 
     def waiting(self, what: str) -> AbstractContextManager[None]:
-        """A spinner, where one is wanted."""
+        """A spinner, unless the output is quiet or not text."""
         from segre.report.progress import waiting
 
         return waiting(what, self.quiet or not self.is_text)
@@ -116,7 +116,7 @@ class Out:
         lines: Sequence[str] = (),
         code: int = 0,
     ) -> None:
-        """Print an answer and end with a code; `files` were written with it, and are named."""
+        """Print an answer, name the `files` that were written with it, and exit with a code."""
         written = files or {}
         named = {what: file and shown(file) for what, file in written.items()}
         said = [f"{what}: {file}" for what, file in written.items() if file is not None]
@@ -130,7 +130,7 @@ class TableOut(Out):
 
 
 def with_output(command: Callable[..., None]) -> Callable[..., None]:
-    """A command as the argument reader sees it: in place of `out`, the options that make it."""
+    """A command as the argument parser sees it: the options for `out` in place of `out`."""
 
     @functools.wraps(command)
     def read(quiet: bool, **given: Any) -> None:
@@ -152,7 +152,7 @@ def _parameters(command: Callable[..., None]) -> Iterator[inspect.Parameter]:
     flags = {_flag(name): ((f"--{name}",), said) for name, said in formats.items()}
     for name, (spelled, said) in {
         **flags,
-        "quiet": (("--quiet", "-q"), "No progress bar."),
+        "quiet": (("--quiet", "-q"), "Do not show progress."),
     }.items():
         option = Annotated[bool, typer.Option(*spelled, help=said)]
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -160,7 +160,7 @@ def _parameters(command: Callable[..., None]) -> Iterator[inspect.Parameter]:
 
 
 def _formats(command: Callable[..., None]) -> dict[str, str]:
-    """The formats that a command has, and what the help says of them."""
+    """The formats of a command, with their help texts."""
     found = {name: one.help for name, one in FORMATS.items()}
     if get_type_hints(command)["out"] is TableOut:
         found |= {name: said for name, (said, _) in TABLES.items()}

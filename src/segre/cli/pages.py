@@ -1,4 +1,4 @@
-"""Pictures and pages that a command writes beside its answer."""
+"""Plots and HTML pages that a command writes in addition to its answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def require_writable(*, plot: Path | None = None, page: Path | None = None) -> None:
-    """Refuse, before anything is computed, a picture or a page that cannot be written."""
+    """Refuse a plot or page that cannot be written before anything is computed."""
     if plot is not None:
         from segre.report.drawing import require_static_format
 
@@ -19,7 +19,7 @@ def require_writable(*, plot: Path | None = None, page: Path | None = None) -> N
 
 
 def today() -> str:
-    """The date that pages state.
+    """Today's date, for pages.
 
     >>> len(today())
     10

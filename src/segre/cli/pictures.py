@@ -19,8 +19,9 @@ def plot_slice(
         str,
         typer.Argument(
             metavar="KIND",
-            help="cone (functions of one layer, cut to a surface), discriminant (products of two"
-            " linear forms and their wall) or fiber (weights that move, the function stays).",
+            help="cone (a surface in the space of functions of one layer), discriminant (products "
+            "of two linear forms and their boundary) or fiber (weights that all have the same "
+            "function).",
             autocompletion=completion.one_of(lambda: SLICES),
         ),
     ],
@@ -29,10 +30,12 @@ def plot_slice(
     ],
     point: Annotated[
         list[Path] | None,
-        typer.Option(help="discriminant: a point to place (as for `segre point`); repeatable."),
+        typer.Option(
+            help="With discriminant: weights to mark (a file as for `segre point`); repeatable."
+        ),
     ] = None,
     spec: Annotated[
-        str, typer.Option(metavar="SPEC", help="fiber: the architecture, with a >= 2.")
+        str, typer.Option(metavar="SPEC", help="With fiber: the architecture, with a >= 2.")
     ] = "softmax/d=3,3/a=2/t=3",
     seed: Seed = 0,
     out: Out = Out(),
@@ -47,7 +50,7 @@ def plot_slice(
 
     require_format(output)
     if kind not in SLICES:
-        raise SegreError(f"slice {kind!r} is not known; allowed: {', '.join(SLICES)}")
+        raise SegreError(f"unknown slice {kind!r}; allowed: {', '.join(SLICES)}")
     with out.waiting("drawing"):
         if kind == "cone":
             draw(segre_cone(), output)
@@ -63,21 +66,21 @@ def plot_slice(
 
 def theorems(
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the stores are kept.")
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Directory for the stores.")
     ] = Path("theorems"),
     limit: Annotated[
-        int | None, typer.Option(help="At most so many architectures of each sweep now.", min=0)
+        int | None, typer.Option(help="Stop each sweep after this many architectures.", min=0)
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Processes on this machine; one per core by default.", min=1)
+        int | None, typer.Option(help="Processes on this machine (default: one per core).", min=1)
     ] = None,
     out: Out = Out(),
 ) -> None:
-    """Every theorem against the exact rank, on small architectures.
+    """Test every theorem against the exact rank on small architectures.
 
-    3,500 stacks and 530 transformers within the hypotheses, and 60 outside: tens of minutes. The
-    stores are kept, and the same command goes on where it was interrupted. Exit code 1 if there
-    is a mismatch within the hypotheses.
+    The sweeps cover 3,500 stacks and 530 transformers that satisfy the hypotheses, and 60 that do
+    not; they take tens of minutes. If interrupted, the same command continues. Exit code 1: an
+    architecture that satisfies the hypotheses disagrees with its theorem.
     """
     from segre.cli.resumable import resumable
     from segre.reproduce.theorems import experiment
@@ -104,7 +107,7 @@ GROUPS = (
     ),
     (
         "reproduce",
-        "Recompute the papers' tables and figures, every number afresh.",
+        "Recompute tables and figures of the papers from scratch.",
         (
             (
                 "theorems",

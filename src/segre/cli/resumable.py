@@ -1,4 +1,4 @@
-"""Work that keeps what it has done in a file: an interruption says so."""
+"""Work whose state is kept in a file, from which an interrupted run continues."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from segre.errors import InterruptedRunError
 
 @contextmanager
 def resumable(file: Path, *, fresh: bool = False) -> Iterator[None]:
-    """Inside, what is done is kept in `file`, from which the same command goes on.
+    """Finished work is kept in `file`, from which the same command continues after an interruption.
 
-    `fresh` is whether this command was told to start over; going on is then another command.
+    `fresh` says that this command was told to start over: continuing then takes another command.
     """
     try:
         yield
@@ -22,5 +22,5 @@ def resumable(file: Path, *, fresh: bool = False) -> Iterator[None]:
             raise
         command = "the same command without --fresh" if fresh else "the same command"
         raise InterruptedRunError(
-            f"interrupted; what is done is in {str(file)!r}, {command} goes on from there"
+            f"interrupted; finished work is kept in {str(file)!r}; to continue, run {command}"
         ) from None

@@ -18,14 +18,16 @@ def samples(
     spec: Spec,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw rank against inputs, as .png, .svg or .pdf."),
+        typer.Option(
+            metavar="FILE", help="Plot the rank against the number of inputs: .png, .svg or .pdf."
+        ),
     ] = None,
     defaults: Defaults = False,
     seed: Seed = 0,
     memory: Memory = "8G",
     out: TableOut = TableOut(),
 ) -> None:
-    """How many generic inputs determine the function, up to finitely many others."""
+    """How many generic inputs determine the function, up to finitely many alternatives."""
     from segre.geometry.samples import samples as count
 
     if plot is not None:
@@ -38,8 +40,8 @@ def samples(
     if plot is not None:
         if not found.ranks:
             raise SegreError(
-                f"{str(found.spec)!r} is too large to compute ranks of, so --plot has nothing to "
-                "draw; leave it out to see the bounds"
+                f"--plot needs computed ranks, and {str(found.spec)!r} is too large for that; "
+                f"leave out --plot to see the bounds"
             )
         from segre.report.samples import plot_samples
 
@@ -49,23 +51,28 @@ def samples(
 
 def ci(
     grid: Annotated[
-        str, typer.Option("--grid", metavar="KxL", help="Rows and columns of the grid, as in 2x3.")
+        str,
+        typer.Option(
+            "--grid", metavar="KxL", help="Rows and columns of the grid, for example 2x3."
+        ),
     ],
     s: Annotated[int, typer.Option("--s", help="Rank below s in every grid column.")],
     t: Annotated[int, typer.Option("--t", help="Rank below t in every grid row.")],
-    d: Annotated[int, typer.Option("--d", help="Length of the vectors on the grid.")],
+    d: Annotated[int, typer.Option("--d", help="Length of the vector at each place of the grid.")],
     matrix: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A d x KL matrix, .csv or .json, exact: which components contain it? Its columns "
-            "are the places (1, 1), (1, 2), ..., (K, L).",
+            help="Say which components contain this d x KL matrix (.csv or .json, exact). Its "
+            "columns are the places (1, 1), (1, 2), ..., (K, L).",
         ),
     ] = None,
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Tangent spaces of the variety at random points mod p of components."
+            "--check",
+            help="Also compute the tangent space of the variety mod p at a random "
+            "point of each component.",
         ),
     ] = False,
     seed: Seed = 0,
@@ -77,7 +84,9 @@ def ci(
 
     sizes = re.fullmatch(r"([0-9]{1,6})[xX]([0-9]{1,6})", grid)
     if sizes is None:
-        raise SegreError(f"--grid {quote(grid)} is not allowed; allowed: rows x columns, as in 2x3")
+        raise SegreError(
+            f"--grid {quote(grid)} is not allowed; allowed: rows x columns, for example 2x3"
+        )
     with out.waiting("decomposing"):
         found = components(
             (int(sizes[1]), int(sizes[2])),
@@ -100,7 +109,7 @@ COMMANDS = (
     segre samples poly/4-2-5/degree=2 --csv
     segre samples softmax/d=8,8/a=4/t=2 --plot ranks.png
 
-Status: proved, or computed (ranks at random points mod p), or bounds for large architectures.""",
+Status: proved; computed (ranks at random points mod p); or, for large architectures, bounds.""",
     ),
     (
         ci,
@@ -109,7 +118,7 @@ Status: proved, or computed (ranks at random points mod p), or bounds for large 
     segre ci --grid 3x3 --s 2 --t 2 --d 3 --check
     segre ci --grid 2x2 --s 2 --t 2 --d 2 --matrix matrix.csv
 
-Decided are s=2 with t=L, t=2 with s=K, and s=t=2.
+Decided cases: s=2 with t=L, t=2 with s=K, and s=t=2.
 Exit code 1: the matrix is not in the variety.""",
     ),
 )

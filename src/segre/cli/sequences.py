@@ -23,34 +23,35 @@ def run(
             "--weights",
             "-w",
             metavar="FILE",
-            help="Its weights: .npz or .json (docs/geometry.md), or .safetensors.",
+            help="Weights of the stack: .npz or .json (docs/geometry.md), or .safetensors.",
         ),
     ],
     given: Annotated[
         Path,
-        typer.Option("--input", "-i", metavar="FILE", help="Tokens in rows: .npy or .safetensors."),
+        typer.Option(
+            "--input", "-i", metavar="FILE", help="Input, one token per row: .npy or .safetensors."
+        ),
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Where to write: .npy or .safetensors."
-        ),
+        typer.Option("--output", "-o", metavar="FILE", help="File to write: .npy or .safetensors."),
     ],
     method: Annotated[
         str,
         typer.Option(
-            help="auto (what should be quickest), dense (some rows of the pattern at a time), "
-            "linear (features and a running state) or band (only keys within reach).",
+            help="auto (the method expected to be fastest), dense (the attention pattern, some "
+            "rows at a time), linear (features and a running state) or band (only keys within "
+            "the window).",
             autocompletion=completion.one_of(lambda: METHODS),
         ),
     ] = "auto",
     block: Annotated[
-        int | None, typer.Option(help="Tokens of a block (default: chosen by size).")
+        int | None, typer.Option(help="Tokens per block (default: chosen by size).")
     ] = None,
     memory: Memory = "8G",
     out: Out = Out(),
 ) -> None:
-    """The outputs of a stack of attention layers on a long sequence."""
+    """Run a stack of attention layers on a long sequence."""
     from segre.sequence.attend import attend
     from segre.sequence.files import read_array, require_array_file, write_array
 
@@ -79,12 +80,12 @@ def cost(
         typer.Option(
             "--t",
             metavar="N,...",
-            help="Numbers of tokens, such as 4096, 4k,32k or 1M; k is 1024.",
+            help="Sequence lengths, such as 4096, 4k,32k or 1M; k is 1024.",
         ),
     ] = "",
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw it too, as .png, .svg or .pdf."),
+        typer.Option(metavar="FILE", help="Also draw a plot: .png, .svg or .pdf."),
     ] = None,
     out: TableOut = TableOut(),
 ) -> None:
@@ -109,7 +110,7 @@ COMMANDS = (
         """Examples:
     segre run softmax/d=8,8/a=4/t=3 --weights w.npz --input x.npy -o y.npy
     segre run lightning/d=8,8/a=4/t=3 -w w.safetensors -i x.npy -o y.npy --method linear
-The number of tokens is that of the input, whatever t is.""",
+The number of tokens is that of the input; t in the spec does not limit it.""",
     ),
     (
         cost,

@@ -12,7 +12,9 @@ from segre.cli.options import Seed, memory_bytes
 from segre.cli.output import Out
 from segre.files import shown
 
-StoreFile = Annotated[Path, typer.Argument(metavar="STORE", help="What `segre sweep run` writes.")]
+StoreFile = Annotated[
+    Path, typer.Argument(metavar="STORE", help="A store written by `segre sweep run`.")
+]
 
 
 def run(
@@ -20,38 +22,49 @@ def run(
         str,
         typer.Argument(
             metavar="SWEEP",
-            help="A sweep file (.toml), or a name of `list`.",
+            help="A sweep file (.toml), or a name from `segre sweep list`.",
             autocompletion=completion.sweep,
         ),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="STORE", help="The store: new, or to go on.")
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="STORE", help="The store: a new file, or one to continue."
+        ),
     ],
     workers: Annotated[
-        int | None, typer.Option(help="Processes on this machine; one per core by default.", min=1)
+        int | None, typer.Option(help="Processes on this machine (default: one per core).", min=1)
     ] = None,
     dask: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786."),
+        typer.Option(
+            metavar="ADDRESS", help="Address of a Dask scheduler, such as tcp://host:8786."
+        ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(help="Stop after so many architectures; go on later.", min=0)
+        int | None,
+        typer.Option(
+            help="Stop after this many architectures; the same command continues later.", min=0
+        ),
     ] = None,
     memory: Annotated[
-        str, typer.Option(help="Memory for one architecture; larger ones are not started.")
+        str,
+        typer.Option(
+            help="Memory limit for one architecture; those that need more are not started."
+        ),
     ] = "2G",
     timeout: Annotated[
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="Time for one architecture; slower ones are tried again later, last.",
+            help="Time limit for one architecture; slower ones are retried at the end.",
         ),
     ] = None,
     out: Out = Out(),
 ) -> None:
-    """Find the dimension of every architecture of a sweep, and test its claim.
+    """Compute the dimension of every architecture in a sweep, and test the sweep's claim on it.
 
-    The store is whole at any moment: interrupt or kill this, and the same command goes on.
+    The store is complete at any moment: after an interruption the same command continues.
     """
     from segre.cli.resumable import resumable
     from segre.sweep.builtin import plan_of
@@ -77,7 +90,7 @@ def run(
 
 
 def status(store: StoreFile, out: Out = Out()) -> None:
-    """Counterexamples, then how many architectures are done and what was found."""
+    """List counterexamples, then how many architectures are done and what was found."""
     from segre.sweep.status import standing
 
     with out.waiting("reading"):
@@ -88,11 +101,12 @@ def status(store: StoreFile, out: Out = Out()) -> None:
 def export(
     store: StoreFile,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help=".csv, or .parquet.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="File to write: .csv or .parquet."),
     ],
     out: Out = Out(),
 ) -> None:
-    """Write every row as a table: CSV, or Parquet (with the extra segre[tables])."""
+    """Write all rows as a table: CSV, or Parquet (needs the extra segre[tables])."""
     from segre.sweep.export import export as write
 
     with out.waiting("writing"):
@@ -106,14 +120,16 @@ def plot(
         Path, typer.Option("--output", "-o", metavar="FILE", help=".png, .svg, .pdf or .html.")
     ],
     x: Annotated[
-        str | None, typer.Option("--x", help="A field, across; chosen if left out.")
+        str | None,
+        typer.Option("--x", help="Field on the horizontal axis (default: chosen by segre)."),
     ] = None,
     y: Annotated[
-        str | None, typer.Option("--y", help="A field, upwards; chosen if left out.")
+        str | None,
+        typer.Option("--y", help="Field on the vertical axis (default: chosen by segre)."),
     ] = None,
     out: Out = Out(),
 ) -> None:
-    """Draw exact against predicted, redundancy by two fields, and counterexamples."""
+    """Plot exact against predicted dimensions, redundancy by two fields, and counterexamples."""
     from segre.report.drawing import require_format
     from segre.report.sweep_plots import draw_sweep
     from segre.sweep.picture import picture
@@ -129,25 +145,37 @@ def plot(
 def fit(
     store: StoreFile,
     fields: Annotated[
-        str, typer.Option(metavar="F,G,...", help="The variables; all fields that vary by default.")
+        str,
+        typer.Option(
+            metavar="F,G,...", help="Variables of the formula (default: all fields that vary)."
+        ),
     ] = "",
     where: Annotated[
-        str | None, typer.Option(metavar="EXPRESSION", help="Only rows where this holds.")
+        str | None,
+        typer.Option(metavar="EXPRESSION", help="Use only rows that satisfy this condition."),
     ] = None,
-    degree: Annotated[int, typer.Option(help="The largest degree.", min=0, max=6)] = 4,
-    rational: Annotated[bool, typer.Option(help="Allow fractions as coefficients.")] = False,
+    degree: Annotated[
+        int, typer.Option(help="Largest degree of the polynomial.", min=0, max=6)
+    ] = 4,
+    rational: Annotated[bool, typer.Option(help="Allow fractional coefficients.")] = False,
     ranks: Annotated[
         bool,
-        typer.Option(help="Take a rank found in balls as the dimension, as exact ranks mod p are."),
+        typer.Option(
+            help="Also accept ranks found in ball arithmetic as dimensions, as is done "
+            "for exact ranks mod p."
+        ),
     ] = False,
-    fresh: Annotated[int, typer.Option(help="Fresh architectures per formula.", min=1)] = 20,
+    fresh: Annotated[
+        int,
+        typer.Option(help="Number of new architectures on which each formula is tested.", min=1),
+    ] = 20,
     seed: Seed = 0,
     out: Out = Out(),
 ) -> None:
-    """Propose formulas for the dimensions, and test them on fresh architectures."""
+    """Propose formulas for the dimensions, and test them on new architectures."""
     from segre.sweep.fit import fit as search
 
-    with out.waiting("looking for polynomials"):
+    with out.waiting("fitting polynomials"):
         found = search(
             store,
             fields=[name.strip() for name in fields.split(",") if name.strip()],
@@ -162,7 +190,7 @@ def fit(
 
 
 def list_ready(out: Out = Out()) -> None:
-    """The sweeps that come with segre."""
+    """List the sweeps that come with segre."""
     from segre.sweep.builtin import Builtin
 
     with out.waiting("reading"):
@@ -173,7 +201,7 @@ def list_ready(out: Out = Out()) -> None:
 GROUPS = (
     (
         "sweep",
-        "A claim about thousands of architectures, tested exactly on each.",
+        "Test a claim exactly on thousands of architectures.",
         (
             (
                 "run",

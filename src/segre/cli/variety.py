@@ -14,7 +14,7 @@ from segre.errors import SegreError
 
 METRICS = ("generic", "gaussian", "identity")
 Seconds = Annotated[
-    float, typer.Option(help="Give up counting after so long: then only the formula.", min=0)
+    float, typer.Option(help="Time limit for counting; past it only the formula answers.", min=0)
 ]
 
 
@@ -27,8 +27,8 @@ def degree(
 ) -> None:
     """The degree of the function variety of a polynomial network.
 
-    By a formula where one is proved, and by counting the points that the variety has in common with
-    a random linear space mod p, which is a proved lower bound.
+    The degree is computed by a formula where one is proved, and by counting the intersection points
+    of the variety with a random linear space mod p, which gives a proved lower bound.
     """
     from segre.variety.degree import degree as answer
 
@@ -42,9 +42,9 @@ def critical(
     metric: Annotated[
         str | None,
         typer.Option(
-            help="Which squared loss: generic (a generic quadratic form), gaussian (expected, on "
+            help="Squared loss: generic (a generic quadratic form), gaussian (expected loss on "
             "standard normal inputs) or identity (the Frobenius norm of symmetric tensors). "
-            "Generic by default; with --target, gaussian.",
+            "Default: generic; with --target, gaussian.",
             autocompletion=completion.one_of(lambda: METRICS),
         ),
     ] = None,
@@ -52,18 +52,24 @@ def critical(
         str | None,
         typer.Option(
             metavar="T",
-            help="poly/n-r-1/degree=2: list all critical points for this target. Eigenvalues such "
-            "as 3,2,1,-1.5, or a .json or .npy file with a symmetric matrix.",
+            help="For poly/n-r-1/degree=2: list all critical points for this target, given as "
+            "eigenvalues such as 3,2,1,-1.5 or as a .json or .npy file with a symmetric "
+            "matrix.",
         ),
     ] = None,
     descent: Annotated[
         int,
-        typer.Option(metavar="N", help="--target: gradient descent from N random starts.", min=0),
+        typer.Option(
+            metavar="N", help="With --target: run gradient descent from N random starts.", min=0
+        ),
     ] = 0,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="--descent: draw it, as .png, .svg or .pdf."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="With --descent: also draw a plot: .png, .svg or .pdf.",
         ),
     ] = None,
     seconds: Seconds = 20,
@@ -71,18 +77,17 @@ def critical(
     memory: Memory = "8G",
     out: Out = Out(),
 ) -> None:
-    """How many critical points the squared loss has, or all of them.
+    """Count the critical points of the squared loss, or list them for a given target.
 
-    The number is that of complex critical points for generic data: by a formula where one is
-    proved, and by a count mod p, which is a proved lower bound.
+    The count is that of complex critical points for generic data. It comes from a formula where one
+    is proved, and from counting mod p, which gives a proved lower bound.
     """
     from segre.variety.critical import critical as answer
 
     if target is None:
         if descent or output is not None:
             raise SegreError(
-                "--descent and -o show the loss for one target: add --target, for example "
-                "--target 3,2,1,-1.5"
+                "--descent and -o need a target; add --target, for example --target 3,2,1,-1.5"
             )
         with out.progress() as progress:
             found = answer(
@@ -98,7 +103,7 @@ def critical(
     from segre.variety.landscape import landscape
 
     if output is not None and not descent:
-        raise SegreError("-o draws gradient descent: add --descent, for example --descent 50")
+        raise SegreError("-o draws gradient descent; add --descent, for example --descent 50")
     if output is not None:
         from segre.report.drawing import require_static_format
 

@@ -1,4 +1,4 @@
-"""The options that commands about checkpoints share."""
+"""Options shared by the commands on checkpoints."""
 
 from __future__ import annotations
 
@@ -15,34 +15,41 @@ Directory = Annotated[Path, typer.Argument(metavar="DIR", help=_HELP)]
 Target = Annotated[
     Path,
     typer.Option(
-        "--output", "-o", metavar="OUT", help="The directory to write: new, whole or not at all."
+        "--output",
+        "-o",
+        metavar="OUT",
+        help="Directory to write; it must be new or empty, and nothing is left there if writing "
+        "fails.",
     ),
 ]
 Report = Annotated[
-    bool, typer.Option("--report", help="List what moved; compare outputs on random tokens.")
+    bool, typer.Option("--report", help="List the changes, and compare outputs on random tokens.")
 ]
 
 By = Annotated[
     str,
     typer.Option(
         metavar="WAY",
-        help="Match what heads and units are (weights), or what they do on tokens (activations).",
+        help="How to match heads and units: by weights, or by activations on tokens.",
     ),
 ]
 Text = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="With --by activations: a text instead of random tokens."),
+    typer.Option(
+        metavar="FILE", help="With --by activations: a text file instead of random tokens."
+    ),
 ]
 Rounds = Annotated[
-    int, typer.Option(metavar="N", help="How often the basis of the stream is found anew.")
+    int, typer.Option(metavar="N", help="How many times the basis of the stream is recomputed.")
 ]
 Length = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Tokens of a sequence; at most 32 of them are read."),
+    typer.Option(metavar="N", help="Tokens per sequence; at most 32 sequences are read."),
 ]
 Untie = Annotated[
     bool,
     typer.Option(
-        "--untie", help="Give tied models an unembedding of their own, so that streams can turn."
+        "--untie",
+        help="Untie the unembedding of tied models, so that their residual stream can be rotated.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""Rank against depth: do tokens become alike, which paths carry the output, how many are there?
+"""Rank and depth: do tokens become alike, which paths carry the output, how many paths are there?
 
 >>> import segre
 >>> found = segre.collapse.measure("softmax/d=16,16,16,16,16,16,16/a=8/heads=2/t=6", inputs=2)

@@ -85,7 +85,7 @@ LIPSCHITZ = {
 def gate(kind: str, z: Array) -> Array:
     """The factor g with activation(z) = z g."""
     if kind not in GATES:
-        raise SegreError(f"activation {kind!r} is not known; allowed: {', '.join(GATES)}")
+        raise SegreError(f"unknown activation {kind!r}; allowed: {', '.join(GATES)}")
     return GATES[kind](z)
 
 

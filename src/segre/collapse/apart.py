@@ -41,7 +41,7 @@ class Apart:
 
     @classmethod
     def of(cls, columns: Array) -> Apart:
-        """Columns as they are, taken apart."""
+        """Columns, split into mean and residual."""
         mean = columns.mean(axis=-1, keepdims=True)
         return _scaled(mean, columns - mean, 0.0, ROUNDING * np.abs(columns))
 

@@ -93,9 +93,9 @@ class Bounds:
         for widest, shrinks in zip(self.widest, self.shrinks, strict=True):
             own = list(self.missing)
             if not widest <= WIDEST:
-                own.append(f"scores differ by {widest:.3g}, more than {WIDEST}")
+                own.append(f"scores differ by {widest:.3g}, which is more than {WIDEST}")
             if not shrinks:
-                own.append("C |res|^2 >= 1: the bound holds, but does not shrink")
+                own.append("C |res|^2 >= 1: the bound holds, but does not decrease")
             out.append(own)
         return out
 

@@ -55,8 +55,8 @@ def certified_residuals(
             return CertifiedResiduals(logs[:, 0], logs[:, 1], bits, digits)
         bits *= 2
     raise SegreError(
-        f"residuals are not certain to {digits} digits with {most_bits} bits; "
-        "a residual may be 0, or allow more bits"
+        f"residuals are not known to {digits} digits with {most_bits} bits; a residual may be 0, "
+        "or more bits are needed"
     )
 
 

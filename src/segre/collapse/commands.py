@@ -1,4 +1,4 @@
-"""What can be asked about depth, each in one call: residuals by layer, sums over paths, shares."""
+"""Questions about depth, each in one call: residuals by layer, sums over paths, shares."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ _TOKENS = 32
 
 @dataclass(frozen=True)
 class Depth(Unbounded, Tabular):
-    """How unlike tokens are after every layer, and what that says."""
+    """How different tokens are after every layer, and the verdict."""
 
     found: Curves | Study | MechanismStudy
     advice: list[str]
 
     @property
     def value(self) -> float | None:
-        """log10 of the relative residual after the last layer, as it is; None if not measured."""
+        """log10 of the relative residual after the last layer; None if it was not measured."""
         if isinstance(self.found, Study):
             return float(np.nanmedian(self.found.own.relative[..., -1]))
         if isinstance(self.found, MechanismStudy):
@@ -69,7 +69,7 @@ class Depth(Unbounded, Tabular):
 
     @property
     def how(self) -> str:
-        """On what they were measured."""
+        """The inputs on which they were measured."""
         if isinstance(self.found, Study | MechanismStudy):
             return f"random weights and {self.found.inputs} random inputs, seed {self.found.seed}"
         return f"{self.found.inputs['count']} inputs of {self.found.inputs['length']} tokens"
@@ -101,8 +101,11 @@ class Paths(Unbounded, Tabular):
 
     @property
     def how(self) -> str:
-        """How near the sum is to the output."""
-        return f"the sum of all paths and biases equals the output to {self.error:.1e}, relative"
+        """How close the sum is to the output."""
+        return (
+            "the sum of all paths and biases equals the output up to a relative error of "
+            f"{self.error:.1e}"
+        )
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -130,7 +133,7 @@ class PathShares(Unbounded, Tabular):
     @property
     def how(self) -> str:
         """How they are counted."""
-        return "a path takes one head of a layer, or its skip"
+        return "each path takes one head or the skip in every layer"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -152,14 +155,15 @@ def measure(
     memory: int = DEFAULT_LIMIT,
     progress: Progress = quiet,
 ) -> Depth:
-    """Do tokens become alike with depth, as it is and with parts removed? As `segre collapse`.
+    """Do tokens become alike with depth, also with parts removed? Like `segre collapse`.
 
-    Stacks, and transformers without a vocabulary, get random weights and random tokens, and numbers
-    go on below the smallest float; `certify` proves those of the first input. Others are run with
-    parts removed: `variants` are "all", "paper", "what-if" (attention changed), or names with
-    commas; `ranks` adds what needs singular values; `text` is read through the model's tokenizer,
-    and tokens are random without it; `fuse` ("max", "mean" or "concat") measures the streams of all
-    depths fused, too. `seed` is also that of gates that the model has no weights for.
+    Stacks, and transformers without a vocabulary, get random weights and random tokens, and their
+    residuals are followed below the smallest float; `certify` proves those of the first input.
+    Other models are run with parts removed: `variants` is "all", "paper", "what-if" (attention
+    changed), or names separated by commas. `ranks` adds measures that need singular values. `text`
+    is read with the model's tokenizer; without it, tokens are random. `fuse` ("max", "mean" or
+    "concat") also measures the fused streams of all layers. `seed` is also used for gates that the
+    model has no weights for.
 
     >>> found = measure("softmax/d=16,16,16,16,16,16,16/a=8/heads=2/t=6", inputs=2)
     >>> found.status, found.value < -3, found.advice[0].split(":")[0]
@@ -169,7 +173,10 @@ def measure(
     if fuse is not None:
         Fusion(fuse)  # refuses what is not known
         if spec is not None:
-            raise UnsupportedError(f"spec {quote(str(spec))}: fuse is for models that take tokens")
+            raise UnsupportedError(
+                f"spec {quote(str(spec))}: --fuse is supported only for models "
+                "with tokens as inputs"
+            )
     limit = log10(threshold) if threshold > 0 else -3.0
     if isinstance(spec, Hybrid) or (isinstance(spec, Network) and not spec.mechanism.sums_to_one):
         many = mechanism_study(spec, seed, inputs)
@@ -209,10 +216,10 @@ def decompose(
     seed: int = 0,
     memory: int = DEFAULT_LIMIT,
 ) -> Paths:
-    """A forward pass as the exact sum over all paths, as `segre paths`.
+    """A forward pass as the exact sum over all paths, like `segre paths`.
 
-    `skip`, `mlp` and `norms` keep those parts, the last two as fixed linear maps; `sample` paths of
-    a length are drawn, too.
+    `skip`, `mlp` and `norms` keep these parts, the last two as fixed linear maps. `sample` is the
+    number of single paths to draw.
 
     >>> found = decompose("softmax/d=8,8,8/a=4/heads=2/t=6", skip=True)
     >>> found.sums.counts, found.error < 1e-12
@@ -221,7 +228,8 @@ def decompose(
     spec = own_spec(model)
     if isinstance(spec, Hybrid):
         raise UnsupportedError(
-            f"spec {quote(str(spec))}: paths need plain softmax in every head; ask segre collapse"
+            f"spec {quote(str(spec))}: segre paths supports only plain softmax in every head; use "
+            "segre collapse for this stack"
         )
     if spec is not None:
         name, done = random_pass(spec, seed, skip=skip)
@@ -257,7 +265,7 @@ def own_spec(model: Source) -> Network | Hybrid | Transformer | None:
 
 
 def _named(given: str | Sequence[Variant]) -> Sequence[Variant | None]:
-    """The variants that are meant; None stands for those of `what_if`, by the model."""
+    """The requested variants; None stands for those of `what_if`, which depend on the model."""
     if not isinstance(given, str):
         return given
     groups = {"all": ALL, "paper": PAPER, "what-if": (None,)}
@@ -274,7 +282,7 @@ def _tokens(
 
 
 def _drawn(done: Pass, count: int, length: int | None, seed: int) -> list[dict[str, Any]]:
-    """So many single paths, of length 1 unless said; without skips there is only one length."""
+    """Sampled single paths, by default of length 1; without skips there is only one length."""
     if not count:
         return []
     usual = 1 if done.layers[0].passes else len(done.layers)

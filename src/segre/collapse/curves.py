@@ -1,4 +1,4 @@
-"""How alike tokens are after each layer of a real model, and of the model with parts removed.
+"""How similar tokens are after each layer of a real model, also with parts removed.
 
 Layer 0 is what goes into the layers; layer l is the stream after the l-th, before the final norm of
 pre-norm models. Measures are those of `segre.collapse.residual`, taken as the stream goes by: a
@@ -62,7 +62,7 @@ class Curve:
     fused: Array | None = None  # (inputs,): relative residuals of the streams of all depths, fused
 
     def mean(self, measure: str = "relative") -> Array:
-        """The mean over inputs, by layer; not a number where numbers overflow."""
+        """The mean over inputs, by layer; nan where numbers overflow."""
         with np.errstate(invalid="ignore", over="ignore"):
             return np.asarray(self.values[measure].mean(axis=-1))
 
@@ -73,7 +73,7 @@ class Curve:
 
     @property
     def lost(self) -> int | None:
-        """The first layer after which numbers say nothing: not finite, or next to nothing."""
+        """The first layer after which numbers are meaningless: not finite, or almost zero."""
         size = self.values["size"]
         wrong = ~np.isfinite(size + self.values["relative"]) | (size < LEAST)
         layers = np.flatnonzero(wrong.any(axis=-1))
@@ -81,15 +81,15 @@ class Curve:
 
     @property
     def floored(self) -> int | None:
-        """The first layer after which the mean is rounding; what comes after it is, too."""
+        """The first layer after which the mean, and all later means, are only rounding errors."""
         layers = np.flatnonzero(self.mean()[: self.lost] < FLOOR)
         return int(layers[0]) if layers.size else None
 
     @property
     def log10(self) -> Array:
-        """log10 of the mean relative residual, past the floor that of the first input.
+        """log10 of the mean relative residual; below single precision, of the first input.
 
-        Where nothing is known, as past the floor of a curve that is not continued, nan.
+        Where nothing is known, as below single precision of a curve that is not continued, nan.
         """
         means = self.mean()
         known = np.isfinite(means) & (means > 0)
@@ -153,7 +153,7 @@ class Curves:
 
     @property
     def layers(self) -> int:
-        """How many layers the model has."""
+        """Number of layers of the model."""
         return len(self.curves[0].mean()) - 1
 
     def document(self) -> dict[str, Any]:
@@ -178,11 +178,11 @@ def curves(
     seed: int = 0,
     progress: Progress = quiet,
 ) -> Curves:
-    """Measure every variant after every layer; `ranks` adds what needs singular values.
+    """Measure every variant after every layer; `ranks` adds measures that need singular values.
 
-    With `past_floor` curves that reach the floor are continued below it, where that is possible;
-    with `fuse` the streams of all depths are fused, and measured too. `seed` is that of gates that
-    the model has no weights for.
+    With `past_floor`, curves that reach the floor of single precision are continued below it where
+    possible. With `fuse`, the fused streams of all layers are measured too. `seed` is used for
+    gates that the model has no weights for.
     """
     for variant in variants:
         variant.require(loaded.spec)
@@ -221,7 +221,7 @@ def curves(
             c.variant for c in every if c.floored is not None and can_continue(loaded, c.variant)
         ]
         if past_floor and below:
-            progress("past the floor", total, total)
+            progress("below single precision", total, total)
             past = dict(zip(below, continued(loaded, below, inputs.batches[0][:1]), strict=True))
             every = [replace(curve, past=past.get(curve.variant)) for curve in every]
         every = [replace(curve, sink=sink_of(curve.values, loaded, inputs)) for curve in every]
@@ -259,7 +259,7 @@ class Cost:
 
 
 def cost(loaded: Loaded, inputs: Inputs, repeats: int = 5) -> Cost:
-    """Time the model as it is, without and with measuring, in turns."""
+    """Time the whole model with and without measuring, in turns."""
     times: dict[str, list[float]] = {"plain": [], "measured": []}
     for attempt in range(repeats + 1):
         for name, taken in times.items():

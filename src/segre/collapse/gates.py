@@ -24,7 +24,7 @@ GATES = "W_G"
 
 @dataclass(frozen=True)
 class WithGates:
-    """The weights of a model, and beside them W_G for whatever edit of its spec has gates."""
+    """The weights of a model, with random W_G for edits of its spec that have gates."""
 
     weights: WeightSource
     seed: int = 0
@@ -40,7 +40,7 @@ class WithGates:
         return Drawn(replace(self.spec, gate="element"), self.seed)
 
     def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
-        """Tables are as they are."""
+        """Tables are unchanged."""
         return self.weights.columns(name, which, dtype)
 
     def part(

@@ -1,4 +1,4 @@
-"""Do tokens become alike with depth, whatever the mechanisms are? In balls, so past every floor.
+"""Do tokens become alike with depth, for any mechanism? In balls, without a floor.
 
 Stacks with a mechanism for every head get random weights and random tokens, and run in certified
 arithmetic whose precision is doubled until every residual is known. How one layer changes the
@@ -101,12 +101,12 @@ def mechanism_study(given: Source, seed: int = 0, inputs: int = 4) -> MechanismS
     if isinstance(spec, Network):
         spec = Hybrid.parse(spec.document())
     if not isinstance(spec, Hybrid):
-        raise SpecError(f"spec {quote(str(spec))}: not a stack of attention layers")
+        raise SpecError(f"spec {quote(str(spec))} is not a stack of attention layers")
     for number, layer in enumerate(spec.layers, 1):
         if expected_order(layer, spec.t) is None:
             raise UnsupportedError(
-                f"spec {quote(str(spec))}: after layer {number} all tokens are alike, or what is "
-                "left of their differences is their signs; there is no residual to measure"
+                f"spec {quote(str(spec))}: after layer {number} all tokens are equal or differ "
+                "only by signs, so there is no residual to measure"
             )
     drawn = np.random.default_rng([seed, 0]).standard_normal(spec.parameters)
     weights = drawn / spec.width**0.5
@@ -173,8 +173,8 @@ def _descent(spec: Hybrid, weights: Array, X: Array, bits: int) -> tuple[Array, 
             except UnluckyError as error:
                 bits, reason = 2 * bits, str(error)
     raise UnluckyError(
-        f"spec {quote(str(spec))}: no residuals with {_MOST_BITS} bits ({reason}); take fewer "
-        "layers, or another --seed"
+        f"spec {quote(str(spec))}: residuals cannot be computed with {_MOST_BITS} bits "
+        f"({reason}); try fewer layers, or another --seed"
     )
 
 
@@ -229,11 +229,11 @@ def _logs(sizes: tuple[arb, arb]) -> tuple[float, float]:
     """Decimal logarithms of a residual, absolute and relative; UnluckyError if they are vague."""
     rest, whole = sizes
     if not rest > 0 or not whole > 0:
-        raise UnluckyError("a residual that is not known to be above zero")
+        raise UnluckyError("a residual is not known to be above zero")
     ten = arb(10).log()
     logs = (rest.log() / ten, (rest / whole).log() / ten)
     if any(one.rad() > 10.0**-_DIGITS for one in logs):
-        raise UnluckyError("a residual that is not known well enough")
+        raise UnluckyError("a residual is not known precisely enough")
     return float(logs[0].mid()), float(logs[1].mid())
 
 
@@ -248,12 +248,12 @@ def mechanism_advice(found: MechanismStudy, threshold: float = -3.0) -> list[str
     orders = {step.expected for step in found.steps if step.expected is not None}
     if orders == {3} and found.layers > 1:
         said.append(
-            "Every layer cubes the residual of tokens that are nearly alike: the collapse is "
-            "doubly exponential, as with softmax."
+            "Every layer cubes the residual of nearly equal tokens: the collapse is doubly "
+            "exponential, as with softmax."
         )
     elif orders and min(orders) < 3:
         said.append(
-            f"There is a layer of exponent {min(orders)}: no doubly exponential collapse follows "
-            "from the mechanisms, and a slower one is not excluded."
+            f"There is a layer with exponent {min(orders)}: the mechanisms do not imply a doubly "
+            "exponential collapse, and a slower collapse is not excluded."
         )
     return said

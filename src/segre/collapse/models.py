@@ -70,12 +70,12 @@ class Loaded:
         return self.spec.parameters
 
     def require_memory(self, what: str, needed: int, limit: int) -> None:
-        """Stop, saying what would be needed, if so many bytes are over the limit."""
+        """Raise an error that names the memory needed, if it is over the limit."""
         if needed > limit:
             raise TooLargeError(
-                f"model {quote(self.name)}: {self.parameters:,} parameters; {what} are "
-                f"{needed / 2**30:,.1f} GiB, over the limit of {limit / 2**30:,.1f} GiB; raise it "
-                "with --memory, or take a smaller model"
+                f"model {quote(self.name)}: {self.parameters:,} parameters; {what} need "
+                f"{needed / 2**30:,.1f} GiB, over the limit of {limit / 2**30:,.1f} GiB; "
+                "raise the limit with --memory, or choose a smaller model"
             )
 
     def document(self) -> dict[str, Any]:
@@ -93,16 +93,18 @@ class Loaded:
 
 
 def load(given: Source, seed: int = 0, *, memory: int = DEFAULT_LIMIT) -> Loaded:
-    """The model that is meant; random weights are seeded.
+    """Load a model; random weights are seeded.
 
-    What has weights means them: a directory with safetensors files, mapped (pickles are never read
-    and nothing is fetched), a model in memory. Random weights are meant by a directory with a
-    config alone, a config.json, the name of a preset, and every spec of a transformer with a
-    vocabulary. Only one sub-layer's weights are in memory at a time.
+    A directory with safetensors files (memory-mapped; pickles are never read and nothing is
+    downloaded) and a model in memory have their own weights. A directory with only a config, a
+    config.json, the name of a preset and the spec of a transformer with a vocabulary get random
+    weights. Only the weights of one sub-layer are in memory at a time.
     """
     loaded = _trained(given) if trained(given) else _random(given, seed)
     largest = largest_stage(loaded.spec)
-    loaded.require_memory("those of one sub-layer, stored and as floats,", 8 * largest, memory)
+    loaded.require_memory(
+        "the weights of one sub-layer, stored and as floats,", 8 * largest, memory
+    )
     if loaded.seed is not None:  # not all at once; but drawing them takes as long as running them
         loaded.require_memory("the random weights", 4 * loaded.parameters, memory)
     return loaded
@@ -123,9 +125,12 @@ def _random(given: Source, seed: int) -> Loaded:
         name = called(given)
     spec = architecture(given)
     if not isinstance(spec, Transformer):
-        raise UnsupportedError(f"spec {quote(name)}: a stack of attention layers takes no tokens")
+        raise UnsupportedError(
+            f"spec {quote(name)}: a stack of attention layers does not take "
+            "tokens; give a transformer with a vocabulary"
+        )
     if not spec.embedded:
-        raise SpecError(f"spec {quote(name)}: give a vocabulary, for example vocab=1000")
+        raise SpecError(f"spec {quote(name)} has no vocabulary; add one, for example vocab=1000")
     found = meaning(given) if isinstance(given, str | Path) else None
     folder = None if found is None else found.folder
     return Loaded(name, family_of(given), Drawn(spec.trunk(), seed), folder, seed)
@@ -158,4 +163,4 @@ def _require_known(config: Mapping[str, Any], name: str) -> None:
     }
     for what, there in beyond.items():
         if there:
-            raise UnsupportedError(f"model {quote(name)}: has {what}, which specs cannot say")
+            raise UnsupportedError(f"model {quote(name)} has {what}, which specs do not support")

@@ -112,7 +112,7 @@ def share(terms: Array, whole: Array) -> Array:
 
 
 def path_sums(done: Pass, mlp: bool = True) -> PathSums:
-    """The sums of all paths by length; without `mlp` the MLPs are taken to do nothing."""
+    """The sums of all paths by length; without `mlp`, MLPs are left out."""
     layers = _layers(done, mlp)
     terms, shortest, bias = done.X[None], 0, np.zeros_like(done.X)
     for layer in layers:
@@ -162,7 +162,10 @@ def path_term(done: Pass, path: Path, mlp: bool = True) -> Array:
     """P_path X W_path: what one path contributes, exactly."""
     layers = _layers(done, mlp)
     if len(path) != len(layers):
-        raise SegreError(f"path {path}: {len(path)} steps for {len(layers)} layers")
+        raise SegreError(
+            f"path {path} has {len(path)} steps for {len(layers)} layers; give one "
+            "step for each layer"
+        )
     tokens = done.X
     for number, (layer, h) in enumerate(zip(layers, path, strict=True), 1):
         if not 1 - layer.passes <= h <= layer.heads:
@@ -188,7 +191,7 @@ def sample_paths(done: Pass, length: int, count: int, seed: int = 0) -> list[Pat
     numbers = suffixes[0]
     if not 0 <= length < len(numbers) or not numbers[length]:
         there = ", ".join(str(k) for k, number in enumerate(numbers) if number)
-        raise SegreError(f"length {length}: there are only paths of length {there}")
+        raise SegreError(f"length {length} is not allowed; allowed: {there}")
     rng = Random(seed)
     indices = [rng.randrange(numbers[length]) for _ in range(count)]
     return [_nth_path(done.layers, suffixes, length, index) for index in indices]

@@ -61,15 +61,15 @@ def record(
 ) -> Pass:
     """A pass of a variant on tokens (n,), or on a batch of sequences (b, n), in float64."""
     _require_patterns(loaded)
-    loaded.require_memory("the matrices written down", 8 * loaded.parameters, memory)
+    loaded.require_memory("recorded matrices", 8 * loaded.parameters, memory)
     words = np.asarray(ids)
     if words.ndim not in (1, 2) or words.shape[-1] < 1:
-        raise SpecError(f"tokens of shape {list(words.shape)}; allowed: (n,) or (b, n)")
+        raise SpecError(f"tokens have shape {list(words.shape)}; allowed: (n,) or (b, n)")
     single = words.ndim == 1
     tokens, spec, field = Tokens(np.atleast_2d(words)), loaded.spec, Recording()
     if tokens.words.size and not 0 <= tokens.words.min() <= tokens.words.max() < loaded.vocabulary:
         most = loaded.vocabulary - 1
-        raise SpecError(f"a token is not of the vocabulary; allowed: 0 to {most}")
+        raise SpecError(f"a token is not in the vocabulary; allowed: 0 to {most}")
 
     def rows(x: Array) -> Array:
         return np.ascontiguousarray((x[0, 0, 0] if single else x[:, 0, 0]).swapaxes(-1, -2))
@@ -104,11 +104,13 @@ def _require_patterns(loaded: Loaded) -> None:
     for mechanism in loaded.spec.mechanisms:
         if not mechanism.sums_to_one:
             raise UnsupportedError(
-                f"model {loaded.name!r}: {mechanism.name} attention has no patterns that sum to one"
+                f"model {loaded.name!r}: {mechanism.name} attention is not supported, since its "
+                "patterns do not sum to one"
             )
     if loaded.spec.gate != "none":
         raise UnsupportedError(
-            f"model {loaded.name!r}: gate: gated heads are no patterns times matrices"
+            f"model {loaded.name!r}: gated heads are not supported, since they are not a pattern "
+            "times a matrix"
         )
 
 

@@ -1,4 +1,4 @@
-"""How far are tokens from being all alike? Measures of a token matrix X (n, d), tokens in rows.
+"""How far tokens are from being equal: measures of a token matrix X (n, d), tokens in rows.
 
 The residual of X is X - 1 x^T, x a row. In the Frobenius norm the best row is the mean. In the
 composite norm sqrt(norm_1 norm_inf) (largest column sum times largest row sum of absolute values),

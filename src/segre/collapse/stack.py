@@ -209,7 +209,7 @@ class FloatNetwork:
         if isinstance(spec, Transformer):
             return _of_transformer(spec, vector)
         if spec.score != "softmax":
-            raise UnsupportedError(f"{str(spec)!r}: rank collapse needs softmax attention")
+            raise UnsupportedError(f"{str(spec)!r}: only softmax attention is supported here")
         every = []
         for layer, start in zip(spec.layers, layer_starts(spec), strict=True):
             w = unflatten(layer, vector[start : start + layer.parameters])
@@ -228,7 +228,7 @@ def _of_transformer(spec: Transformer, vector: Array) -> FloatNetwork:
     beyond = [
         (spec.norm != "none", "norms"),
         (spec.qknorm, "norms of queries and keys"),
-        (spec.parallel, "MLPs beside attention"),
+        (spec.parallel, "MLPs parallel to attention"),
         (spec.sinks, "sinks"),
         (spec.gate != "none", "gates of heads"),
         (spec.discrete, "a vocabulary"),
@@ -242,7 +242,7 @@ def _of_transformer(spec: Transformer, vector: Array) -> FloatNetwork:
     found = [name for there, name in beyond if there]
     if found:
         raise UnsupportedError(
-            f"{str(spec)!r} has {', '.join(found)}; a stack has plain softmax attention and MLPs"
+            f"{str(spec)!r} has {', '.join(found)}; supported: plain softmax attention and MLPs"
         )
     every = tensors(spec)
 

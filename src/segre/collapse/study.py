@@ -26,7 +26,7 @@ from segre.values import quote
 
 @dataclass(frozen=True)
 class Study:
-    """Residuals of a stack as it is, and with skips added or removed; a batch of inputs."""
+    """Residuals of a stack, and of the stack with skips added or removed, for a batch of inputs."""
 
     spec: str
     seed: int
@@ -41,7 +41,7 @@ class Study:
 
     @property
     def layers(self) -> int:
-        """How many layers."""
+        """Number of layers."""
         return len(self.own.states) - 1
 
     def document(self) -> dict[str, Any]:
@@ -94,7 +94,9 @@ def random_pass(
 def _plain(given: Source) -> Network | Transformer:
     spec = with_attention(given, "segre collapse")
     if isinstance(spec, Hybrid):
-        raise UnsupportedError(f"spec {quote(str(spec))}: this needs plain softmax in every head")
+        raise UnsupportedError(
+            f"spec {quote(str(spec))}: only plain softmax in every head is supported here"
+        )
     return spec
 
 
@@ -117,8 +119,8 @@ def study_advice(found: Study, threshold: float = -3.0) -> list[str]:
     if len(below) and below[-1] == found.layers:
         first = int(below[np.flatnonzero(np.diff(np.concatenate([[-9], below])) > 1)[-1]])
         said.append(
-            f"Collapses {name}: the relative residual is below 1e{threshold:g} from layer "
-            f"{first} on, and 1e{relative[-1]:.0f} after layer {found.layers}."
+            f"Collapses {name}: the relative residual is below 1e{threshold:g} from layer {first} "
+            f"on, and 1e{relative[-1]:.0f} after layer {found.layers}."
         )
     else:
         said.append(
@@ -139,7 +141,7 @@ def study_advice(found: Study, threshold: float = -3.0) -> list[str]:
         said.append(f"The theorem does not apply: {', '.join(found.bounds.missing)}.")
     else:
         said.append(
-            f"The theorem's hypothesis holds in {applies} of {total} layers and inputs; its bound "
-            f"is exceeded in {exceeded}."
+            f"The theorem's hypothesis holds in {applies} of {total} pairs of layer and input; "
+            f"its bound is exceeded in {exceeded}."
         )
     return said

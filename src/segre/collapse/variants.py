@@ -67,7 +67,7 @@ class Variant:
 
     @property
     def plain(self) -> Variant:
-        """The same with attention as it is."""
+        """The same variant with unchanged attention."""
         return replace(self, gapless=False, window=0, gate=False)
 
     def edit(self, spec: Transformer, number: int) -> Transformer | None:
@@ -94,15 +94,15 @@ class Variant:
         gated, causal = spec.gate != "none", spec.causal
         for wrong, key, why in (
             (spec.by_mechanism, "attn by layer", "not all layers have a softmax"),
-            (not spec.mechanisms[0].sums_to_one, f"attn={spec.attn}", "there is no softmax"),
+            (not spec.mechanisms[0].sums_to_one, f"attn={spec.attn}", "it has no softmax"),
             (self.gapless and causal, "causal=true", _ALL_KEYS),
             (self.gapless and any(spec.window), "window", _ALL_KEYS),
             (self.gapless and self.window > 0, f"window={self.window}", _ALL_KEYS),
             (self.gapless and spec.sinks, "sinks", "the weights of a query do not sum to one"),
-            (self.gate and gated, f"gate={spec.gate}", "the model has gates of its own"),
+            (self.gate and gated, f"gate={spec.gate}", "the model already has gates"),
         ):
             if wrong:
-                raise UnsupportedError(f"variant {self}: not possible with {key}: {why}")
+                raise UnsupportedError(f"variant {self} is not possible with {key}: {why}")
         try:
             require(self.attending(spec))
         except SpecError as error:
@@ -121,7 +121,7 @@ class Variant:
         gone = [name for name, there in parts.items() if not there]
         changed = "" if self == self.plain else ", attention changed"
         if not gone:
-            return f"{self}{changed or ', the model as it is'}"
+            return f"{self}{changed or ', the whole model'}"
         *others, last = gone
         listed = f"{', '.join(others)} and {last}" if others else last
         return f"{self}, without {listed}{changed}"
@@ -159,7 +159,7 @@ def variant(name: str) -> Variant:
     found = {str(each): each for each in (*ALL, *PUBLISHED)}
     if base not in found:
         raise SpecError(
-            f"variant {quote(name)}: not known; allowed: {', '.join(found)}, and after a colon "
+            f"unknown variant {quote(name)}; allowed: {', '.join(found)}, and after a colon "
             f"{', '.join(OPTIONS)}"
         )
     out = found[base]
@@ -171,8 +171,8 @@ def variant(name: str) -> Variant:
             out = replace(out, window=int(value))
         else:
             raise SpecError(
-                f"variant {quote(name)}: {quote(option)} is not known; allowed: "
-                f"{', '.join(OPTIONS)}, N a whole number from 1"
+                f"variant {quote(name)}: unknown change {quote(option)}; allowed: "
+                f"{', '.join(OPTIONS)}, with N a whole number from 1"
             )
     return out
 

@@ -39,8 +39,8 @@ def advice(curves: Curves, threshold: float = THRESHOLD) -> list[str]:
         said += _effect(change, curves, threshold)
     if any(curve.variant.gate for curve in ordered):
         said.append(
-            "The model was not trained with these gates: their W_G is random (normal, deviation "
-            f"{DEVIATION:g}), as before training."
+            "The model was not trained with these gates: their W_G is random (normal, standard "
+            f"deviation {DEVIATION:g}), as before training."
         )
     return said
 
@@ -52,7 +52,7 @@ def not_measured(refused: Sequence[str]) -> list[str]:
 
 def _basis(curves: Curves, threshold: float) -> str:
     inputs, weights = curves.inputs, curves.model["weights"]
-    caution = "; trained ones may behave otherwise" if weights == "random" else ""
+    caution = "; trained weights may behave differently" if weights == "random" else ""
     return (
         f"Measured on {inputs['count']} inputs of up to {inputs['length']} tokens "
         f"({inputs['kind']}), with {weights} weights{caution}. Collapse means a relative residual "
@@ -73,8 +73,8 @@ def _one(curve: Curve, curves: Curves, threshold: float) -> str:
         )
     if curve.floored is not None and curve.past is None:
         return (
-            f"{name} cannot be judged: from layer {curve.floored} on it is rounding of single "
-            f"precision (below {curves.floor:.1e})."
+            f"{name} cannot be judged: from layer {curve.floored} on its residual is only "
+            f"rounding of single precision (below {curves.floor:.1e})."
         )
     if lost is not None:
         before = f"{means[lost - 1]:.3g} after layer {lost - 1}, then " if lost else ""
@@ -89,7 +89,7 @@ def _past(curve: Curve, curves: Curves) -> str:
         return ""
     if curve.past is None:
         return (
-            f"; from layer {curve.floored} on it is less than single precision can tell "
+            f"; from layer {curve.floored} on it is below the resolution of single precision "
             f"({curves.floor:.1e})"
         )
     known = np.flatnonzero(np.isfinite(curve.past))
@@ -123,7 +123,7 @@ def _trend(curve: Curve, threshold: float) -> str:
     depth = last + log(threshold / means[-1]) / log(rate)
     if depth > FORESEEN * last:
         return said
-    return f"{said}; at that rate it would with about {ceil(depth)} layers"
+    return f"{said}; at that rate it would collapse after about {ceil(depth)} layers"
 
 
 def _role(part: str, curves: Curves, threshold: float) -> list[str]:
@@ -145,11 +145,11 @@ def _role(part: str, curves: Curves, threshold: float) -> list[str]:
     name = PARTS[part]
     said = []
     if saves:
-        said.append(f"{name} hold it up: {', '.join(saves)}.")
+        said.append(f"{name} prevent collapse: {', '.join(saves)}.")
     if breaks:
-        said.append(f"{name} bring it about: {', '.join(breaks)}.")
+        said.append(f"{name} cause collapse: {', '.join(breaks)}.")
     if vain:
-        said.append(f"{name} do not prevent it: {', '.join(vain)} both collapse.")
+        said.append(f"{name} do not prevent collapse: {', '.join(vain)} both collapse.")
     return [sentence[0].upper() + sentence[1:] for sentence in said]
 
 
@@ -165,7 +165,7 @@ def _effect(change: str, curves: Curves, threshold: float) -> list[str]:
         after, before = collapses(curve, threshold), collapses(curves[other], threshold)
         known: dict[tuple[bool | None, bool | None], str] = {
             (False, True): "prevents collapse within these layers",
-            (True, False): "brings collapse about",
+            (True, False): "causes collapse",
             (True, True): "does not prevent collapse",
         }
         if said := known.get((after, before)):

@@ -1,8 +1,8 @@
-"""Does this installation work? What is there, what is missing, and what is it needed for?
+"""Does this installation work? What is installed, what is missing, and what is it needed for?
 
-What segre needs is read from its own metadata, so that there is no second list of it. Packages are
-not imported unless that is asked for: PyTorch alone would take seconds. Nothing here needs NumPy
-to be loaded, since it may be what is broken.
+Requirements are read from the metadata of segre, so that there is no second list. Packages are
+imported only on request: PyTorch alone would take seconds. Nothing here loads NumPy, since NumPy
+may be what is broken.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["Check", "Examination", "Extra", "Package", "examine"]
 
 @dataclass(frozen=True)
 class Examination(Shown):
-    """All that was found."""
+    """The results of all checks."""
 
     python: Package
     segre: Package
@@ -44,7 +44,7 @@ class Examination(Shown):
 
     @property
     def works(self) -> bool:
-        """Whether the core is whole and works; extras may be missing, but not broken."""
+        """Whether the core is complete and works; extras may be missing, but not broken."""
         packages = (self.python, *self.core)
         return (
             self.segre.state in ("ok", "missing")  # it also works without being installed
@@ -77,7 +77,7 @@ class Examination(Shown):
 
 
 def examine(imports: bool = False, progress: Progress = quiet) -> Examination:
-    """Look at everything; with `imports`, also import every package, each in its own process."""
+    """Run all checks; with `imports`, also import every package, each in a separate process."""
     own = own_metadata()
     core, extras = wanted_by(own)
     if imports:

@@ -1,4 +1,4 @@
-"""What do speed and limits depend on here? Cores, BLAS and its threads, memory, disk."""
+"""What do speed and limits depend on? Cores, BLAS and its threads, memory, disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from segre.sweep.local import THREADS, cores
 
 
 def machine() -> dict[str, Any]:
-    """All of it, as plain data; what only NumPy can tell is left out if it is not there."""
+    """Everything as plain data; what only NumPy knows is left out if NumPy is missing."""
     return {
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "cores": cores(),
@@ -25,7 +25,7 @@ def machine() -> dict[str, Any]:
 
 
 def _limits() -> dict[str, int]:
-    """What segre holds itself to: bytes of memory, and columns up to which BLAS has one thread."""
+    """Limits that segre keeps: bytes of memory, and columns up to which BLAS uses one thread."""
     try:
         from segre.fields.threads import SMALL
         from segre.geometry.memory import DEFAULT_LIMIT
@@ -46,7 +46,7 @@ def _blas() -> list[dict[str, Any]]:
 
 
 def _memory() -> int:
-    """Bytes that can still be had: of the machine, or of the container this is in."""
+    """Available memory in bytes, of the machine or of the container."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     free = [line for line in _lines("/proc/meminfo") if line.startswith("MemAvailable:")]
     found += [int(line.split()[1]) << 10 for line in free]

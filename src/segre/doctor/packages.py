@@ -1,4 +1,4 @@
-"""Which packages does segre want, and what is there of them? Read, without importing any."""
+"""Which packages does segre need, and which are installed? Found without importing any."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PEERS = "bench"  # an extra of benchmarks: nothing of segre itself needs it
 
 @dataclass(frozen=True)
 class Package:
-    """A package that is wanted, and what was found of it."""
+    """A required package, and what was found."""
 
     name: str
     wanted: str  # such as >=2.0; nothing if any version will do
@@ -46,7 +46,7 @@ class Package:
 
 @dataclass(frozen=True)
 class Extra:
-    """Packages that some commands need, and how to get them."""
+    """Packages that some commands need, and how to install them."""
 
     name: str
     packages: tuple[Package, ...]
@@ -58,19 +58,19 @@ class Extra:
 
     @property
     def command(self) -> str:
-        """What installs it."""
+        """The command that installs it."""
         return f"pip install 'segre[{self.name}]'"
 
     @property
     def state(self) -> State:
-        """That of its packages, the worst first."""
+        """The worst state among its packages."""
         states = [package.state for package in self.packages]
         order: tuple[State, ...] = ("broken", "wrong version", "missing")
         return next((state for state in order if state in states), "ok")
 
 
 def wanted_by(own: Distribution | None) -> tuple[list[Package], list[Extra]]:
-    """What segre always needs, and its extras, as its metadata say."""
+    """What segre always needs, and its extras, according to its metadata."""
     if own is None:
         return [], []
     wanted = [Requirement(text) for text in own.requires or ()]
@@ -84,7 +84,7 @@ def wanted_by(own: Distribution | None) -> tuple[list[Package], list[Extra]]:
 
 
 def own_metadata() -> Distribution | None:
-    """What was installed as segre; None if it runs without being installed."""
+    """The installed distribution of segre; None if it runs without being installed."""
     try:
         return importlib.metadata.distribution("segre")
     except PackageNotFoundError:
@@ -98,19 +98,21 @@ def python(own: Distribution | None) -> Package:
 
 
 def segre_itself(own: Distribution | None) -> Package:
-    """segre itself: the code that runs, and the metadata that were installed with it."""
+    """segre itself: the running code, and the metadata installed with it."""
     version = segre.__version__
     if own is None:
-        problem = "runs without being installed, so what it needs is not known; install it with pip"
+        problem = (
+            "runs without being installed, so its requirements are unknown; install it with pip"
+        )
         return Package("segre", "", version, "missing", problem)
     if own.version != version:
-        problem = f"its metadata are of {own.version}; install it again with pip"
+        problem = f"its metadata are of version {own.version}; reinstall it with pip"
         return Package("segre", "", version, "wrong version", problem)
     return Package("segre", "", version, "ok")
 
 
 def _applies(wanted: Requirement, extra: str = "") -> bool:
-    """Whether it is asked for on this machine, by the package itself or by one of its extras."""
+    """Whether it is required on this machine, by the package itself or by one of its extras."""
     return wanted.marker is None or wanted.marker.evaluate({"extra": extra})
 
 
@@ -119,7 +121,7 @@ def _of(wanted: Requirement, extra: str) -> bool:
 
 
 def _whole(wanted: Requirement) -> Iterator[Package]:
-    """A package and those of its own extras that are asked for, such as dask[distributed]."""
+    """A package and its requested extras, such as dask[distributed]."""
     found = _found(wanted)
     yield found
     if found.version is None:
@@ -131,7 +133,7 @@ def _whole(wanted: Requirement) -> Iterator[Package]:
 
 
 def _found(wanted: Requirement) -> Package:
-    """What there is of a package, without importing it."""
+    """The state of a package, found without importing it."""
     try:
         there = importlib.metadata.distribution(wanted.name)
     except PackageNotFoundError:
@@ -139,7 +141,7 @@ def _found(wanted: Requirement) -> Package:
     package = _compared(wanted, there.version)
     module = _module(there, wanted.name)
     if package.state == "ok" and module and importlib.util.find_spec(module) is None:
-        problem = f"its module {module} is not there; install it again with pip"
+        problem = f"its module {module} is missing; reinstall it with pip"
         return replace(package, state="broken", problem=problem)
     return package
 
@@ -149,7 +151,7 @@ def _compared(wanted: Requirement, version: str | None) -> Package:
     try:
         fits = wanted.specifier.contains(Version(version or ""), prereleases=True)
     except InvalidVersion:
-        problem = "its metadata are damaged; install it again with pip"
+        problem = "its metadata are damaged; reinstall it with pip"
         return Package(wanted.name, needed, version, "broken", problem)
     if not fits:
         return Package(wanted.name, needed, version, "wrong version", f"needs {needed}")
@@ -157,7 +159,7 @@ def _compared(wanted: Requirement, version: str | None) -> Package:
 
 
 def _module(there: Distribution, name: str) -> str | None:
-    """The module that a package is imported by; None if it has none."""
+    """The module that a package provides; None if there is none."""
     listed = (there.read_text("top_level.txt") or "").split()
     if not listed:
         files = [file for file in there.files or () if file.suffix in (".py", ".so")]
@@ -168,7 +170,7 @@ def _module(there: Distribution, name: str) -> str | None:
 
 
 def import_problem(name: str) -> str:
-    """What happens when a package is imported, in a process of its own; nothing if all is well."""
+    """What goes wrong when a package is imported in a separate process; None if nothing does."""
     module = _module(importlib.metadata.distribution(name), name)
     if module is None:
         return ""
@@ -192,6 +194,6 @@ def import_problem(name: str) -> str:
 
 
 def judged(package: Package, problems: dict[str, str]) -> Package:
-    """The package, broken if it has one of these problems."""
+    """The package, marked broken if it has one of these problems."""
     problem = problems.get(package.name, "")
     return replace(package, state="broken", problem=problem) if problem else package

@@ -1,4 +1,4 @@
-"""Does the arithmetic work here? A proof and a rank, each checked by code that shares nothing."""
+"""Does the arithmetic work here? A proof and a rank, each checked by independent code."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ SAMPLE = "softmax/d=3,3,3/a=2/t=2"
 
 @dataclass(frozen=True)
 class Check:
-    """Something that was tried, and how it went."""
+    """One check, and its outcome."""
 
     words: str
     state: State
 
 
 def self_test() -> Iterator[Check]:
-    """Try everything; what fails is an answer too."""
+    """Run all checks; a failure is reported, not raised."""
     for name, test in (("proof", _prove_and_verify), ("rank mod p", _compare_ranks)):
         try:
             yield Check(test(), "ok")
@@ -34,7 +34,7 @@ def _prove_and_verify() -> str:
 
     verdict = verify(certify(SAMPLE))
     if not verdict.valid:
-        raise ArithmeticError(f"the referee refuses the proof for {SAMPLE}: {verdict.reason}")
+        raise ArithmeticError(f"the referee rejects the proof for {SAMPLE}: {verdict.reason}")
     number = verdict.claim["upper"]
     return f"proved that {SAMPLE} has dimension {number}, and the referee accepts the proof"
 
@@ -51,5 +51,7 @@ def _compare_ranks() -> str:
     matrix = field.residues(field.matmul(field.constant(left), field.constant(right)))
     ours, theirs = rank(matrix, field), nmod_mat(matrix.tolist(), field.p).rank()
     if not ours == theirs == true:
-        raise ArithmeticError(f"segre says {ours}, FLINT {theirs}, and {true} is right")
+        raise ArithmeticError(
+            f"segre finds {ours}, FLINT finds {theirs}, the correct rank is {true}"
+        )
     return f"rank mod {field.p} of a {size} x {size} matrix is {true}, and FLINT agrees"

@@ -37,7 +37,7 @@ def known(text: str) -> dict[str, Any]:
     spec = design(text)
     if spec.layers > DEEPEST:
         raise TooLargeError(
-            f"{spec.layers:,} layers: the explorer answers up to {DEEPEST}; ask segre explain"
+            f"{spec.layers:,} layers: the explorer supports up to {DEEPEST}; use segre explain"
         )
     try:
         explained = explain(spec)
@@ -48,8 +48,8 @@ def known(text: str) -> dict[str, Any]:
         if spec.parameters > _QUICKLY[0] or spec.t > _QUICKLY[1]:
             raise UnsupportedError(
                 f"the formulas do not cover these sizes (they need d > 2, t > 1 and heads no wider "
-                f"than d), and {spec.parameters:,} parameters on {spec.t:,} tokens are too many to "
-                f"compute with at once; ask segre dim {spec}"
+                f"than d), and {spec.parameters:,} parameters on {spec.t:,} tokens are too many "
+                f"to compute here; use segre dim {spec}"
             ) from error
         found, discrete, choices = dimension(spec, symmetries=True, memory=MEMORY), [], []
     return {
@@ -96,7 +96,7 @@ def _known_by(found: Finding) -> str:
         return "proved by computation"
     if found.lower is not None:
         return "both bounds proved by computation; they do not meet"
-    return "upper bound, counted by formulas; not proved to be reached"
+    return "upper bound, counted by formulas; not proved to be attained"
 
 
 def _theorem(found: Finding) -> dict[str, Any] | None:
@@ -159,7 +159,7 @@ def curve(text: str) -> dict[str, Any]:
     if trunk > _LARGEST_CURVE or spec.parameters > 10 * _LARGEST_CURVE:
         raise TooLargeError(
             f"{spec.parameters:,} parameters are too many to run here (at most "
-            f"{_LARGEST_CURVE:,} in the layers); make the design smaller, or ask segre collapse"
+            f"{_LARGEST_CURVE:,} in the layers); make the design smaller, or use segre collapse"
         )
     own = Variant(skip=spec.residual, norm=spec.norm != "none", mlp=spec.mlp != "none")
     bare = Variant(skip=False, norm=own.norm, mlp=own.mlp)

@@ -107,7 +107,7 @@ CONTROLS = (
         "Sizes",
         "size",
         (0, *_WORDS, *_MORE_WORDS),
-        hint="0: inputs are any vectors, and there is no output table",
+        hint="0: inputs are arbitrary vectors, and there is no output table",
         drops=("embed", "project", "types", "embnorm", "embscale", "final", "patch", "cls", *_HEAD),
     ),
     Control(
@@ -214,7 +214,7 @@ CONTROLS = (
         "Attention",
         "size",
         (0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2047, 4096, 8192),
-        hint="tokens a token sees; 0: all",
+        hint="number of tokens that a token sees; 0: all",
     ),
     Control(
         "qknorm",
@@ -273,7 +273,7 @@ def design(text: str) -> Transformer:
     """The design of an inline spec; nothing else is read, least of all a file."""
     if not text.startswith("transformer/"):
         raise SegreError(
-            f"spec {quote(text)}: the explorer takes transformers; for example "
+            f"spec {quote(text)}: the explorer supports only transformers, for example "
             "transformer/d=64/heads=4/t=16"
         )
     return Transformer.parse(text)
@@ -284,8 +284,8 @@ def shown_first(source: Source) -> str:
     spec = architecture(source)
     if not isinstance(spec, Transformer):
         raise UnsupportedError(
-            f"spec {quote(str(spec))}: the explorer is for transformers; ask segre dim, explain "
-            "or compare about stacks of attention layers"
+            f"spec {quote(str(spec))}: the explorer supports only transformers; for stacks of "
+            "attention layers use segre dim, explain or compare"
         )
     return str(spec)
 

@@ -83,7 +83,7 @@ def named(name: str, at: Mapping[str, int]) -> tuple[str, str]:
     for size, value in (("d", at["d"]), ("a", at["a"]), ("g", at["g"]), ("d-1", at["d"] - 1)):
         if value == int(found[1]):
             return _NUMBER.sub("(#)", name), size
-    raise DisagreementError(f"{name!r} has a number that is none of {dict(at)}")
+    raise DisagreementError(f"{name!r} has a number that is not one of {dict(at)}")
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def fitted(
             found = _through(matter, places[: len(lines)], values)
             if found is not None:
                 return found
-        raise DisagreementError(f"no polynomial of degree {_HIGHEST} takes the counts of {label}")
+        raise DisagreementError(f"no polynomial of degree {_HIGHEST} fits the counts of {label}")
 
     out = {}
     for label in wanted:

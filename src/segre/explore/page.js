@@ -219,11 +219,11 @@
         const found = await got.json();
         if (!found.superseded) return found;
       } catch {
-        return { error: "the server does not answer; is segre explore still running?" };
+        return { error: "the server does not respond; is segre explore still running?" };
       }
       await waiting(150);
     }
-    return { error: "the server is busy with newer questions" };
+    return { error: "the server is busy with newer requests" };
   }
 
   // ---- the static page: polynomials, evaluated exactly ---------------------------------------
@@ -289,7 +289,7 @@
       spec, cost: cost[0].operations === null ? null : cost,
       parameters: String(parameters), dimension: `at most ${grouped(parameters - total)}`,
       redundant: String(total), status: "bounded", theorem: null, choices: [], discrete: [], symmetries,
-      known: "upper bound, counted by formulas; not proved to be reached",
+      known: "upper bound, counted by formulas; not proved to be attained",
       how: `${grouped(total)} symmetries of ${grouped(parameters)} parameters, by segre’s formulas.` +
         (theorem ? ` Theorem ${theorem} covers this design: where its hypotheses hold, the bound is the dimension. segre explore checks them at these sizes.` : " No theorem covers this design."),
       pieces: Object.fromEntries(Object.entries(pieces).map(([group, n]) => [group, String(n)])),
@@ -370,7 +370,7 @@
     el("symmetries").replaceChildren(...own.symmetries.map((one) => tr([[one.name + (one.holds === "eps=0" ? " (eps = 0)" : ""), ""], [one.where, ""], [grouped(one.dimension), "number"], [one.group, ""]])));
     if (!own.symmetries.length) el("symmetries").append(tr([["none known", ""], ["", ""], ["0", "number"], ["", ""]]));
     const discrete = own.discrete ?? [];
-    el("discrete").textContent = discrete.length ? `Finite symmetries beside these: ${discrete.map((one) => `${one.what} (${one.group}${one.places > 1 ? `, in each of ${grouped(one.places)} places` : ""})`).join("; ")}.` : "";
+    el("discrete").textContent = discrete.length ? `Discrete symmetries, in addition: ${discrete.map((one) => `${one.what} (${one.group}${one.places > 1 ? `, at each of ${grouped(one.places)} places` : ""})`).join("; ")}.` : "";
     el("choices-section").hidden = !DATA.live;
     el("choices").replaceChildren(...(own.choices ?? []).map((one) => tr([[one.choice, ""], [one.instead_of, ""], [(one.total[0] === "-" ? "−" : "+") + grouped(one.total.replace("-", "")), "number"]])));
     if (!(own.choices ?? []).length) el("choices").append(tr([["no choice changes the redundancy", ""], ["", ""], ["", ""]]));

@@ -22,14 +22,14 @@ from segre.report.page.render import environment
 from segre.transformer.spec import Transformer
 
 _SERVED = (
-    "Served on this machine alone; everything on this page is computed by segre, and the page asks "
-    "nothing of the network. The token in the address is for you only."
+    "This page is served only on this machine. segre computes everything on it, and it makes no "
+    "network requests. Keep the token in the address to yourself."
 )
 _FIXED = (
-    "A static page: its counts are polynomials that segre’s own counts were interpolated by, and "
-    "checked against at other sizes, when the page was made. It shows upper bounds, and what is "
-    "proved of named models. Theorems at other sizes, computation and the collapse curve need "
-    "segre explore."
+    "This is a static page. Its counts are polynomials that interpolate segre’s own counts and "
+    "were checked against them at other sizes when the page was made. It shows upper bounds, "
+    "and what is proved about named models. Theorems at other sizes, computation and the "
+    "collapse curve need segre explore."
 )
 
 
@@ -55,9 +55,11 @@ def static_page(theorems: str = "", choose: Callable[[Design], bool] = lambda _:
 
 
 def write_static_page(path: Path) -> None:
-    """Write the static page, whole or not at all."""
+    """Write the static page, completely or not at all."""
     if path.suffix not in (".html", ".htm"):
-        raise SegreError(f"--output {str(path)!r}: a page is written as .html")
+        raise SegreError(
+            f"--output {str(path)!r} is not allowed; allowed: a file name that ends in .html"
+        )
     text = static_page()
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")

@@ -88,7 +88,7 @@ class Handler(BaseHTTPRequestHandler):
         elif path == "api" or path.partition("/")[0] == "api":
             self._refuse_method()
         else:
-            self._refuse(HTTPStatus.NOT_FOUND, "there is no such page here")
+            self._refuse(HTTPStatus.NOT_FOUND, "no such page")
 
     def _question(self) -> None:
         path = self._allowed()
@@ -96,7 +96,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         question = path.removeprefix("api/")
         if question == path or question not in _QUESTIONS:
-            self._refuse(HTTPStatus.NOT_FOUND, "there is no such question here")
+            self._refuse(HTTPStatus.NOT_FOUND, "no such request")
             return
         given = self._body()
         if given is not None:
@@ -110,7 +110,7 @@ class Handler(BaseHTTPRequestHandler):
         origin = self.headers.get("Origin")
         fetched = self.headers.get("Sec-Fetch-Site", "none")
         if self.headers.get_all("Host", []) not in [[host] for host in self.server.hosts]:
-            self._refuse(HTTPStatus.FORBIDDEN, "this server answers to its own address alone")
+            self._refuse(HTTPStatus.FORBIDDEN, "this server responds only to its own address")
         elif not hmac.compare_digest(first.encode(), self.server.token.encode()) or not slash:
             self._refuse(
                 HTTPStatus.FORBIDDEN, "the token is missing; open the address that segre printed"
@@ -118,7 +118,7 @@ class Handler(BaseHTTPRequestHandler):
         elif origin not in (None, *(f"http://{host}" for host in self.server.hosts)) or (
             self.command == "POST" and fetched not in ("same-origin", "none")
         ):
-            self._refuse(HTTPStatus.FORBIDDEN, "other sites may not ask")
+            self._refuse(HTTPStatus.FORBIDDEN, "requests from other sites are refused")
         else:
             return rest
         return None
@@ -132,7 +132,8 @@ class Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.LENGTH_REQUIRED, "send a Content-Length")
         elif len(length) > 9 or int(length) > LARGEST_REQUEST:
             self._refuse(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {LARGEST_REQUEST:,} bytes are read"
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"the request is too large; at most {LARGEST_REQUEST:,} bytes are read",
             )
         else:
             try:

@@ -35,7 +35,7 @@ class Worker:
         mine = self._newest
         with self._turn:
             if mine != self._newest:
-                return {"error": "a newer question was asked", "superseded": True}
+                return {"error": "a newer request replaced this one", "superseded": True}
             return self._asked(question, text)
 
     def _asked(self, question: str, text: str) -> dict[str, Any]:
@@ -54,8 +54,8 @@ class Worker:
         if not found or not found[0]:
             self._stop()
             return {
-                "error": "the computation ended without an answer, perhaps for want of memory; "
-                "make the design smaller"
+                "error": "the computation ended without an answer, perhaps because memory ran "
+                "out; make the design smaller"
             }
         answered: dict[str, Any] = json.loads(found[0])
         return answered

@@ -92,7 +92,7 @@ class Ball(Operators):
     def step(self, x: Array) -> Array:
         """1 or 0 by the sign; raises UnluckyError where the ball holds zero."""
         if any(ball.contains(0) for ball in x.reshape(-1)):
-            raise UnluckyError("a ball at a kink holds zero; more bits may separate them")
+            raise UnluckyError("a ball at a kink contains zero; more bits may help")
         return self.constant(np.vectorize(lambda ball: int(ball > 0), otypes=[int])(x))
 
     def relu(self, x: Array) -> Array:
@@ -148,7 +148,7 @@ class Ball(Operators):
     def reciprocal(self, x: Array) -> Array:
         """Entrywise inverse; raises UnluckyError where the ball holds zero."""
         if any(ball.contains(0) for ball in x.reshape(-1)):
-            raise UnluckyError("a ball to be inverted holds zero; more bits may separate them")
+            raise UnluckyError("a ball to be inverted contains zero; more bits may help")
         return np.asarray(1 / x)
 
     def matmul(self, x: Array, y: Array) -> Array:
@@ -203,7 +203,7 @@ def _each(function: Callable[[arb], arb], x: Array) -> Array:
 
 def _require_larger(inside: list[arb], outside: list[arb]) -> None:
     if not all(i > o for i in inside for o in outside):
-        raise UnluckyError("balls to be sorted overlap; more bits may separate them")
+        raise UnluckyError("balls to be sorted overlap; more bits may help")
 
 
 def _require_groups(balls: Array, may: Array, groups: int) -> None:

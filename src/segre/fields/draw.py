@@ -24,7 +24,7 @@ _SECOND = 0x94D049BB133111EB
 
 
 class Stream(IntEnum):
-    """What a random element is used for; each use has a stream of its own."""
+    """The use of a random element; each use has a separate stream."""
 
     WEIGHTS = 0
     INPUTS = 1

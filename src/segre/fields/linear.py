@@ -18,7 +18,7 @@ TOLERANCE = 1e-9
 
 
 class LinearAlgebra(Protocol):
-    """What is asked of matrices, whatever their entries."""
+    """The interface of linear algebra, for any entries."""
 
     exact: bool
 

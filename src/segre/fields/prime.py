@@ -149,7 +149,7 @@ class Prime(Composite[Array]):
         """A power of a random residue: right for the powers of a transcendental number."""
         root, power = rate.power(_FINEST)
         if power.denominator != 1:
-            raise UnluckyError(f"{rate}: too fine for a proof mod p; try balls")
+            raise UnluckyError(f"the rate {rate} is too fine for a proof mod p; try --method balls")
         index = np.array([(root.denominator << 20) + root.numerator], dtype=np.uint64)
         base = 1 + int(words(self.seed, Stream.SLOPES, index)[0]) % (self.p - 1)
         return self.constant(np.array([[pow(base, power.numerator, self.p)]]))
@@ -183,7 +183,7 @@ class Prime(Composite[Array]):
         """The root that is itself a square (p = 3 mod 4); raises UnluckyError if there is none."""
         root, found = self.roots(x)
         if not found.all():
-            raise UnluckyError("a number without a root; another seed gives another point")
+            raise UnluckyError("a number has no square root at this point; try another seed")
         return root
 
     def roots(self, x: Array) -> tuple[Array, Array]:
@@ -254,7 +254,7 @@ class Prime(Composite[Array]):
         Of many entries: the inverses of a few products, and trees of products back to each of them.
         """
         if not x.all():
-            raise UnluckyError("division by zero at this point; another seed gives another point")
+            raise UnluckyError("division by zero at this point; try another seed")
         levels = [x.reshape(-1)]
         while len(levels[-1]) > _FEW:
             below = levels[-1]

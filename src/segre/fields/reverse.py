@@ -1,4 +1,4 @@
-"""Reverse-mode differentiation over floats: the derivatives of one number by many.
+"""Reverse-mode differentiation over floats and balls: the derivatives of one number by many.
 
 Every operation on what is differentiated is written on a tape, with what it does to derivatives.
 Gone through backwards, the tape gives the gradient at the cost of a few forward passes. Weights and
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from segre.fields.interface import Array
+from segre.fields.interface import Array, ArrayField
 from segre.fields.lifted import Lifted
 from segre.fields.real import Real
 
@@ -30,7 +30,7 @@ class Traced:
 
 
 class Reverse(Lifted[Traced]):
-    """Floats with a tape.
+    """A field whose arrays Python's operators serve, with a tape.
 
     >>> F = Reverse()
     >>> x = F.variable(np.array([[3.0]]))
@@ -39,8 +39,8 @@ class Reverse(Lifted[Traced]):
     True
     """
 
-    def __init__(self, base: Real | None = None) -> None:
-        self.base = Real() if base is None else base
+    def __init__(self, base: ArrayField | None = None) -> None:
+        self.base: ArrayField = Real() if base is None else base
         self.tape: list[Traced] = []
         self.patterns: list[Traced] = []  # what softmaxes gave
 
@@ -103,7 +103,7 @@ class Reverse(Lifted[Traced]):
         """The rows of x in another order; -1 is a row of zeros."""
 
         def back(g: Array) -> Array:
-            out = np.zeros((*g.shape[:-2], *x.value.shape[-2:]), dtype=g.dtype)
+            out = self.base.constant(np.zeros((*g.shape[:-2], *x.value.shape[-2:])))
             kept = np.flatnonzero(order >= 0)
             out[..., order[kept], :] = g[..., kept, :]
             return out
@@ -146,7 +146,7 @@ class Reverse(Lifted[Traced]):
 
     def relu(self, x: Traced) -> Traced:
         """The larger of x and 0."""
-        return self._made(self.base.relu(x.value), (x, lambda g: g * (x.value > 0)))
+        return self._made(self.base.relu(x.value), (x, lambda g: g * self.base.step(x.value)))
 
     def largest(self, x: Traced, count: int, groups: int = 0, within: int = 0) -> Array:
         """Which entries are largest does not change near x."""

@@ -1,1 +1,1 @@
-"""One question about a network's space of functions per module; each answers with evidence."""
+"""Questions about the function space of a network, one per module, answered with evidence."""

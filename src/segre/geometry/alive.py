@@ -1,9 +1,9 @@
-"""At which real points is no unit dead? Where relu or a choice of experts is piecewise, it matters.
+"""Real points at which no unit is dead, for networks with relu or a choice of experts.
 
 A unit that is off for every token has no derivatives, and one that is on for every token is linear:
 the rank of the Jacobian falls. So points are tried until every unit is on for some tokens and off
-for others, and every expert is chosen by some and not by others. What is found is only where to
-look: that the rank there is what it is said to be is proved at the point.
+for others, and every expert is chosen by some and not by others. This only chooses where to look:
+the rank at the point is proved separately.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class _Listening(Real):
         self.rarest: list[Array] = []  # (points, units): the rarer of on and off
 
     def relu(self, x: Array) -> Array:
-        """The larger of x and 0, heard."""
+        """The larger of x and 0; records which units are on."""
         self._hear(x > 0)
         return super().relu(x)
 
     def largest(self, x: Array, count: int, groups: int = 0, within: int = 0) -> Array:
-        """Ones at the largest entries, heard."""
+        """Ones at the largest entries; records which experts are chosen."""
         chosen = super().largest(x, count, groups, within)
         self._hear(chosen > 0)
         return chosen
@@ -55,9 +55,9 @@ def can_die(spec: Architecture) -> bool:
 
 
 def points_to_try(spec: Architecture, seed: int, count: int) -> list[int]:
-    """Seeds of at most so many real points, those with the most lively units first.
+    """Seeds of real points, those with the most active units first.
 
-    Without units that can die, the points are as good as any other.
+    Without units that can be dead, all points are equally good.
     """
     if not can_die(spec):
         return [seed_of(seed, n) for n in range(count)]
@@ -77,7 +77,7 @@ def seed_of(seed: int, n: int) -> int:
 
 
 def _scores(spec: Architecture, seeds: list[int]) -> Array:
-    """How lively the units of each point are: 1 if all are on often enough, and off as well.
+    """The activity of the units at each point: 1 if all are both on and off often enough.
 
     Inputs at which all units before a norm are off have no value, and count against a point.
     """

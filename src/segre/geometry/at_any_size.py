@@ -1,4 +1,4 @@
-"""What is known of an architecture of any size, without computing? A theorem, or a count."""
+"""The dimension of an architecture of any size without computing: by a theorem or a count."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def at_any_size(spec: Transformer) -> Finding:
 
 
 def proved_by_theorem(spec: Architecture) -> Finding:
-    """The dimension by a theorem alone; refused where none applies."""
+    """The dimension by a theorem; refused if none applies."""
     applied = apply(spec)
     if applied is None or not applied.holds:
         raise UnsupportedError(f"spec {quote(str(spec))}: {why_no_theorem(spec, applied)}")
@@ -37,7 +37,7 @@ def proved_by_theorem(spec: Architecture) -> Finding:
 
 
 def by_theorem(applied: Application) -> Finding:
-    """What a theorem whose hypotheses hold says of an architecture.
+    """The finding of a theorem whose hypotheses hold.
 
     The symmetries are counted a second time, by the formulas of their pieces, where there are
     any: the two counts must agree.
@@ -66,6 +66,6 @@ def why_no_theorem(spec: Architecture, applied: Application | None) -> str:
         return applied.words
     theorem, misfits = nearest(spec)
     return (
-        f"no theorem covers this design; theorem {theorem.name} ({theorem.title}) comes nearest "
-        f"and does not cover {', '.join(misfits)}"
+        f"no theorem covers this design; the nearest is theorem {theorem.name} ({theorem.title}), "
+        f"which does not cover {', '.join(misfits)}"
     )

@@ -25,7 +25,7 @@ from segre.geometry.pivots import likely_minors, minors_at
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.real_point import RealPoint
 from segre.geometry.richest import nearly_signs, richer_points
-from segre.network import jacobian
+from segre.network import jacobian_rows
 from segre.spec import Architecture
 from segre.transformer.spec import Transformer
 
@@ -33,6 +33,7 @@ _BITS = (128, 256, 512, 1024)
 _RICHER = 3  # points
 _ENTRIES = 60_000  # of the Jacobian, in balls, to choose rows and columns from
 _REPEATS = 16  # inputs drawn for each that is used, where sequences may come twice
+_AT_ONCE = 64  # rows of the Jacobian
 _PER_WORD = 4  # inputs for each word: derivatives by its embedding need it
 
 
@@ -50,7 +51,9 @@ class BallMinor:
         """What it proves."""
         n = len(self.columns)
         if not n:
-            return Bound(0, Evidence("trivial", "no minor of the Jacobian is known to be regular"))
+            return Bound(
+                0, Evidence("trivial", "no minor of the Jacobian is known to be nonsingular")
+            )
         statement = (
             f"a {n} x {n} minor of the real Jacobian is not zero at a dyadic point "
             f"(seed {self.seed}), by ball arithmetic at {self.bits} bits"
@@ -141,7 +144,7 @@ def _grown(point: RealPoint, minor: BallMinor, at_most: int, progress: Progress)
     parts, places = [], list[tuple[int, int]]()
     for n in numbers:
         try:
-            parts.append(_rows(point, n, slice(None), bits))
+            parts.append(_rows(point, [(n, o) for o in range(outputs)], bits))
         except UnluckyError:  # balls do not separate a radicand, or a unit, from zero
             if n in used:
                 return minor
@@ -192,21 +195,19 @@ def _minor(
     bits: int,
     progress: Progress,
 ) -> Array:
-    """The minor in balls, input by input."""
-    wanted: dict[int, list[int]] = {}
-    for n, o in rows:
-        wanted.setdefault(n, []).append(o)
+    """The minor in balls, some rows at a time."""
     parts = []
-    for done, (n, outputs) in enumerate(wanted.items()):
-        parts.append(_rows(point, n, np.array(outputs), bits)[:, columns])
-        progress("Jacobian in ball arithmetic", done + 1, len(wanted))
+    for first in range(0, len(rows), _AT_ONCE):
+        some = rows[first : first + _AT_ONCE]
+        parts.append(_rows(point, some, bits)[:, columns])
+        progress("Jacobian in ball arithmetic", first + len(some), len(rows))
     return np.concatenate(parts) if parts else np.empty((0, 0), dtype=object)
 
 
-def _rows(point: RealPoint, number: int, outputs: Array | slice, bits: int) -> Array:
-    """Rows of the Jacobian at one input, in balls."""
+def _rows(point: RealPoint, rows: list[tuple[int, int]], bits: int) -> Array:
+    """Rows of the Jacobian, in balls."""
     field = Ball(bits)
+    numbers, outputs = np.array(rows).T
     with field.precision():
-        X = field.constant(point.inputs(np.array([number])))
-        J: Array = jacobian(field, point.spec, field.constant(point.weights), X, outputs)[0]
-    return J
+        X = field.constant(point.inputs(numbers))
+        return jacobian_rows(field, point.spec, field.constant(point.weights), X, outputs)

@@ -1,4 +1,4 @@
-"""What does a design choice do to the symmetries? It is undone, and they are counted again."""
+"""The effect of a design choice on the symmetries, found by undoing it and counting again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from segre.spec import Architecture, Attention, Network
 
 @dataclass(frozen=True)
 class Choice:
-    """A design choice, what it stands instead of, and what changes in the redundancy."""
+    """A design choice, its alternative, and the change in redundancy."""
 
     name: str
     instead: str
@@ -27,7 +27,7 @@ class Choice:
 
     @property
     def total(self) -> int:
-        """All redundant parameters with the other choice, minus here."""
+        """Total number of redundant parameters with the alternative, minus that of this choice."""
         return sum(self.change.values())
 
     def document(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ _KINDS = {
     "mix-heads": "mixing of heads",
     "mix-some-heads": "mixing of some heads",
     "silent-scores": "scores of a single token",
-    "pooled-heads": "sums of heads",
+    "pooled-heads": "differences of heads",
     "scales": "scales of hidden units",
     "shift": "biases against later biases",
 }
@@ -91,7 +91,7 @@ def _alternatives(spec: Network) -> Iterator[tuple[str, str, Network]]:
         yield "several heads", "one head in every layer", _with(spec, heads=1)
     if any(one.dv is not None for one in heads):
         instead = "one value matrix for each head"
-        yield "values through a narrow space", instead, _with(spec, dv=None)
+        yield "factored value matrices", instead, _with(spec, dv=None)
 
 
 def _of_polynomial(spec: Polynomial) -> Iterator[tuple[str, str, Polynomial]]:

@@ -21,7 +21,7 @@ from segre.spec import Architecture, Network
 
 
 def closed_form(spec: Source) -> Bound:
-    """The upper bound of the formula.
+    """The upper bound on the dimension given by the closed form.
 
     >>> closed_form("softmax/d=10,10,10/a=2,2/t=3").value
     172
@@ -31,8 +31,8 @@ def closed_form(spec: Source) -> Bound:
         return _by_inequalities(net)
     if isinstance(net, Hybrid):
         raise UnsupportedError(
-            f"spec {str(net)!r}: the formula for stacks with a mechanism for every head is a "
-            "prediction and no bound; leave out --method, or use --method exact"
+            f"spec {str(net)!r}: for stacks with a mechanism for every head the formula is a "
+            "prediction, not a bound; leave out --method, or use --method exact"
         )
     if not isinstance(net, Network):
         raise UnsupportedError(
@@ -41,7 +41,7 @@ def closed_form(spec: Source) -> Bound:
         )
     if not net.one_headed:
         raise UnsupportedError(
-            f"spec {str(net)!r}: there is no closed form for several heads or a factored value "
+            f"spec {str(net)!r}: no closed form is known for several heads or a factored value "
             "map; use --method exact"
         )
     if not net.has_closed_form:
@@ -64,7 +64,7 @@ def _by_inequalities(spec: Polynomial) -> Bound:
 
 
 def predicted(spec: Architecture) -> int | None:
-    """The value of the formula, where there is one; that of a hybrid stack is no bound.
+    """The value of the formula, if there is one; for a hybrid stack it is not a bound.
 
     >>> predicted(architecture("softmax/d=4,4/a=2/gate=element/t=3"))
     44
@@ -103,7 +103,7 @@ def _symmetric_matrices(n: int, p: int) -> int:
 
 
 def ambient(spec: Network) -> Bound | None:
-    """Dimension of the polynomials that one lightning layer can be, whatever its heads.
+    """Dimension of the space of polynomials for one lightning layer with any heads.
 
     An output is a sum of products of a quadratic form in one token and a linear form in
     another (with one token: a cubic form), so nothing exceeds that space.

@@ -28,7 +28,8 @@ def compare(
         net = net if output is None else asked_for(net, output)
         if not isinstance(net, Transformer):
             raise UnsupportedError(
-                f"spec {quote(str(net))}: not a transformer; segre compare takes any designs"
+                f"spec {quote(str(net))}: dim --compare supports only transformers; use segre "
+                "compare for other designs"
             )
         found.append(at_any_size(net))
     return Findings(tuple(map(called, specs)), tuple(found))

@@ -1,4 +1,4 @@
-"""What the symmetries do to training: which quantities does gradient flow conserve?
+"""Symmetries and training: the quantities that gradient flow conserves.
 
 Let dw/dt = -g with g the gradient of a loss that sees the weights only through the function. A
 symmetry that acts linearly, dw = X w, leaves the loss as it is, so <g, X w> = 0. If the matrix X
@@ -6,7 +6,7 @@ is symmetric, X w is the gradient of <w, X w> / 2, and
 
     d/dt <w, X w>  =  2 <dw/dt, X w>  =  -2 <g, X w>  =  0.
 
-If X is skew, <w, X w> = 0 and nothing is said. So GL(n) with its n^2 dimensions has n (n + 1) / 2
+If X is skew, <w, X w> = 0 and nothing follows. So GL(n) with its n^2 dimensions has n (n + 1) / 2
 conserved quantities, the entries of one symmetric matrix. A constant translation dw = b
 conserves <w, b>. For symmetries that depend on the weights in other ways nothing is claimed.
 Proofs and examples are in docs/training.md.
@@ -32,7 +32,7 @@ from segre.weights import Weights
 
 @dataclass(frozen=True)
 class Conserved:
-    """A quantity that gradient flow conserves, and how many independent numbers it is.
+    """A quantity that gradient flow conserves, and its number of independent entries.
 
     `layer` and `head` count from 1; `head` is None for a quantity of the whole layer (of the
     layer and the next one, for `between`). `count` is for this quantity by itself.
@@ -88,7 +88,7 @@ class Conserved:
                 stacked = V.reshape(1, -1, V.shape[-1])
                 beside = last.transpose(1, 0, 2).reshape(1, last.shape[1], -1)
                 return _rows(field, stacked), _columns(field, beside)
-        raise AssertionError(f"no conserved quantity belongs to {self.kind}")
+        raise AssertionError(f"{self.kind} has no conserved quantity")
 
     def document(self) -> dict[str, Any]:
         """The quantity as plain data, for JSON."""

@@ -30,7 +30,9 @@ def few_contexts(spec: Transformer) -> Bound | None:
         return None
     count = len(contexts(spec))
     value = _tables(spec, count)
-    statement = f"an output is one of {count} columns, by the tokens that it sees; the tables of "
+    statement = (
+        f"an output is one of {count} columns, depending on the tokens it sees; the tables of "
+    )
     statement += f"such columns that the last layer can write have {value} dimensions"
     return Bound(value, Evidence("contexts", statement, {"contexts": count}))
 
@@ -69,7 +71,7 @@ def _after(spec: Transformer, layer: int, own: list[Hashable], query: int) -> Ha
 
 
 def _tables(spec: Transformer, count: int) -> int:
-    """The dimension of the tables of so many columns that the last layer can write."""
+    """The dimension of the tables with `count` columns that the last layer can write."""
     last = spec.final or spec.place == "post" or spec.transform  # a norm: the sphere, if eps = 0
     last = last and spec.headnorm
     width = spec.head_width if spec.transform else spec.d

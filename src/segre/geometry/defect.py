@@ -18,7 +18,7 @@ def with_defect(found: Finding) -> Finding:
         return found
     least = "" if found.value is not None else "at least "
     note = (
-        f"defective: parameters minus scales, or the dimension of the ambient space, would be "
-        f"{expected(found.spec):,}; the defect is {least}{missing:,}"
+        "defective: the expected dimension (parameters minus scales, or the ambient dimension) "
+        f"is {expected(found.spec):,}; the defect is {least}{missing:,}"
     )
     return replace(found, notes=(*found.notes, note))

@@ -1,4 +1,4 @@
-"""How many dimensions of function does an architecture have?
+"""The functional dimension of an architecture.
 
 From below: the rank of the Jacobian at a random point mod p. A non-zero minor there is the
 reduction of a minor that is not the zero function, so the generic rank is at least as large.
@@ -81,13 +81,13 @@ def dimension(
 ) -> Finding:
     """The dimension of the space of functions of an architecture, and how it is known.
 
-    `auto` and `exact` give proved bounds; `exact` computes both and uses no formula and no theorem.
-    `auto` uses the closed form, where there is one, and then counts the symmetries only if asked to
-    list them. What is too large to compute with, it answers by a theorem; of transformers that no
-    theorem covers it counts the symmetries by formulas, as `count` does. `theorem` asks for a
-    theorem alone. `balls` takes the lower bound at a real point, in certified real arithmetic,
-    instead of mod p. `closed-form` is the formula alone, an upper bound. `estimate` is a
-    floating-point rank. `output` asks about another output of a language model: its logits.
+    `auto` and `exact` give proved bounds. `exact` computes both, without formulas or theorems.
+    `auto` uses the closed form if there is one, and then counts the symmetries only if they are to
+    be listed. If the network is too large to compute, `auto` uses a theorem; for transformers that
+    no theorem covers, it counts the symmetries by formulas, as `count` does. `theorem` uses only a
+    theorem. `balls` takes the lower bound at a real point, in certified real arithmetic, instead of
+    mod p. `closed-form` is only the formula, an upper bound. `estimate` is a floating-point rank.
+    `output` selects another output of a language model: logits or softmax.
 
     >>> found = dimension("softmax/d=10,10,10/a=2,2/t=3")
     >>> found.value, found.status, found.parameters
@@ -98,7 +98,7 @@ def dimension(
     """
     net = architecture(spec)
     if method not in get_args(Method):
-        raise SegreError(f"method {method!r} is not known; allowed: {', '.join(get_args(Method))}")
+        raise SegreError(f"unknown method {method!r}; allowed: {', '.join(get_args(Method))}")
     if not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise SegreError(f"seed {seed!r} is not allowed; allowed: whole numbers 0 to 2^63 - 1")
     if output is not None:
@@ -129,19 +129,19 @@ def dimension(
 
 
 def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
-    """What a proof says: its bounds, the symmetries, and why they do not meet if they do not."""
+    """The finding of a proof: its bounds, the symmetries, and the reason if bounds do not meet."""
     notes = []
     if balls and not proof.lower.value and proof.upper.value:
-        notes.append("ball arithmetic does not separate the minor from zero; try another --seed")
+        notes.append("ball arithmetic could not show that the minor is nonzero; try another --seed")
     elif proof.lower.value < proof.upper.value:
         gap = proof.upper.value - proof.lower.value
         some = "1 dimension" if gap == 1 else f"{gap} dimensions"
         notes.append(
-            f"the bounds do not meet: {some} of the kernel at a random point "
-            f"come{'s' * (gap == 1)} from no symmetry known to segre"
+            f"the bounds do not meet: at a random point the kernel has {some} that no symmetry "
+            "known to segre explains"
         )
         if features := suspects(proof.spec):
-            notes.append(f"gaps are known to remain with: {features}")
+            notes.append(f"gaps are known to occur with: {features}")
     found = Finding.from_bounds(
         proof.spec,
         proof.lower,
@@ -154,12 +154,12 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
 
 
 def too_large(spec: Architecture) -> bool:
-    """Whether `auto` does not compute its rank, if there is another answer."""
+    """Whether `auto` avoids computing its rank if there is another answer."""
     return spec.parameters > _LARGEST_AUTO or spec.t > _LONGEST_AUTO
 
 
 def without_computing(spec: Architecture) -> Finding | None:
-    """What `auto` says of an architecture that is too large: a theorem, or a count."""
+    """The answer of `auto` for an architecture that is too large: a theorem, or a count."""
     if not too_large(spec):
         return None
     return at_any_size(spec) if isinstance(spec, Transformer) else _by_theorem(spec)
@@ -180,7 +180,7 @@ def prove(
     memory: int = DEFAULT_LIMIT,
     progress: Progress = quiet,
 ) -> Proof:
-    """The best bounds found at up to two random points; a third is not worth the wait.
+    """The best bounds found at up to two random points.
 
     Points at which something has no value are skipped. A point whose rank falls short of the
     upper bound is retried once with another prime and seed, since that may be bad luck. Symmetries
@@ -206,7 +206,9 @@ def prove(
         if best.lower.value == best.upper.value or shortfalls >= _SHORTFALLS:
             return best
     if best is None:
-        raise UnluckyError(f"spec {str(spec)!r}: no usable point in {_POINTS}; try another --seed")
+        raise UnluckyError(
+            f"spec {str(spec)!r}: none of {_POINTS} random points is usable; try another --seed"
+        )
     return best
 
 
@@ -235,7 +237,7 @@ def _prove_at(
 
 @dataclass(frozen=True)
 class _Modular:
-    """What was found mod p, and why it is no proof, if it is none."""
+    """The result mod p, and why it is not a proof, if it is not."""
 
     minor: JacobianRank | None
     independence: Independence | None

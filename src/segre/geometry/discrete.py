@@ -16,7 +16,7 @@ from segre.transformer.tensors import routed
 
 @dataclass(frozen=True)
 class Discrete:
-    """A finite group that acts on the weights, in each of `times` places alike."""
+    """A finite group that acts on the weights at each of `times` places."""
 
     group: str
     what: str
@@ -79,7 +79,7 @@ def _all(spec: Transformer) -> Iterator[Discrete]:
             if spec.shared:
                 yield Discrete(f"S_{spec.shared}", "hidden units of the shared expert", experts)
         if spec.mlp == "bilinear":
-            yield Discrete("2", "gate and up of a unit exchanged", layers * spec.ff)
+            yield Discrete("2", "exchange of gate and up of a unit", layers * spec.ff)
         if spec.gated and spec.mlp in SCALES and spec.mlp != "reglu":
             routed_units = experts * (spec.experts * spec.eff + spec.shared)
             units = (layers - experts) * spec.ff + routed_units
@@ -126,5 +126,5 @@ def _stream(spec: Transformer) -> Iterator[Discrete]:
     if spec.norm == "rms":
         group, what = f"2^{spec.d} . S_{spec.d}", "signs and order of the stream's coordinates"
     else:
-        group, what = f"2 . S_{spec.d}", "order of the stream's coordinates, and their common sign"
+        group, what = f"2 . S_{spec.d}", "order of the stream's coordinates, and one common sign"
     yield Discrete(group, what, times)

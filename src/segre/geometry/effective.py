@@ -1,4 +1,4 @@
-"""The smallest network with the same function as given weights, in coordinates of its own.
+"""The smallest network with the same function as given weights, in canonical coordinates.
 
 Tokens between layers fill only a subspace, and of that only some linear forms are read later.
 Dividing both out leaves spaces E_i on which the layers act by bilinear forms (scores) and linear
@@ -26,9 +26,9 @@ from segre.weights import Weights
 
 @dataclass(frozen=True)
 class EffectiveLayer:
-    """Heads (A_h, V_h) on effective coordinates, in canonical order; or what is visible of them.
+    """Heads (A_h, V_h) on effective coordinates, in canonical order; or a sum over them.
 
-    `merged` replaces the heads where only a sum over them is visible: the tensor
+    `merged` replaces the heads if the function depends only on a sum over them: the tensor
     sum_h V_h (x) A_h of full-rank lightning heads, or sum_h V_h where scores have no effect.
     """
 
@@ -127,7 +127,7 @@ def forms_read(weights: Weights) -> list[Array]:
 
 
 def _canonical_heads(weights: Weights, i: int, A: list[Array], V: list[Array]) -> EffectiveLayer:
-    """Order the heads, fix their scales, and merge what is only visible as a sum."""
+    """Order the heads, fix their scales, and merge those that matter only as a sum."""
     spec = weights.spec
     if silent(spec):
         return EffectiveLayer((), (), _total(V), (), ())

@@ -1,7 +1,7 @@
-"""What floating point says of the dimension: singular values of the Jacobian, and their gap.
+"""A floating-point estimate of the dimension: singular values of the Jacobian, and their gap.
 
-For comparison only. A gap of many orders of magnitude suggests a rank and proves nothing; a
-small one means that the answer hangs on the tolerance.
+For comparison only. A gap of many orders of magnitude suggests a rank and proves nothing; a small
+one means that the answer depends on the tolerance.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def estimate(spec: Architecture, *, seed: int = 0, memory: int = DEFAULT_LIMIT) 
     found = spectrum(spec, seed=seed, memory=memory)
     notes = [f"singular-value gap {found.gap:.1e} at rank {found.rank} ({found.inputs} inputs)"]
     if found.gap < _SMALL_GAP:
-        notes.append("warning: the gap is small, the estimate hangs on the tolerance")
+        notes.append("warning: the gap is small, so the estimate depends on the tolerance")
     evidence = Evidence(
         "float64-rank",
         f"{found.rank} singular values above {found.tolerance:.1e}; an estimate, not a bound",

@@ -33,15 +33,16 @@ from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
 
 _MIXTURE = (
-    "a head with a gate for every element is a hierarchical mixture of experts: for query x it "
-    "writes sum_j sigma(g_j . x) (sum_k P_k v_j . x_k) o_j, where the experts j are the columns "
-    "o_j of W_O, each with a gate g_j of its own, and the keys k are shared out by attention"
+    "a head with a gate for every element is a hierarchical mixture of experts: for query x its "
+    "output is sum_j sigma(g_j . x) (sum_k P_k v_j . x_k) o_j, where the experts j are the "
+    "columns o_j of W_O, each with its own gate g_j, and attention distributes the "
+    "weights P_k over the keys k"
 )
 
 
 @dataclass(frozen=True)
 class Explanation(Tabular):
-    """The symmetries by formulas, the discrete ones, and what each design choice does."""
+    """The continuous symmetries, the discrete ones, and what each design choice does."""
 
     name: str  # as it was given
     finding: Finding
@@ -61,12 +62,12 @@ class Explanation(Tabular):
 
     @property
     def upper(self) -> int | None:
-        """The upper bound of the dimension: parameters that are not redundant."""
+        """The upper bound of the dimension: the number of parameters that are not redundant."""
         return self.finding.upper
 
     @property
     def status(self) -> Status:
-        """How surely it is known."""
+        """How certain the answer is."""
         return self.finding.status
 
     @property
@@ -93,9 +94,9 @@ def explain(
 ) -> Explanation | SymmetryTable:
     """The symmetries in numbers, and the design choices behind them.
 
-    Those of a transformer are counted by formulas. Those of a stack are counted at a random point,
-    and come with what gradient flow conserves because of each. `output` asks about another output
-    of a language model: logits, or softmax.
+    Symmetries of a transformer are counted by formulas. Symmetries of a stack are counted at a
+    random point, each with what gradient flow conserves because of it. `output` selects another
+    output of a language model: logits or softmax.
 
     >>> found = explain("transformer/d=6/heads=2/head=2/pos=rope/t=3")
     >>> [(choice.name, choice.change["QK"]) for choice in found.choices if choice.change["QK"]]
@@ -134,7 +135,7 @@ def _said(found: Finding) -> tuple[str, ...]:
     else:
         known = f"the dimension is {found.value:,}, proved"
     assert found.upper_evidence is not None
-    return (f"{known}; from above: {found.upper_evidence.statement}", *found.notes)
+    return (f"{known}; upper bound: {found.upper_evidence.statement}", *found.notes)
 
 
 def _of_hybrid(name: str, net: Hybrid, seed: int, memory: int, progress: Progress) -> Explanation:
@@ -204,7 +205,7 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
         bare = {"residual": False, "place": "pre", "parallel": False, "skip": type(spec.skip)(1)}
         yield "skips", "no skips", bare
     if spec.parallel:
-        yield "attention and MLP in parallel", "one after the other", {"parallel": False}
+        yield "attention and MLP in parallel", "attention, then the MLP", {"parallel": False}
     if spec.norm != "none" and not spec.transform:
         plain = {"norm": "none", "final": False, "embnorm": False, "place": "pre"}
         if not spec.qknorm and not spec.latent:
@@ -250,11 +251,11 @@ def _changes(spec: Transformer) -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield "decays", "no decays", {"decay": "none"}
     if spec.feature != "none":
         what = "silu on queries, keys and values"
-        yield what, "queries, keys and values as they are", {"feature": "none"}
+        yield what, "no activation of queries, keys and values", {"feature": "none"}
     if spec.mixnorm:
-        yield "the norm of what heads mix", "no such norm", _NO_MIXNORM
+        yield "the norm after mixing", "no such norm", _NO_MIXNORM
     if spec.gate != "none":
-        what = "head" if spec.gate == "head" else "entry of what a head mixes"
+        what = "head" if spec.gate == "head" else "mixed entry of a head"
         yield f"a gate for every {what}", "no gates", {"gate": "none"}
     if spec.sinks:
         yield "sinks", "none of them", {"sinks": False}

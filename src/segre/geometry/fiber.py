@@ -24,7 +24,7 @@ __all__ = ["Connection", "canonical", "connect", "sample"]
 
 
 def sample(weights: Weights, seed: int = 0) -> Weights:
-    """Another point of the fiber: a random symmetry, and random additions that nothing notices.
+    """Random other weights with the same function: a random symmetry, and changes without effect.
 
     One lightning head with rank V = rank A = 1 may also be swapped to its other sheet.
 
@@ -43,7 +43,7 @@ def sample(weights: Weights, seed: int = 0) -> Weights:
 
 
 def _add_invisible(weights: Weights, rng: np.random.Generator) -> Weights:
-    """Write what nobody reads, then read outside of what can occur (in this order)."""
+    """Add output that is never read, then weights on inputs that never occur (in this order)."""
     algebra = weights.algebra
 
     def some(*shape: int) -> Array:
@@ -81,11 +81,11 @@ def _swap_sheets(weights: Weights) -> Weights:
 
 @dataclass(frozen=True)
 class Connection:
-    """Whether two weights lie on one generic fiber, and how to get from one to the other.
+    """Whether two sets of weights lie on one generic fiber, and the symmetry between them.
 
-    `element` takes the first to the second, up to `residual` (relative, zero if exact). It is None
-    where the weights also differ in directions that no input notices, or where only sums over
-    heads are visible; `note` then says so.
+    `element` maps the first to the second, up to `residual` (relative, zero if exact). It is None
+    if the weights also differ in directions without effect on the function, or if the function
+    depends only on sums over heads; `note` then says so.
     """
 
     same: bool
@@ -98,13 +98,13 @@ class Connection:
     def __str__(self) -> str:
         if self.difference is not None:
             return f"different functions; first difference: {self.difference.invariant}"
-        way = "no element between them is known" if self.element is None else "connected"
+        way = "no group element between them is known" if self.element is None else "connected"
         near = "" if self.residual is None else f" to within {self.residual:.1g}, relative"
         return f"the same function; {self.note or f'{way}{near}'}"
 
 
 def connect(one: Weights, two: Weights) -> Connection:
-    """The symmetry that takes `one` to `two`, or the first invariant that differs.
+    """The symmetry that maps `one` to `two`, or the first invariant that differs.
 
     >>> w = Weights.random("softmax/d=3,3,3/a=2/t=2", exact=True)
     >>> connect(w, sample(w)).residual, connect(w, Weights.random(w.spec, 1, exact=True)).same
@@ -120,8 +120,14 @@ def connect(one: Weights, two: Weights) -> Connection:
         return _connect_one_layer(one, two)
     merged = any(layer.merged is not None for layer in first.effective.layers)
     if merged or first.effective.widths[1:-1] != one.spec.widths[1:-1]:
-        what = "only sums over heads are visible" if merged else "some directions are invisible"
-        return Connection(True, note=f"equal effective networks; {what}, so no element is named")
+        what = (
+            "the function depends only on sums over heads"
+            if merged
+            else "some directions have no effect on the function"
+        )
+        return Connection(
+            True, note=f"equal effective networks; {what}, so no group element is given"
+        )
     return _checked(one, two, _element_between(one, two, first, second))
 
 
@@ -129,7 +135,7 @@ def _checked(
     one: Weights, two: Weights, element: GroupElement | None, swap: bool = False
 ) -> Connection:
     if element is None:
-        note = "the basis of a head is not determined by its rows, so no element is named"
+        note = "the basis of a head is not determined by its rows, so no group element is given"
         return Connection(True, swapped=swap, note=note)
     moved = element.apply(one).vector
     if one.exact:
@@ -146,7 +152,9 @@ def _connect_one_layer(one: Weights, two: Weights) -> Connection:
         V, W = start.layers[0].W_V[0], two.layers[0].W_V[0]
         algebra = one.algebra
         if algebra.rank(V) == 0 or algebra.rank(W) == 0:
-            return Connection(True, note="the zero function: V = 0 or A = 0, the rest at will")
+            return Connection(
+                True, note="the zero function: V = 0 or A = 0, the other matrix arbitrary"
+            )
         if algebra.rank(np.stack([V.reshape(-1), W.reshape(-1)])) > 1:
             continue
         place = int(np.argmax(np.abs(V.reshape(-1).astype(float))))
@@ -157,7 +165,7 @@ def _connect_one_layer(one: Weights, two: Weights) -> Connection:
             return _checked(start, two, None, swap)
         element = GroupElement(ends, ((0,),), ((G,),), (None,), ((c,),))
         return _checked(start, two, element, swap)
-    return Connection(True, note="the zero function: V = 0 or A = 0, the rest at will")
+    return Connection(True, note="the zero function: V = 0 or A = 0, the other matrix arbitrary")
 
 
 def _element_between(

@@ -60,7 +60,7 @@ class Trajectory:
 
     @property
     def moved(self) -> float:
-        """How far the weights went, from start to end, relative to their norm at the start."""
+        """The distance from start to end, relative to the norm of the weights at the start."""
         return _norm(self.points[-1] - self.points[0]) / (_norm(self.points[0]) or 1.0)
 
 
@@ -89,7 +89,7 @@ def gradient_flow(
     """
     _require_data(weights.spec, X, Y)
     if not 0 <= time < np.inf:
-        raise SegreError(f"time {time!r} is not allowed; allowed: numbers from 0")
+        raise SegreError(f"time {time!r} is not allowed; allowed: numbers that are not negative")
     if not SMALLEST_TOLERANCE <= tolerance < 1:
         raise SegreError(
             f"tolerance {tolerance!r} is not allowed; allowed: {SMALLEST_TOLERANCE} to 1"
@@ -107,7 +107,10 @@ def gradient_descent(weights: Weights, X: Array, Y: Array, step: float, steps: i
     """`steps` steps w -> w - step . gradient; time is step times their number."""
     _require_data(weights.spec, X, Y)
     if not 0 < step < np.inf or steps < 0:
-        raise SegreError(f"{steps} steps of {step!r} are not allowed; allowed: 0 or more, above 0")
+        raise SegreError(
+            f"{steps} steps of size {step!r} are not allowed; allowed: 0 or more "
+            "steps of a size above 0"
+        )
     spec, w = weights.spec, _floats(weights)
     course = []
     with np.errstate(over="ignore", invalid="ignore"):  # divergence is reported once, at the end
@@ -159,8 +162,8 @@ def integrate(
             course.append((now, w, ahead))
         h *= min(5.0, max(0.2, 0.9 * max(size, 1e-10) ** -0.2)) if np.isfinite(size) else 0.2
     raise SegreError(
-        f"the flow needs more than {MOST_STEPS} steps to time {time}; shorten the time or allow "
-        f"a larger tolerance than {tolerance}"
+        f"the flow needs more than {MOST_STEPS} steps up to time {time}; choose a shorter time, "
+        f"or a tolerance larger than {tolerance}"
     )
 
 
@@ -182,7 +185,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Drift:
-    """The change of every conserved quantity, beside how much training did at all."""
+    """The change of every conserved quantity, compared with the total effect of training."""
 
     changes: tuple[Change, ...]
     moved: float

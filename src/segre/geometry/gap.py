@@ -14,7 +14,7 @@ _FEATURES: dict[str, Callable[[Transformer], bool]] = {
     "a LayerNorm of two numbers": lambda s: s.norm == "layer" and s.d == 2,
     "few words for the width": lambda s: s.discrete and s.vocab <= 2 * s.d + 1,
     "norms after the skips": lambda s: s.place == "post",
-    "norms of what is written": lambda s: s.normed_inside,
+    "norms of sublayer outputs": lambda s: s.normed_inside,
     "norms of queries and keys": lambda s: bool(s.qknorm),
     "latents": lambda s: s.latent,
     "one token": lambda s: s.t == 1,
@@ -26,7 +26,7 @@ _OF_STACKS: dict[str, Callable[[Network], bool]] = {
     "one token": lambda s: s.t == 1,
     "layers of width 1": lambda s: min(s.widths) == 1,
     "tokens that are multiples of one vector": lambda s: s.t > 1 and any(parallel_tokens(s)),
-    "heads with outputs of their own": lambda s: any(
+    "heads with separate outputs": lambda s: any(
         layer.attention.dv is not None for layer in s.layers
     ),
 }

@@ -1,4 +1,4 @@
-"""Which larger minor is regular as well? A regular one is bordered, in balls.
+"""A larger nonsingular minor, found by bordering a nonsingular one in ball arithmetic.
 
 With A regular and M = [[A, B], [C, D]], a minor of the Schur complement D - C A^-1 B is regular if
 and only if the minor of M that contains A and borders it is. So it is eliminated, largest entry

@@ -15,7 +15,7 @@ from segre.slope import Slope
 Edit = Callable[[Mechanism], Mechanism]
 
 _WORDS = {
-    "double": ("weights normalised over queries and keys", "over keys alone"),
+    "double": ("weights normalised over queries and keys", "over keys only"),
     "gapless": ("1/t subtracted from the weights", "the weights themselves"),
 }
 
@@ -31,7 +31,7 @@ def hybrid_choices(spec: Hybrid) -> Iterator[tuple[str, str, Hybrid]]:
             yield name, instead, other
     if any(layer.dv is not None for layer in spec.layers):
         layers = tuple(replace(layer, dv=None) for layer in spec.layers)
-        yield "values through a narrow space", "one value matrix", replace(spec, layers=layers)
+        yield "factored value matrices", "one value matrix", replace(spec, layers=layers)
 
 
 def edited(spec: Hybrid, edit: Edit) -> Hybrid:
@@ -49,14 +49,14 @@ def _edits(spec: Hybrid) -> Iterator[tuple[str, str, Edit]]:
     for gate in sorted(gates):
         other = "head" if gate == "element" else "element"
         yield f"a gate for every {gate}", "no gate", _instead("gate", gate, "none")
-        yield f"a gate for every {gate}", f"one for every {other}", _instead("gate", gate, other)
+        yield f"a gate for every {gate}", f"a gate for every {other}", _instead("gate", gate, other)
     if any(one.decay != "none" for one in every):
         yield "decay", "none (causal)", lambda one: replace(one, decay="none")
     decays = {one.decay for one in every if isinstance(one.decay, Slope) or one.decay != "none"}
     if len(decays - {"learned"}) > 1:
         first = next(one.decay for one in every if one.decay not in ("none", "learned"))
         yield (
-            "a decay of its own for every head",
+            "a separate decay for every head",
             "the same decay for all",
             lambda one: one if one.decay in ("none", "learned") else replace(one, decay=first),
         )
@@ -65,7 +65,7 @@ def _edits(spec: Hybrid) -> Iterator[tuple[str, str, Edit]]:
     if any(one.local is not None for one in every):
         yield "local blocks", "none", lambda one: replace(one, local=None)
     if any(one.causal and one.decay == "none" for one in every):
-        yield "a causal mask", "every token sees all", _uncausal
+        yield "a causal mask", "no mask", _uncausal
     if any(one.conv != "none" for one in every):
         yield (
             "compressed keys and values",
@@ -73,7 +73,11 @@ def _edits(spec: Hybrid) -> Iterator[tuple[str, str, Edit]]:
             lambda one: replace(one, conv="none", kernel=1, stride=1),
         )
     if any(one.unit != "none" for one in every):
-        yield "keys and queries of unit size", "as they are", lambda one: replace(one, unit="none")
+        yield (
+            ("keys and queries of unit size"),
+            "without normalisation",
+            lambda one: replace(one, unit="none"),
+        )
     if any(one.feature != "none" for one in every):
         yield "a feature map", "none", lambda one: replace(one, feature="none")
     if any(one.bias != "none" for one in every):

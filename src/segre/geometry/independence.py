@@ -60,7 +60,7 @@ def only_in_balls(spec: Architecture) -> str | None:
     if spec.discrete:
         return "inputs are token sequences"
     if spec.patch:
-        return "a class token and labels are not functions of the input alone"
+        return "a class token and labels do not depend on the input alone"
     if spec.mlp in PIECEWISE:
         return "relu is piecewise"
     if spec.experts:
@@ -69,7 +69,7 @@ def only_in_balls(spec: Architecture) -> str | None:
         what = "rotary angles" if spec.rotary_dim else "decays"
         return f"pi and {what} are not known to be independent"
     if len(spec.rotations) > 1:
-        return "angles of layers that turn in different ways are not compared"
+        return "rotary angles of layers with different frequencies are not compared"
     for base, how in spec.rotations:
         if not frequencies(replace(spec, base=base, rescale=how)).commensurable:
             return f"the angles of rescale={how} are not known to be independent"

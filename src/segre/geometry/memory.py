@@ -20,7 +20,7 @@ _WORKING = 1 << 28
 @singledispatch
 def bytes_per_input(spec: Architecture) -> int:
     """Peak memory of differentiating the network at one input, tangents of all stages kept."""
-    raise TypeError(f"the memory for {type(spec).__name__} is not known")
+    raise TypeError(f"the memory needed for a {type(spec).__name__} is not known")
 
 
 @bytes_per_input.register(Network)

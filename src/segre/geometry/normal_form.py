@@ -1,4 +1,4 @@
-"""Which weights are the same function? Their normal form says.
+"""The normal form of weights, which decides whether two have the same function.
 
 The normal form of weights is their effective network (geometry/effective.py): bilinear forms and
 value maps on canonical coordinates, heads in canonical order, lightning scales fixed. Equal normal
@@ -30,7 +30,7 @@ TOLERANCE = 1e-8
 class Canonical:
     """The normal form: named invariants in a fixed order.
 
-    For floats, `condition` is the largest condition number of a basis on the way: invariants are
+    For floats, `condition` is the largest condition number of the bases used: invariants are
     accurate to about condition times 1e-16.
     """
 
@@ -47,11 +47,11 @@ class Canonical:
 
     @property
     def condition(self) -> float:
-        """How much rounding may have been amplified (1 if exact)."""
+        """The factor by which rounding may have been amplified (1 if exact)."""
         return self.effective.condition
 
     def weights(self) -> Weights | None:
-        """Weights of the same spec in normal form; None where only sums of heads are visible."""
+        """Weights of the same spec in normal form; None if only sums of heads matter."""
         return _normal_weights(self)
 
 

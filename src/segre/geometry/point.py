@@ -149,7 +149,7 @@ class Point:
         if isinstance(batch.fields, Sequence):
             if any(field.divided for field in batch.fields):
                 raise UnluckyError("division by zero at this point; try another seed")
-            assert all(field.sound for field in batch.fields), "salts without roots"
+            assert all(field.sound for field in batch.fields), "no square roots at these salts"
         return matrices.reshape(-1, self.spec.parameters)
 
 

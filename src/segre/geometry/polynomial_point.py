@@ -55,8 +55,8 @@ def classify_polynomial(weights: PolynomialWeights) -> FilterPoint | QuadraticPo
     if shallow and spec.degree == 2 and not spec.bias:
         return _quadratic_point(weights)
     raise UnsupportedError(
-        f"spec {str(spec)!r}: points are not decided here; decided: cnn/... with degree from 2 "
-        "and poly/n-m-1/degree=2, without biases"
+        f"spec {str(spec)!r}: points of this architecture are not supported; supported: cnn/... "
+        "with degree from 2 and poly/n-m-1/degree=2, without biases"
     )
 
 

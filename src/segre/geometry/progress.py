@@ -1,4 +1,4 @@
-"""How long computations say where they are."""
+"""How long computations report progress."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ Progress = Callable[[str, int, int], None]  # stage, done, total
 
 
 def quiet(_stage: str, _done: int, _total: int) -> None:
-    """Report progress to nobody."""
+    """Report no progress."""

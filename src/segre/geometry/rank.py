@@ -23,6 +23,7 @@ from segre.geometry.progress import Progress, quiet
 
 _PATIENCE = 4
 _ROWS_AT_ONCE = 256
+_STAGE = "Jacobian rank so far"
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,10 @@ class JacobianRank:
 def jacobian_rank(point: Point, at_most: int, progress: Progress = quiet) -> JacobianRank:
     """Add inputs until the rank is `at_most` and one more adds nothing, or several add nothing.
 
-    A rank above `at_most` would be a mistake in an upper bound, so it is looked for. An input that
-    adds nothing to the row space at generic weights means that no input does, but for accidents
-    mod p; hence several, with all their outputs. While the rank grows, an input is asked for little
-    more outputs than the last one could use.
+    A rank above `at_most` would be a mistake in an upper bound, so this is checked. If an input
+    adds nothing to the row space at generic weights, no input does, except for accidents mod p;
+    hence several inputs, with all their outputs, are tried. While the rank grows, only slightly
+    more outputs of an input are used than the last input could contribute.
     """
     spec = point.spec
     outputs = prod(spec.output_shape)
@@ -66,6 +67,7 @@ def jacobian_rank(point: Point, at_most: int, progress: Progress = quiet) -> Jac
         last = (count - 1) * asked
         for start in range(0, last, _ROWS_AT_ONCE):
             space.add(rows[start : min(start + _ROWS_AT_ONCE, last)])
+            progress(_STAGE, space.rank, at_most)
         gained = space.add(rows[last:])
         seen += count
         if space.rank > at_most:
@@ -81,7 +83,7 @@ def jacobian_rank(point: Point, at_most: int, progress: Progress = quiet) -> Jac
         else:
             idle, wanted = idle + (asked == outputs or space.rank == at_most), 1
             asked = outputs
-        progress("exact rank of the Jacobian, so far", space.rank, at_most)
+        progress(_STAGE, space.rank, at_most)
     return JacobianRank([fed[row] for row in space.pivot_rows], space.pivot_columns)
 
 
@@ -112,8 +114,8 @@ class CountedPiece:
 class SymmetryRank:
     """How many independent symmetries there are at a point, piece by piece.
 
-    Each was seen to lie in the kernel of the Jacobian at some inputs. That is a guard, not part of
-    the proof. `rooted`: all square roots exist mod p at these inputs, and were not drawn.
+    Each was checked to lie in the kernel of the Jacobian at some inputs. This is a safeguard, not
+    part of the proof. `rooted`: all square roots exist mod p at these inputs, and were not drawn.
     """
 
     pieces: tuple[CountedPiece, ...]
@@ -164,11 +166,11 @@ def _gains(point: Point, check: Array, progress: Progress) -> Iterator[tuple[Pie
             for start in range(0, len(rows), _ROWS_AT_ONCE)
         )
         yield found.piece, gained
-        progress("symmetries", done, total)
+        progress("checking symmetries", done, total)
 
 
 def _gains_at_once(point: Point, check: Array, progress: Progress) -> Iterator[tuple[Piece, int]]:
-    """The same in one elimination, for small networks: most of their time would be calls."""
+    """The same in one elimination, which is faster for small networks."""
     every = list(pieces(point.spec))
     if not every:
         return
@@ -183,7 +185,7 @@ def _gains_at_once(point: Point, check: Array, progress: Progress) -> Iterator[t
     new = new_rows(rows, point.field)
     gained = np.diff(np.searchsorted(new, ends), prepend=0).tolist()
     yield from zip(every, gained, strict=True)
-    progress("symmetries", len(every), len(every))
+    progress("checking symmetries", len(every), len(every))
 
 
 def _require_in_kernel(

@@ -143,6 +143,6 @@ def _generic_span(field: Prime, rows: Array, dimension: int) -> Echelon:
 def _require_generic(rank: int, dimension: int) -> None:
     if rank != dimension:
         raise UnluckyError(
-            f"at this point {rank} dimensions are spanned where {dimension} are generic; "
-            "another seed gives another point"
+            f"this random point is special: it spans {rank} dimensions instead of {dimension}; "
+            "try another seed"
         )

@@ -1,8 +1,8 @@
-"""Which weights does a function have? From a black box, or from inputs and outputs.
+"""Recovering the weights of a function from a black box, or from inputs and outputs.
 
 One lightning layer is found by linear algebra, exactly if the data are exact; one softmax layer
-from a black box by asking about chosen inputs; everything else by fitting from several starts,
-verified on inputs held out. If the data do not determine an answer, segre says what is missing.
+from a black box by evaluating it at chosen inputs; everything else by fitting from several starts,
+verified on held-out inputs. If the data do not determine an answer, segre says what is missing.
 docs/recovery.md has the mathematics and measurements.
 """
 
@@ -73,13 +73,14 @@ def recover(
     seed: int = 0,
     memory: int = DEFAULT_LIMIT,
 ) -> Recovered:
-    """The canonical weights of a function that is given by samples or as a black box.
+    """The canonical weights of a function given by samples or as a black box.
 
-    `spec` is an architecture, or for samples just "lightning" or "softmax" (with `a`, else no
-    bound on the rank). `exact` asks a black box about fractions. `tolerance` is the relative
-    residual that may be noise: if not given, 0.1 for samples of one lightning layer, 1e-6 for
-    fits, and for black boxes ten times what differs when it is asked twice. `starts` is for fits;
-    `oversample` and `size` choose how many inputs a black box is asked about, and how large.
+    `spec` is an architecture, or for samples just "lightning" or "softmax" (with `a`, otherwise
+    without a bound on the rank). `exact` evaluates a black box at fractions. `tolerance` is the
+    relative residual that counts as noise; by default 0.1 for samples of one lightning layer, 1e-6
+    for fits, and for black boxes ten times the difference of two evaluations at the same input.
+    `starts` is for fits; `oversample` and `size` set the number and the size of inputs for a black
+    box.
 
     >>> truth = np.array([[1.0, 2.0], [3.0, 5.0]]), np.array([[1.0, 0.5], [0.0, 0.25]])
     >>> found = recover(lambda X: truth[0] @ X @ (X.T @ truth[1] @ X), "lightning/d=2,2/a=2/t=3")
@@ -103,7 +104,7 @@ def recover(
             net, source.floats(), starts, seed, _EXACT if tolerance is None else tolerance
         )
     if exact and not (single and net.mechanism.bilinear):
-        raise SegreError("exact answers exist for one lightning layer with one head only")
+        raise SegreError("exact answers are supported only for one lightning layer with one head")
     if tolerance is None:
         tolerance = 0.0 if exact else _noise(source, net, size, seed)
     if single and net.mechanism == SOFTMAX:
@@ -117,7 +118,7 @@ def recover(
         X = rng.integers(-4, 5, shape) if exact else size * rng.standard_normal(shape)
         samples = Samples.ask(source, Rational().constant(X) if exact else X, net.widths[-1])
         if exact and not samples.exact:
-            raise SegreError("the black box answers fractions with floats; ask without `exact`")
+            raise SegreError("the black box returns floats for fractions; leave out `exact`")
         return samples
 
     if single:
@@ -136,7 +137,7 @@ def recover(
 def _with_enough(
     solve: Callable[[Samples], Recovered], ask: Callable[[int], Samples], count: int
 ) -> Recovered:
-    """Ask about more inputs if random ones happen not to be enough."""
+    """Evaluate more inputs if the random ones are not enough."""
     for doublings in range(_DOUBLINGS):
         try:
             return solve(ask(count << doublings))
@@ -146,22 +147,22 @@ def _with_enough(
 
 
 def _fitted(net: Network, samples: Samples, starts: int, seed: int, tolerance: float) -> Recovered:
-    """Fit from several starts, verify on inputs held out, then refine on all inputs."""
+    """Fit from several starts, verify on held-out inputs, then refine on all inputs."""
     if not samples.Y.any():
-        raise NotDetermined("zero function: many weights give it, and none can be named")
+        raise NotDetermined("zero function: it does not determine the weights")
     search = fit(net, samples, starts=starts, seed=seed, tolerance=tolerance)
     if not search.successes:
         raise NotRecovered(
-            f"none of {starts} starts predicts the inputs held out to {tolerance:.1e} (best "
-            f"{search.residual:.1e}); try more starts, a larger tolerance if the data are that "
-            "noisy, or another spec"
+            f"none of {starts} starts predicts the held-out inputs to {tolerance:.1e} (best: "
+            f"{search.residual:.1e}); try more starts, another spec or, for noisy data, a "
+            "larger tolerance"
         )
     vector = descend(net, samples, search.vector)
     return measured(net, vector, samples, "fitted", search.residual, search=search)
 
 
 def _noise(box: BlackBox, net: Network, size: float, seed: int) -> float:
-    """Ten times what answers differ, relatively, when the same is asked twice; at most a half."""
+    """Ten times the relative difference of two evaluations at the same input; at most a half."""
     X = size * np.random.default_rng(seed).standard_normal((_TWICE, net.widths[0], net.t))
     first, second = (Samples.ask(box, X, net.widths[-1]).Y for _ in range(2))
     return min(max(_EXACT, 10 * relative(first - second, first)), _HALF)
@@ -172,11 +173,11 @@ def _network(
 ) -> Network:
     if not isinstance(spec, str) or spec not in NAMES:
         if a is not None:
-            raise SegreError("a is part of the spec; give it there")
+            raise SegreError("the spec already gives a; leave out --a")
         return Network.parse(spec)
     if not isinstance(source, Samples):
         raise SegreError(
-            f"a black box does not show its shape; give a spec such as {spec}/d=4,4/a=2/t=3"
+            f"the shape of a black box is not known; give a full spec such as {spec}/d=4,4/a=2/t=3"
         )
     _, d, t = source.X.shape
     given = {"kind": spec, "d": [d, source.Y.shape[1]], "a": d if a is None else a, "t": t}
@@ -195,15 +196,16 @@ def _require_visible(net: Network) -> None:
     """Refuse what no data can determine."""
     if net.t == 1:
         reason = (
-            "a lightning layer shows only the symmetrised cubic form"
+            "a lightning layer depends only on the symmetrised cubic form"
             if net.mechanism.bilinear
-            else "the softmax of one score is 1, and A is invisible"
+            else "the softmax of one score is 1, so A has no effect"
         )
         raise NotDetermined(f"t = 1: with one token {reason}; give inputs with two tokens or more")
     reached = np.minimum.accumulate(net.widths)
     ranks = [min(layer.attention.a, r) for layer, r in zip(net.layers, reached, strict=False)]
     if net.mechanism.bilinear and net.one_headed and 1 in ranks[:-1]:
         raise NotDetermined(
-            "after a lightning layer of rank one all tokens are parallel, and the next layer shows "
-            "only the symmetric part of the scores; give every layer but the last a >= 2"
+            "after a lightning layer with a = 1 all tokens are parallel, and the next layer "
+            "depends only on the symmetric part of the scores; every layer but the last needs "
+            "a >= 2"
         )

@@ -25,12 +25,13 @@ def asked_for(spec: Architecture, output: Output) -> Transformer:
     """The same model, asked about another output."""
     if not isinstance(spec, Transformer) or spec.output == "hidden":
         raise SpecError(
-            f"spec {quote(str(spec))}: output={output} needs a model with a head, of words or "
-            "labels; this architecture has none"
+            f"spec {quote(str(spec))}: output={output} needs a model with a head for words or "
+            "labels, which this architecture does not have"
         )
     if output == "hidden":
         raise SpecError(
-            "output hidden: ask for the model without its head; allowed: logits, softmax"
+            "output hidden is not allowed; allowed: logits, softmax; for hidden states use the "
+            "model without its head"
         )
     return spec.with_output(output)
 
@@ -39,8 +40,8 @@ def counted(spec: Architecture) -> Finding:
     """An upper bound on the dimension from the formulas of all symmetries."""
     if not isinstance(spec, Transformer):
         raise UnsupportedError(
-            f"spec {quote(str(spec))}: only transformers are counted by formulas; "
-            "leave out --method count"
+            f"spec {quote(str(spec))}: --method count supports only transformers; leave out "
+            "--method count"
         )
     return _counted(spec)
 
@@ -82,7 +83,7 @@ def _sharpness(spec: Transformer) -> str:
             "no symmetry is missing from a small instance of the same design: dimension "
             f"{PROVED[known]} of {small.parameters} parameters, proved by segre dim {known}"
         )
-    return f"a small instance of the same design, to be proved: segre dim {small}"
+    return f"to prove a small instance of the same design: segre dim {small}"
 
 
 def proved_instance(small: Transformer) -> str | None:
@@ -106,11 +107,11 @@ def _require_generic(spec: Transformer) -> None:
         reads = min(reads, (spec.patch or spec.embed) + spec.t)
     if spec.cls and spec.read == "first" and spec.layers == 1:
         raise UnsupportedError(
-            f"spec {quote(str(spec))}: the formulas need two layers where labels are read from a "
-            "class token, which in the first layer is a constant"
+            f"spec {quote(str(spec))}: with labels read from a class token the formulas need at "
+            "least two layers, since the token is constant in the first"
         )
     if widest > reads or spec.d < 3 or spec.t < 2:
         raise UnsupportedError(
             f"spec {quote(str(spec))}: the formulas need d > 2, t > 1 and heads no wider than what "
-            "they read; smaller ones are computed (leave out --method count)"
+            "they read; leave out --method count to compute smaller architectures"
         )

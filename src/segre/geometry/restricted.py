@@ -1,9 +1,9 @@
-"""How many dimensions can the outputs at N inputs have? Upper bounds that hold for all inputs.
+"""Upper bounds on the rank of the outputs at N inputs, valid for all inputs.
 
 Each is an inequality for the rank of the Jacobian at N inputs, so it shows that too few inputs do
 not determine a function. docs/samples.md proves them.
 
-    outputs    there are so many output numbers
+    outputs    the number of output entries
     tokens     N inputs have few tokens: the first layer could be one on their span
     mixing     an output is U X S with one matrix U for all inputs, and S of limited dimension
     rank       such outputs have bounded rank, each and side by side
@@ -29,7 +29,7 @@ from segre.spec import Architecture, Network
 
 
 def at_most(spec: Architecture, inputs: int) -> Bound:
-    """The best upper bound on the rank of the Jacobian at so many inputs.
+    """The best upper bound on the rank of the Jacobian at the given number of inputs.
 
     >>> from segre.models import architecture
     >>> at_most(architecture("lightning/d=3,3/a=1/t=3"), 3).value
@@ -44,7 +44,7 @@ def at_most(spec: Architecture, inputs: int) -> Bound:
 
 
 def least_inputs(spec: Architecture, dimension: int) -> int:
-    """The least number of inputs whose outputs can have so many dimensions, by the inequalities.
+    """The smallest number of inputs at which the inequalities allow the given rank.
 
     >>> from segre.models import architecture
     >>> least_inputs(architecture("lightning/d=4,4/a=2/t=1"), 25)
@@ -78,7 +78,7 @@ def _of_polynomial(spec: Polynomial, inputs: int) -> Iterator[Bound]:
         said = (
             f"the {width} values after layer {place} at {_inputs(n)}, and the {after} dimensions "
         )
-        yield _bound(value, "cut", said + "of the layers after them, up to a change of basis")
+        yield _bound(value, "cut", said + "of the later layers, up to a change of basis")
 
 
 @_inequalities.register(Network)
@@ -100,7 +100,7 @@ def _of_stack(spec: Network, inputs: int) -> Iterator[Bound]:
             after = closed_form(_from(spec, place, width)).value
             value = after + n * t * width - width * min(width, n * t)
             said = f"the tokens after layer {place} at {_inputs(n)}, and the {after} dimensions "
-            yield _bound(value, "cut", said + "of the layers after them, up to a change of basis")
+            yield _bound(value, "cut", said + "of the later layers, up to a change of basis")
 
 
 @_inequalities.register(Hybrid)
@@ -117,19 +117,19 @@ def _of_hybrid(spec: Hybrid, inputs: int) -> Iterator[Bound]:
         for group, one in zip(layer.groups, mechanisms, strict=True)
     )
     said = f"for each head one {layer.width_out} x {layer.width_in} matrix ({U} dimensions), and "
-    yield _bound(value, "mixing", said + f"the weights that mix the tokens of {_inputs(inputs)}")
+    yield _bound(value, "mixing", said + f"the mixing weights of the tokens of {_inputs(inputs)}")
 
 
 def _of_path(spec: Network, n: int, rank: int, heads: int) -> Iterator[Bound]:
-    """Of a stack that is a sum of `heads` products U X S, one for each head of one layer."""
+    """Bounds for a stack that is a sum of `heads` products U X S, one for each head."""
     t, first, last = spec.t, spec.widths[0], spec.widths[-1]
     narrow = min(min(layer.attention.a for layer in spec.layers), t)  # of what passes all layers
     U = rank * (first + last - rank)
     bilinear = spec.mechanism.bilinear
     S = narrow * (2 * t - narrow) if bilinear else t * t - t * spec.mechanism.sums_to_one
     each = U + n * S - bilinear
-    said = f"one {last} x {first} matrix of rank at most {rank} ({U} dimensions), and the weights "
-    said += f"that mix the tokens of {_inputs(n)} ({S} dimensions each)"
+    said = f"one {last} x {first} matrix of rank at most {rank} ({U} dimensions), and the mixing "
+    said += f"weights of the tokens of {_inputs(n)} ({S} dimensions each)"
     yield _bound(heads * each, "mixing", said + (f", in each of {heads} heads" * (heads > 1)))
     if heads == 1:
         k = min(rank, n * t)
@@ -151,10 +151,8 @@ def _of_path(spec: Network, n: int, rank: int, heads: int) -> Iterator[Bound]:
         rank = min(rank, n * a)
         left = rank * (last + n * a - rank)
         value = heads * (left + a * first - a * a)
-        said = (
-            f"one {a} x {first} query matrix for {_inputs(n)}, up to a change of basis, and what "
-        )
-        said += f"multiplies it, which has {left} dimensions"
+        said = f"one {a} x {first} query matrix for {_inputs(n)}, up to a change of basis, and its "
+        said += f"other factor, which has {left} dimensions"
         yield _bound(value, "queries", said + (f", in each of {heads} heads" * (heads > 1)))
 
 

@@ -1,7 +1,7 @@
-"""At which of many real points is the rank of the Jacobian largest? In floats, many at once.
+"""Real points with the largest rank of the Jacobian, searched in floats, many at once.
 
-Where units are on or off, or experts chosen or not, regions of weights have ranks of their own.
-Nothing is proved here: geometry/balls.py proves it.
+With piecewise units or experts, different regions of weights have different ranks. Nothing is
+proved here: geometry/balls.py does that.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ Radicand = tuple[int, int, int]  # stage, root within it, entry in row-major ord
 
 @dataclass
 class Roots:
-    """Which radicands there are, and for each an input and salts at which it has no root."""
+    """The radicands, and for each an input and salts at which it has no root."""
 
     sites: set[Radicand] = field(default_factory=set)
     seen: dict[Radicand, tuple[int, Salts]] = field(default_factory=dict)
@@ -107,11 +107,11 @@ def find_salts(
         exhausted += run.exhausted and not run.alive.any()
     if not len(left):
         return SaltedInputs(numbers, draw(numbers, salts[0]), salts, free_roots)
-    raise UnluckyError("square roots that exist nowhere mod p; another seed may help")
+    raise UnluckyError("no point was found at which all square roots exist mod p; try another seed")
 
 
 class _Run:
-    """One attempt: source by source, all inputs at once. Inputs without hope are not alive."""
+    """One attempt, source by source, for all inputs at once; hopeless inputs are dropped."""
 
     def __init__(
         self,

@@ -78,7 +78,7 @@ def _decide(one: Weights, two: Weights, seed: int) -> Comparison:
     if found is not None:
         return Comparison("different", True, found, first_difference=gap)
     reason = (
-        f"the normal forms differ ({gap.invariant}), yet outputs agree at {INPUTS} inputs: the "
+        f"the normal forms differ ({gap.invariant}), but outputs agree at {INPUTS} inputs: the "
         "weights may be special"
     )
     return Comparison("undecided", False, reason, first_difference=gap)
@@ -144,5 +144,5 @@ def _measure(one: Weights, two: Weights, tolerance: float, seed: int) -> Compari
         verdict, reason = "same", "normal forms and outputs agree within the tolerance"
     else:
         verdict = "undecided"
-        reason = f"outputs agree within the tolerance, but not {gap.invariant}"
+        reason = f"outputs agree within the tolerance, but {gap.invariant} does not"
     return Comparison(verdict, False, reason, residual, output, condition, gap)

@@ -2,7 +2,7 @@
 
 For fractions: an input at which the outputs differ mod p proves that they differ. Equal normal
 forms, in which every hidden unit has its scale and its place fixed, prove that they are the same.
-What is left is expanded into coefficients, if these are not too many.
+Otherwise the outputs are expanded into coefficients, if there are not too many.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def same_polynomials(
     degree = max(one.spec.total_degree, two.spec.total_degree)
     if forms(variables, degree, _MOST_TERMS) >= _MOST_TERMS:
         reason = (
-            "the normal forms differ and outputs agree at random inputs; there are too many "
+            "the normal forms differ, but outputs agree at random inputs; there are too many "
             "coefficients to compare all of them"
         )
         return Comparison("undecided", False, reason)
@@ -66,7 +66,7 @@ def same_polynomials(
 
 
 def _expanded(weights: PolynomialWeights) -> Array:
-    """The outputs as polynomials: the forward map at variables."""
+    """The outputs as polynomials: the forward map evaluated at variables."""
     names = [f"x{n}" for n in range(weights.spec.width_in)]
     context = fmpq_mpoly_ctx.get(names, Ordering.degrevlex)
     X = np.empty((1, len(names), 1), dtype=object)

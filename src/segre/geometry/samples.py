@@ -40,7 +40,7 @@ POINTS = 3  # random points at which ranks are compared where there is no proof
 
 @dataclass(frozen=True)
 class SampleCount(Tabular):
-    """The least number of generic inputs, and the rank after each number of them.
+    """The smallest sufficient number of generic inputs, and the rank after each number of inputs.
 
     `lower` and `upper` are proved. `ranks[N - 1]` is the largest rank found at N inputs: a lower
     bound on the generic one, like every rank mod p.
@@ -116,7 +116,7 @@ class SampleCount(Tabular):
 def samples(
     spec: Source, seed: int = 0, *, memory: int = DEFAULT_LIMIT, progress: Progress = quiet
 ) -> SampleCount:
-    """The least number of generic inputs whose outputs determine the function.
+    """The smallest number of generic inputs whose outputs determine the function.
 
     >>> found = samples("lightning/d=3,3/a=1/t=3")
     >>> found.value, found.status, found.naive, found.ranks
@@ -130,8 +130,8 @@ def samples(
     proof = prove(net, seed, symmetries=False, memory=memory, progress=progress)
     if not isinstance(proof.minor, JacobianRank):
         raise UnsupportedError(
-            f"spec {quote(str(net))}: its rank is not known mod p, where inputs are counted; "
-            "try another --seed, or segre dim"
+            f"spec {quote(str(net))}: its rank mod p could not be computed, which counting inputs "
+            "needs; try another --seed, or segre dim"
         )
     found = finding_of(proof, seed)
     if found.value is None:
@@ -164,14 +164,14 @@ def samples(
 def _require_generic_inputs(spec: Architecture) -> None:
     if spec.discrete:
         raise UnsupportedError(
-            f"spec {quote(str(spec))}: its inputs are token sequences, of which none is generic; "
-            "ask about the same layers without vocab, whose inputs are embeddings"
+            f"spec {quote(str(spec))}: its inputs are token sequences, which are not generic "
+            "points; use the same layers without vocab, whose inputs are embeddings"
         )
     problem = only_in_balls(spec)
     if problem is not None:
         raise UnsupportedError(
-            f"spec {quote(str(spec))}: {problem}, so ranks at given inputs prove nothing mod p; "
-            "inputs are not counted here"
+            f"spec {quote(str(spec))}: {problem}, so ranks at given inputs mod p prove nothing; "
+            "segre samples does not support this architecture"
         )
 
 
@@ -189,10 +189,11 @@ def _ranks(point: Point, target: int, progress: Progress) -> list[int]:
             for own in rows:
                 if not space.add(own):
                     raise UnluckyError(
-                        f"rank {space.rank} of {target} at an unlucky point; try another --seed"
+                        f"the random point is special: rank {space.rank} instead of {target}; try "
+                        "another --seed"
                     )
                 ranks.append(space.rank)
-            progress("rank at so many inputs", space.rank, target)
+            progress("rank by number of inputs", space.rank, target)
     return ranks
 
 
@@ -232,12 +233,12 @@ def _inputs(count: int) -> str:
 
 
 def _bounded(spec: Architecture, found: Finding, seed: int) -> SampleCount:
-    """Of an architecture whose dimension is known without computing: bounds."""
+    """Bounds for an architecture whose dimension is known without computing."""
     target = found.value
     if target is None:
         raise UnsupportedError(
-            f"spec {quote(str(spec))}: it is too large to compute with, and its dimension is not "
-            "proved by a theorem; ask about a smaller one of the same kind"
+            f"spec {quote(str(spec))}: too large to compute, and no theorem gives its dimension; "
+            "try a smaller architecture of the same kind"
         )
     lower = least_inputs(spec, target)
     inequality = at_most(spec, lower - 1)
@@ -247,7 +248,7 @@ def _bounded(spec: Architecture, found: Finding, seed: int) -> SampleCount:
         ranks=(),
         lower=lower,
         upper=target,
-        enough="every generic input adds a dimension until none is missing",
+        enough="every generic input adds at least one dimension until the rank is full",
         fewer=f"rank at most {inequality.value} at {_inputs(lower - 1)}: "
         f"{inequality.evidence.statement}",
         seed=seed,

@@ -94,13 +94,15 @@ def _place(label: str, V: Array, A: Array, a: int) -> Placed:
     algebra = Floats()
     V, A = V.astype(float), A.astype(float)
     if V.shape[1] != 2 or algebra.rank(V) != 1 or algebra.rank(A) != 1:
-        raise SegreError(f"point {label}: this slice shows d = 2 with V and A of rank one")
+        raise SegreError(
+            f"point {label} is not on this slice; allowed: d = 2, with V and A of rank one"
+        )
     w = V[np.argmax(np.abs(V).sum(axis=1))]
     k = A[:, np.argmax(np.abs(A).sum(axis=0))]
     form = np.array([w[0] * k[0], w[0] * k[1] + w[1] * k[0], w[1] * k[1]])
     total = form[0] + form[2]
     if abs(total) < 1e-12 * np.abs(form).max():
-        raise SegreError(f"point {label}: a + c = 0, which is at infinity in this slice")
+        raise SegreError(f"point {label} has a + c = 0, which is at infinity in this slice")
     return Placed(label, (form[0] - form[2]) / total, form[1] / total, classify(V, A, a))
 
 
@@ -125,7 +127,9 @@ def fiber_curve(weights: Weights, steps: int = 241) -> FiberCurve:
     """Turn the first head by G(s) = rotation(s) diag(e^u, e^-u), u = 0.6 sin 2s: a closed curve."""
     spec = weights.spec
     if spec.layers[0].attention.a < 2:
-        raise SegreError(f"spec {str(spec)!r}: the curve turns a query-key basis; it needs a >= 2")
+        raise SegreError(
+            f"spec {str(spec)!r}: the curve rotates a query-key basis, which needs a >= 2"
+        )
     weights = Weights(spec, weights.vector.astype(float))
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2, spec.widths[0], spec.t))

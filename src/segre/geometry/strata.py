@@ -33,9 +33,9 @@ Reason = Literal["zero function", "rank drop of A", "crossing sheets", "fold"]
 class Stratum(Unbounded):
     """What kind of point a function is, and the numbers behind it.
 
-    `tangent` is the rank of the parametrisation at the weights given (or at one factorisation of
-    A); `tangent_span` is the dimension spanned by its images at all weights of the fiber. At a
-    smooth point both equal `dimension`.
+    `tangent` is the rank of the parametrisation at the given weights (or at one factorisation of
+    A); `tangent_span` is the dimension spanned by its images at all weights with the same function.
+    At a smooth point both equal `dimension`.
     """
 
     d: int
@@ -80,8 +80,8 @@ class Stratum(Unbounded):
 def classify(V: Array, A: Array, a: int, weights: tuple[Array, Array] | None = None) -> Stratum:
     """The stratum of X -> V X (X^T A X) among all functions with rank A <= a, on t > 1 tokens.
 
-    `weights` are K and Q with K^T Q = A, if the point is given by them. Entries are float64, or
-    exact fractions (then the answer is exact).
+    `weights` are K and Q with K^T Q = A, if the point is given by weights. Entries are float64 or
+    exact fractions; for fractions the answer is exact.
 
     >>> V, A = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 2.0], [3.0, 4.0]])
     >>> classify(V, A, a=2).kind
@@ -161,7 +161,7 @@ def unreachable_neighbour(V: Array, A: Array, epsilon: float) -> Array:
     (u, w), (k, q) = _rank_one(algebra, V), _rank_one(algebra, A)
     if algebra.rank(np.stack([w, k])) != 1:
         raise SegreError(
-            "not a fold: w and k are not parallel, so real weights reach all neighbours"
+            "not a fold: w and k are not parallel, so real weights reach all functions nearby"
         )
     w, k = w.astype(float), k.astype(float)
     e = np.linalg.svd(w[None])[2][1] * np.linalg.norm(w)
@@ -175,11 +175,11 @@ def _checked(V: Array, A: Array, a: int) -> tuple[LinearAlgebra, Array, Array]:
     algebra: LinearAlgebra = Rationals() if V.dtype == A.dtype == object else Floats()
     if V.ndim != 2 or A.ndim != 2 or A.shape != (V.shape[1],) * 2 or not V.size:
         raise SegreError(
-            f"V of shape {V.shape} and A of shape {A.shape} do not fit; allowed: V is d' x d and A "
-            "is d x d"
+            f"V has shape {V.shape} and A has shape {A.shape}; allowed: d' x d for V and d x d "
+            "for A"
         )
     if not algebra.exact and not (np.isfinite(V).all() and np.isfinite(A).all()):
-        raise SegreError("V and A must be finite; there is a NaN or an infinity among them")
+        raise SegreError("V and A must be finite, but there is a NaN or an infinity among them")
     if a < 1 or algebra.rank(A) > a:
         raise SegreError(f"A has rank {algebra.rank(A)}, which is more than a = {a}")
     return algebra, V, A
@@ -205,7 +205,7 @@ def _parallel(algebra: LinearAlgebra, V: Array, A: Array) -> bool:
 
 def _components(zero: bool, swap: bool, d: int) -> tuple[str, ...]:
     if zero:
-        return ("{V = 0, A at will}", "{A = 0, V at will}")
+        return ("{V = 0, A arbitrary}", "{A = 0, V arbitrary}")
     scaled = "{(c V, A / c): c != 0}"
     return (
         (scaled, "{(c V', A' / c): c != 0}, V' = u k^T, A' = w q^T")

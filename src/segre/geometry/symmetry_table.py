@@ -1,4 +1,4 @@
-"""The symmetries of an architecture in a table, each with what gradient flow conserves by it."""
+"""The symmetries of an architecture in a table, each with what gradient flow conserves."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _POINTS = 8
 
 # Why a piece conserves nothing that is known: its vector fields are not of the form X w or b.
 _REASONS = {
-    "unread": "not linear in the weights: which directions are unread depends on later weights",
-    "unreached": "not linear in the weights: which directions are reached depends on earlier ones",
+    "unread": "not linear in the weights: the unread directions depend on later weights",
+    "unreached": "not linear in the weights: the reached directions depend on earlier weights",
     "mix-heads": "not linear in the weights: W_K and W_Q change through their inverses",
-    "mix-some-heads": "not linear in the weights: which heads mix depends on all of them",
-    "shift": "not linear in the weights: how far the next bias moves depends on other weights",
+    "mix-some-heads": "not linear in the weights: which heads mix depends on all heads",
+    "shift": "not linear in the weights: the change of the next bias depends on other weights",
 }
 
 
@@ -87,8 +87,8 @@ class SymmetryTable(Unbounded, Tabular):
     """All symmetries of an architecture and what each conserves.
 
     `independent` is the rank of the gradients of all conserved quantities together, at a random
-    point mod p: so many of them, at least, are independent. It may be less than the sum of the
-    counts, and is at most `dimension`, since gradients of conserved quantities are symmetries.
+    point mod p: at least that many are independent. It may be less than the sum of the counts, and
+    is at most `dimension`, since gradients of conserved quantities are symmetries.
     """
 
     spec: Network | Polynomial
@@ -151,8 +151,8 @@ def symmetry_table(
     net = architecture(spec)
     if not isinstance(net, Network | Polynomial):
         raise UnsupportedError(
-            f"spec {quote(str(net))}: conserved quantities are known for stacks and polynomial "
-            "networks; the symmetries of transformers are listed by `segre explain`"
+            f"spec {quote(str(net))}: conserved quantities are supported for stacks and "
+            "polynomial networks; for the symmetries of transformers use segre explain"
         )
     require_memory(net, bytes_for_symmetries(net), memory)
     for attempt in range(_POINTS):
@@ -160,7 +160,9 @@ def symmetry_table(
             return _table_at(Point.draw(net, seed, attempt), seed, memory, progress)
         except UnluckyError:
             continue
-    raise UnluckyError(f"spec {str(net)!r}: no usable point in {_POINTS}; try another --seed")
+    raise UnluckyError(
+        f"spec {str(net)!r}: none of {_POINTS} random points is usable; try another --seed"
+    )
 
 
 def _table_at(point: Point, seed: int, memory: int, progress: Progress) -> SymmetryTable:
@@ -222,7 +224,7 @@ def gradients(field: Prime, spec: Network | Polynomial, found: Generators) -> Ar
 
 
 def _group(spec: Network | Polynomial, found: Generators) -> str:
-    """The group that acts, in words."""
+    """The acting group, in words."""
     assert found.piece.layer is not None
     if isinstance(spec, Polynomial):
         units = spec.layers[found.piece.layer - 1].units

@@ -21,7 +21,7 @@ INPUTS = 8  # at which outputs are compared
 
 @dataclass(frozen=True)
 class Comparison(Unbounded):
-    """The verdict on two networks and what it rests on."""
+    """The verdict on two networks, and its evidence."""
 
     verdict: Verdict
     proved: bool
@@ -43,7 +43,7 @@ class Comparison(Unbounded):
 
     @property
     def how(self) -> str:
-        """What the verdict rests on."""
+        """The evidence for the verdict."""
         return self.reason
 
     def document(self) -> dict[str, Any]:

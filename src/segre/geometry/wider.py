@@ -15,7 +15,7 @@ from segre.transformer.spec import Transformer
 
 @dataclass(frozen=True)
 class Wider:
-    """Symmetries of the other architecture, at a point of its own."""
+    """Symmetries of the other architecture, at a separate point."""
 
     point: Point
     symmetry: SymmetryRank
@@ -25,7 +25,9 @@ class Wider:
         """What they say of the first."""
         spec = self.point.spec
         own = self.symmetry.bound(spec.parameters)
-        statement = f"every function is one of {spec} as well, which has {own.evidence.statement}"
+        statement = (
+            f"every function is also a function of {spec}, which has {own.evidence.statement}"
+        )
         return Bound(own.value, Evidence("within", statement))
 
 

@@ -1,9 +1,9 @@
-"""How many weights of a hybrid stack are redundant, by a formula: where sizes are large enough.
+"""The number of redundant weights of a hybrid stack, by a formula for large enough sizes.
 
-The formula adds what the traits of every head leave open, and a basis for the tokens between any
-two layers. It says nothing (None) where heads act as one, where a query sees only itself, where
-widths are not filled or not read, or where a head is wider than its tokens: there the symmetries
-are counted at a point.
+The formula sums the symmetries that follow from the properties of every head, and a basis of tokens
+between any two layers. It returns None if heads act as one, if a query sees only itself, if widths
+are not filled or not read, or if a head is wider than its tokens: in these cases the symmetries are
+counted at a point.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def fiber(spec: Hybrid) -> int | None:
 
 
 def rowwise(one: Mechanism) -> bool:
-    """Whether the rows of a value map are told apart before they are written or added."""
+    """Whether the rows of a value map are distinguished before they are written or added."""
     return one.gate == "element" or one.conv == "depthwise"
 
 
@@ -64,7 +64,7 @@ def _of_head(layer: HybridLayer, group: Group) -> int:
 
 
 def _simple(spec: Hybrid, layer: HybridLayer) -> bool:
-    """Whether nothing beyond the traits of single heads is redundant."""
+    """Whether nothing beyond the properties of single heads is redundant."""
     d, a, t = layer.width_in, layer.a, spec.t
     for group in layer.groups:
         one = group.mechanism

@@ -38,12 +38,12 @@ class HybridLayer:
 
     @property
     def heads(self) -> int:
-        """How many heads there are in all."""
+        """Total number of heads."""
         return sum(group.heads for group in self.groups)
 
     @property
     def inner(self) -> int:
-        """The width that values have when they are mixed."""
+        """The width of values when they are mixed."""
         return self.width_out if self.dv is None else self.dv
 
     @cached_property
@@ -78,7 +78,7 @@ class HybridLayer:
 
 
 def regrouped(heads: Iterable[Mechanism]) -> tuple[Group, ...]:
-    """Heads that have the same mechanism, together."""
+    """Heads grouped by mechanism."""
     counts: dict[Mechanism, int] = {}
     for head in heads:
         counts[head] = counts.get(head, 0) + 1

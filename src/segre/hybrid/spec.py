@@ -1,7 +1,7 @@
 """Stacks of attention layers with a mechanism for every head, as data.
 
-A stack whose heads are all plain softmax or all plain lightning is a `Network`, about which more
-is known; `read` gives it as one.
+A stack whose heads are all plain softmax or all plain lightning is a `Network`, about which more is
+known; `read` returns it as a `Network`.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class Hybrid(Layered):
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """All that occur, each once."""
+        """The mechanisms that occur, each once."""
         every = (group.mechanism for layer in self.layers for group in layer.groups)
         return tuple(dict.fromkeys(every))
 
     @property
     def mechanism(self) -> Mechanism:
-        """The first; most stacks have several."""
+        """The first mechanism; most stacks have several."""
         return self.mechanisms[0]
 
     @property
@@ -72,7 +72,7 @@ class Hybrid(Layered):
 
     @property
     def exponentials(self) -> bool:
-        """Whether it computes transcendental functions at all."""
+        """Whether it computes any transcendental function."""
         return any(one.exponentials for one in self.mechanisms)
 
     @property
@@ -82,12 +82,12 @@ class Hybrid(Layered):
 
     @property
     def piecewise(self) -> bool:
-        """Whether it is given by different formulas in different regions."""
+        """Whether the function is piecewise."""
         return any(one.piecewise for one in self.mechanisms)
 
     @property
     def salts_mix(self) -> bool:
-        """Whether what is drawn for one token in a layer is seen by others in the same layer."""
+        """Whether values drawn for one token in a layer affect other tokens in the same layer."""
         return any(one.feature != "none" or one.normalise == "both" for one in self.mechanisms)
 
     @property
@@ -130,7 +130,7 @@ class Hybrid(Layered):
 
     @classmethod
     def parse(cls, source: str | Mapping[str, Any] | Hybrid) -> Hybrid:
-        """Read a stack from an inline string or a mapping, whatever its mechanisms are."""
+        """Read a stack with any mechanisms from an inline string or a mapping."""
         if isinstance(source, cls):
             return source
         given = source if isinstance(source, Mapping) else read_inline(str(source), KEYS[2:])
@@ -141,7 +141,7 @@ class Hybrid(Layered):
 
 
 def read(given: Mapping[str, Any], quoted: str) -> Network | Hybrid:
-    """A stack of given keys: a `Network` if every head is plain, and of the same kind."""
+    """A stack from its keys: a `Network` if all heads are plain and of the same kind."""
     options = [key for key in OPTIONS if key in given]
     if given.get("kind") in PLAIN and not options and not _mechanisms(given.get("heads")):
         return Network.from_mapping(given, quoted)
@@ -153,7 +153,7 @@ def read(given: Mapping[str, Any], quoted: str) -> Network | Hybrid:
 
 
 def plain(spec: Hybrid) -> Network | None:
-    """The same as a `Network`, if it is one."""
+    """The same stack as a `Network`, if possible."""
     if len(spec.mechanisms) > 1 or not spec.mechanism.plain:
         return None
     return Network.from_mapping(
@@ -200,7 +200,7 @@ def _build(given: Mapping[str, Any]) -> Hybrid:
         own = {key: values[i] for key, values in options.items()}
         if own and isinstance(heads[i], str):
             raise SpecError(
-                f"{', '.join(own)}: not beside heads that name mechanisms; write "
+                f"{', '.join(own)} cannot be combined with heads that name mechanisms; write "
                 f"softmax:{next(iter(own))}=... for the heads that have it"
             )
         base = with_options(NAMED.get(kind, NAMED["softmax"]), own)
@@ -222,7 +222,7 @@ def _check(mechanism: Mechanism, a: int, t: int) -> None:
     for key, wrong, allowed in (
         ("kernel", mechanism.kernel > t, f"1 to {t}, the number of tokens"),
         ("stride", mechanism.stride > t, f"1 to {t}, the number of tokens"),
-        ("unit", mechanism.unit == "layer" and a == 1, "none, sphere where a=1"),
+        ("unit", mechanism.unit == "layer" and a == 1, "none, sphere if a=1"),
     ):
         if wrong:
             value = getattr(mechanism, key)

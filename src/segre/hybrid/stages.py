@@ -86,7 +86,7 @@ def _keys_and_queries(
 
 
 def _written(field: Analytic[E], group: Group, w: Tensors, X: E, pattern: E, t: int) -> E:
-    """What the heads of a group write."""
+    """The output of the heads of a group."""
     one = group.mechanism
     if one.conv == "none":  # the values of all heads are of the same tokens
         out = field.matmul(w["W_V"], field.matmul(X, pattern))
@@ -102,7 +102,7 @@ def _biased(field: Analytic[E], w: Tensors, name: str, x: E) -> E:
 
 
 def _compressed(field: Analytic[E], group: Group, w: Tensors, name: str, X: E, t: int) -> E:
-    """Keys, or values, after the convolution along the sequence, if there is one."""
+    """Keys or values after the convolution along the sequence, if there is one."""
     one = group.mechanism
     if one.conv == "none":
         return field.matmul(w[f"W_{name}"], X)

@@ -1,7 +1,7 @@
 """Gradients by the streams and patterns of a pass, one sub-layer at a time.
 
 The tape of one sub-layer is rebuilt from the stream that it read, so that no more than its weights
-are in memory. Single precision unless told otherwise.
+are in memory. Single precision by default.
 """
 
 from __future__ import annotations

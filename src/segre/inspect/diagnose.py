@@ -44,7 +44,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Diagnosis(Unbounded, Tabular):
-    """What stands out in a model on one input."""
+    """The findings about a model on one input."""
 
     model: Mapping[str, Any]
     inputs: str  # the name of a text, or random tokens
@@ -60,18 +60,18 @@ class Diagnosis(Unbounded, Tabular):
 
     @property
     def value(self) -> int:
-        """How many findings."""
+        """Number of findings."""
         return len(self.findings)
 
     @property
     def in_words(self) -> str:
-        """How many things stand out, in a sentence."""
+        """The number of findings, as a sentence."""
         count = self.value
         return f"{count} thing{'s stand' if count > 1 else ' stands'} out." if count else NO_FINDING
 
     @property
     def status(self) -> Status:
-        """All of it is measured, on one input."""
+        """Everything is measured, on one input."""
         return "measured"
 
     @property
@@ -118,10 +118,10 @@ def diagnose(
     seed: int = 0,
     progress: Progress = quiet,
 ) -> Diagnosis:
-    """What stands out in a model on the first tokens of a text, or on random ones.
+    """Anomalies of a model on the first tokens of a text, or on random tokens.
 
-    `control` measures the same architecture with random weights beside it. `settings` and
-    `ablations` are interventions as the command line has them: "12:0:507=median", "3.7", "mlp:2".
+    `control` also measures the same architecture with random weights. `settings` and `ablations`
+    are interventions in the notation of the command line: "12:0:507=median", "3.7", "mlp:2".
 
     >>> found = diagnose("gpt2/d=16/layers=2/heads=2/ff=8/vocab=50/t=16", length=12)
     >>> found.findings, sorted(found.values)[:3]

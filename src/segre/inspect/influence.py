@@ -85,7 +85,7 @@ def dense(done: Pass, memory: int) -> Array:
     if 3 * size > memory:
         raise TooLargeError(
             f"dense: {n} tokens of width {d} have an operator of {n * d:,} x {n * d:,}, which "
-            f"needs {3 * size / 2**30:,.1f} GiB; take fewer tokens, or raise --memory"
+            f"needs {3 * size / 2**30:,.1f} GiB; use fewer tokens, or raise --memory"
         )
     return np.concatenate(list(_rows(done, n, d)))
 

@@ -43,8 +43,8 @@ class Setting:
         found = _SET.fullmatch(text)
         if found is None:
             raise SpecError(
-                f"set {quote(text)}: not understood; allowed: DEPTH:TOKEN:CHANNEL=VALUE, with a "
-                "number or median for VALUE, such as 12:0:507=median"
+                f"--set {quote(text)} is not allowed; allowed: DEPTH:TOKEN:CHANNEL=VALUE, where "
+                "VALUE is a number or median, such as 12:0:507=median"
             )
         depth, token, channel = (int(number) for number in found.groups()[:3])
         if found[4] == "median":
@@ -54,7 +54,9 @@ class Setting:
         except ValueError:
             value = float("nan")
         if not np.isfinite(value):
-            raise SpecError(f"set {quote(text)}: {quote(found[4])} is no number and not median")
+            raise SpecError(
+                f"--set {quote(text)}: {quote(found[4])} is neither a number nor median"
+            )
         return cls(depth, token, channel, value)
 
     def __str__(self) -> str:
@@ -69,7 +71,9 @@ class Setting:
             ("channel", self.channel, spec.d - 1),
         ):
             if value > most:
-                raise SpecError(f"set {self}: {name} {value} is not there; allowed: 0 to {most}")
+                raise SpecError(
+                    f"--set {self}: {name} {value} does not exist; allowed: 0 to {most}"
+                )
 
     def apply(self, x: Array) -> None:
         """Set it in a stream (inputs, 1, 1, width, tokens), in place."""
@@ -97,7 +101,8 @@ class Ablation:
         if found := _MLP.fullmatch(text):
             return cls(int(found[1]), None)
         raise SpecError(
-            f"ablate {quote(text)}: not understood; allowed: LAYER.HEAD or mlp:LAYER, from 1"
+            f"--ablate {quote(text)} is not allowed; allowed: LAYER.HEAD or mlp:LAYER, counted "
+            "from 1"
         )
 
     def __str__(self) -> str:
@@ -106,13 +111,16 @@ class Ablation:
     def require(self, spec: Transformer) -> None:
         """Refuse a place that there is not."""
         if not 1 <= self.layer <= spec.layers:
-            raise SpecError(f"ablate {self}: no such layer; allowed: 1 to {spec.layers}")
+            raise SpecError(f"--ablate {self}: no such layer; allowed: 1 to {spec.layers}")
         if self.head is None and spec.mlp == "none":
-            raise SpecError(f"ablate {self}: the model has no MLPs")
+            raise SpecError(f"--ablate {self}: the model has no MLPs; allowed: LAYER.HEAD")
         if self.head is not None and not 1 <= self.head <= spec.heads:
-            raise SpecError(f"ablate {self}: no such head; allowed: 1 to {spec.heads}")
+            raise SpecError(f"--ablate {self}: no such head; allowed: 1 to {spec.heads}")
         if spec.share:
-            raise SpecError(f"ablate {self}: all layers share their weights")
+            raise SpecError(
+                f"--ablate {self}: all layers share their weights, so a single one "
+                "cannot be ablated"
+            )
 
 
 @dataclass(frozen=True)
@@ -128,7 +136,7 @@ class Ablated:
         return self.weights.spec
 
     def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
-        """Tables are as they are."""
+        """Tables are unchanged."""
         return self.weights.columns(name, which, dtype)
 
     def part(

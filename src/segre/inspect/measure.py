@@ -21,7 +21,7 @@ Axis = Literal["depth", "layer", "head"]  # streams (layers + 1), layers, (layer
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that stands out: what, where, how large, and what it means."""
+    """One finding: what it is, where, how large, and what it means."""
 
     measure: str
     what: str  # a sentence

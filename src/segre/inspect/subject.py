@@ -56,7 +56,7 @@ class Subject:
 
 
 def subject(given: Source, seed: int = 0) -> Subject:
-    """The model that is meant; random weights are seeded.
+    """Load the model to inspect; random weights are seeded.
 
     Where the head of a checkpoint is of a kind that is not known, the model ends with its hidden
     states.
@@ -71,10 +71,13 @@ def subject(given: Source, seed: int = 0) -> Subject:
     spec = with_attention(given, "this command")
     if not isinstance(spec, Transformer):
         raise UnsupportedError(
-            f"spec {quote(called(given))}: a stack of attention layers has no tokens"
+            f"spec {quote(called(given))}: a stack of attention layers has no tokens; give a "
+            "transformer with a vocabulary"
         )
     if not spec.embedded:
-        raise SpecError(f"spec {quote(called(given))}: give a vocabulary, for example vocab=1000")
+        raise SpecError(
+            f"spec {quote(called(given))} has no vocabulary; add one, for example vocab=1000"
+        )
     if spec.output == "softmax":
         spec = replace(spec, output="logits")
     return Subject(called(given), Drawn(spec, seed), None, seed)

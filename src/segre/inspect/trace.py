@@ -38,17 +38,17 @@ from segre.transformer.forward import at_length
 from segre.values import quote
 
 WAYS = {
-    "rollout": "attention rollout: patterns alone",
+    "rollout": "attention rollout: patterns only",
     "relevance": "relevance: patterns weighted by gradients (Chefer et al.)",
-    "operator": "frozen operator: terms that add up to the output, with the constants",
-    "gradient": "gradient times input: the true derivative",
+    "operator": "frozen operator: terms that sum to the output, together with constants",
+    "gradient": "gradient times input: the exact derivative",
 }
 _TARGET = re.compile(r"(-?\d+)(?::(\d+))?")
 
 
 @dataclass(frozen=True)
 class Trace(Unbounded, Tabular):
-    """What every input token has to do with one output."""
+    """The contribution of every input token to one output."""
 
     model: Mapping[str, Any]
     inputs: str
@@ -77,7 +77,7 @@ class Trace(Unbounded, Tabular):
     @property
     def how(self) -> str:
         """How it is known."""
-        return f"one recorded pass; terms add up to the output to {self.error:.1e}"
+        return f"one recorded pass; terms sum to the output up to {self.error:.1e}"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -108,11 +108,12 @@ def trace(
     memory: int = DEFAULT_LIMIT,
     progress: Progress = quiet,
 ) -> Trace:
-    """What every token of a text has to do with an output.
+    """The contribution of every token of a text to an output.
 
-    `target` is a position, from 0 or from the end (-1), and perhaps the number of a token whose
-    logit is meant: "12:345"; without it the likeliest one. Of a model without logits the target is
-    the hidden state there. `whole` keeps the operator itself, of n d x n d numbers.
+    `target` is a position, counted from 0 or from the end (-1), optionally with the id of the token
+    whose logit to trace ("12:345"); by default the likeliest token. For a model without logits the
+    target is the hidden state at the position. `whole` keeps the operator itself, an (n d) x (n d)
+    matrix.
 
     >>> found = trace("gpt2/d=16/layers=2/heads=2/ff=8/vocab=50/t=16", length=6)
     >>> found.position, found.error < 1e-9
@@ -127,7 +128,9 @@ def trace(
     seen = recorded(model, ids, words_of(model, ids), progress=progress)
     require_finite(seen)
     if seen.patterns is None:
-        raise UnsupportedError(f"model {quote(model.name)}: its attention has no patterns to trace")
+        raise UnsupportedError(
+            f"model {quote(model.name)}: its attention has no patterns, which trace needs"
+        )
     position, output = _target(target, seen)
     loaded = Loaded(model.name, "", model.weights, model.folder, model.seed)
     done = record(loaded, ids, FULL, memory=memory)
@@ -160,25 +163,29 @@ def trace(
 
 
 def _target(text: str, seen: Recorded) -> tuple[int, int | None]:
-    """The position, and the token whose logit is meant."""
+    """The position, and the token whose logit is traced."""
     found = _TARGET.fullmatch(text)
     if found is None:
         raise SpecError(
-            f"target {quote(text)}: not understood; allowed: a position such as 12 or -1, perhaps "
-            "with the number of a token, such as 12:345"
+            f"--target {quote(text)} is not allowed; allowed: a position such as 12 or -1, "
+            "optionally with the id of a token, such as 12:345"
         )
     n = seen.tokens
     position = int(found[1])
     if not -n <= position < n:
-        raise SpecError(f"target {quote(text)}: there are only {n} tokens")
+        raise SpecError(f"--target {quote(text)}: the input has only {n} tokens")
     position %= n
     if not _has_logits(seen):
         if found[2] is not None:
-            raise SpecError(f"target {quote(text)}: the model gives no logits; give a position")
+            raise SpecError(
+                f"--target {quote(text)}: the model has no logits; give only a position"
+            )
         return position, None
     token = int(seen.outputs[:, position].argmax()) if found[2] is None else int(found[2])
     if token >= len(seen.outputs):
-        raise SpecError(f"target {quote(text)}: there are only {len(seen.outputs)} tokens to say")
+        raise SpecError(
+            f"--target {quote(text)}: the vocabulary has only {len(seen.outputs)} tokens"
+        )
     return position, token
 
 

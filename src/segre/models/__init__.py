@@ -1,4 +1,4 @@
-"""Architectures by name: inline specs, files, model directories and the models people run.
+"""Architectures by name: inline specs, files, model directories and presets.
 
 >>> from segre.models import architecture
 >>> net = architecture("llama/d=8/layers=2/heads=4/kv=2/ff=16/t=3")
@@ -56,18 +56,18 @@ Source: TypeAlias = Any  # what `architecture` takes: names, files, mappings, sp
 
 
 def architecture(source: Source, *, defaults: bool = False) -> Spec:
-    """The architecture that is meant.
+    """The architecture that a name, file, mapping or object stands for.
 
     An inline spec (a kind or family, then key=value), the name of a preset, a preset with some
     keys changed (llama-3-8b/kv=32), a .toml or .json
     file (`-` is standard input), a directory with config.json, a .safetensors file beside one, the
-    id of a model in the local cache of the Hugging Face hub, or a mapping. Files and mappings
-    have `kind`, or are configs of the transformers library, with `model_type`. Also a model or a
-    config of that library, a pair of a state dict and a config, and a `torch.nn` module
-    (docs/python-api.md). Names of presets go before those of directories: write ./gpt2 for a
-    directory gpt2.
+    id of a model in the local cache of the Hugging Face hub, or a mapping. Files and mappings have
+    the key `kind`, or are configs of the transformers library, with `model_type`. Objects may be a
+    model or a config of that library, a pair of a state dict and a config, or a `torch.nn` module
+    (docs/python-api.md). Preset names take precedence over directories: write ./gpt2 for a
+    directory named gpt2.
 
-    A config without its sizes is refused; `defaults` takes those of the library's config class.
+    A config without its sizes is refused; `defaults` fills them in from the library's config class.
 
     >>> architecture("softmax/d=3,2/a=1/t=2").widths
     (3, 2)
@@ -85,7 +85,7 @@ def architecture(source: Source, *, defaults: bool = False) -> Spec:
         return _read(source, str(dict(source)), defaults)
     if isinstance(source, str) and not source.strip():
         raise SpecError(
-            f"spec {source!r} is empty; {LIST}, and segre dim --help shows inline specs"
+            f"the spec is empty; {LIST}, and segre dim --help shows examples of inline specs"
         )
     found = meaning(source) if isinstance(source, str | Path) else None
     if found is None:
@@ -103,14 +103,14 @@ def with_attention(source: Source, asks: str) -> Network | Hybrid | Transformer:
     spec = architecture(source)
     if isinstance(spec, Polynomial):
         raise UnsupportedError(
-            f"spec {quote(str(spec))}: {asks} is for attention networks, and a polynomial network "
-            "has no attention; ask segre dim, explain or analyze"
+            f"spec {quote(str(spec))}: {asks} does not support polynomial networks, which have no "
+            "attention; supported: segre dim, explain and analyze"
         )
     return spec
 
 
 def called(source: Source) -> str:
-    """What to call something that was given: a name as it is, anything else by what it is."""
+    """How errors and reports call the argument: a name as it was given, an object by its type."""
     if isinstance(source, str | Path):
         return str(source)
     held = live(source)
@@ -126,7 +126,7 @@ def _inline(kind: str, text: str) -> Spec:
 
 
 def _changed(preset: str, text: str) -> Transformer:
-    """A preset with other values for some keys; what follows from other keys follows the new."""
+    """A preset with other values for some keys; values that depend on them are recomputed."""
     usual = read_inline(str(from_config(PRESETS[preset], preset)), KEYS)
     changes = read_inline(text, KEYS)
     try:
@@ -137,7 +137,7 @@ def _changed(preset: str, text: str) -> Transformer:
 
 
 def _read(given: Mapping[str, Any], quoted: str, defaults: bool = False) -> Spec:
-    """What keys and values say; `quoted` is how errors name them."""
+    """The architecture of keys and values; `quoted` is how errors name them."""
     try:
         return _meant(given, quoted, defaults)
     except RecursionError:

@@ -1,4 +1,4 @@
-"""What the transformers library calls the activation of an MLP, and what specs call the MLP."""
+"""Names of activations in the transformers library, and of MLPs in specs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GATES = {
 
 
 def activation(names: Mapping[str, str], mlp: str) -> str:
-    """The library's name of an activation; one that it does not have will not read back.
+    """The library's name of an activation; unknown names are passed on, and fail when read back.
 
     >>> activation(GATES, "swiglu")
     'silu'

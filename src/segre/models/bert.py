@@ -1,4 +1,4 @@
-"""BERT: LayerNorms after, token types, and a pooler or a transform before a tied table."""
+"""BERT: post-LayerNorm, token types, and a pooler or a transform before a tied table."""
 
 from __future__ import annotations
 

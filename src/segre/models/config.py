@@ -1,9 +1,8 @@
 """A config.json of the transformers library, key by key.
 
-A key that is missing has the value that the library's config class gives it; which of the missing
-ones are sizes, that no saved config lacks, is kept in `missing`. What would change the function in
-a way that specs do not say is refused by name. Left aside are dropout and data types; `relevance`
-has the list.
+A missing key has the default value of the library's config class. Missing sizes, which every saved
+config has, are listed in `missing`. A key that would change the function in a way that specs cannot
+express is refused by name. Dropout and data types are ignored; `relevance` has the list.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ SIZES = frozenset(
 
 
 class Config:
-    """The keys of a config, with what the library has where they are missing."""
+    """The keys of a config, with the library's defaults for missing ones."""
 
     def __init__(self, given: Mapping[str, Any], family: Family) -> None:
         self.given, self.family = given, family
@@ -49,12 +48,12 @@ class Config:
         for key, allowed in {**ONLY, **family.only}.items():
             if given.get(key) not in (None, *allowed):
                 raise SpecError(
-                    f"{key}: {quote(str(given[key]))} cannot be said in a spec of "
+                    f"{key}: {quote(str(given[key]))} cannot be expressed in a spec of "
                     f"{family.model_type}; allowed: {', '.join(map(show, allowed))}"
                 )
 
     def get(self, *names: str) -> tuple[str, Any]:
-        """A key, under the first of its names that is given, and its value."""
+        """A key under the first of its names that is present, and its value."""
         found = [name for name in names if name in self.given]
         if not found:
             usual = self.family.defaults.get(names[0])
@@ -62,7 +61,7 @@ class Config:
                 self.missing.append(names[0])
             return names[0], usual
         if any(self.given[name] != self.given[found[0]] for name in found[1:]):
-            raise SpecError(f"{' and '.join(found)} differ; allowed: one of them")
+            raise SpecError(f"{' and '.join(found)} differ; give only one of them")
         return found[0], self.given[found[0]]
 
     def count(self, *names: str, largest: int = LARGEST, smallest: int = 1) -> int:
@@ -77,7 +76,7 @@ class Config:
         return fraction(key, value)
 
     def cap(self, key: str) -> Fraction:
-        """A soft cap: 0 in a spec, null in a config, is none."""
+        """A soft cap; 0 in a spec and null in a config mean none."""
         if self.get(key)[1] is None:
             return Fraction(0)
         cap = self.number(key)
@@ -90,29 +89,31 @@ class Config:
         return flag(*self.get(key))
 
     def named(self, key: str, names: Mapping[str, str]) -> str:
-        """A name of the library as specs say it."""
+        """A name of the library, translated to the name in specs."""
         return names[choice(*self.get(key), tuple(names))]
 
     def even(self, key: str, value: int | None = None) -> int:
-        """A width that turns in planes."""
+        """A width that is rotated in planes, and so is even."""
         value = self.count(key) if value is None else value
         if value % 2:
             raise SpecError(f"{key}: {value} is odd; allowed: even numbers, for rotary positions")
         return value
 
     def width(self, *heads: str, of: int) -> int:
-        """Dimensions of a head, where heads divide the width."""
+        """Dimensions of a head, if the heads divide the width."""
         key, count = self.get(*heads)
         if of % self.count(*heads):
             raise SpecError(f"{key}: {count} does not divide the width {of}; allowed: a divisor")
         return of // self.count(*heads)
 
     def key_value_heads(self, heads: int) -> int:
-        """How many heads of keys and values there are; null is as many as heads."""
+        """Number of key-value heads; null means as many as query heads."""
         key, value = self.get("num_key_value_heads")
         kv = heads if value is None else self.count(key)
         if heads % kv:
-            raise SpecError(f"{key}: {kv} does not divide num_attention_heads={heads}")
+            raise SpecError(
+                f"{key}: {kv} does not divide num_attention_heads={heads}; allowed: a divisor"
+            )
         return kv
 
     def common(
@@ -121,7 +122,7 @@ class Config:
         layers: tuple[str, ...] = ("num_hidden_layers",),
         heads: tuple[str, ...] = ("num_attention_heads",),
     ) -> Values:
-        """What all families have."""
+        """The choices that all families have."""
         return {
             "kind": self.family.name,
             "d": d,
@@ -132,7 +133,7 @@ class Config:
         }
 
     def ending(self) -> Values:
-        """How the model ends: as its class does."""
+        """The output of the model, as its class has it."""
         family, name = self.family, self._class()
         tied = self.flag("tie_word_embeddings") if "vocab_size" in family.defaults else False
         for found in family.label_classes:
@@ -154,7 +155,7 @@ class Config:
         return {"output": "softmax", "tied": tied}
 
     def labels(self) -> int:
-        """How many labels there are; 2, where nothing is said."""
+        """Number of labels; by default 2."""
         if self.given.get("num_labels") is not None:
             return self.count("num_labels")
         names = self.given.get("id2label")
@@ -165,12 +166,12 @@ class Config:
         return len(names)
 
     def _judged(self) -> Values:
-        """Labels that exclude each other have a distribution; one, or several at once, have not."""
+        """Mutually exclusive labels have a distribution; one label, or several at once, do not."""
         single = self.given.get("problem_type") in (None, "single_label_classification")
         return {"output": "softmax" if single and self.labels() > 1 else "logits"}
 
     def _class(self) -> str:
-        """The class that the config names; without a name, the first with a head."""
+        """The class that the config names; by default the first with a head."""
         family = self.family
         labelled = tuple(found.name for found in family.label_classes)
         related = (family.related_class,) if family.related_class else ()

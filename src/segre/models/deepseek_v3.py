@@ -1,4 +1,4 @@
-"""DeepSeek-V3: latent attention, first dense layers and then experts, some of them shared."""
+"""DeepSeek-V3: latent attention, dense layers first and then experts, some of them shared."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def _read(config: Config) -> Values:
         "eps": config.number("rms_norm_eps"),
     }
     if config.key_value_heads(out["heads"]) != out["heads"]:
-        raise SpecError(f"num_key_value_heads: allowed: num_attention_heads={out['heads']}")
+        raise SpecError(
+            f"num_key_value_heads is not allowed; allowed: num_attention_heads={out['heads']}"
+        )
     dense = config.count("first_k_dense_replace", smallest=0)
     if dense > 0:
         out["ff"] = config.count("intermediate_size")
@@ -109,7 +111,7 @@ def _tensors(spec: Transformer, part: str, config: Config) -> Names:
 
 
 def _experts(spec: Transformer, at: str, config: Config) -> Names:
-    """Each expert by itself, and the shared ones."""
+    """One tensor for each expert, and the shared experts."""
     times = _times(config)
     bias = Stored(("b_R",), shape=(spec.experts, 1, 1))
     out = {f"{at}.gate.weight": Stored(("W_R",)), f"{at}.gate.e_score_correction_bias": bias}
@@ -121,7 +123,7 @@ def _experts(spec: Transformer, at: str, config: Config) -> Names:
 
 
 def _times(config: Config) -> float:
-    """What experts write is scaled; a spec has the factor in their last map."""
+    """Outputs of experts are scaled; in a spec their last map includes the factor."""
     times = float(config.number("routed_scaling_factor"))
     if not times:
         raise SpecError("routed_scaling_factor: 0 is not allowed; allowed: numbers above 0")

@@ -1,4 +1,4 @@
-"""DINOv2: a ViT that multiplies what its sublayers write by a vector; without its classifier."""
+"""DINOv2: a ViT with layer scale (sublayer outputs times a vector), without its classifier."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from segre.transformer.spec import Transformer
 
 def _read(config: Config) -> Values:
     if len({*vit.sides(config, "image_size")}) > 1:  # the library interpolates their positions
-        raise SpecError("image_size: the sides differ; allowed: squares")
+        raise SpecError("image_size: the sides differ; allowed: equal sides")
     out = vit.blocks(config)
     ff = out["d"] * config.count("mlp_ratio")
     return {**out, "ff": ff, "masked": config.flag("use_mask_token")}
@@ -24,7 +24,7 @@ def _write(spec: Transformer) -> Values:
     if side**2 != spec.t - 1:
         raise SpecError(f"t: {spec.t} is not a class token and a square of patches")
     if spec.ff % spec.d:
-        raise SpecError(f"ff: {spec.ff} is no multiple of d={spec.d}; allowed: multiples")
+        raise SpecError(f"ff: {spec.ff} is not a multiple of d={spec.d}; allowed: multiples")
     out = vit.write(spec)
     del out["intermediate_size"]
     return {

@@ -14,8 +14,8 @@ def _read(config: Config) -> Values:
     width = config.count("embedding_size")
     if out["output"] != "hidden" and out["mlp"] != "gelu":
         raise SpecError(
-            "hidden_act: the head has gelu whatever the layers have; allowed: gelu, or the class "
-            "ElectraModel, which has no head"
+            "hidden_act: the head always uses gelu; allowed: gelu, or the class ElectraModel, "
+            "which has no head"
         )
     return {**out, "embed": width if width != out["d"] else 0}
 

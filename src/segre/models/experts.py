@@ -1,6 +1,6 @@
-"""Routed experts: what configs say of them, and where they lie in files.
+"""Routed experts: their keys in configs, and their tensors in files.
 
-There each lies by itself, or all of a layer in one tensor.
+Files have one tensor for each expert, or one for all experts of a layer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MAPS = ("gate", "up", "down")
 
 
 def rest(given: Mapping[str, Any], experts: int, active: int) -> Values:
-    """What inline specs need not say: so many experts, as wide as the MLP would be."""
+    """Defaults of inline specs: the number of experts, each as wide as the MLP would be."""
     count = given.get("experts", experts)
     if given.get("mlp") == "none" or not isinstance(count, int) or not count:
         return {}
@@ -25,7 +25,7 @@ def rest(given: Mapping[str, Any], experts: int, active: int) -> Values:
 
 
 def all_routed(config: Config, out: Values) -> Values:
-    """A decoder, once the MLPs of all layers are experts whose shares are a softmax."""
+    """A decoder whose MLPs are all experts weighted by a softmax."""
     count = config.count("num_local_experts", "num_experts")
     active = config.count("num_experts_per_tok", largest=count)
     routed = {"ff": 0, "experts": count, "active": active, "eff": out["ff"], "router": "softmax"}
@@ -44,9 +44,9 @@ def written_routed(spec: Transformer) -> Values:
 def one_by_one(
     spec: Transformer, at: str, files: tuple[str, str, str], times: float = 1.0
 ) -> Names:
-    """Each expert by itself; `files` has the names of its maps, in the order of `MAPS`.
+    """One tensor for each expert; `files` has the names of its maps, in the order of `MAPS`.
 
-    `times` is what the model multiplies the experts' outputs by.
+    `times` is the factor by which the model multiplies the outputs of experts.
     """
     out = {}
     for i in range(spec.experts):
@@ -57,7 +57,7 @@ def one_by_one(
 
 
 def stacked(at: str, times: float = 1.0) -> Names:
-    """All experts of a layer together, as the library has them in memory since its version 5."""
+    """All experts of a layer in one tensor, as the library holds them since version 5."""
     return {
         f"{at}.gate_up_proj": Stored(("W_gate", "W_up"), by_head=True, stacked=True),
         f"{at}.down_proj": Stored(("W_down",), stacked=True, times=times),

@@ -1,8 +1,8 @@
-"""What segre knows of a family of models, as data.
+"""What segre knows about a family of models, as data.
 
-A family is one module of this room: how its configs read as specs and specs write as configs, what
-its inline specs need not say, its presets, its classes, and where its tensors lie in files.
-`registry` lists them.
+Each family is a module of this package: how configs become specs and specs become configs, the
+defaults of inline specs, its presets, its classes, and where its tensors lie in files. `registry`
+lists them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Values = dict[str, Any]
 class Stored:
     """A tensor of a file: which tensors of a spec it holds, and how.
 
-    Several lie one after the other, each as rows. A tensor of the spec is
+    Several tensors lie one after the other, each as rows. A tensor of the spec is
     `times` * the stored numbers + `plus`.
     """
 
@@ -46,7 +46,7 @@ Names = dict[str, Stored]  # by name of the tensor in the files
 
 @dataclass(frozen=True)
 class Labelled:
-    """A class whose logits are of labels."""
+    """A class whose logits are those of labels."""
 
     name: str
     at: str  # the linear map to the labels, in files
@@ -61,13 +61,13 @@ class Labelled:
 
     @property
     def keys(self) -> Values:
-        """What it says in a spec, beside the number of labels."""
+        """Its keys in a spec, apart from the number of labels."""
         out = {"read": self.read, "outbias": self.outbias, "pooler": self.pooler}
         return {**out, "transform": self.transform, "headnorm": self.headnorm}
 
 
 def decoder_labels(name: str, at: str = "score") -> tuple[Labelled, ...]:
-    """Labels of the last token, without biases; and of all tokens."""
+    """Labels of the last token, without biases, and labels of all tokens."""
     return (
         Labelled(f"{name}ForSequenceClassification", "score", "last", outbias=False),
         Labelled(f"{name}ForTokenClassification", at, "all"),
@@ -75,7 +75,7 @@ def decoder_labels(name: str, at: str = "score") -> tuple[Labelled, ...]:
 
 
 def encoder_labels(name: str) -> tuple[Labelled, ...]:
-    """Labels of the pooled token; and of all tokens."""
+    """Labels of the pooled token, and labels of all tokens."""
     return (
         Labelled(f"{name}ForSequenceClassification", "classifier", "first", pooler=True),
         Labelled(f"{name}ForTokenClassification", "classifier", "all"),
@@ -83,7 +83,7 @@ def encoder_labels(name: str) -> tuple[Labelled, ...]:
 
 
 def no_rest(_given: Mapping[str, Any]) -> Values:
-    """Nothing that depends on what was given."""
+    """No defaults that depend on the given keys."""
     return {}
 
 
@@ -133,7 +133,7 @@ class Family:
 
     @property
     def name(self) -> str:
-        """As inline specs have it."""
+        """Its name in inline specs."""
         return self.model_type.replace("_", "-")
 
     @property
@@ -142,7 +142,7 @@ class Family:
         return bool(self.choices["pos"] == "rope")
 
     def inline(self, given: Mapping[str, Any]) -> Values:
-        """The values of keys that an inline spec need not give, as far as they go with the rest."""
+        """Defaults of an inline spec, as far as they are compatible with the given keys."""
         out = dict(self.choices)
         if given.get("vocab") not in (None, 0):
             out |= self.with_tokens
@@ -154,7 +154,7 @@ class Family:
         return out | self.rest(given)
 
     def class_of(self, spec: Transformer) -> str:
-        """The class that ends as a spec does."""
+        """The class with the same output as a spec."""
         if spec.labels:
             return self.labelled(spec).name
         if spec.relation:
@@ -162,19 +162,19 @@ class Family:
         return self.base_class if spec.output == "hidden" else self.head_classes[0]
 
     def labelled(self, spec: Transformer) -> Labelled:
-        """The class whose labels are read as a spec reads them."""
+        """The class that reads labels as a spec does."""
         for found in self.label_classes:
             known = found.count in (0, spec.labels)
             if known and all(getattr(spec, key) == value for key, value in found.keys.items()):
                 return found
         raise SpecError(
-            f"labels read as with read={spec.read}, outbias={show(spec.outbias)}, "
-            f"pooler={show(spec.pooler)} and transform={show(spec.transform)}: no class of "
-            f"{self.name} has them"
+            f"no class of {self.name} reads labels with read={spec.read}, "
+            f"outbias={show(spec.outbias)}, pooler={show(spec.pooler)} and "
+            f"transform={show(spec.transform)}"
         )
 
     def stored(self, spec: Transformer, part: str, config: Config) -> Names:
-        """Where the tensors of a part lie, those that read labels among them."""
+        """Where the tensors of a part lie, including those that read labels."""
         every = self.tensors(spec, part, config)
         if part != "head" or not spec.labels:
             return every
@@ -186,13 +186,13 @@ class Family:
 
 
 def fourfold(given: Mapping[str, Any]) -> Values:
-    """MLPs four times as wide as the stream, unless there are none."""
+    """MLPs four times as wide as the stream, if there are MLPs."""
     d = given.get("d")
     return {"ff": 4 * d} if isinstance(d, int) and given.get("mlp") != "none" else {}
 
 
 def written_sizes(spec: Transformer) -> Values:
-    """Sizes of layers as most configs have them; an MLP that is not there has one unit."""
+    """Sizes of layers as most configs have them; a missing MLP is written with one unit."""
     return {
         "hidden_size": spec.d,
         "num_hidden_layers": spec.layers,

@@ -1,4 +1,4 @@
-"""Gemma: a llama with gains stored less 1, and embeddings multiplied by the root of the width."""
+"""Gemma: a llama with gains stored minus 1, and embeddings scaled by the root of the width."""
 
 from __future__ import annotations
 

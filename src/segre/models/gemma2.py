@@ -1,4 +1,4 @@
-"""Gemma 2: norms before and after, gains stored less 1, caps, and windows in every other layer."""
+"""Gemma 2: norms before and after, gains stored minus 1, caps, windows in every other layer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def words(out: Values) -> bool:
 
 
 def scales(config: Config, words: bool) -> Values:
-    """The scale of the scores and the caps; that of the logits only where they are of words."""
+    """The scale of the scores and the caps; the cap of logits only for the vocabulary."""
     config.count("num_key_value_heads")  # here null is not allowed
     out: Values = {}
     out["scale"] = config.number("query_pre_attn_scalar")

@@ -1,6 +1,6 @@
-"""Gemma 3, its text model: a Gemma 2 with normed queries and keys, and rotations by kind of layer.
+"""Gemma 3 (text model): a Gemma 2 with normed queries and keys, and rotary bases by kind of layer.
 
-Layers with a window turn with a base of their own; only the others may be rescaled.
+Layers with a window have their own rotary base; only the others may be rescaled.
 """
 
 from __future__ import annotations

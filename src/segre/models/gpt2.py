@@ -1,4 +1,4 @@
-"""GPT-2: LayerNorms before, learned positions, one joint map for queries, keys and values."""
+"""GPT-2: pre-LayerNorm, learned positions, one joint map for queries, keys and values."""
 
 from __future__ import annotations
 

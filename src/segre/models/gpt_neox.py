@@ -1,4 +1,4 @@
-"""GPT-NeoX (Pythia): attention beside the MLP, rotary positions in a part of each head."""
+"""GPT-NeoX (Pythia): attention parallel to the MLP, rotary positions in part of each head."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def _read(config: Config) -> Values:
 
 
 def _usual(given: Any) -> Values:
-    """The keys of a config, those of rotations under the names that other families have.
+    """The keys of a config, with the keys of rotary positions under the names of other families.
 
-    Under these names, outside of `rope_parameters`, the library passes them over.
+    The library ignores these names outside of `rope_parameters`.
     """
     out = dict(given)
     for name, own, silent in (
@@ -102,7 +102,7 @@ def _tensors(_spec: Transformer, part: str, _config: Config) -> Names:
 
 
 def _rest(given: Mapping[str, Any]) -> Values:
-    """Sublayers are parallel; a quarter of a head turns, if that is a number of planes."""
+    """Sublayers are parallel; a quarter of a head is rotary, if it is a number of planes."""
     d, heads = given.get("d"), given.get("heads", 1)
     head = given.get("head") or (d // heads if isinstance(d, int) and isinstance(heads, int) else 0)
     out = {**fourfold(given), "parallel": given.get("mlp") != "none"}

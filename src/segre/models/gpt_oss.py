@@ -73,7 +73,7 @@ def _tensors(_spec: Transformer, part: str, _config: Config) -> Names:
 
 
 def _rest(given: Mapping[str, Any]) -> Values:
-    """Experts with biases and clamped units; with another MLP none of it."""
+    """Experts with biases and clamped units, unless the spec has another MLP."""
     if given.get("mlp", "clamped") != "clamped":
         return {}
     found = experts.rest(given, 4, 2)

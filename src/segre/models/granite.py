@@ -1,7 +1,7 @@
 """Granite: a llama with constant factors of embeddings, sublayers, scores and logits.
 
-But for that of the scores, which is a choice of specs, weights absorb these factors: a tensor of
-the spec is the stored one times its factor.
+Weights absorb these factors, except that of the scores, which is a key of specs: a tensor of the
+spec is the stored tensor times its factor.
 """
 
 from __future__ import annotations
@@ -28,14 +28,17 @@ def _read(config: Config) -> Values:
 
 
 def _scale(config: Config) -> Fraction:
-    """Scores are multiplied by the factor, and in specs divided by the root of this."""
+    """The library multiplies scores by the factor; specs divide them by the root of this number."""
     factor = _positive(config, "attention_multiplier")
     near = round(1 / factor**2)
     if near and near**-0.5 == float(factor):  # the root, as far as a float can say it
         return Fraction(near)
     scale = 1 / factor**2
     if max(scale.numerator, scale.denominator) >= 10**30:
-        raise SpecError("attention_multiplier: allowed: the root of 1/n, or fewer digits")
+        raise SpecError(
+            "attention_multiplier is not supported; allowed: the square root of 1/n, "
+            "or a number with fewer digits"
+        )
     return scale
 
 

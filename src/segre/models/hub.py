@@ -1,4 +1,4 @@
-"""Where is a model of the Hugging Face hub on this machine? In its cache, or nowhere.
+"""Where is a model of the Hugging Face hub on this machine? Only the local cache is searched.
 
 The cache has a directory models--ORG--NAME for ORG/NAME, in it `refs/main` with a revision, and
 `snapshots/REVISION` with the files. Nothing is ever downloaded.
@@ -18,7 +18,7 @@ _REVISION = re.compile(r"[A-Za-z0-9_.-]{1,100}", re.ASCII)
 
 
 def is_id(name: str) -> bool:
-    """Whether this could name a model of the hub: ORG/NAME, or NAME.
+    """Whether this could be the id of a model on the hub: ORG/NAME, or NAME.
 
     >>> is_id("meta-llama/Llama-3.1-8B"), is_id("./gpt2"), is_id("a/b/c")
     (True, False, False)
@@ -40,7 +40,7 @@ def cache() -> Path:
 def snapshot(name: str) -> Path | None:
     """The files of a model in the cache; None if it is not there.
 
-    Where there is no `main`, a single revision is meant; of several none is.
+    Without `main`, a single revision is used; several are refused.
     """
     repository = _repository(name) if is_id(name) else None
     if repository is None:
@@ -55,22 +55,22 @@ def snapshot(name: str) -> Path | None:
     every = _listed(repository / "snapshots")
     if len(every) > 1:
         raise SpecError(
-            f"model {quote(name)}: {len(every)} revisions are in the Hugging Face cache and none "
-            "of them is main; give the directory of one"
+            f"model {quote(name)}: the Hugging Face cache has {len(every)} revisions, and none of "
+            "them is main; give the directory of one revision"
         )
     return every[0] if every else None
 
 
 def advice(name: str) -> str:
-    """What to do for a model that is not there."""
+    """What to do if a model is not in the cache."""
     return (
-        "not in the local Hugging Face cache, and segre downloads nothing; fetch it first: "
+        "not in the local Hugging Face cache; segre downloads nothing, so fetch it first with: "
         f"hf download {name}"
     )
 
 
 def _repository(name: str) -> Path | None:
-    """The directory of a model, in whatever case its name was written."""
+    """The directory of a model, ignoring the case of its name."""
     folder = f"models--{name.replace('/', '--')}"
     home = cache()
     if (home / folder).is_dir():
@@ -79,7 +79,7 @@ def _repository(name: str) -> Path | None:
 
 
 def _listed(folder: Path) -> list[Path]:
-    """The directories in a directory; none if it cannot be read."""
+    """The subdirectories of a directory; empty if it cannot be read."""
     try:
         return sorted(path for path in folder.iterdir() if path.is_dir())
     except OSError:

@@ -1,7 +1,7 @@
-"""Small instances: for any transformer one with the same design choices, small enough to prove.
+"""Small instances: transformers with the same design choices, small enough for a proof.
 
-`PROVED` holds the small instances of the presets for which lower and upper bound meet; the tests
-prove every one of them again (tests/test_instances.py).
+`PROVED` holds the small instances of presets for which the lower and upper bounds meet; the tests
+prove each of them again (tests/test_instances.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RESCALES = {
 
 
 def small_instance(spec: Transformer) -> Transformer:
-    """The same design choices, with sizes near the smallest at which all of them can be seen.
+    """The same design choices, with sizes close to the smallest at which all have an effect.
 
     Grouped queries stay grouped, partial rotations partial, heads and latents narrower than what
     they read (of a LayerNorm's output one dimension is lost);
@@ -85,7 +85,7 @@ def small_instance(spec: Transformer) -> Transformer:
 
 
 def _rotations(spec: Transformer) -> tuple[Bases, Rescales]:
-    """One layer for every way in which layers turn or do not, two at most."""
+    """One layer for each kind of rotary layer, at most two."""
     both = zip(every(spec.base, spec.layers), every(spec.rescale, spec.layers), strict=True)
     ways = list(dict.fromkeys(both))[:2]
     rescales = tuple(RESCALES[how.partition(":")[0]] for _, how in ways)
@@ -97,7 +97,7 @@ def _rotations(spec: Transformer) -> tuple[Bases, Rescales]:
 
 
 def _words(spec: Transformer) -> int:
-    """How many tokens: more than a parallel MLP, which reads nothing else at first, can fit."""
+    """Number of tokens: more than a parallel MLP, which at first reads only the input, can fit."""
     return 17 if spec.parallel else 11
 
 

@@ -1,4 +1,4 @@
-"""Two kinds of layers, with a window and without, that turn each with frequencies of its own."""
+"""Two kinds of layers, with and without a window, each with its own rotary frequencies."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Thetas = Mapping[str, tuple[str, int]]
 def rotations(
     config: Config, sizes: list[int], length: int, thetas: Thetas, rescaled: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Base and rescaling of every layer; `sizes` are the windows, 0 is none.
+    """Base and rescaling of every layer; `sizes` are the windows, 0 means none.
 
-    `rescaled` are the kinds of which the key `rope_scaling` of older configs speaks.
+    `rescaled` are the kinds to which the key `rope_scaling` of older configs applies.
     """
 
     def way(kind: str) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""Which specs are meant, where `-` may stand for a list of them on standard input?"""
+"""Lists of specs, in which `-` stands for a list on standard input."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from segre.values import LONGEST_FILE
 
 
 def listed(specs: list[str]) -> list[Any]:
-    """The specs that are meant: `-` may be a list of them on standard input, one on each line.
+    """The given specs; `-` stands for a list on standard input, one spec on each line.
 
-    Lines are names, inline specs or JSON objects; those that begin with # are left out. What lies
-    there may also be one spec, as a .toml or .json file has it.
+    Lines are names, inline specs or JSON objects; lines that begin with # are skipped. Standard
+    input may also be one spec in the format of a .toml or .json file.
     """
     return [one for spec in specs for one in (_lines() if is_standard_input(spec) else [spec])]
 

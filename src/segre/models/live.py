@@ -1,8 +1,8 @@
-"""What does an object of a running program say: a model, its config, a state dict with a config?
+"""Which architecture is an object in memory: a model, its config, a state dict with a config?
 
-Objects are known by what they have, so that no library is imported for them: a config has
+Objects are recognised by their attributes, so that no library has to be imported: a config has
 `model_type` and `to_dict`, a model has such a `config` and a `state_dict`. Modules of torch.nn are
-looked for only where torch is imported already.
+recognised only if torch has been imported already.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Arrays = Mapping[str, Any]  # by name: arrays of NumPy, or tensors of torch
 
 @dataclass(frozen=True)
 class Live:
-    """A config, and weights if there are any; `name` is how errors and reports call it."""
+    """A config, with weights if there are any; `name` is used in errors and reports."""
 
     name: str
     config: Mapping[str, Any]
@@ -27,7 +27,7 @@ class Live:
 
 
 def live(source: Any) -> Live | None:
-    """What an object says, if it is one of those; None for names, mappings and specs."""
+    """The config of an object, if it is one of these; None for names, mappings and specs."""
     source = getattr(source, "as_checkpoint", source)  # what a command of `checkpoints` returned
     if isinstance(source, tuple):
         return _pair(source)
@@ -62,7 +62,7 @@ def _as_saved(config: Any) -> dict[str, Any]:
 
 
 def _class(model: Any) -> str:
-    """The library's class of a model, of which the user's own may be a kind."""
+    """The library's class of a model; the model may be an instance of a subclass."""
     every = [one for one in type(model).__mro__ if one.__module__.startswith("transformers.")]
     return every[0].__name__ if every else type(model).__name__
 
@@ -75,13 +75,13 @@ def _pair(source: tuple[Any, ...]) -> Live:
         config = given if held is None else held.config
         if isinstance(tensors, Mapping) and isinstance(config, Mapping):
             return Live(f"a state dict of {config.get('model_type')}", config, lambda: tensors)
-    raise SpecError("a tuple is not known; allowed: a state dict and a config, in this order")
+    raise SpecError("unknown tuple; allowed: a state dict and a config, in this order")
 
 
 def _refuse_state_dict(source: Mapping[Any, Any]) -> None:
-    """Tensors alone do not say which model they are of."""
+    """Refuse a state dict alone, which does not determine the architecture."""
     if any(hasattr(value, "shape") for value in source.values()):
         raise SpecError(
-            "a state dict does not say which model it is of; give it with its config: "
+            "a state dict alone does not determine the architecture; give it with its config: "
             "(state_dict, config)"
         )

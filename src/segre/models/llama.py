@@ -1,4 +1,4 @@
-"""Llama: RMSNorms before, rotary positions, a gated MLP; others have its names and its keys."""
+"""Llama: pre-RMSNorm, rotary positions, a gated MLP; other families share its names and keys."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def decoder(
     gates: Mapping[str, str] = GATES,
     turns: Callable[[Config], Values] = rotary,
 ) -> Values:
-    """The keys of a spec that every decoder of this kind gives."""
+    """The keys of a spec for every decoder of this kind."""
     d = config.count("hidden_size")
     key, value = config.get("head_dim")
     split = value is None and config.family.defaults["head_dim"] is None
@@ -79,20 +79,20 @@ def _read(config: Config) -> Values:
 
 
 def biases(config: Config) -> Values:
-    """Where linear maps have biases: in attention, in MLPs, in both."""
+    """Which linear maps have biases: attention, MLPs or both."""
     attention, mlp = config.flag("attention_bias"), config.flag("mlp_bias")
     names = {(True, True): "all", (True, False): "attn", (False, True): "mlp"}
     return {"bias": names.get((attention, mlp), "none")}
 
 
 def write_biases(spec: Transformer) -> Values:
-    """The inverse of `biases`: keys are left out where the library has no biases."""
+    """The inverse of `biases`; keys are left out if the library has no biases."""
     found = {"attention_bias": spec.output_bias, "mlp_bias": spec.mlp_bias}
     return {key: True for key, value in found.items() if value}
 
 
 def written_rotary(spec: Transformer, layer: int = 1) -> Values:
-    """The inverse of `rotary`, as a layer turns; others may turn otherwise."""
+    """The inverse of `rotary` for one layer; other layers may differ."""
     first = spec.at(layer)
     assert isinstance(first.base, int)
     return {
@@ -104,7 +104,7 @@ def written_rotary(spec: Transformer, layer: int = 1) -> Values:
 def write_decoder(
     spec: Transformer, act: str = "hidden_act", gates: Mapping[str, str] = GATES
 ) -> Values:
-    """The keys of a config that every decoder of this kind has."""
+    """The keys of a config for every decoder of this kind."""
     return {
         **written_sizes(spec),
         **written_rotary(spec),

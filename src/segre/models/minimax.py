@@ -1,7 +1,8 @@
 """MiniMax: layers of lightning attention between layers of softmax, and routed experts in all.
 
-What a skip carries is normed first: the norm before a sub-layer is, in specs, the one after the
-sub-layer before it. The factors of what is added (beta) are part of the weights that write it.
+The stream is normed before the skip branches off: the norm before a sub-layer is, in specs, the
+norm after the previous sub-layer. The factors of sub-layer outputs (beta) are part of the output
+weights.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def _read(config: Config) -> Values:
 
 
 def _kinds(config: Config) -> list[str]:
-    """The kind of every layer; full attention comes first where nothing is said."""
+    """The kind of every layer; by default full attention comes first."""
     layers = config.count("num_hidden_layers")
     key, kinds = config.get("layer_types")
     if kinds is None:
@@ -55,7 +56,7 @@ def _kinds(config: Config) -> list[str]:
 
 
 def _skip(config: Config, kinds: list[str]) -> Fraction:
-    """By what the stream is multiplied where something is added: one number for all layers."""
+    """The factor of the stream at skips: one number for all layers."""
     names = {FULL: "full_attn_alpha_factor", LINEAR: "linear_attn_alpha_factor"}
     keys = [*(key for kind, key in names.items() if kind in kinds), "mlp_alpha_factor"]
     found = {key: _positive(config, key) for key in keys}
@@ -65,7 +66,7 @@ def _skip(config: Config, kinds: list[str]) -> Fraction:
 
 
 def _betas(config: Config) -> dict[str, float]:
-    """By what a sub-layer multiplies what it writes: by kind of attention, and of MLPs."""
+    """The factors of sub-layer outputs: by kind of attention, and for MLPs."""
     keys = {FULL: "full_attn", LINEAR: "linear_attn", "mlp": "mlp"}
     return {kind: float(_positive(config, f"{key}_beta_factor")) for kind, key in keys.items()}
 
@@ -97,7 +98,7 @@ def _written_kinds(spec: Transformer) -> list[str]:
 
 
 def _names(spec: Transformer, part: str, config: Config) -> Names:
-    """Where the tensors of a part lie, but for those of experts."""
+    """Where the tensors of a part lie, except those of experts."""
     if part == "embed":
         first = norm("model.layers.0.input_layernorm", "norm")
         return {**table("model.embed_tokens", "tokens"), **first}
@@ -146,7 +147,7 @@ def _stacked(_spec: Transformer, part: str, config: Config) -> Names:
 
 
 def _rest(given: Mapping[str, Any]) -> Values:
-    """Experts; softmax and lightning layers in turn; what those of either kind have."""
+    """Experts; softmax and lightning layers in turn; the choices of both kinds."""
     out = experts.rest(given, 8, 2)
     layers = given.get("layers", 1)
     if not isinstance(layers, int) or layers < 1:
@@ -161,7 +162,7 @@ def _rest(given: Mapping[str, Any]) -> Values:
 
 
 def _text_01() -> Values:
-    """As the library's documentation describes it; the context is that of a silent config."""
+    """As the library's documentation describes it, with the default context."""
     return {
         **llama.preset("minimax", "MiniMaxForCausalLM", 80, 6144, 9216, 64, 8, 200064, 131072),
         "head_dim": 128,

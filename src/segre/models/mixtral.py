@@ -1,4 +1,4 @@
-"""Mixtral: a mistral with routed experts in all layers, and a softmax over those chosen."""
+"""Mixtral: a mistral with routed experts in all layers, and a softmax over the chosen experts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _write(spec: Transformer) -> Values:
 
 
 def tensors(_spec: Transformer, part: str, _config: Config) -> Names:
-    """Where the tensors of a part lie, but for those of experts."""
+    """Where the tensors of a part lie, except those of experts."""
     if part in ("embed", "head"):
         return llama.ends(part)
     at = f"model.layers.{int(part) - 1}"

@@ -1,6 +1,6 @@
-"""ModernBERT: LayerNorms before, but none before the first attention; windows on both sides.
+"""ModernBERT: pre-LayerNorm, but no norm before the first attention; two-sided windows.
 
-A layer sees all tokens or those near it, and the two kinds turn with bases of their own.
+A layer sees all tokens or only nearby ones, and the two kinds have different rotary bases.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def _read(config: Config) -> Values:
     words = common["output"] != "hidden"
     if common.get("read") == "first" and config.get("classifier_pooling")[1] == "mean":
         raise SpecError(
-            "classifier_pooling: the mean of all tokens cannot be said in a spec; allowed: cls"
+            "classifier_pooling: the mean of all tokens cannot be expressed in a spec; allowed: cls"
         )
     if words and config.get("classifier_activation")[1] != config.get("hidden_activation")[1]:
         raise SpecError(
-            "classifier_activation: the head has the activation of the layers in a spec; allowed: "
-            "that of hidden_activation, or the class ModernBertModel, which has no head"
+            "classifier_activation: in a spec the head has the activation of the layers; allowed: "
+            "the value of hidden_activation, or the class ModernBertModel, which has no head"
         )
     return {
         **common,

@@ -1,9 +1,8 @@
 """Modules of torch.nn as architectures: MultiheadAttention, TransformerEncoderLayer and a stack.
 
-A module is read as a config, whose keys are the arguments that it was made with. Its inputs are
-matrices, and its outputs all of its hidden states. A module attends to itself; masks and dropout
-are left aside. They are families like those of the transformers library, but no inline spec and no
-file of that library has their names.
+A module is read as a config whose keys are the module's arguments. Its inputs are matrices, its
+outputs all hidden states. Attention is self-attention; masks and dropout are ignored. These are
+families like those of the transformers library, but inline specs and files cannot name them.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu"}
 
 
 def module_config(source: Any) -> Values | None:
-    """The keys of a module of torch.nn, if it is one of these; torch is not imported for it."""
+    """The keys of a module of torch.nn, if it is one of these; torch is not imported."""
     torch = sys.modules.get("torch")
     nn = getattr(torch, "nn", None)
     if nn is None or not isinstance(source, getattr(nn, "Module", ())):
@@ -42,7 +41,7 @@ def _attention(module: Any) -> Values:
     other += ["add_bias_kv"] if module.bias_k is not None else []
     other += ["add_zero_attn"] if module.add_zero_attn else []
     if other:
-        raise SpecError(f"{ATTENTION}: {', '.join(other)} cannot be said in a spec")
+        raise SpecError(f"{ATTENTION}: {', '.join(other)} cannot be expressed in a spec")
     return {
         "embed_dim": module.embed_dim,
         "num_heads": module.num_heads,
@@ -66,12 +65,12 @@ def _layer(module: Any) -> Values:
 def _encoder(module: Any) -> Values:
     every = [_layer(layer) for layer in module.layers]
     if any(layer != every[0] for layer in every):
-        raise SpecError(f"{ENCODER}: its layers differ, which a spec cannot say")
+        raise SpecError(f"{ENCODER}: its layers differ, which a spec cannot express")
     norm = module.norm
     if norm is not None and (norm.eps != every[0]["layer_norm_eps"] or not every[0]["norm_first"]):
         raise SpecError(
             f"{ENCODER}: a last norm with another eps, or after norms of its own layers "
-            "(norm_first=False), cannot be said in a spec"
+            "(norm_first=False), cannot be expressed in a spec"
         )
     return {**every[0], "num_layers": len(every), "norm": norm is not None}
 
@@ -80,7 +79,7 @@ def _activation(found: Any) -> str:
     name = str(getattr(found, "__name__", type(found).__name__)).lower()
     if name not in ACTIVATIONS or getattr(found, "approximate", "none") != "none":
         raise SpecError(
-            f"{LAYER}: activation {quote(name)} cannot be said in a spec; allowed: "
+            f"{LAYER}: activation {quote(name)} cannot be expressed in a spec; allowed: "
             f"{', '.join(ACTIVATIONS)}"
         )
     return name

@@ -1,4 +1,4 @@
-"""What does a name stand for: an inline spec, a preset, a file, a directory, a model of the hub?
+"""What does a name stand for: an inline spec, a preset, a file, a directory, a model on the hub?
 
 Case does not matter in names of kinds, families and presets.
 """
@@ -27,7 +27,7 @@ LIST = "segre models lists all names"
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a name stands for: an inline spec, a preset, or a file and what lies beside it."""
+    """What a name stands for: an inline spec, a preset, or a file and its directory."""
 
     inline: str = ""
     preset: str = ""
@@ -41,15 +41,15 @@ class Meaning:
 
     @property
     def folder(self) -> Path | None:
-        """The directory of its config, where a tokenizer may be."""
+        """The directory of its config, which may also hold a tokenizer."""
         return None if self.file is None or is_standard_input(self.file) else self.file.parent
 
 
 def meaning(name: str | Path) -> Meaning | None:
     """What a name stands for; None if that is not known.
 
-    Names of presets go before those of directories (write ./gpt2 for a directory gpt2), and what
-    is on the disk goes before names in another case and before models of the hub.
+    Preset names take precedence over directories (write ./gpt2 for a directory named gpt2). Files
+    on the disk take precedence over names in another case and over models of the hub.
 
     >>> meaning("LLaMA/d=8/ff=16").inline, meaning("Llama-3-8B").preset
     ('llama/d=8/ff=16', 'llama-3-8b')
@@ -96,20 +96,32 @@ def _on_disk(path: Path) -> Meaning | None:
 
 def unknown(text: str) -> str:
     """Why a name is refused, and what to write instead."""
-    word = text.partition("/")[0] if "=" in text else text.rsplit("/", 1)[-1]
-    known = "not known"
-    if "/" in text and hub.is_id(text):
-        known = f"no file, and {hub.advice(text)}"
+    word, names = text.rsplit("/", 1)[-1], (*PRESETS, *KINDS)
+    if "=" in text:
+        word = text.partition("/")[0]
+        why = f"{quote(word)} is not a known kind or preset{nearest(word, names)}"
+    elif _is_file(text):
+        why = "this file is neither .toml nor .json"
+    elif "/" in text and hub.is_id(text):
+        why = f"no such file, and {hub.advice(text)}{nearest(word, names)}"
+    else:
+        why = f"not a known name{nearest(word, names)}"
     return (
-        f"spec {quote(text)}: {known}{nearest(word, (*PRESETS, *KINDS))}; {LIST}; allowed: names, "
-        f"inline specs (llama/d=8/heads=2/ff=16/t=3), .toml and .json files, and directories with "
-        f"{CONFIG}"
+        f"spec {quote(text)}: {why}; {LIST}; allowed: names, inline specs "
+        f"(llama/d=8/heads=2/ff=16/t=3), .toml and .json files, and directories with {CONFIG}"
     )
 
 
+def _is_file(text: str) -> bool:
+    try:
+        return text.isprintable() and Path(text).is_file()
+    except OSError:
+        return False
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The three names that are nearest to what was written, for an error."""
+    """The three names closest to the given text, for an error."""
     start, every = word.lower()[:100], list(dict.fromkeys(known))
     begin = [name for name in every if start and name.startswith(start)]
     near = [*begin, *get_close_matches(start, every, n=6, cutoff=0.0)]
-    return f" (the nearest names are {', '.join(list(dict.fromkeys(near))[:3])})"
+    return f" (closest names: {', '.join(list(dict.fromkeys(near))[:3])})"

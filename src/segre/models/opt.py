@@ -1,4 +1,4 @@
-"""OPT: LayerNorms before (or after), learned positions from the third row of their table, ReLUs."""
+"""OPT: pre- or post-LayerNorm, learned positions from the third row of their table, ReLU."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def _read(config: Config) -> Values:
         narrow = config.count("word_embed_proj_dim")
     if narrow > d:
         raise SpecError(
-            f"word_embed_proj_dim: {narrow}, wider than the stream; allowed: at most {d}"
+            f"word_embed_proj_dim: {narrow} is wider than the stream; allowed: at most {d}"
         )
     biased, gain = config.flag("enable_bias"), config.flag("layer_norm_elementwise_affine")
     if gain and not biased:
         raise SpecError(
-            "enable_bias: norms with biases in a model without them cannot be said in a spec; "
+            "enable_bias: norms with biases in a model without them cannot be expressed in a spec; "
             "allowed: true, or false with layer_norm_elementwise_affine=false"
         )
     before = config.flag("do_layer_norm_before")

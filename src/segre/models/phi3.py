@@ -1,4 +1,4 @@
-"""Phi-3: a llama with joined tensors, one window in all layers, and heads that turn in part."""
+"""Phi-3: a llama with joined tensors, one window in all layers, and partially rotary heads."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _read(config: Config) -> Values:
     listed(config, out["layers"])  # the library passes the list over
     if out["rescale"] and not out["rescale"].startswith("longrope"):
         raise SpecError(
-            f"rope_type: rescale={out['rescale']} is not one of phi3; allowed: default, longrope"
+            f"rope_type: phi3 does not support rescale={out['rescale']}; allowed: default, longrope"
         )
     turned = int(out["head"] * part)
     if turned < 2 or turned % 2:
@@ -61,7 +61,7 @@ def _read(config: Config) -> Values:
 
 
 def _rotary(config: Config, part: float) -> Values:
-    """As in a llama, but for older names of longrope, and a length before that is always there."""
+    """As in a llama, except for older names of longrope; the original length is always given."""
     given = dict(config.given)
     for place in ("rope_scaling", "rope_parameters"):
         rope = given.get(place)

@@ -23,7 +23,7 @@ def _read(config: Config) -> Values:
 
 
 def routing(config: Config, out: Values) -> Values:
-    """A decoder, once its MLPs are experts: all, or those after the first dense ones."""
+    """A decoder whose MLPs are experts, all of them or those after the first dense layers."""
     count = config.count("num_experts", "num_local_experts", smallest=0)
     dense = _dense(config, out["layers"]) if count else out["layers"]
     if dense == out["layers"]:
@@ -50,7 +50,7 @@ def _dense(config: Config, layers: int) -> int:
     if not all(sparse[first:]):
         key = "decoder_sparse_step" if step > 1 else key
         raise SpecError(
-            f"{key}: dense layers after layers with experts cannot be said in a spec; "
+            f"{key}: dense layers after layers with experts cannot be expressed in a spec; "
             "allowed: dense layers first"
         )
     return first

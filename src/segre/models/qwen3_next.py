@@ -1,4 +1,4 @@
-"""Qwen3-Next, its layers of full attention: gated heads, and experts beside a gated shared one.
+"""Qwen3-Next, full-attention layers only: gated heads, and experts with a gated shared expert.
 
 Layers of linear attention (the gated delta rule) are refused by name.
 """
@@ -64,7 +64,7 @@ def _require_full(config: Config) -> None:
         raise SpecError(f"{key}: {quote(str(kinds))}; allowed: a list, one for each layer")
     if LINEAR in [choice(key, kind, (FULL, LINEAR)) for kind in kinds]:
         raise SpecError(
-            f"{key}: {LINEAR} (gated delta rule) cannot be said in a spec; allowed: {FULL} "
+            f"{key}: {LINEAR} (gated delta rule) cannot be expressed in a spec; allowed: {FULL} "
             "in all layers"
         )
 
@@ -97,7 +97,7 @@ def _tensors(spec: Transformer, part: str, _config: Config) -> Names:
 
 
 def _experts(spec: Transformer, at: str) -> Names:
-    """Each expert by itself, the shared one, and its gate."""
+    """One tensor for each expert, the shared expert, and its gate."""
     files = ("gate_proj", "up_proj", "down_proj")
     out = {f"{at}.gate.weight": Stored(("W_R",))}
     out |= experts.one_by_one(spec, f"{at}.experts", files)
@@ -107,7 +107,7 @@ def _experts(spec: Transformer, at: str) -> Names:
 
 
 def _rest(given: Mapping[str, Any]) -> Values:
-    """Experts, if they are asked for: with one more for all tokens, as wide as they are."""
+    """Experts, if the spec has any: with a shared expert of the same width."""
     out: Values = {}
     if given.get("experts"):
         out = experts.rest(given, 512, 10)

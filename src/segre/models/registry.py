@@ -1,4 +1,4 @@
-"""Which families there are: one list, for every command.
+"""The list of families, used by every command.
 
 >>> from_config({"model_type": "gpt2"}, "gpt2").parameters
 124439808
@@ -100,8 +100,8 @@ def family_of(config: Mapping[str, Any]) -> Family:
 def from_config(config: Mapping[str, Any], quoted: str, *, defaults: bool = True) -> Transformer:
     """The architecture of a config; `quoted` is how errors name it.
 
-    Sizes that are missing are those of the library's config class, or with `defaults` = False
-    refused by name.
+    Missing sizes are taken from the library's config class or, with `defaults` = False, refused by
+    name.
     """
     try:
         family = family_of(config)
@@ -109,8 +109,8 @@ def from_config(config: Mapping[str, Any], quoted: str, *, defaults: bool = True
         values = family.read(keys)
         if keys.missing and not defaults:
             raise SpecError(
-                f"a config of {family.model_type} without {', '.join(keys.missing)}; give them, "
-                "or take the sizes of the library's config class (--defaults, in Python "
+                f"the config of {family.model_type} lacks {', '.join(keys.missing)}; add them, or "
+                "use the defaults of the library's config class (--defaults; in Python "
                 "architecture(config, defaults=True))"
             )
     except SpecError as error:
@@ -119,9 +119,9 @@ def from_config(config: Mapping[str, Any], quoted: str, *, defaults: bool = True
 
 
 def to_config(family: str, spec: Transformer, quoted: str) -> dict[str, Any]:
-    """The config of a spec, with a vocabulary, of a family; refused if it does not read back.
+    """The config of a spec with a vocabulary, in a family; refused if it does not read back.
 
-    Heads are those of the family's class: what specs say of them beside is left aside.
+    The head is that of the family's class: other keys of the spec about it are ignored.
     """
     found = FAMILIES[family]
     words = "vocab_size" in found.defaults
@@ -142,7 +142,7 @@ def to_config(family: str, spec: Transformer, quoted: str) -> dict[str, Any]:
     for key, value in vars(spec).items():
         if key not in ASIDE and getattr(back, key, value) != value:
             raise SpecError(
-                f"spec {quote(quoted)}: {key}={show(value)} cannot be said in a config of "
+                f"spec {quote(quoted)}: {key}={show(value)} cannot be expressed in a config of "
                 f"{family}; allowed: {show(getattr(back, key))}"
             )
     return config

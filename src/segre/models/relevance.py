@@ -1,8 +1,8 @@
 """Which keys of a config change the function, and which differences cannot be judged?
 
-Keys that `config` reads become a spec, and specs are compared. Keys of the list below change no
-output. All others are unknown: two configs that differ in one of them may or may not be of the
-same function.
+Keys that `config` reads become a spec, and specs are compared. Keys in the list below change no
+output. All others are unknown: two configs that differ in one of them may or may not have the same
+function.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _known(kind: str) -> set[str]:
 
 
 def _inside(one: Mapping[str, Any], two: Mapping[str, Any], key: str) -> list[str]:
-    """Of what is said of rotations, the keys that the library does not know; else the key."""
+    """For rotary keys, the parts that the library does not know; otherwise the key itself."""
     a, b = (config.get(key) or {} for config in (one, two))
     if key not in _ROPE or not isinstance(a, Mapping) or not isinstance(b, Mapping):
         return [key]

@@ -1,4 +1,4 @@
-"""RoBERTa: a BERT whose positions begin after that of the padding token."""
+"""RoBERTa: a BERT whose positions begin after the padding token's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read(config: Config) -> Values:
         )
     if out["output"] != "hidden" and out["mlp"] != "gelu":
         raise SpecError(
-            "hidden_act: the head has gelu whatever the layers have; allowed: gelu, or the class "
+            "hidden_act: the head always uses gelu; allowed: gelu, or the class "
             f"{config.family.base_class}, which has no head"
         )
     return {**out, "offset": offset, "t": out["positions"] - offset}
@@ -52,7 +52,7 @@ def tensors(spec: Transformer, part: str, _config: Config) -> Names:
 
 
 def rest(given: Mapping[str, Any]) -> Values:
-    """MLPs as in BERT, and no offset where there are no learned positions."""
+    """MLPs as in BERT, and no offset without learned positions."""
     return {
         **fourfold(given),
         **({"offset": 0} if given.get("pos", "learned") != "learned" else {}),

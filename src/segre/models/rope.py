@@ -1,7 +1,7 @@
-"""What a config says of rotary positions: the base of the frequencies, and how they are rescaled.
+"""Rotary positions in configs: the base of the frequencies, and how they are rescaled.
 
 The library has had these keys in three places: at the top, in `rope_scaling`, and now in
-`rope_parameters`. Kinds of rescaling that specs cannot say are refused by name.
+`rope_parameters`. Kinds of rescaling that specs cannot express are refused by name.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ MOVED = ("llama3", "yarn", "longrope")  # kinds that know of a length before
 def rope_of_kind(
     config: Mapping[str, Any], kind: str, theta: Any, scaling: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What a config says of one kind of layers, as a config that says it of all.
+    """The rotary keys of one kind of layers, in the form of a config for all layers.
 
-    `theta` and `scaling` are what older configs say of it elsewhere.
+    `theta` and `scaling` are the values from other keys of older configs.
 
     >>> rope_of_kind({"rope_parameters": {"full": {"rope_type": "default"}}}, "full", 100)
     {'rope_parameters': {'rope_theta': 100, 'rope_type': 'default'}}
@@ -42,14 +42,17 @@ def rope_of_kind(
         if not isinstance(value, Mapping | None):
             raise SpecError(f"{place}: {quote(str(value))} is not allowed; allowed: an object")
     if any(key in rope for key in KEYS):
-        raise SpecError(f"rope_parameters: allowed: an object for each kind of layers, as {kind}")
+        raise SpecError(
+            "rope_parameters is not allowed here; allowed: an object for each kind "
+            f"of layers, such as {kind}"
+        )
     # the library reads `truncate` beside the kinds of layers, and so never one of a kind
     said = {key: value for key, value in (own or {}).items() if key != "truncate"}
     return {"rope_parameters": {"rope_theta": theta, **said, **(scaling or {})}}
 
 
 def rope_part(config: Mapping[str, Any]) -> float:
-    """Which part of a head turns."""
+    """The part of a head that is rotary."""
     part = _rope(config).get("partial_rotary_factor", config.get("partial_rotary_factor"))
     if part is None:
         return 1.0
@@ -62,7 +65,7 @@ def rope_part(config: Mapping[str, Any]) -> float:
 
 
 def rope_base(config: Mapping[str, Any], default: int = 10_000, *, part: float = 1.0) -> int:
-    """The base of the rotary frequencies, of a config of which this part of a head turns.
+    """The base of the rotary frequencies, if this part of a head is rotary.
 
     >>> rope_base({"rope_theta": 500000.0}), rope_base({"rope_parameters": {"rope_theta": 1e6}})
     (500000, 1000000)
@@ -78,7 +81,7 @@ def rope_base(config: Mapping[str, Any], default: int = 10_000, *, part: float =
 
 
 def rope_rescale(config: Mapping[str, Any], length: int, *, latent: bool = False) -> str:
-    """How frequencies are rescaled, as specs say it; `length` is the model's own context.
+    """The rescaling of frequencies, as specs write it; `length` is the model's context.
 
     >>> rope_rescale({"rope_scaling": {"type": "linear", "factor": 4.0}}, 2048)
     'linear:4'
@@ -113,7 +116,7 @@ def rope_rescale(config: Mapping[str, Any], length: int, *, latent: bool = False
 
 
 def rope_config(base: int, how: Rescale | None) -> dict[str, Any]:
-    """What a config says of frequencies: the inverse of the two functions above."""
+    """The keys of a config for rotary frequencies: the inverse of the two functions above."""
     out: dict[str, Any] = {"rope_type": "default", "rope_theta": float(base)}
     if how is None:
         return out
@@ -134,7 +137,7 @@ def rope_config(base: int, how: Rescale | None) -> dict[str, Any]:
 
 
 def _longrope(rope: Mapping[str, Any]) -> dict[str, Any]:
-    """What frequencies are divided by, in short inputs and in long ones."""
+    """The divisors of frequencies, for short and for long inputs."""
     out: dict[str, Any] = {}
     for name in ("short", "long"):
         given = rope.get(f"{name}_factor")
@@ -145,7 +148,7 @@ def _longrope(rope: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _attention(rope: Mapping[str, Any]) -> dict[str, Any]:
-    """What turned queries and keys are multiplied by, if it is said."""
+    """The factor of rotated queries and keys, if it is given."""
     if rope.get("attention_factor") is None:
         return {}
     found = _number("attention_factor", rope["attention_factor"])
@@ -155,7 +158,7 @@ def _attention(rope: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _yarn(rope: Mapping[str, Any], latent: bool) -> dict[str, Any]:
-    """The optional numbers of yarn: those that the library uses, and none that it passes over."""
+    """The optional numbers of yarn that the library uses."""
     truncate = rope.get("truncate")
     if truncate not in (None, True, False):
         raise SpecError(f"truncate: {quote(str(truncate))} is not allowed; allowed: true, false")
@@ -174,14 +177,16 @@ def _yarn(rope: Mapping[str, Any], latent: bool) -> dict[str, Any]:
 
 
 def _rope(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The object that holds what is said of rotations, wherever it is."""
+    """The object with the rotary keys, wherever it is."""
     place = "rope_scaling" if config.get("rope_scaling") else "rope_parameters"
     rope = config.get(place) or {}
     if not isinstance(rope, Mapping):
         raise SpecError(f"{place}: {quote(str(rope))} is not allowed; allowed: an object")
     for key, value in rope.items():
         if isinstance(value, Mapping):
-            raise SpecError(f"{place}: {quote(str(key))}: allowed: one for all layers")
+            raise SpecError(
+                f"{place}: {quote(str(key))} is not allowed; allowed: one object for all layers"
+            )
     return rope
 
 
@@ -202,14 +207,14 @@ def _as_specs_write(key: str, value: Any) -> Any:
 
 
 def _written(key: str, value: Any) -> str:
-    """A number as specs write it; a quotient of lengths need not be one."""
+    """A number as specs write it; a quotient of lengths need not be a decimal number."""
     exact = fraction(key, value)
     below = exact.denominator
     for prime in (2, 5):
         while below % prime == 0:
             below //= prime
     if below != 1:
-        raise SpecError(f"rope {key}: {exact} is no decimal number; give factor")
+        raise SpecError(f"rope {key}: {exact} is not a decimal number; give factor")
     return decimal(exact)
 
 

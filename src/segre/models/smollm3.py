@@ -1,4 +1,4 @@
-"""SmolLM3: a llama in which some layers, every fourth by default, do not turn."""
+"""SmolLM3: a llama in which some layers, by default every fourth, have no rotary positions."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def _read(config: Config) -> Values:
 
 
 def _turned(config: Config, layers: int) -> list[bool]:
-    """Which layers turn."""
+    """Which layers have rotary positions."""
     key, value = config.get("no_rope_layers")
     if value is None:
         step = config.count("no_rope_layer_interval")
         return [(i + 1) % step != 0 for i in range(layers)]
     if not isinstance(value, list) or len(value) < layers or not {*value} <= {0, 1}:
         raise SpecError(
-            f"{key}: {quote(str(value))}; allowed: a list of 1 (turns) and 0, one for each layer"
+            f"{key}: {quote(str(value))}; allowed: a list of 1 (rotary) and 0, one for each layer"
         )
     return [bool(turns) for turns in value[:layers]]
 

@@ -1,4 +1,4 @@
-"""ViT: patches as inputs, a class token, learned positions, LayerNorms before."""
+"""ViT: patches as inputs, a class token, learned positions, pre-LayerNorm."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ CHOICES: Values = {
 
 
 def sides(config: Config, key: str) -> tuple[int, int]:
-    """A size, given for both sides or for each."""
+    """A size, given once for both sides or for each side."""
     name, value = config.get(key)
     both = list(value) if isinstance(value, list | tuple) else [value, value]
     if len(both) != 2:
-        raise SpecError(f"{name}: {len(both)} numbers; allowed: one, or two")
+        raise SpecError(f"{name}: {len(both)} numbers were given; allowed: one or two")
     first, second = (whole(name, side, LARGEST) for side in both)
     return first, second
 
@@ -43,7 +43,7 @@ def patches(config: Config) -> Values:
     image, patch = sides(config, "image_size"), sides(config, "patch_size")
     count = (image[0] // patch[0]) * (image[1] // patch[1])
     if not count:
-        raise SpecError("image_size: no patch fits; allowed: at least patch_size")
+        raise SpecError("image_size is smaller than patch_size; allowed: at least patch_size")
     entries = config.count("num_channels") * patch[0] * patch[1]
     return {"patch": entries, "cls": True, "t": count + 1, "positions": count + 1}
 
@@ -57,7 +57,7 @@ def _read(config: Config) -> Values:
 
 
 def blocks(config: Config) -> Values:
-    """The keys of a spec that models of patches give, but for the width of the MLP."""
+    """The keys of a spec for models of patches, except the width of the MLP."""
     d = config.count("hidden_size")
     return {
         "kind": config.family.name,
@@ -73,7 +73,7 @@ def blocks(config: Config) -> Values:
 
 
 def write(spec: Transformer) -> Values:
-    """Every patch is one pixel of many channels: a spec has no sides of patches."""
+    """Every patch is one pixel with many channels: a spec does not record the sides of patches."""
     return {
         **written_sizes(spec),
         "layer_norm_eps": float(spec.eps),

@@ -1,4 +1,4 @@
-"""Sliding windows, as configs say them: one size, and which layers have it."""
+"""Sliding windows in configs: one size, and the layers that have it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FULL, SLIDING = "full_attention", "sliding_attention"
 
 
 def listed(config: Config, layers: int) -> list[bool] | None:
-    """Which layers slide, if a config has a list of them."""
+    """Which layers have a window, if the config lists them."""
     key, value = config.get("layer_types")
     if value is None:
         return None
@@ -24,14 +24,14 @@ def listed(config: Config, layers: int) -> list[bool] | None:
 
 
 def window(config: Config) -> int:
-    """The size of the window; 0 is none."""
+    """The size of the window; 0 means none."""
     if config.get("sliding_window")[1] is None:
         return 0
     return config.count("sliding_window", smallest=2)
 
 
 def chosen(config: Config, layers: int, size: int, otherwise: Callable[[int], bool]) -> list[int]:
-    """The window of every layer; `otherwise` says which layers slide where no list does."""
+    """The window of every layer; `otherwise` says which layers have one if there is no list."""
     slides = listed(config, layers)
     if slides is None:
         slides = [otherwise(i) for i in range(layers)]
@@ -47,5 +47,5 @@ def kinds(spec: Transformer) -> list[str]:
 
 
 def written(spec: Transformer) -> dict[str, Any]:
-    """The keys of a config: all windows of a spec of one size, or none, are said in full."""
+    """The keys of a config, written in full if all windows have one size or there are none."""
     return {"sliding_window": max(spec.window, default=0) or None, "layer_types": kinds(spec)}

@@ -120,7 +120,7 @@ def certify_optimum(
         except np.linalg.LinAlgError:
             R = np.array([np.nan])
     if not np.isfinite(R).all():
-        raise SegreError("the numbers leave the range of floats; give X, Y and beta rescaled")
+        raise SegreError("the numbers overflow floats; rescale X, Y and beta")
     bound = lower_bound(problem, R)
     own = heads_of(problem, Z)
     return Optimum(

@@ -30,8 +30,8 @@ def read_run(path: Path) -> tuple[Problem, Array, Array]:
     try:
         if spec is not None or set(given) != set(NAMES):
             missing = [name for name in NAMES if name not in given]
-            said = f"there is no {missing[0]}" if missing else _unknown(given)
-            raise WeightsError(f"{said}; allowed: {', '.join(NAMES)}, all of them and no others")
+            said = f"{missing[0]} is missing" if missing else _unknown(given)
+            raise WeightsError(f"{said}; the file must hold exactly {', '.join(NAMES)}")
         numbers = {name: _floats(name, given[name]) for name in NAMES}
         if numbers["beta"].size != 1:
             raise WeightsError(f"beta has {numbers['beta'].size} entries; allowed: one number")
@@ -49,7 +49,7 @@ def write_run(path: Path, problem: Problem, W_QK: Array, W_OV: Array) -> None:
 
 
 def _unknown(given: dict[str, Any]) -> str:
-    return f"{quote(sorted(given.keys() - set(NAMES))[0])} is not known" if given else "empty"
+    return f"unknown name {quote(sorted(given.keys() - set(NAMES))[0])}" if given else "empty"
 
 
 def _floats(name: str, value: Any) -> Array:

@@ -49,7 +49,7 @@ class Problem:
         if self.X.shape[:2] != self.Y.shape[:2]:
             raise SegreError(
                 f"X has {self.X.shape[0]} sequences of {self.X.shape[1]} tokens, "
-                f"Y has {self.Y.shape[0]} of {self.Y.shape[1]}; allowed: the same"
+                f"Y has {self.Y.shape[0]} of {self.Y.shape[1]}; the numbers must be equal"
             )
         if not (np.isfinite(self.X).all() and np.isfinite(self.Y).all()):
             raise SegreError("X or Y has a NaN or an infinity; give finite numbers")
@@ -58,8 +58,8 @@ class Problem:
         size = self.samples * self.d**3
         if size > LARGEST:
             raise TooLargeError(
-                f"{self.samples} tokens of width {self.d} need a map of {size:,} numbers, over the "
-                f"limit of {LARGEST:,}; give fewer sequences, or a smaller width"
+                f"{self.samples} tokens of width {self.d} need a map of {size:,} numbers, over "
+                f"the limit of {LARGEST:,}; give fewer sequences or a smaller width"
             )
 
     @property

@@ -1,6 +1,6 @@
 """How large can the function space of a polynomial network be? Upper bounds by formulas.
 
-A bound is an inequality, or several put together:
+A bound is an inequality, or a combination of several:
 
     scales     every hidden unit can be rescaled against the layer after it
     forms      what the layers up to j and the map after them compute are linear combinations of
@@ -38,7 +38,7 @@ _MOST_FORMS = 10**12
 
 @dataclass(frozen=True)
 class Inequality:
-    """An upper bound, and how it follows: a rule, its numbers, and the bounds it is made of.
+    """An upper bound and its derivation: a rule, its numbers, and the bounds it combines.
 
     `at` is the layer of `forms` and `cut`, and the lower degree of `doubled`.
     """
@@ -63,7 +63,7 @@ class Inequality:
 
     @property
     def step(self) -> dict[str, Any]:
-        """What is concluded, by which rule and where, without the bounds it is made of."""
+        """The conclusion, its rule and place, without the bounds it combines."""
         at = {} if self.at is None else {"at": self.at}
         return {"rule": self.rule, **at, "value": self.value}
 
@@ -127,7 +127,7 @@ def forms(variables: int, degree: int, most: int = _MOST_FORMS) -> int:
 
 
 def sums_of_powers(variables: int, degree: int, summands: int) -> int:
-    """Dimension of the sums of so many powers of linear forms (Alexander and Hirschowitz).
+    """Dimension of the set of sums of powers of linear forms (Alexander and Hirschowitz).
 
     >>> [sums_of_powers(3, 4, count) for count in (4, 5, 6)]
     [12, 14, 15]
@@ -163,7 +163,7 @@ def _best(widths: tuple[int, ...], degree: int, bias: bool) -> Inequality:
 
 
 def _inequalities(widths: tuple[int, ...], degree: int, bias: bool) -> Iterator[Inequality]:
-    """Of a network whose first layer has no biases, and whose others have them if `bias`."""
+    """The bound for a network whose first layer has no biases, and the others only with `bias`."""
     weights = sum(a * b for a, b in pairwise(widths)) + bias * sum(widths[2:])
     hidden = widths[1:-1]
     yield Inequality(weights - sum(hidden), "scales", f"{sum(hidden)} scales of hidden units")
@@ -190,7 +190,7 @@ def _inequalities(widths: tuple[int, ...], degree: int, bias: bool) -> Iterator[
 
 
 def _one_hidden_layer(n: int, m: int, k: int, degree: int, bias: bool) -> Iterator[Inequality]:
-    """Of sums of m powers of linear forms in n variables with coefficients in k dimensions."""
+    """The bound for sums of m powers of linear forms in n variables, coefficients in k-space."""
     if k == 1:
         value = sums_of_powers(n, degree, m) + bias
         says = f"sums of {m} powers of degree {degree} in {n} variables (Alexander-Hirschowitz)"
@@ -211,7 +211,7 @@ def _one_hidden_layer(n: int, m: int, k: int, degree: int, bias: bool) -> Iterat
 
 
 def _quadric(widths: tuple[int, ...], bias: bool) -> Inequality:
-    """Of a sum of squares, where so many of the summands are known to be independent."""
+    """The bound for a sum of squares, if this many summands are known to be independent."""
     m, earlier = widths[-2], _best(widths[:-1], 2, bias)
     independent = min(*widths[1:-1], forms(widths[0], 2 ** (len(widths) - 3)))
     rotations = comb(m, 2) - comb(m - independent, 2)
@@ -220,7 +220,7 @@ def _quadric(widths: tuple[int, ...], bias: bool) -> Inequality:
 
 
 def _curves(n: int, m: int, k: int, degree: int, bias: bool) -> Iterator[Inequality]:
-    """Hidden units that can be moved along a curve without changing the function."""
+    """The bound from hidden units that can move along a curve without changing the function."""
     most = m * (n + k - 1) + bias * k  # what scales leave
     across = degree * (n - 1) + 1  # forms on a rational normal curve through the hidden units
     if n > 1 and m + bias <= n + 2:
@@ -234,7 +234,7 @@ def _curves(n: int, m: int, k: int, degree: int, bias: bool) -> Iterator[Inequal
 
 
 def _rank(widths: tuple[int, ...], degree: int, bias: bool) -> Iterator[Inequality]:
-    """Constant terms of outputs are their biases, if there are any: the rest has bounded rank."""
+    """Constant terms of outputs are their biases; the other coefficients have bounded rank."""
     last, whole = widths[-1], forms(widths[0], degree ** (len(widths) - 2))
     if whole < _MOST_FORMS:
         rank = min(widths[-2], last, whole - bias)

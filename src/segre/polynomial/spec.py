@@ -1,9 +1,9 @@
 """Networks with monomial activations, as data: linear maps with x -> x^r between them.
 
 `poly/3-5-2/degree=3` is a dense network with widths 3, 5, 2. `cnn/k=3,2/degree=2` is a
-convolutional network with one filter per layer; its input has length `n`, which is the size of
-its receptive field unless given. Degree 1 gives linear networks. With `bias=true` every layer
-adds biases: one per unit of a dense layer, one per filter of a convolution.
+convolutional network with one filter per layer; its input has length `n`, by default the size of
+its receptive field. Degree 1 gives linear networks. With `bias=true` every layer adds biases: one
+per unit of a dense layer, one per filter of a convolution.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Dense:
 
     @property
     def units(self) -> int:
-        """How many outputs have weights of their own."""
+        """Number of outputs with separate weights."""
         return self.width_out
 
     @property
     def weights(self) -> int:
-        """Number of weights, biases aside."""
+        """Number of weights without biases."""
         return self.width_in * self.width_out
 
 
@@ -65,7 +65,7 @@ class Convolution:
 
     @property
     def weights(self) -> int:
-        """Number of weights, the bias aside."""
+        """Number of weights without the bias."""
         return self.kernel
 
 
@@ -181,7 +181,7 @@ def inline(text: str) -> dict[str, Any]:
 
 
 def receptive_field(kernels: list[int], strides: list[int]) -> int:
-    """How many entries of the input one output depends on.
+    """Number of input entries that one output depends on.
 
     >>> receptive_field([3, 2], [2, 1])
     5

@@ -45,7 +45,7 @@ def tensors(spec: Polynomial) -> dict[tuple[str, str], Slot]:
 
 
 def weight_name(layer: Dense | Convolution) -> str:
-    """What the weights of a layer are called."""
+    """The names of the weights of a layer."""
     return "W" if isinstance(layer, Dense) else "w"
 
 

@@ -19,7 +19,7 @@ def check(certificate: Certificate, checks: list[str], progress: Progress) -> No
     net, claim = certificate.net, certificate.claim
     name = str(net) if len(str(net)) <= 120 else str(net)[:117] + "..."
     checks.append(
-        f"The file is whole and well formed, and describes {name} with {claim.parameters} "
+        f"The file is complete and well formed, and describes {name} with {claim.parameters} "
         "parameters."
     )
     checks.append(f"{certificate.prime} is prime.")

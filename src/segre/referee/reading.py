@@ -36,9 +36,9 @@ def read(source: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any], Reject
         document = _parse(_bytes(source, name), faults, name)
         _measure(document, name)
     if not isinstance(document, dict):
-        raise CertificateError(f"{name}: not a JSON object; give a file of segre certify")
+        raise CertificateError(f"{name}: not a JSON object; give a file written by segre certify")
     if "format" not in document:
-        raise CertificateError(f"{name}: no key 'format'; give a file of segre certify")
+        raise CertificateError(f"{name}: no key 'format'; give a file written by segre certify")
     if document["format"] != FORMAT:
         raise CertificateError(f"{name}: format {quote(document['format'])}; allowed: {FORMAT!r}")
     version = document.get("version")

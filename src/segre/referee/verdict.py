@@ -26,11 +26,11 @@ Kind = Literal["computation", "theorem"]
 
 @dataclass(frozen=True)
 class Verdict(Shown):
-    """Whether a certificate holds; if not, the first reason why.
+    """Whether a certificate is valid; if not, the first reason why.
 
-    `checks` are the things that were checked and hold, in sentences; `claim` is what the
-    certificate claims (to be trusted only if `valid`), empty if it is malformed; `kind` is what it
-    holds: a computation, which was done again, or the application of a theorem, whose proof has to
+    `checks` lists the successful checks, one sentence each. `claim` is what the certificate claims
+    (to be trusted only if `valid`); it is empty if the certificate is malformed. `kind` says what
+    it holds: a computation, which was repeated, or the application of a theorem, whose proof has to
     be trusted.
 
     >>> verdict = Verdict(False, "claim.upper: 5, but the closed-form bound is 6")
@@ -46,7 +46,7 @@ class Verdict(Shown):
 
     @property
     def value(self) -> bool:
-        """The answer: whether it holds."""
+        """The answer: whether it is valid."""
         return self.valid
 
     @property
@@ -61,12 +61,12 @@ class Verdict(Shown):
 
     @property
     def status(self) -> Literal["exact"]:
-        """Everything is checked in integers, and in balls where there are roots."""
+        """Everything is checked in integers, and in ball arithmetic where there are roots."""
         return "exact"
 
     @property
     def how(self) -> str:
-        """Why it holds, or does not."""
+        """Why it is valid or not."""
         return self.reason
 
     def document(self) -> dict[str, Any]:
@@ -81,12 +81,12 @@ def verify(
     seconds: float = MOST_SECONDS,
     meter: Meter | None = None,
 ) -> Verdict:
-    """Check a certificate: a file (`-` is standard input), or the mapping that is in it.
+    """Check a certificate: a file (`-` is standard input), or its contents as a mapping.
 
-    Raises `CertificateError` if it is no certificate at all, `TooLargeError` if it takes too much
-    memory, and `OutOfTimeError` if there are not enough `seconds`: then nothing is known.
-    `progress` is called with what is being done, and how much of how much is done. A `meter` of
-    one's own says afterwards how much work it was.
+    Raises `CertificateError` if it is not a certificate, `TooLargeError` if the check needs too
+    much memory, and `OutOfTimeError` if it needs more than `seconds`; in these cases nothing is
+    known. `progress` is called with the current stage, the work done and the total. A `meter`
+    passed in records the amount of work.
 
     >>> import segre
     >>> document = segre.certify("lightning/d=2,2/a=1/t=2")

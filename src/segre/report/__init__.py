@@ -1,1 +1,1 @@
-"""Findings as text and pictures; nothing is computed here."""
+"""Findings as text and plots; nothing is computed here."""

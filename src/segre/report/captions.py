@@ -1,4 +1,4 @@
-"""The words and colours that static and interactive pictures share."""
+"""Words and colours shared by static and interactive pictures."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ _STRATA = {"fold": RED, "crossing sheets": ORANGE, "rank drop of A": "#7b3fa0", 
 
 CONE: dict[str, Any] = {
     "title": "Functions of one attention layer, V ⊗ A: the cone over the Segre variety",
-    "linear": "linear cut z12 = z21: its vertex, the zero function, is singular",
+    "linear": "linear section z12 = z21: its vertex, the zero function, is singular",
     "linear axes": ("z11 - z22", "2 z12", "z11 + z22"),
-    "affine": "affine cut z11 + z22 = 1: ruled by constant V (blue), constant A (orange)",
+    "affine": "affine section z11 + z22 = 1: ruled by lines of constant V (blue) and constant A "
+    "(orange)",
     "affine axes": ("z11 - z22", "z12 + z21", "z12 - z21"),
 }
 DISCRIMINANT = {
     "title": "d = 2, V = u wᵀ, A = k qᵀ, q fixed: the quadratics (w·x)(k·x) = aX² + bXY + cY²",
     "outside": "products of two real linear forms, b² ≥ 4ac: reached",
     "inside": "definite forms: in the Zariski closure, reached by no real weights",
-    "wall": "the wall b² = 4ac, w parallel to k: folds, the boundary",
+    "wall": "boundary b² = 4ac, w parallel to k: the parametrisation folds",
     "x": "(a - c) / (a + c)",
     "y": "b / (a + c)",
 }
 
 
 def fiber_outputs(curve: FiberCurve) -> str:
-    """What the outputs do along a fiber."""
-    return f"outputs along the curve: they move by {curve.deviation:.0e} (rounding)"
+    """How much the outputs change along a fiber."""
+    return f"outputs along the curve: they change by {curve.deviation:.0e} (rounding)"
 
 
 def reach_of(cut: Discriminant) -> float:
-    """Half the width of the drawing: everything placed is inside."""
+    """Half the width of the drawing, large enough for every point."""
     return max([1.9, *(1.15 * max(abs(p.x), abs(p.y)) for p in cut.placed)])
 
 

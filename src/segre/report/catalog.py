@@ -1,4 +1,4 @@
-"""The models that segre knows, on the terminal."""
+"""The supported models, on the terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WIDE = 400
 
 @printed.register
 def print_catalog(found: Catalog) -> None:
-    """A line for each; or, of one that was asked for by name, all that is known."""
+    """A line for each model; or, for one model given by name, everything known about it."""
     if found.named:
         for entry in found.entries:
             _print_entry(entry)
@@ -33,9 +33,9 @@ def print_catalog(found: Catalog) -> None:
     plain_console(_WIDE).print(table, crop=False)
     plain_console().print(
         f"{_count(found.families, 'family', 'families')} and "
-        f"{_count(found.presets, 'preset', 'presets')}; the line of a family is "
-        "its config class where a config says nothing, with what any of its models supports. "
-        "Families are also inline specs (llama/d=8/heads=2/ff=16/t=3). segre models NAME says more."
+        f"{_count(found.presets, 'preset', 'presets')}. The line of a family shows the defaults "
+        "of its config class, and what any of its models supports. Families can be used in "
+        "inline specs (llama/d=8/heads=2/ff=16/t=3). For details: segre models NAME."
     )
 
 

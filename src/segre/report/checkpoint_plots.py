@@ -1,4 +1,4 @@
-"""What was measured on a checkpoint, as a picture: every head of every layer."""
+"""Measurements of a checkpoint as a plot: every head of every layer."""
 
 from __future__ import annotations
 
@@ -52,22 +52,24 @@ def plot_info(info: Info, path: Path) -> None:
 
 def _caption(info: Info) -> str:
     turning = info.layers[0].gauge.planes is not None
-    planes = "; of the worst rotary plane, the factor" if turning else ""
+    planes = "; for the worst rotary plane, the factor" if turning else ""
     lines = [
         "Singular values of W_O W_V (OV) and W_Q' W_K (QK) of every query head, norms folded in. "
-        "Condition number: largest over smallest that is not zero.",
+        "Condition number: largest over smallest nonzero singular value.",
         "Stable rank: sum of squares over the largest square; at most "
         f"{len(info.layers[0].ov[0].singular_values)} (OV) and "
         f"{len(info.layers[0].qk[0].singular_values)} (QK). {_deficient(info)}",
-        "Gauge, which the function does not see: condition of the stored basis of the worst head "
-        f"against balanced factors{planes}.",
+        "Gauge, which does not affect the function: condition of the stored basis of the worst "
+        f"head relative to balanced factors{planes}.",
     ]
     return "\n".join(lines)
 
 
 def _deficient(info: Info) -> str:
     lacking = sum(not head.full for layer in info.layers for head in (*layer.ov, *layer.qk))
-    return f"Crosses: heads that lack rank ({lacking})." if lacking else "No head lacks rank."
+    return (
+        f"Crosses: rank-deficient heads ({lacking})." if lacking else "No head is rank-deficient."
+    )
 
 
 def _heads(info: Info, kind: str) -> list[tuple[Product, ...]]:

@@ -1,4 +1,4 @@
-"""What is known of a checkpoint, on the terminal: counted by formulas, and measured."""
+"""Facts about a checkpoint on the terminal: counted by formulas, and measured."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _redundant(info: Info) -> Iterable[tuple[str, str, str]]:
         yield "redundant", "0", "parameters, counted by formulas"
         return
     share = f"{redundancy['total'] / found.parameters:.3%}".replace("%", " %")
-    words = f"parameters ({share}) do not change the function, counted by formulas:"
+    words = f"parameters ({share}) can change without changing the function, counted by formulas:"
     yield "redundant", f"{redundancy['total']:,}", words
     for group in GROUPS:
         if redundancy["pieces"][group]:
@@ -95,7 +95,8 @@ def _measured(console: Console, info: Info) -> None:
     first = info.layers[0]
     turning = first.gauge.planes is not None
     console.print(
-        "Measured on these weights, norms folded in; smallest..largest over heads:", style="bold"
+        "Measured on these weights with norms folded in (smallest..largest over heads):",
+        style="bold",
     )
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("\nlayer", justify="right", no_wrap=True)
@@ -111,12 +112,12 @@ def _measured(console: Console, info: Info) -> None:
     for layer in info.layers:
         table.add_row(*_row(layer))
     console.print(table)
-    planes = "; planes: largest factor of keys against balanced ones" if turning else ""
+    planes = "; planes: largest scale of keys relative to balanced ones" if turning else ""
     legend = (
         "OV, QK: products W_O W_V and W_Q' W_K of each head. Condition: largest over smallest "
-        f"singular value that is not zero; rank: those above {info.roundoff:.1g} of the largest "
-        "(rounding). Gauge: condition of the stored basis against balanced "
-        f"factors{planes}; 1 is balanced."
+        f"nonzero singular value; rank: number of singular values above {info.roundoff:.1g} "
+        "of the largest (rounding). Gauge: condition of the stored basis relative to "
+        f"balanced factors{planes}; 1 is balanced."
     )
     console.print(legend, style="dim")
 
@@ -157,12 +158,12 @@ def short(number: float) -> str:
 
 
 def _special(console: Console, layers: tuple[LayerInfo, ...]) -> None:
-    """Special points, or nearly so; what is the same in several layers is said once."""
+    """Exact or near special points; layers with the same finding are listed together."""
     places: dict[str, list[int]] = {}
     for layer in layers:
         for text in layer.special:
             places.setdefault(text, []).append(layer.number)
-    words = "Special points (*), or nearly, where more is redundant than counted:"
+    words = "Special points (*) and near ones, where more is redundant than counted:"
     if not places:
         console.print(f"{words} none found".replace(" (*)", ""))
         return
@@ -170,7 +171,7 @@ def _special(console: Console, layers: tuple[LayerInfo, ...]) -> None:
     for text, numbers in list(places.items())[:_MOST_SPECIAL]:
         console.print(f"  {_layers(numbers)}: {text}")
     if len(places) > _MOST_SPECIAL:
-        console.print(f"  and {len(places) - _MOST_SPECIAL} more, which --json lists")
+        console.print(f"  and {len(places) - _MOST_SPECIAL} more (listed by --json)")
 
 
 def _layers(numbers: list[int]) -> str:

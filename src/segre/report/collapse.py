@@ -22,7 +22,7 @@ _ROWS = 14
 
 @printed.register
 def print_depth(depth: Depth) -> None:
-    """The numbers by layer, then what they say."""
+    """The numbers by layer, then the verdict in words."""
     if isinstance(depth.found, Study):
         _print_study(depth.found)
     elif isinstance(depth.found, MechanismStudy):
@@ -59,20 +59,23 @@ def _print_curves(found: Curves) -> None:
         )
     console.print(table)
     if found.fuse is not None:
-        console.print(f"{found.fuse}: the streams of all depths, fused")
+        console.print(f"{found.fuse}: the streams of all layers, fused")
     floored = [curve for curve in found.curves if curve.floored is not None]
     if floored:
-        said_of = [f"Below {_number(found.floor)} single precision has only rounding."]
+        said_of = [f"Below {_number(found.floor)}, single precision shows only rounding errors."]
         if any(curve.past is not None for curve in floored):
-            said_of.append("Numbers there: the first input, its mean and residual carried apart.")
+            said_of.append(
+                "Numbers below it are of the first input, with mean and residual "
+                "computed separately."
+            )
         if any(curve.past is None for curve in floored):
-            said_of.append("Where layers do not allow that (<), a curve ends.")
+            said_of.append("A curve ends (<) where the layers do not allow that.")
         console.print(" ".join(said_of))
     _print_sinks(found)
 
 
 def _cell(curve: Curve, layer: int, floor: float) -> str:
-    """A mean; past the floor what is known there."""
+    """A mean; below the floor, what is known there."""
     if curve.floored is None or layer < curve.floored:
         return _number(curve.mean()[layer])
     if curve.past is None:
@@ -88,8 +91,8 @@ def _print_sinks(found: Curves) -> None:
     console = plain_console()
     for name in dict.fromkeys(sink.name for _, sink in shown):
         console.print(
-            f"{name[0].upper()}{name[1:]} dominates (its norm over the median norm of tokens in "
-            "brackets). With and without it:"
+            f"{name[0].upper()}{name[1:]} dominates (in brackets: its norm over the median norm "
+            "of tokens). Residuals with and without it:"
         )
     columns = [heading for curve, _ in shown for heading in (_short(str(curve.variant)), "without")]
     table = _table("layer", *columns)
@@ -107,7 +110,7 @@ def _print_sinks(found: Curves) -> None:
 
 
 def shown_layers(layers: int) -> list[int]:
-    """All layers, or of many some: the first ones, and then evenly spaced ones.
+    """All layers; if there are many, the first ones and then evenly spaced ones.
 
     >>> shown_layers(12)
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
@@ -121,7 +124,7 @@ def shown_layers(layers: int) -> list[int]:
 
 
 def _short(name: str) -> str:
-    """One part in a line: eight columns fit."""
+    """One part on each line, so that eight columns fit."""
     short = name.replace("attention", "attn").replace("+", "\n+").replace("-norm", "\n-norm")
     return short.replace(":", "\n:").replace("=", "\n=")
 
@@ -184,8 +187,8 @@ def _print_study(found: Study) -> None:
         table.add_row(str(layer), *cells)
     console.print(table)
     console.print(
-        "exponent: each logarithm over the one before; order: each step over the one before "
-        "(3 if every layer cubes the residual); step, theorem: the bounds"
+        "exponent: ratio of consecutive logarithms; order: ratio of consecutive steps (3 if every "
+        "layer cubes the residual); step, theorem: the bounds"
     )
 
 
@@ -214,9 +217,10 @@ def _print_mechanisms(found: MechanismStudy) -> None:
         table.add_row(str(layer), *cells)
     console.print(table)
     console.print(
-        "exponent: each logarithm of the relative residual over the one before; near alike: if "
-        "tokens differ by eps, the relative residual after the layer goes like eps to this power, "
-        "measured; expected: the same, from the traits of the mechanisms"
+        "exponent: ratio of consecutive logarithms of the relative residual; near alike: measured "
+        "power p such that tokens that differ by eps have a relative residual of order eps^p "
+        "after the layer; expected: this power according to the properties of the "
+        "mechanisms"
     )
 
 
@@ -243,13 +247,14 @@ def print_paths(found: Paths) -> None:
     table.add_row("output", "", "", "1.0000", _number(whole), "")
     console.print(table)
     console.print(
-        "share of output: <term, output> / |output|^2; shares add up to one, and are below zero "
-        "where a term points against the output"
+        "share of output: <term, output> / |output|^2; shares sum to one, and are negative for "
+        "terms that point against the output"
     )
     console.print(
-        f"sum of all paths and biases against the network's output: {found.error:.1e}, relative"
+        "relative difference of the sum of all paths and biases from the network's output: "
+        f"{found.error:.1e}"
     )
-    table = _table("layer", "share through its heads", "share past it", "largest share of a head")
+    table = _table("layer", "share through its heads", "share around it", "largest share of a head")
     rest = 1 - np.mean(sums.bias_share)
     for layer in shown_layers(len(heads.shares) - 1):
         own = heads.shares[layer].reshape(len(heads.shares[layer]), -1).mean(axis=1)

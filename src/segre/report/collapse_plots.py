@@ -1,4 +1,4 @@
-"""Pictures of rank against depth, and of paths."""
+"""Plots of rank against depth, and of paths."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _plot_curves(found: Curves, path: Path) -> None:
         axes.set_ylim(bottom=max(lowest / 3, _LOWEST))
         if lowest < found.floor or any(curve.floored is not None for curve in found.curves):
             axes.axhline(found.floor, color="0.6", lw=0.8, zorder=0)
-            words = " below: the first input, past the floor of single precision"
+            words = " below: the first input, beyond single precision"
             axes.text(0.02, found.floor, words, va="top", fontsize=8, color="0.4")
         axes.set_xlabel("layer")
         axes.set_ylabel("relative residual")
@@ -64,7 +64,7 @@ def _plot_curves(found: Curves, path: Path) -> None:
 
 
 def _plot_study(found: Study, path: Path) -> None:
-    """Logarithms of residuals by layer, and the ratios that tend to three."""
+    """Logarithms of residuals by layer, and the ratios that tend to 3."""
     with picture(path, 9, 4) as figure:
         left, right = figure.subplots(1, 2)
         layers = np.arange(found.layers + 1)
@@ -98,7 +98,7 @@ def _plot_study(found: Study, path: Path) -> None:
         right.axhline(3, color="0.5", lw=1)
         right.set_ylim(0, 4)
         right.set_xlabel("layer")
-        right.set_ylabel("order: step of the logarithm over the step before")
+        right.set_ylabel("order: ratio of consecutive steps of the logarithm")
         right.grid(alpha=0.25)
         figure.suptitle(found.spec, fontsize=10)
 
@@ -126,13 +126,13 @@ def _plot_mechanisms(found: MechanismStudy, path: Path) -> None:
         left.grid(alpha=0.25)
         measured = [step.relative for step in found.steps]
         expected = [np.nan if step.expected is None else step.expected for step in found.steps]
-        right.plot(layers[1:], expected, "_", ms=18, mew=2, color="0.6", label="from the traits")
+        right.plot(layers[1:], expected, "_", ms=18, mew=2, color="0.6", label="from properties")
         right.plot(layers[1:], measured, "o", color=_COLOURS[1], label="measured")
         right.set_ylim(-0.3, 3.5)
         right.set_xlim(0.5, found.layers + 0.5)
         right.set_xticks(_ticks(layers[1:]))
         right.set_xlabel("layer")
-        right.set_ylabel("exponent of tokens that are nearly alike")
+        right.set_ylabel("exponent for nearly equal tokens")
         right.legend(fontsize=8, frameon=False)
         right.grid(alpha=0.25)
         figure.suptitle(found.spec, fontsize=10)

@@ -16,13 +16,13 @@ from segre.report.text import printed
 
 _AT_ONCE = 6  # designs beside each other
 EXPONENT = (
-    "exponent: if tokens differ by eps, the relative residual after a layer goes like eps to this "
-    "power (3 collapses as softmax does); by layer where they differ"
+    "exponent: if tokens differ by eps, the relative residual after a layer is of order eps to "
+    "this power (softmax has 3); listed by layer where layers differ"
 )
 
 
 def rows(found: Comparison) -> Iterator[tuple[str, list[str]]]:
-    """Every line of the comparison: what it says, and a word for each design."""
+    """Every line of the comparison: its label, and an entry for each design."""
     designs = found.designs
     yield "parameters", [f"{one.finding.parameters:,}" for one in designs]
     yield "dimension", [value_in_words(one.finding, "{:,}".format) for one in designs]
@@ -62,7 +62,7 @@ def _state(one: Design, tokens: int) -> str:
 
 
 def short(number: int) -> str:
-    """A large number in three digits.
+    """A large number with three digits.
 
     >>> short(950), short(123456), short(7 * 10**12)
     ('950', '123k', '7.00T')
@@ -81,7 +81,7 @@ def letter(number: int) -> str:
 
 @printed.register
 def print_comparison(found: Comparison) -> None:
-    """What each design is called, and a line for each thing that is known of them."""
+    """The name of each design, and a line for each quantity."""
     console = plain_console()
     for number, name in enumerate(found.names):
         console.print(Text(f"{letter(number)}  {name}"), soft_wrap=True)
@@ -98,4 +98,6 @@ def print_comparison(found: Comparison) -> None:
         console.print(grid)
     console.print(f"\n{EXPONENT}")
     if any(one.exponents is None for one in found.designs):
-        console.print("measure: skips, norms and MLPs change the rule; segre collapse measures it")
+        console.print(
+            "measure: the rule does not cover skips, norms and MLPs; segre collapse measures it"
+        )

@@ -1,4 +1,4 @@
-"""Designs side by side, as a picture and as a page."""
+"""Designs side by side, as a plot and as a page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#
 
 
 def plot_comparison(found: Comparison, path: Path) -> None:
-    """Dimensions within parameters, and operations against the number of tokens."""
+    """Dimensions as a share of parameters, and operations against the number of tokens."""
     names = [f"{letter(n)}  {name}"[:60] for n, name in enumerate(found.names)]
     count = len(names)
     with picture(path, 11, max(3.4, 1.6 + 0.4 * count)) as figure:
@@ -72,7 +72,7 @@ def _operations(found: Comparison) -> Figure:
     figure = lines(
         "operations",
         "Operations against the number of tokens",
-        "Operations of every design on every number of tokens, on logarithmic scales.",
+        "Operations of every design against the number of tokens, on logarithmic scales.",
         _cheapest(found),
         list(found.tokens),
         {
@@ -114,8 +114,9 @@ def page_of(found: Comparison, made: str = "") -> Page:
         title="Side by side",
         status="proved" if proved == len(found.designs) else "bounded",
         lead=f"{len(found.designs)} designs; the dimension of {proved} is proved.",
-        how="Dimensions are computed, or known by a theorem; bounds say so. Exponents follow from "
-        "how the weights are normalised, masked and gated. Operations and state are counted.",
+        how="Dimensions are computed or known by a theorem, and bounds are labelled. Exponents "
+        "follow from how attention weights are normalised, masked and gated. Operations and "
+        "state are counted.",
         command="segre compare " + shlex.join(found.names),
         data={},
         blocks=(

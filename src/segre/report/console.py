@@ -1,4 +1,4 @@
-"""The console that reports are printed to: text as it is, without markup or guessed colours."""
+"""The console that reports are printed to: plain text, without markup or guessed colours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLUMNS = 80  # of text that is not printed to a terminal
 
 
 def plain_console(width: int | None = None) -> Console:
-    """A console on standard output; as wide as the terminal unless said otherwise."""
+    """A console on standard output, by default as wide as the terminal."""
     text = captured.get()
     if text is not None:  # the same everywhere: no colours, and not a notebook's own output
         return Console(
@@ -34,7 +34,7 @@ def plain_console(width: int | None = None) -> Console:
 
 
 def progress_console() -> Console:
-    """A console on standard error, for what is shown while one waits."""
+    """A console on standard error, for progress."""
     return Console(stderr=True, _environ=_environment())
 
 
@@ -63,7 +63,7 @@ def print_lines(console: Console, lines: Lines) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, without sizes that no screen has: on no columns the library prints nothing at all."""
+    """The environment without impossible screen sizes: with 0 columns, rich prints nothing."""
     return {
         name: value
         for name, value in os.environ.items()

@@ -20,7 +20,7 @@ _LAYERS = 40  # rows of the grid that are printed; of more layers, those that ch
 
 @printed.register
 def print_diff(found: Diff) -> None:
-    """Configs, distances, ranks, outputs; then where."""
+    """Configs, distances, ranks and outputs; then where the changes are."""
     console = plain_console()
     facts = Grid.grid(padding=(0, 2, 0, 0))
     facts.add_column(style="bold", no_wrap=True)
@@ -51,7 +51,7 @@ def facts_of(found: Diff) -> Iterator[tuple[str, str]]:
     yield "second", shown(found.two)
     yield "config", config_in_words(found)
     if found.common is not None:
-        yield "vocabulary", f"sizes differ; the first {found.common:,} tokens are compared"
+        yield "vocabulary", f"sizes differ; only the first {found.common:,} tokens are compared"
     yield "distance", distance_in_words(found)
     yield "update", update_in_words(found)
     yield "outputs", outputs_in_words(found)
@@ -59,7 +59,11 @@ def facts_of(found: Diff) -> Iterator[tuple[str, str]]:
 
 def config_in_words(found: Diff) -> str:
     """Keys that differ."""
-    ignored = f"; without effect: {', '.join(found.ignored)}" if found.ignored else ""
+    ignored = (
+        f"; keys without effect on the function: {', '.join(found.ignored)}"
+        if found.ignored
+        else ""
+    )
     if not found.config:
         return f"no difference that changes the function{ignored}"
     pairs = (f"{key} {one!r} -> {two!r}" for key, (one, two) in found.config.items())
@@ -67,24 +71,24 @@ def config_in_words(found: Diff) -> str:
 
 
 def distance_in_words(found: Diff) -> str:
-    """Overall, and what of it was gauge."""
+    """The overall distance, and how much of it was gauge."""
     total = found.changes.total
     if not total.raw:
-        return "0: all weights are the same"
+        return "0: all weights are equal"
     if found.value <= 8 * found.roundoff:
-        same = f"{found.value:.2g}, as rounding leaves it (1 part in {1 / found.roundoff:,.0f})"
-        return f"{same}; as stored {total.relative_raw:.3g}: the difference is gauge"
+        same = f"{found.value:.2g}, no more than rounding (1 part in {1 / found.roundoff:,.0f})"
+        return f"{same}; {total.relative_raw:.3g} as stored: the whole difference is gauge"
     share = f"{100 * found.gauge:.3g} %"
     return (
-        f"{found.value:.3g} of the first, in one gauge; {total.relative_raw:.3g} as stored: "
-        f"{share} of the squared difference was gauge"
+        f"{found.value:.3g} relative to the first, in a common gauge; {total.relative_raw:.3g} as "
+        f"stored: {share} of the squared difference was gauge"
     )
 
 
 def gauge_in_words(found: Diff) -> str:
-    """Which gauge differences are listed in."""
+    """The gauge in which differences are listed."""
     return (
-        "the second brought into the gauge of the first"
+        "with the second moved into the gauge of the first"
         if found.changes.moved
         else "as stored (the files share a gauge)"
     )
@@ -95,12 +99,12 @@ def update_in_words(found: Diff) -> str:
     changed = found.changed
     if not changed:
         rest = found.changes.total.after > (8 * found.roundoff) ** 2 * found.changes.total.size
-        return "no matrix of a layer changed" + (": tables or norms did" if rest else "")
+        return "no matrix of a layer changed" + (", only tables or norms" if rest else "")
     names = ", ".join(dict.fromkeys(sorted(u.name for u in changed)))
     if found.low_rank is not None:
         return (
-            f"low rank, as an adapter such as LoRA leaves it: rank at most {found.low_rank} "
-            f"({names}); nothing else changed"
+            f"low rank, as from an adapter such as LoRA: rank at most {found.low_rank} ({names}); "
+            "nothing else changed"
         )
     widest = max(changed, key=lambda u: u.rank / u.full)
     median = sorted(u.directions / u.full for u in changed)[len(changed) // 2]
@@ -113,19 +117,19 @@ def update_in_words(found: Diff) -> str:
 
 
 def outputs_in_words(found: Diff) -> str:
-    """How far outputs are apart."""
+    """How much the outputs differ."""
     out = found.outputs
-    words = [f"on {out.inputs} ({out.count} x {out.length}): {out.mean:.2g} apart, relative"]
+    words = [f"on {out.inputs} ({out.count} x {out.length}): relative difference {out.mean:.2g}"]
     if out.divergence is not None and out.agreement is not None:
         words.append(f"divergence {out.divergence:.2g} nats")
-        words.append(f"same likeliest token at {100 * out.agreement:.3g} % of positions")
+        words.append(f"the likeliest token agrees at {100 * out.agreement:.3g} % of positions")
     if out.losses is not None:
         words.append(f"loss {out.losses[0]:.4f} -> {out.losses[1]:.4f} nats")
     return "; ".join(words)
 
 
 def rows_of(found: Diff) -> list[tuple[str, dict[str, float]]]:
-    """Every part with its distances by piece; of many, those that changed most."""
+    """Every part with its distances by piece; if there are many, those that changed most."""
     rows: dict[str, dict[str, float]] = {}
     moved = found.changes.moved
     for (part, piece), one in found.changes.grid.items():
@@ -139,7 +143,7 @@ def rows_of(found: Diff) -> list[tuple[str, dict[str, float]]]:
 
 
 def spots_of(found: Diff) -> Iterator[tuple[str, list[Spot]]]:
-    """What moved most."""
+    """What changed most."""
     for title, spots in (
         ("heads that changed most", found.changes.heads),
         ("units that changed most", found.changes.units),

@@ -1,4 +1,4 @@
-"""What changed between two checkpoints, as a picture and as a page."""
+"""What changed between two checkpoints, as a plot and as a page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _VISIBLE = 0.005  # smaller distances are printed as 0 in the picture
 def grid_of(
     found: Diff, *, stored: bool = False
 ) -> tuple[list[str], list[str], list[list[float | None]]]:
-    """Parts, pieces, and the distances of every pair: in one gauge, or as the files are stored."""
+    """Parts, pieces, and the distance for each pair of them: in a common gauge, or as stored."""
     pieces = [piece for piece in PIECES if piece in found.by_piece]
     parts = list(found.by_part)
     moved = found.changes.moved and not stored
@@ -48,12 +48,12 @@ def grid_of(
 
 
 def plot_diff(found: Diff, path: Path) -> None:
-    """Layers and pieces as stored and in one gauge, and the directions of the updates."""
+    """Distances by layer and piece, as stored and in a common gauge, and spectra of updates."""
     parts, _, cells = grid_of(found)
     _, _, raw = grid_of(found, stored=True)
     maps = [("As stored", raw)]
     if found.changes.moved:
-        maps.append(("In one gauge: what changed", cells))
+        maps.append(("In a common gauge", cells))
     most = max((x for _, rows in maps for row in rows for x in row if x is not None), default=0.0)
     with picture(path, 3 + 4 * len(maps), max(3.6, 1.4 + 0.24 * len(parts))) as figure:
         *left, right = figure.subplots(1, len(maps) + 1)
@@ -102,7 +102,7 @@ def _draw_spectra(ax: Axes, found: Diff) -> None:
     ax.set_xlim(0.5, last + 0.5)
     ax.set_xlabel("direction")
     ax.set_ylabel("singular value, relative")
-    ax.set_title("In how many directions")
+    ax.set_title("Spectrum of the update")
     ax.grid(alpha=0.25)
     ax.spines[["top", "right"]].set_visible(False)
     if found.largest:
@@ -126,8 +126,8 @@ def page_of(found: Diff, made: str = "") -> Page:
             "whole",
             "What changed",
             facts["distance"].capitalize() + ".",
-            "The second is moved along its own fiber towards the first: its function stays, and "
-            "what is left of the difference is a change of function.",
+            "The second checkpoint is moved towards the first by symmetries, which do not change "
+            "its function. The remaining difference is a change of the function.",
             command,
             Facts(tuple((name, words, "") for name, words in facts.items())),
             pieces_of(found),
@@ -136,8 +136,8 @@ def page_of(found: Diff, made: str = "") -> Page:
             "where",
             "Where",
             f"Relative distances by layer and piece, {gauge_in_words(found)}.",
-            "Squares of differences, summed over the tensors of a piece, relative to the first. "
-            "Heads are compared by the products of queries with keys and values through outputs.",
+            "Root of the squared differences, summed over the tensors of a piece, relative to the "
+            "first. Heads are compared by their query-key and value-output products.",
             command,
             _map(found),
             *most_of(found),
@@ -146,7 +146,8 @@ def page_of(found: Diff, made: str = "") -> Page:
             "updates",
             "Rank of the update",
             facts["update"][:1].upper() + facts["update"][1:] + ".",
-            "Singular values of the difference of each matrix, beside those that rounding gives.",
+            "Singular values of the difference of each matrix, compared with those that rounding "
+            "gives.",
             command,
             *_spectra(found),
             updates_of(found),
@@ -169,7 +170,7 @@ def _map(found: Diff) -> Figure:
     return heat_map(
         "grid",
         "Relative distance by layer and piece",
-        "A map of relative distances: a row for each layer, a column for each piece.",
+        "A map of relative distances with a row for each layer and a column for each piece.",
         _farthest(parts, pieces, cells),
         ("part", [part_in_words(part) for part in parts]),
         ("piece", pieces),
@@ -228,7 +229,8 @@ def _spectra(found: Diff) -> Iterator[Figure]:
         y="singular value",
         log=True,
         first="direction",
-        note="A cliff shows an update of low rank; values below one millionth are drawn there.",
+        note="A steep drop shows an update of low rank. Values below one millionth are drawn at "
+        "one millionth.",
     )
     plain = tuple({**trace, "mode": "lines"} for trace in figure.traces)
     yield replace(figure, traces=plain)

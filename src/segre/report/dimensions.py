@@ -17,7 +17,7 @@ _COLOURS = {"proved": "green", "lower-bound": "yellow", "upper-bound": "yellow",
 
 @printed.register
 def print_finding(found: Finding) -> None:
-    """The dimension, how it is known, and what the rest of the parameters do."""
+    """The dimension, how it is known, and the symmetries that account for the other parameters."""
     number = "{:,}".format if found.parameters >= _LONG else str
     lines: Lines = [
         (
@@ -41,7 +41,7 @@ def print_finding(found: Finding) -> None:
         total = sum(symmetry.dimension for symmetry in found.symmetries)
         known = found.status == "proved" and total == found.fiber_dimension
         name = "fiber" if known else "symmetries"
-        lines.append((name, number(total), "dimensions of weights with the same function:"))
+        lines.append((name, number(total), "dimensions of weights that give the same function:"))
         lines += [("", number(s.dimension), f"{s.name}, {s.where}") for s in found.symmetries]
     lines += [("note", "", note) for note in found.notes]
     console = plain_console()
@@ -50,7 +50,7 @@ def print_finding(found: Finding) -> None:
 
 
 def _hypothesis_lines(found: Finding) -> Lines:
-    """What the theorem asks for, with the numbers of this architecture."""
+    """The hypotheses of the theorem, with the numbers of this architecture."""
     if found.theorem is None:
         return []
     lines: Lines = []
@@ -61,11 +61,11 @@ def _hypothesis_lines(found: Finding) -> Lines:
 
 
 def _redundancy_lines(found: Finding, number: Callable[[int], str]) -> Lines:
-    """Redundant parameters of a transformer, by piece; what is alike in many layers is one line."""
+    """Redundant parameters of a transformer by piece; equal lines of many layers become one."""
     redundancy = found.redundancy
     assert redundancy is not None
     share = f"{redundancy['total'] / found.parameters:.3%}".replace("%", " %")
-    words = f"parameters ({share}) do not change the function:"
+    words = f"parameters ({share}) can change without changing the function:"
     lines: Lines = [("redundant", number(redundancy["total"]), words)]
     alike = gathered(found)
     for group in GROUPS:
@@ -79,7 +79,7 @@ def _redundancy_lines(found: Finding, number: Callable[[int], str]) -> Lines:
 
 
 def gathered(found: Finding) -> list[Symmetry]:
-    """The symmetries of a transformer by piece; what is alike in many layers is one of them."""
+    """The symmetries of a transformer by piece; equal ones of many layers become one."""
     named: dict[tuple[str, str], list[Symmetry]] = {}
     for group in GROUPS:
         for one in found.symmetries:
@@ -129,7 +129,7 @@ def print_findings(several: Findings) -> None:
 
 
 def value_in_words(found: Finding, number: Callable[[int], str]) -> str:
-    """The dimension as far as it is known: a bound is said to be one."""
+    """The dimension as far as it is known; a bound is labelled as a bound."""
     if found.value is not None:
         return number(found.value)
     if found.lower is not None and found.upper is not None:
@@ -145,7 +145,7 @@ def value_in_words(found: Finding, number: Callable[[int], str]) -> str:
 
 
 def known_by(found: Finding) -> str:
-    """What the bounds rest on, in two words."""
+    """The evidence for the bounds, in two words."""
     if found.theorem is not None:
         return f"theorem {found.theorem['name']}"
     if found.lower_evidence is None and found.upper_evidence is not None:

@@ -18,7 +18,7 @@ Line = tuple[str, str]  # a state, or nothing, and words
 
 @printed.register
 def print_examination(found: Examination) -> None:
-    """Every part, good or bad, and a last line that sums up."""
+    """The state of every part, and a summary in the last line."""
     console = plain_console()
     width = max(map(len, _COLOURS))
     for title, lines in (
@@ -50,7 +50,7 @@ def _package(package: Package) -> Line:
 
 
 def _extra(extra: Extra) -> Iterator[Line]:
-    """One line if all is there; else what is wrong, what it is for, and what to do."""
+    """One line if everything is installed; otherwise the problem, what needs it, and what to do."""
     if extra.state == "ok":
         listed = ", ".join(f"{one.name} {one.version}" for one in extra.packages)
         yield "ok", f"{extra.name}: {listed}"
@@ -62,7 +62,7 @@ def _extra(extra: Extra) -> Iterator[Line]:
         if package.state not in ("ok", "missing"):
             state, words = _package(package)
             yield state, f"{extra.name}: {words}"
-    yield "", f"needed for {extra.needed_for}; get it with {extra.command}"
+    yield "", f"needed for {extra.needed_for}; install it with {extra.command}"
 
 
 def _machine(facts: dict[str, Any]) -> Iterator[Line]:
@@ -70,22 +70,22 @@ def _machine(facts: dict[str, Any]) -> Iterator[Line]:
         name = f"{pool['internal_api']} {pool['version'] or ''}".strip()
         yield "", f"{name}, threads: {pool['num_threads']} of {facts['cores']} cores"
     given = [f"{name}={value}" for name, value in facts["threads"].items() if value]
-    yield "", f"set in the environment: {', '.join(given) or 'no number of threads'}"
+    yield "", f"threads set in the environment: {', '.join(given) or 'none'}"
     if "one_thread_columns" in facts:
         yield "", f"segre uses one thread for matrices up to {facts['one_thread_columns']} columns"
-    memory = f"memory: {facts['memory'] / _GIB:.1f} GiB to be had"
+    memory = f"memory: {facts['memory'] / _GIB:.1f} GiB available"
     if "memory_limit" in facts:
-        memory += f", --memory is {facts['memory_limit'] / _GIB:.0f} GiB unless given"
+        memory += f"; --memory defaults to {facts['memory_limit'] / _GIB:.0f} GiB"
         if facts["memory"] < facts["memory_limit"]:
-            memory += f": give --memory {max(1, facts['memory'] // _GIB)}G"
+            memory += f", which is more: give --memory {max(1, facts['memory'] // _GIB)}G"
     yield "", memory
     yield "", f"disk: {facts['disk'] / _GIB:.1f} GiB free here"
-    yield "", "not needed: a GPU, a display, a browser, a network"
+    yield "", "not needed: GPU, display, browser, network"
 
 
 def _summary(found: Examination) -> Text:
     absent = [extra.name for extra in found.extras if extra.state != "ok"]
-    rest = f"; extras that are not whole: {', '.join(absent)}" if absent else ""
+    rest = f"; extras not installed completely: {', '.join(absent)}" if absent else ""
     if found.works:
         return Text(f"segre works{rest}", style="bold green")
-    return Text(f"something is broken: see above{rest}", style="bold red")
+    return Text(f"segre does not work: see the problems above{rest}", style="bold red")

@@ -1,4 +1,4 @@
-"""The drawing libraries: loaded when something is drawn, and without changing their settings.
+"""The drawing libraries: loaded only when something is drawn, without changing their settings.
 
 Figures are made without pyplot, so that no window is opened, no backend is chosen and the plots of
 a notebook stay as they are.
@@ -24,24 +24,25 @@ _PLOTLY = ("plotly.offline", "plotly.graph_objects", "plotly.subplots")
 
 
 def require_static_format(path: Path) -> None:
-    """Refuse, before anything is computed, a file that is no picture, or cannot be drawn."""
+    """Refuse a file that is not a plot, or cannot be drawn, before anything is computed."""
     _require(path, STATIC)
 
 
 def require_format(path: Path) -> None:
-    """The same, where interactive pages are drawn too."""
+    """The same for commands that also draw interactive pages."""
     _require(path, (*STATIC, *INTERACTIVE))
 
 
 def is_interactive(path: Path) -> bool:
-    """Whether a page is asked for, not a picture."""
+    """Whether the file is an HTML page."""
     return path.suffix.lower() in INTERACTIVE
 
 
 def _require(path: Path, formats: tuple[str, ...]) -> None:
     if path.suffix.lower() not in formats:
         raise SegreError(
-            f"plot {str(path)!r}: {path.suffix!r} is not a format; allowed: {', '.join(formats)}"
+            f"plot {str(path)!r}: unknown file format {path.suffix!r}; allowed: "
+            f"{', '.join(formats)}"
         )
     if is_interactive(path):
         require_plotly()
@@ -54,7 +55,7 @@ def _require(path: Path, formats: tuple[str, ...]) -> None:
 
 @contextmanager
 def picture(path: Path, width: float, height: float) -> Iterator[Figure]:
-    """A figure to draw on, in inches; then it is a file, whole or not at all."""
+    """A figure to draw on, in inches; its file is written completely or not at all."""
     require_static_format(path)
     from matplotlib.figure import Figure
 
@@ -67,7 +68,7 @@ def picture(path: Path, width: float, height: float) -> Iterator[Figure]:
 
 
 def _plain_numbers(figure: Figure) -> None:
-    """Numbers at logarithmic axes as plain text: matplotlib writes them as formulas."""
+    """Labels of logarithmic axes as plain text, where matplotlib would write formulas."""
     from matplotlib.ticker import LogFormatter
 
     for axes in figure.axes:
@@ -88,14 +89,14 @@ def plain_number(value: float) -> str:
 
 
 def _matplotlib() -> Any:
-    library("matplotlib.figure", "drawing a picture")
-    return library("matplotlib", "drawing a picture")
+    library("matplotlib.figure", "drawing a plot")
+    return library("matplotlib", "drawing a plot")
 
 
 # --- pages ------------------------------------------------------------------------------------
 
 
 def require_plotly() -> None:
-    """Refuse to begin, if pages cannot be drawn."""
+    """Refuse to start if pages cannot be drawn."""
     for module in _PLOTLY:
         library(module, "drawing a page")

@@ -15,7 +15,7 @@ from segre.report.console import plain_console
 from segre.report.text import printed
 
 _HOLDS = {
-    "exact": "exact: they hold for every eps and every output",
+    "exact": "for every eps and every output",
     "eps=0": "only at eps = 0",
     "softmax": "only after the output softmax",
 }
@@ -32,8 +32,8 @@ def print_explanation(found: Explanation) -> None:
     share = f"{total / finding.parameters:.3%}".replace("%", " %")
     _paragraph(
         console,
-        f"{finding.parameters:,} parameters, of which {total:,} ({share}) do not change the "
-        f"function. They are {found.counted}; by piece:",
+        f"{finding.parameters:,} parameters, of which {total:,} ({share}) are redundant: they can "
+        f"change without changing the function. By piece, {found.counted}:",
     )
     for group in GROUPS:
         for symmetry in finding.symmetries:
@@ -45,9 +45,9 @@ def print_explanation(found: Explanation) -> None:
         if count:
             _item(console, count, _HOLDS[holds])
     if found.discrete:
-        console.print("\nDiscrete symmetries, beside these:", style="bold")
+        console.print("\nDiscrete symmetries, in addition:", style="bold")
         for one in found.discrete:
-            places = "" if one.times == 1 else f", in each of {one.times:,} places"
+            places = "" if one.times == 1 else f", at each of {one.times:,} places"
             console.print(f"  {one.group}: {one.what}{places}", soft_wrap=True)
     print_choices(console, found.choices)
     for note in finding.notes:
@@ -67,7 +67,7 @@ def _sentence(choice: Choice) -> str:
     less = [f"{-n:,} of {group}" for group, n in choice.change.items() if n < 0]
     name = choice.name[0].upper() + choice.name[1:]
     if not more and not less:
-        return f"{name}, instead of {choice.instead}: no symmetry hangs on it."
+        return f"{name}, instead of {choice.instead}: no effect on symmetries."
     parts = []
     if more:
         parts.append(f"removes {_and(more)}")

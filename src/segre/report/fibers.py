@@ -1,4 +1,4 @@
-"""Given weights on the terminal: same or not, strata, and what was recovered."""
+"""Answers about given weights on the terminal: same function, strata, recovered weights."""
 
 from __future__ import annotations
 
@@ -39,12 +39,16 @@ def print_stratum(found: Stratum) -> None:
     why = f": {', '.join(found.reasons)}" if found.reasons else ""
     lines: Lines = [
         ("point", "", f"{found.kind}{why}"),
-        ("boundary", "", "yes: real weights reach one side only" if found.boundary else "no"),
+        ("boundary", "", "yes: real weights reach only one side" if found.boundary else "no"),
         ("rank of V", str(found.rank_V), f"of at most {min(found.d, found.d_out)}"),
         ("rank of A", str(found.rank_A), f"of at most {min(found.a, found.d)}"),
-        ("dimension", str(found.dimension), "of the space of functions"),
-        ("tangent", str(found.tangent), "dimensions at these weights"),
-        ("tangents", str(found.tangent_span), "dimensions over all weights of the fiber"),
+        ("dimension", str(found.dimension), "of the function space"),
+        ("tangent", str(found.tangent), "dimensions of the tangent space at these weights"),
+        (
+            "tangents",
+            str(found.tangent_span),
+            "dimensions spanned by the tangent spaces at all weights with this function",
+        ),
     ]
     lines += [("fiber" if not n else "", "", part) for n, part in enumerate(found.fiber)]
     lines.append(("arithmetic", "", "exact" if found.exact else "float64, tolerance 1e-9"))
@@ -53,7 +57,7 @@ def print_stratum(found: Stratum) -> None:
 
 @printed.register
 def print_recovered(found: Recovered) -> None:
-    """The matrices found, how well, and how."""
+    """The matrices found, with their accuracy and the method."""
     console = plain_console()
     lines: Lines = [
         ("recovered", "", f"{found.spec} ({found.status}, {found.inputs} inputs)"),
@@ -62,7 +66,7 @@ def print_recovered(found: Recovered) -> None:
     if found.error is not None:
         lines.append(("error", "", f"about {found.error:.1e} (relative, estimated)"))
     if found.success_rate is not None:
-        rate = f"{found.success_rate:.0%} of {found.starts} starts found it"
+        rate = f"{found.success_rate:.0%} of {found.starts} starts succeeded"
         lines.append(("starts", "", rate))
     lines += [("note", "", note) for note in found.notes]
     print_lines(console, lines)

@@ -1,4 +1,4 @@
-"""What is odd in a model, on the terminal."""
+"""The answers of `segre diagnose` and `segre trace`, on the terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from segre.report.text import printed
 
 @printed.register
 def print_diagnosis(found: Diagnosis) -> None:
-    """The findings, then every measure in one line."""
+    """The findings, then one line for every measure."""
     console = plain_console()
     console.print(Text(head_of(found), style="bold"), soft_wrap=True)
     if not found.findings:
@@ -44,13 +44,13 @@ def print_diagnosis(found: Diagnosis) -> None:
 
 
 def head_of(found: Diagnosis) -> str:
-    """What was looked into, and on what."""
+    """The model and its input."""
     loss = "" if found.loss is None else f", loss {found.loss:.3f} nats"
     return f"{found.model['model']} on {found.inputs} ({found.tokens} tokens{loss})"
 
 
 def beside(finding: Finding) -> str:
-    """What random weights have instead."""
+    """The value with random weights."""
     if finding.control is None:
         return ""
     most = "at least" if finding.extreme == "smallest" else "at most"
@@ -58,7 +58,7 @@ def beside(finding: Finding) -> str:
 
 
 def control_in_words(found: Diagnosis) -> str:
-    """What is found with random weights."""
+    """The findings with random weights."""
     count = found.control_findings or 0
     if not count:
         return "With random weights nothing stands out."
@@ -86,10 +86,10 @@ def rows_of(found: Diagnosis) -> list[list[str]]:
 
 
 def effects_of(found: Diagnosis) -> Table:
-    """What interventions do."""
+    """The effect of interventions."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("intervention", no_wrap=True)
-    for column in ("loss", "sink heads", "outputs apart"):
+    for column in ("loss", "sink heads", "change of outputs"):
         table.add_column(column, justify="right", no_wrap=True)
     for number, one in enumerate(found.effects):
         name = one.what if number < 2 else f"control: {one.what}"
@@ -105,7 +105,7 @@ _MOST = 12  # tokens that are listed
 
 @printed.register
 def print_trace(found: Trace) -> None:
-    """A strip for every way, then the tokens that matter most."""
+    """A strip for every method, then the tokens with the largest scores."""
     console = plain_console()
     console.print(Text(trace_head(found), style="bold"), soft_wrap=True)
     for name, words in WAYS.items():
@@ -126,7 +126,7 @@ LENGTHS = ("none", "one", "two", "three", "more")
 
 
 def trace_head(found: Trace) -> str:
-    """What is traced."""
+    """The traced output."""
     if found.output is None:
         what = "the hidden state"
     else:
@@ -137,18 +137,18 @@ def trace_head(found: Trace) -> str:
 
 
 def terms_in_words(found: Trace) -> str:
-    """How terms add up."""
+    """How the terms sum to the output."""
     total = float(found.scores["operator"].sum())
     sums = found.lengths.sum(axis=1)
     split = ", ".join(f"{name} {term:.3g}" for name, term in zip(LENGTHS, sums, strict=True))
     return (
-        f"operator: tokens {total:.4g} and constants {found.constant:.4g} add up to the target, "
-        f"{found.target:.4g}, to {found.error:.0e}; by heads on the way: {split}"
+        f"operator: tokens {total:.4g} and constants {found.constant:.4g} sum to the target "
+        f"{found.target:.4g} (error {found.error:.0e}); by number of heads on the path: {split}"
     )
 
 
 def strip(values: Array) -> str:
-    """One character for each token: how large, whatever the sign.
+    """One character for each token: the absolute value.
 
     >>> strip(np.array([0.0, 0.5, -1.0]))
     ' ▄█'
@@ -159,7 +159,7 @@ def strip(values: Array) -> str:
 
 
 def most_of(found: Trace) -> list[int]:
-    """The tokens with the largest terms, by any way, in the order of the text."""
+    """The tokens with the largest scores by any method, in the order of the text."""
     sizes = [np.abs(v) / max(float(np.abs(v).max()), 1e-300) for v in found.scores.values()]
     top = np.argsort(-np.max(sizes, axis=0), kind="stable")[:_MOST]
     return sorted(int(token) for token in top)

@@ -1,4 +1,4 @@
-"""Findings, and the map of heads, as blocks: those of `segre diagnose` and of reports alike."""
+"""Findings and the map of heads as blocks, for `segre diagnose` and for reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST = 2000  # rows of the table of heads; the document has them all
 
 
 def findings_block(found: Diagnosis) -> Iterator[Items]:
-    """The findings, the most telling first."""
+    """The findings, the most important first."""
     if found.findings:
         yield Items("", tuple(f"{one.what} {one.means}{beside(one)}" for one in found.findings))
 
@@ -42,7 +42,7 @@ def heads_block(
         title: by_head(title, title, title, "", _rows(own), what="")
         for title, own in values.items()
     }
-    alt = "A map of layers and heads, coloured by the measure that is chosen."
+    alt = "A map of layers and heads, coloured by the chosen measure."
     numbers = _table({**(columns or {}), **values})
     said = takeaway or _extremes(*next(iter(values.items())))
     figure = switched("heads", "Layers and heads", alt, said, maps, numbers)

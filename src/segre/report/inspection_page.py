@@ -1,4 +1,4 @@
-"""What is odd in a model, and which token made an output, as pages."""
+"""The pages of `segre diagnose` and `segre trace`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def write_trace(found: Trace, path: Path, made: str = "") -> None:
 
 
 def page_of(found: Diagnosis, made: str = "") -> Page:
-    """Findings at the top; then one map of layers and heads, and curves over depth."""
+    """The findings, then one map of layers and heads, and curves over depth."""
     command = shlex.join(["segre", "diagnose", str(found.model["model"]), *_run_on(found)])
     control = "" if found.control_findings is None else f" {control_in_words(found)}"
     sections = [
@@ -47,24 +47,24 @@ def page_of(found: Diagnosis, made: str = "") -> Page:
         Section.measured(
             "heads",
             "Layers and heads",
-            "Choose a measure above the map, and a head on it or below it.",
-            "Every number is of the one forward pass.",
+            "Choose a measure above the map, and a head on the map or in the table below it.",
+            "All numbers come from the same forward pass.",
             command,
             heads_block(found),
             _meanings(found, "head"),
         ),
         Section.measured(
             "depth",
-            "Along the depth",
-            "Measures of the stream before the first layer and after each.",
-            "Every number is of the one forward pass.",
+            "By depth",
+            "Measures of the residual stream before the first layer and after each layer.",
+            "All numbers come from the same forward pass.",
             command,
             Row(tuple(_curves(found))),
             _meanings(found, "depth"),
         ),
     ]
     return Page(
-        title="What is odd in this model",
+        title="Anomalies in this model",
         subtitle=head_of(found),
         tiles=tuple(_tiles(found)),
         sections=tuple(sections),
@@ -84,34 +84,34 @@ def _run_on(found: Diagnosis) -> Iterator[str]:
 
 def _meanings(found: Diagnosis, axis: str) -> Table:
     rows = tuple((one.title, one.how) for one in found.measured if one.axis == axis)
-    title = "What the measures are"
+    title = "What the measures mean"
     return Table(f"{axis}-meanings", title, ("measure", "how it is computed"), rows, folded=True)
 
 
 def _tiles(found: Diagnosis) -> Iterator[Tile]:
     yield Tile("findings", str(len(found.findings)), "measured", f"on {found.tokens} tokens")
     if found.loss is not None:
-        yield Tile("loss", f"{found.loss:.3f}", "measured", "nats for each next token")
+        yield Tile("loss", f"{found.loss:.3f}", "measured", "nats per token")
     spikes = found.values["spikes"]
     yield Tile(
-        "largest activation", f"{spikes.max():,.0f} x", "measured", "the median of its stream"
+        "largest activation", f"{spikes.max():,.0f}", "measured", "times the median of its stream"
     )
     if "sinks" in found.values:
         sinks = found.values["sinks"]
         words = f"{int((sinks > 0.3).sum())} of {sinks.size}"
-        yield Tile("sink heads", words, "measured", "more than 30 % to one token")
+        yield Tile("sink heads", words, "measured", "give more than 30 % to one token")
 
 
 def _effects(found: Diagnosis) -> Iterator[Table]:
     if found.effects:
         rows = tuple((one.what, one.loss, one.sinks, one.apart) for one in found.effects)
-        columns = ("intervention", "loss", "sink heads", "outputs apart")
-        note = "The third row and those after it are controls: the same done elsewhere."
-        yield Table("effects", "What if", columns, rows, (False, True, True, True), note)
+        columns = ("intervention", "loss", "sink heads", "change of outputs")
+        note = "The third row and those after it are controls: the same change at other places."
+        yield Table("effects", "Interventions", columns, rows, (False, True, True, True), note)
 
 
 def _curves(found: Diagnosis) -> Iterator[Figure]:
-    """One plot for each measure of streams, with that of random weights."""
+    """One plot for each measure of the stream, with random weights for comparison."""
     for one in found.measured:
         if one.axis != "depth":
             continue
@@ -147,14 +147,14 @@ def _course(title: str, series: Mapping[str, Sequence[float]]) -> str:
 
 
 def _agreement(found: Trace, labels: list[int | str]) -> str:
-    """Which token most of the ways name."""
+    """Which token most of the methods name."""
     tops = [int(np.abs(found.scores[way]).argmax()) for way in WAYS]
     token = max(set(tops), key=tops.count)
-    return f"{tops.count(token)} of {len(tops)} ways say that token {labels[token]} matters most."
+    return f"{tops.count(token)} of {len(tops)} methods say that token {labels[token]} matters most."
 
 
 def trace_page(found: Trace, made: str = "") -> Page:
-    """Strips of tokens by every way, and the table."""
+    """Scores of tokens by every method, and the table."""
     command = shlex.join(
         ["segre", "trace", str(found.model["model"]), "--target", str(found.position)]
     )
@@ -164,8 +164,8 @@ def trace_page(found: Trace, made: str = "") -> Page:
     cells = [[float(v) / max(float(row.max()), 1e-300) for v in row] for row in sizes]
     strip = heat_map(
         "strips",
-        "Tokens by every way, relative to the largest",
-        "A map: a row for each way, a column for each token.",
+        "Scores of tokens by every method, relative to the largest",
+        "A map with a row for each method and a column for each token.",
         _agreement(found, labels),
         ("way", list(WAYS)),
         ("token", labels),
@@ -174,7 +174,7 @@ def trace_page(found: Trace, made: str = "") -> Page:
     )
     section = Section.measured(
         "trace",
-        "Which token made it",
+        "Contributions of tokens",
         f"{terms_in_words(found)[:1].upper()}{terms_in_words(found)[1:]}.",
         " ".join(f"{words[:1].upper()}{words[1:]}." for words in WAYS.values()),
         command,
@@ -182,7 +182,7 @@ def trace_page(found: Trace, made: str = "") -> Page:
         table_of_trace(found),
     )
     return Page(
-        title="Which token made this output",
+        title="Which tokens this output comes from",
         subtitle=trace_head(found),
         tiles=(),
         sections=(section,),

@@ -1,4 +1,4 @@
-"""The same pictures as interactive pages (plotly, self-contained)."""
+"""The pictures of `slices` as interactive pages (plotly, self-contained)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HEIGHT = 720
 
 
 def cone_page(cone: Cone) -> Any:
-    """The Segre cone: linear cut and affine cut."""
+    """The Segre cone: linear section and affine section."""
     figure = make_subplots(
         1,
         2,
@@ -57,7 +57,7 @@ def cone_page(cone: Cone) -> Any:
 
 
 def discriminant_page(cut: Discriminant) -> Any:
-    """Products of two linear forms, their wall, and points by stratum."""
+    """Products of two linear forms, their boundary, and points by stratum."""
     reach = reach_of(cut)
     figure = go.Figure()
     figure.add_trace(
@@ -112,7 +112,7 @@ def discriminant_page(cut: Discriminant) -> Any:
 
 
 def fiber_page(curve: FiberCurve) -> Any:
-    """A closed curve of weights beside the outputs, which stay where they are."""
+    """A closed curve of weights beside the outputs, which stay constant."""
     figure = make_subplots(
         1,
         2,

@@ -16,7 +16,7 @@ _EDGES = 4
 
 @printed.register
 def print_relation(found: Relation) -> None:
-    """The verdict, what it rests on, and how sure it is."""
+    """The verdict, its evidence, and how certain it is."""
     console = plain_console()
     style = f"bold {_COLOURS.get(found.verdict, 'green')}"
     console.print(Text(found.verdict, style=style))
@@ -24,11 +24,14 @@ def print_relation(found: Relation) -> None:
     if found.kinship is not None:
         console.print(f"relatives: {_relatives(found)}; {found.calibration}")
     if found.related:
-        console.print("evidence of a common origin; it does not say which came first", style="dim")
+        console.print(
+            "this is evidence of a common origin; it does not show which checkpoint came first",
+            style="dim",
+        )
 
 
 def _relatives(found: Relation) -> str:
-    """How many have their nearest relative in the other model."""
+    """How many heads and units have their nearest relative in the other model."""
     kin = found.kinship
     assert kin is not None
     return (
@@ -39,7 +42,7 @@ def _relatives(found: Relation) -> str:
 
 @printed.register
 def print_lineage(found: Lineage) -> None:
-    """One pair in words; more as tables."""
+    """One pair in words; several as tables."""
     if len(found.pairs) == 1:
         print_relation(found.pairs[0])
         return
@@ -55,18 +58,20 @@ def print_lineage(found: Lineage) -> None:
         console.print(f"origin {number}: {', '.join(group)}", soft_wrap=True)
     calibration = next((pair.calibration for pair in found if pair.calibration), "")
     if calibration:
-        console.print(f"relatives are nearest ones in the other model: {calibration}", style="dim")
+        console.print(
+            f"relatives: the nearest heads and units in the other model; {calibration}", style="dim"
+        )
 
 
 @printed.register
 def print_hash(found: ContentHash) -> None:
-    """The hashes, and what lies on an edge."""
+    """The hashes, and the numbers that lie on a rounding boundary."""
     console = plain_console()
     facts = Table.grid(padding=(0, 2, 0, 0))
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column(no_wrap=True)
     facts.add_column()
-    facts.add_row("values", found.values, "the same numbers, whatever the files and types")
+    facts.add_row("values", found.values, "the same values, for any file layout and dtype")
     for level, own in found.functions.items():
         words = f"{len(found.numbers)} numbers to within {STEPS[level]:.2g}"
         facts.add_row(f"function, {level}", own.hash, words)
@@ -76,7 +81,8 @@ def print_hash(found: ContentHash) -> None:
             continue
         more = f" and {len(own.edges) - _EDGES} more" if len(own.edges) > _EDGES else ""
         console.print(
-            f"{level}: {len(own.edges)} on an edge, so that a moved copy may have another hash: "
+            f"{level}: {len(own.edges)} close to a rounding boundary, so a moved copy may have "
+            "another hash: "
             f"{'; '.join(own.edges[:_EDGES])}{more}"
         )
         for other in own.others:

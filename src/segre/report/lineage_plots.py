@@ -1,4 +1,4 @@
-"""The lineage of several checkpoints as a picture: distances, and their tree."""
+"""The lineage of several checkpoints as a plot: distances and their tree."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def plot_lineage(found: Lineage, path: Path) -> None:
         left.yaxis.tick_right()
         left.set_yticks(range(5, 10 * n, 10), [names[i] for i in drawn["leaves"]], fontsize=9)
         left.tick_params(axis="y", length=0)
-        left.set_xlabel("distance of nearest relatives (average linkage)")
+        left.set_xlabel("distance to nearest relatives (average linkage)")
         left.set_title("tree", fontsize=10)
         for edge in ("top", "left", "right"):
             left.spines[edge].set_visible(False)
@@ -59,8 +59,9 @@ def plot_lineage(found: Lineage, path: Path) -> None:
         count = len(found.groups)
         figure.suptitle(f"{n} checkpoints, {count} origin{'s' * (count != 1)}")
         figure.supxlabel(
-            "Mean distance of heads and units to their nearest relatives in the other model,\nall "
-            "of length 1: 0 for one function, about 1.3 for models trained apart.",
+            "Mean distance of heads and units (scaled to length 1) to their nearest relatives in "
+            "the other\nmodel: 0 for copies of one function, about 1.3 for models trained "
+            "independently.",
             fontsize=8,
             color=GREY,
         )

@@ -1,4 +1,4 @@
-"""Checkpoints that were merged, and losses between them: on the terminal, as a picture."""
+"""Merged checkpoints, and losses between checkpoints: on the terminal and as a plot."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _MARKERS = "os^Dvx"
 
 @printed.register
 def print_merged(merged: Merged) -> None:
-    """Where the checkpoint is, what was added up, and how near its parts came."""
+    """Where the checkpoint is, how it was merged, and how close its sources were."""
     console = plain_console()
     console.print(f"{merged.directory}: {merged.formula}", soft_wrap=True)
     for one in merged.aligned:
         before, after = one.whole.distances()
-        near = f"distance {before:.3g}, relative"
+        near = f"relative distance {before:.3g}"
         if one.moved:
-            near = f"distance {before:.3g} before, {after:.3g} after alignment, relative"
+            near = f"relative distance {before:.3g} before alignment, {after:.3g} after"
         console.print(f"{shown(one.name)} to {shown(one.to)}: {near}", soft_wrap=True)
     if all(one.moved for one in merged.aligned):
         console.print(f"aligned by {merged.by}", soft_wrap=True)
     elif merged.by.startswith("none"):
-        console.print("merged as they are, without alignment")
+        console.print("merged without alignment")
     else:
         still = ", ".join(shown(one.name) for one in merged.aligned if not one.moved)
-        console.print(f"as it is: {still}; aligning would lead away", soft_wrap=True)
+        console.print(f"not moved: {still}; alignment would increase the distance", soft_wrap=True)
 
 
 @printed.register
 def print_barriers(found: Barriers) -> None:
-    """Losses along every line, and how far they rise."""
+    """Losses along every line, and the barriers."""
     console = plain_console()
     table = Table(box=None, pad_edge=False)
     table.add_column(f"from {shown(found.name)} to", no_wrap=True)
@@ -58,7 +58,7 @@ def print_barriers(found: Barriers) -> None:
 
 
 def plot_barriers(found: Barriers, path: Path) -> None:
-    """Losses against the share of the other checkpoint, a curve for each."""
+    """Losses against the weight of the other checkpoint, one curve for each."""
     with picture(path, 6.4, 4.4) as figure:
         axes = figure.subplots()
         for number, line in enumerate(found.lines):
@@ -69,7 +69,7 @@ def plot_barriers(found: Barriers, path: Path) -> None:
                 line.shares, line.losses, marker, linestyle=style, linewidth=width, label=label
             )
         axes.set_xlabel(f"from {shown(found.name)} (0) to the other checkpoint (1)")
-        axes.set_ylabel("loss of the next token, nats")
+        axes.set_ylabel("next-token loss (nats)")
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(axis="y", alpha=0.3)
         axes.legend(frameon=False, fontsize=9)

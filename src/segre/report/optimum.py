@@ -1,4 +1,4 @@
-"""How far from the optimum weights are, on the terminal."""
+"""The distance of weights from the global optimum, on the terminal."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _DIGITS = 10
 
 @printed.register
 def print_optimum(found: Optimum) -> None:
-    """The objective, the proved bound, and what lies between them."""
+    """The objective, the proved bound, and the gap between them."""
     heads = f"{found.heads} head" + "s" * (found.heads != 1)
     say(f"objective of the {heads}: {up(found.objective)}")
     say(f"proved for any number of heads: at least {down(found.bound)}")
     share = f" ({up(found.gap / found.objective, 2)} of the objective)" if found.objective else ""
-    say(f"gap: {up(found.gap, 3)}{share}; no training gains more than that")
+    say(f"gap: {up(found.gap, 3)}{share}; no training can improve by more than that")
     if found.certain > 0:
         count = f"{found.rank} head" + "s" * (found.rank != 1)
-        say(f"the solver's own weights, with {count}, gain {down(found.certain, 3)} of it")
+        say(f"the solver's own weights, with {count}, improve by at least {down(found.certain, 3)}")
 
 
 def up(value: Fraction, digits: int = _DIGITS) -> str:
-    """A number in so many digits, not smaller than it is.
+    """A number rounded up to the given digits.
 
     >>> up(Fraction(2, 3), 3), down(Fraction(2, 3), 3), up(Fraction(1, 3 * 10**9), 2)
     ('0.667', '0.666', '3.4e-10')
@@ -34,7 +34,7 @@ def up(value: Fraction, digits: int = _DIGITS) -> str:
 
 
 def down(value: Fraction, digits: int = _DIGITS) -> str:
-    """The same, not larger than it is."""
+    """A number rounded down to the given digits."""
     return _rounded(value, digits, ROUND_FLOOR)
 
 

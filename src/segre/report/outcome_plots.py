@@ -1,4 +1,4 @@
-"""Outcomes of experiments as pictures: their panels, side by side or in rows."""
+"""Outcomes of experiments as plots: their panels, side by side or in rows."""
 
 from __future__ import annotations
 

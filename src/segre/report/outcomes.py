@@ -100,7 +100,7 @@ def number(value: float) -> str:
 
 
 def lower(text: str) -> str:
-    """The same, to go on within a sentence; names in capitals stay as they are."""
+    """The text with a small first letter, for use within a sentence; names in capitals stay."""
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 

@@ -1,4 +1,4 @@
-"""Findings as pictures."""
+"""Findings as plots."""
 
 from __future__ import annotations
 

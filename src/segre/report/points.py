@@ -1,4 +1,4 @@
-"""Points of spaces of functions of polynomial networks on the terminal."""
+"""Points of the function spaces of polynomial networks, on the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from segre.report.text import printed
 
 @printed.register
 def print_filter_point(found: FilterPoint) -> None:
-    """The kind of point, and all filters behind the function."""
+    """The kind of point, and all filters with this function."""
     lines = _first(found)
     if not found.filters:
         lines.append(("filters", "", "one of them is zero, the others are arbitrary"))
@@ -31,7 +31,7 @@ def print_filter_point(found: FilterPoint) -> None:
 
 @printed.register
 def print_quadratic_point(found: QuadraticPoint) -> None:
-    """The kind of point, the signature, and whether signs of outputs bound it."""
+    """The kind of point, the signature, and whether output signs make it a boundary point."""
     n, m, _ = found.spec.widths
     lines = _first(found)
     plus, minus = found.signature
@@ -39,7 +39,7 @@ def print_quadratic_point(found: QuadraticPoint) -> None:
     lines.append(("signature", "", f"{plus} positive and {minus} negative eigenvalues"))
     p, q, z = found.outputs
     signs = f"output weights: {p} positive, {q} negative" + f", {z} zero" * bool(z)
-    said = "functions nearby need other signs" if found.boundary else "all functions nearby"
+    said = "some functions nearby need other signs" if found.boundary else "all functions nearby"
     said = f"yes: {said}" if found.boundary else f"no: these signs reach {said}"
     lines.append(("boundary", "", f"{said} ({signs})"))
     _print(found, lines)
@@ -49,10 +49,12 @@ def _first(found: PolynomialPoint) -> Lines:
     why = f": {', '.join(found.reasons)}" if found.reasons else ""
     lines: Lines = [
         ("point", "", f"{found.kind}{why}"),
-        ("dimension", str(found.dimension), "of the space of functions"),
+        ("dimension", str(found.dimension), "of the function space"),
     ]
     if found.tangent is not None:
-        lines.append(("tangent", str(found.tangent), "dimensions at these weights"))
+        lines.append(
+            ("tangent", str(found.tangent), "dimensions of the tangent space at these weights")
+        )
     return lines
 
 

@@ -1,4 +1,4 @@
-"""A progress bar for whatever takes longer than a moment: on a terminal, or in a notebook."""
+"""A progress bar for anything that takes more than a second: on a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Show = Callable[[str, int, int], None]
 
 @contextmanager
 def progress_bar(quiet: bool = False, rate: bool = False) -> Iterator[Show]:
-    """Gives a function of (stage, done, total), which is what `progress=` takes.
+    """Yields a function of (stage, done, total), to be passed as `progress=`.
 
     The bar appears after a second: in a notebook below its cell, on a terminal on standard error,
-    and nowhere else. At the end it goes away. With `rate` it says how many are done in a second,
+    and nowhere else. It disappears at the end. With `rate` it shows how many are done per second
     and how long the rest will take.
 
     >>> import segre
@@ -93,7 +93,7 @@ def _terminal_bar(rate: bool) -> Iterator[Show]:
 
 @contextmanager
 def waiting(what: str, quiet: bool = False) -> Iterator[None]:
-    """A spinner for work that cannot say how far it is; it appears after a second as well."""
+    """A spinner for work of unknown length; it also appears after a second."""
     if quiet or not sys.stderr.isatty():
         yield
         return
@@ -123,7 +123,7 @@ def in_notebook() -> bool:
 
 @contextmanager
 def _notebook_bar(rate: bool) -> Iterator[Show]:
-    """A bar of HTML that is shown again and again; it needs IPython, and no widgets."""
+    """An HTML bar that is updated in place; it needs IPython, but no widgets."""
     bar = _NotebookBar(rate)
     try:
         yield bar.show
@@ -148,7 +148,7 @@ class _NotebookBar:
         self._display(_html(stage, done, total, now - self.began, self._pace(done, total, now)))
 
     def _pace(self, done: int, total: int, now: float) -> str:
-        """How many in a second, and how long the rest will take."""
+        """The rate per second, and the remaining time."""
         if not self.rate or done <= self.first or now <= self.since:
             return ""
         speed = (done - self.first) / (now - self.since)

@@ -1,4 +1,4 @@
-"""What the referee says, on the terminal."""
+"""The verdict of the referee, on the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from segre.report.text import printed, say
 
 @printed.register
 def print_verdict(verdict: Verdict) -> None:
-    """Every check that holds and what they prove, or the first that does not."""
+    """Every check and what the checks prove, or the first check that fails."""
     if not verdict.valid:
         say(f"invalid: {verdict.reason}")
         return

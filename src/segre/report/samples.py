@@ -1,4 +1,4 @@
-"""How many inputs determine a function, on the terminal and as a picture."""
+"""How many inputs determine a function, on the terminal and as a plot."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def print_samples(found: SampleCount) -> None:
 
 
 def _shortened(found: SampleCount) -> Iterator[tuple[str, str, str]]:
-    """The table; of several inputs in a row that add the same, the first and the last."""
+    """The table; of consecutive inputs that add the same rank, only the first and the last."""
     gains = found.gains
     skipped = False
     for n, (rank, gain) in enumerate(zip(found.ranks, gains, strict=True)):
@@ -58,7 +58,7 @@ def _shortened(found: SampleCount) -> Iterator[tuple[str, str, str]]:
 
 
 def plot_samples(found: SampleCount, path: Path) -> None:
-    """The rank against the number of inputs, with the naive count beside it."""
+    """The rank against the number of inputs, with the naive count for comparison."""
     target = found.ranks[-1]
     inputs = list(range(len(found.ranks) + 2))
     ranks = [0, *found.ranks, target]

@@ -65,7 +65,7 @@ def write_scoreboard(found: Scoreboard, path: Path, made: str = "") -> None:
 
 
 def page_of(found: Scoreboard, made: str = "") -> Page:
-    """The page: counts, a summary, then an experiment after the other."""
+    """The page: counts, a summary, then the experiments one by one."""
     counts = found.counts()
     tiles = tuple(
         Tile(status.capitalize(), str(counts.get(status, 0)), "measured", "claims")
@@ -75,8 +75,8 @@ def page_of(found: Scoreboard, made: str = "") -> Page:
         "overview",
         "All experiments",
         f"{len(found.outcomes)} experiments, {sum(counts.values())} claims.",
-        "A claim is reproduced if what was measured fits what is expected, for every seed unless "
-        "it says otherwise.",
+        "A claim is reproduced if the measurement agrees with the expected value, for every seed "
+        "unless the claim says otherwise.",
         "segre reproduce --all -o results",
         _page_table("summary", summary(found)),
         *(
@@ -168,7 +168,7 @@ def _trace(series: Series, place: int) -> dict[str, Any]:
 
 
 def markdown(found: Scoreboard, pictures: str) -> str:
-    """The same for the site; the picture of an experiment is NAME.svg in the folder `pictures`."""
+    """The same page for the site; the plot of an experiment is NAME.svg in `pictures`."""
     return "\n".join(_lines(found, pictures)) + "\n"
 
 
@@ -177,8 +177,8 @@ def _lines(found: Scoreboard, pictures: str) -> Iterator[str]:
     yield "# Reproductions\n"
     yield (
         "Claims of related works, rerun with segre from seeds. This page is made from stored "
-        "results (docs/results in the repository); `segre reproduce --all -o results` computes all "
-        f"of it again. {len(found.outcomes)} experiments, claims: {counts}.\n"
+        "results (docs/results in the repository); `segre reproduce --all -o results` "
+        f"recomputes them. {len(found.outcomes)} experiments, claims: {counts}.\n"
     )
     yield from _grid(summary(found))
     for one in found.outcomes:
@@ -206,7 +206,7 @@ def _grid(table: Table) -> Iterator[str]:
 
 
 def _safe(text: str) -> str:
-    """Characters that a table or Markdown would read as its own."""
+    """Text with the characters escaped that Markdown or a table would interpret."""
     for mark in "|*<_":
         text = text.replace(mark, "\\" + mark)
     return text

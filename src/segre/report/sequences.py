@@ -1,4 +1,4 @@
-"""What networks cost on long sequences, on the terminal and as a picture."""
+"""The cost of networks on long sequences, on the terminal and as a plot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INKS = ("#1f5fa8", "#c26a12", "#2f8f4e", "#7a4fb5", "#b3202c", "#5b6770")
 
 
 def short(count: int | None) -> str:
-    """A count of three digits, with k, M, G, T, P or E for the thousands.
+    """A count with three digits and k, M, G, T, P or E for powers of 1000.
 
     >>> short(950), short(4096), short(12_345_678), short(None)
     ('950', '4.1 k', '12.3 M', '-')
@@ -58,12 +58,16 @@ def print_costs(found: Costs) -> None:
     plain_console(_WIDE).print(table, crop=False)
     for tokens in found.tokens:
         state = found.state(tokens)
-        kept = "outputs depend on later tokens" if state is None else f"{short(state)} numbers kept"
-        say(f"{tokens:,} tokens: {short(found.total(tokens))} operations in all, {kept}")
+        kept = (
+            "outputs depend on later tokens"
+            if state is None
+            else f"{short(state)} numbers of state"
+        )
+        say(f"{tokens:,} tokens: {short(found.total(tokens))} operations in total, {kept}")
 
 
 def plot_costs(found: Costs, path: Path) -> None:
-    """Operations of mixing against the number of tokens, and what they would be if dense."""
+    """Operations of mixing against the number of tokens, compared with dense attention."""
     with picture(path, 8, 4.6) as figure:
         ax = figure.subplots()
         kinds = list(dict.fromkeys((line.mechanism, line.heads) for line in found.lines))

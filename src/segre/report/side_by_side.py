@@ -1,4 +1,4 @@
-"""Two models side by side, on the terminal; and what pages and tables show of them."""
+"""Two models side by side, on the terminal; and the rows that pages and tables show."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def print_side_by_side(found: SideBySide) -> None:
                 console.print(Text(f"- {one}"))
     console.print()
     if found.changes is None:
-        console.print(f"Weights are not compared: {found.no_diff}.")
+        console.print(f"The weights are not compared: {found.no_diff}.")
         return
-    console.print("From A to B, as segre diff has it:")
+    console.print("From A to B, by segre diff:")
     facts = Grid.grid(padding=(0, 2, 0, 0))
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column()
@@ -64,7 +64,7 @@ def print_side_by_side(found: SideBySide) -> None:
 
 
 def size_rows(found: SideBySide) -> list[Row]:
-    """Shapes, and everything that `segre compare` says of the two."""
+    """Shapes, and every line of `segre compare` on the two."""
     specs = [each.target.spec for each in found.both]
     shapes = [("layers", "depth"), ("width", "width")]
     out: list[Row] = []
@@ -82,7 +82,7 @@ def _heads(spec: Any) -> str:
 
 
 def depth_rows(found: SideBySide) -> list[Row]:
-    """Relative residuals after the last layer, of the variants that both have."""
+    """Relative residuals after the last layer, for the variants that both have."""
     ends = [_ends(each) for each in found.both]
     names = [name for name in ends[0] if name in ends[1]]
     if not names:
@@ -103,7 +103,7 @@ def _ends(found: Analysis) -> dict[str, str]:
 
 
 def measure_rows(found: SideBySide) -> list[Row]:
-    """Medians of everything that is measured of both."""
+    """Medians of all measures that both models have."""
     one, two = found.diagnoses
     if one is None or two is None:
         return []
@@ -129,6 +129,6 @@ def _number(values: Any) -> str:
 
 
 def findings_of(found: Analysis) -> list[str]:
-    """What stands out, a sentence each."""
+    """The findings, one sentence each."""
     data = found["findings"].data if "findings" in found else None
     return [] if data is None else [one["what"] for one in data["findings"]]

@@ -27,7 +27,7 @@ _SHOWN = ("full", "attention")  # curves of each
 
 
 def write_side_by_side(found: SideBySide, path: Path, made: str = "") -> None:
-    """Both on one page."""
+    """Both models on one page."""
     write_page(page_of(found, made), path)
 
 
@@ -71,9 +71,11 @@ def _sections(found: SideBySide) -> Iterator[Section]:
         key="sizes",
         title="Sizes",
         status="proved" if proved else "bounded",
-        lead="Both dimensions are proved." if proved else "Not both dimensions are proved.",
-        how="As in segre compare: dimensions are computed, or known by a theorem; bounds say so. "
-        "Operations and state are counted.",
+        lead="Both dimensions are proved."
+        if proved
+        else "At least one of the two dimensions is not proved.",
+        how="As in segre compare, dimensions are computed or known by a theorem, and bounds are "
+        "labelled. Operations and state are counted.",
         command="segre compare " + shlex.join(names),
         data={},
         blocks=(table_of_rows("sizes", "Sizes", size_rows(found), EXPONENT),),
@@ -129,7 +131,7 @@ def _depth(found: SideBySide) -> Iterator[Block]:
     yield lines(
         "depth",
         "How different tokens are, by layer",
-        "The relative residual after every layer of both models, and of their attention alone.",
+        "The relative residual after every layer, for both models and for their attention alone.",
         _ends(every),
         range(longest),
         series,
@@ -164,7 +166,7 @@ def _heads(found: SideBySide) -> Iterator[Block]:
     if maps:
         yield Row(maps)
     if measured:
-        medians = table_of_rows("measures", "Medians of what is measured", measured)
+        medians = table_of_rows("measures", "Medians of the measures", measured)
         yield replace(medians, folded=True)
 
 
@@ -186,8 +188,9 @@ def _changed(found: SideBySide, command: str) -> Section:
         "diff",
         "What changed",
         f"{facts['distance'].capitalize()}.",
-        "The second is moved along its own fiber towards the first; what is left of the difference "
-        "is a change of function. The command writes a page of its own with `-o FILE.html`.",
+        "The second model is moved towards the first by symmetries, which do not change its "
+        "function. The remaining difference is a change of the function. The command writes a "
+        "separate page with `-o FILE.html`.",
         command,
         Facts(tuple((name, words, "") for name, words in facts.items())),
         pieces_of(found.changes),

@@ -1,4 +1,4 @@
-"""Pictures of slices and fibers: static (PNG, SVG, PDF) here, interactive (HTML) next door."""
+"""Pictures of slices and fibers as static files (PNG, SVG, PDF); `interactive` draws pages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def draw(shape: Cone | Discriminant | FiberCurve, path: Path) -> None:
-    """Draw a picture in the format that the file's name asks for."""
+    """Draw a picture in the format given by the file's extension."""
     require_format(path)
     if is_interactive(path):
         with whole_file(path) as temporary:
@@ -106,5 +106,5 @@ def _fiber(curve: FiberCurve, figure: Figure) -> None:
 
 
 def _solid(figure: Figure, place: int) -> Any:
-    """A three-dimensional half of the figure."""
+    """One half of the figure, in three dimensions."""
     return figure.add_subplot(1, 2, place, projection="3d")

@@ -1,4 +1,4 @@
-"""Pictures of sweeps: exact against predicted, redundancy, and where counterexamples sit."""
+"""Plots of sweeps: exact against predicted dimensions, redundancy, and counterexamples."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 _BOUND = "lower-bound"
 _COLOURS = {"fails": RED, "undecided": ORANGE, "undefined": GREY, _BOUND: ORANGE}
-_UP = "dimension (open: from its lower to its upper bound)"
+_UP = "dimension (open marks: from lower to upper bound)"
 _MANY = 150  # squares that have room for words
 _TITLES = ("dimension against prediction", "redundant share of the parameters", "counterexamples")
 
 
 def draw_sweep(sweep: Picture, path: Path) -> None:
-    """Draw a sweep in the format that the file's name asks for."""
+    """Draw a sweep in the format given by the file's extension."""
     require_format(path)
     if is_interactive(path):
         with whole_file(path) as temporary:
@@ -37,7 +37,7 @@ def draw_sweep(sweep: Picture, path: Path) -> None:
 
 @dataclass(frozen=True)
 class _Group:
-    """Marks that look alike."""
+    """Marks of the same kind."""
 
     verdict: str
     known: bool  # their dimensions are known; otherwise only bounds are, and they are drawn open
@@ -45,7 +45,7 @@ class _Group:
 
     @property
     def label(self) -> str:
-        """What the legend says."""
+        """The text in the legend."""
         what = "" if self.known or self.verdict == _BOUND else ", lower bound"
         return f"{self.verdict.replace('-', ' ')}{what} ({len(self.marks):,})"
 
@@ -56,12 +56,12 @@ class _Group:
 
     @property
     def up(self) -> list[int]:
-        """How far it is from each lower bound to the upper one, if there is one."""
+        """The distance from each lower bound to its upper bound, if it has one."""
         return [0 if mark.upper is None else mark.upper - mark.lower for mark in self.marks]
 
 
 def _groups(marks: Sequence[Mark]) -> list[_Group]:
-    """Marks by verdict, counterexamples last: they are drawn on top."""
+    """Marks by verdict; counterexamples come last and are drawn on top."""
     groups: dict[tuple[str, bool], list[Mark]] = {}
     for mark in marks:
         groups.setdefault((mark.verdict, mark.known), []).append(mark)

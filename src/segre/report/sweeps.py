@@ -21,7 +21,7 @@ _FEW = 5
 
 @printed.register
 def print_swept(swept: Swept) -> None:
-    """How the sweep stands, and what this run did."""
+    """The state of the sweep, and what this run did."""
     print_standing(swept.standing)
     print_ran(swept.ran)
 
@@ -29,8 +29,8 @@ def print_swept(swept: Swept) -> None:
 @printed.register
 def print_ran(ran: Ran) -> None:
     """What one run did."""
-    rate = f", {ran.done / ran.seconds:.0f} a second" if ran.done and ran.seconds else ""
-    rest = f"; {ran.left:,} left, the same command goes on" if ran.left else ""
+    rate = f", {ran.done / ran.seconds:.0f} per second" if ran.done and ran.seconds else ""
+    rest = f"; {ran.left:,} left, run the same command to continue" if ran.left else ""
     if ran.timed_out:
         rest = f"; {ran.timed_out:,} timed out{rest}"
     if ran.mended is not None:
@@ -43,7 +43,7 @@ def print_ran(ran: Ran) -> None:
 
 @printed.register
 def print_standing(found: Standing) -> None:
-    """How a sweep stands."""
+    """The state of a sweep."""
     console = _console()
     refuted = found.verdicts.get("fails", 0)
     if found.claim is not None:
@@ -58,7 +58,9 @@ def print_standing(found: Standing) -> None:
         console.print(f"claim       {_counts(found.verdicts)}")
     console.print(f"dimensions  {_counts(found.statuses)}")
     if not found.checked:
-        console.print("checksums   none: the store is of an older segre; the next run adds them")
+        console.print(
+            "checksums   none: the store was written by an older segre; the next run adds them"
+        )
     if found.undecided:
         number = found.verdicts["undecided"]
         console.print(f"undecided, {min(number, len(found.undecided)):,} of {number:,}:")
@@ -102,17 +104,17 @@ def _console() -> Console:
 
 
 def _agree(proved: int, ranked: int, allowed: int) -> str:
-    """How rows agree with a formula, in words."""
+    """How many rows agree with a formula, and how that is known."""
     said = {"proved": proved, "by exact rank": ranked, "between their bounds": allowed}
     return ", ".join(f"{count:,} {how}" for how, count in said.items() if count)
 
 
 @printed.register
 def print_fit(found: Fit) -> None:
-    """Formulas, where they hold, and how they fared on fresh architectures."""
+    """Formulas, where they hold, and how they did on new architectures."""
     console = _console()
-    meet = f"; of {found.unproved:,} the bounds do not meet" if found.unproved else ""
-    none = f"; {len(found.unknown):,} more have no bounds" if found.unknown else ""
+    meet = f"; for {found.unproved:,} of them the bounds do not meet" if found.unproved else ""
+    none = f"; {len(found.unknown):,} other rows have no bounds" if found.unknown else ""
     console.print(f"{found.rows:,} rows in {', '.join(found.fields)}{meet}{none}")
     for piece in found.pieces:
         console.print(f"dimension == {piece.law}", style="bold")
@@ -128,5 +130,7 @@ def print_fit(found: Fit) -> None:
     for spec in found.left[:_FEW]:
         console.print(f"  {spec}")
     if found.cut_short:
-        console.print(f"The search was cut short: {CUT_SHORT}.", style="yellow")
-    console.print("A formula found is a conjecture: state it as a claim, and sweep.")
+        console.print(f"The search was stopped early: {CUT_SHORT}.", style="yellow")
+    console.print(
+        "A formula found this way is a conjecture: state it as a claim and test it in a sweep."
+    )

@@ -1,4 +1,4 @@
-"""The symmetries of a stack on the terminal, and what training keeps constant."""
+"""The symmetries of a stack on the terminal, and what training conserves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from segre.report.text import printed
 
 @printed.register
 def print_symmetries(table: SymmetryTable) -> None:
-    """Every symmetry, its dimension, and what gradient flow keeps constant because of it."""
+    """Every symmetry, its dimension, and what gradient flow conserves because of it."""
     console = plain_console()
     console.print(Text(str(table.spec), style="bold cyan"), soft_wrap=True)
     for row in table.rows:
@@ -24,14 +24,14 @@ def print_symmetries(table: SymmetryTable) -> None:
         else:
             console.print(f"       no conserved quantity: {row.reason}", soft_wrap=True)
     console.print(
-        f"{table.dimension:>5}  dimensions of weights with the same function, of "
-        f"{table.spec.parameters} parameters"
+        f"{table.dimension:>5}  dimensions of symmetry in all, of {table.spec.parameters} "
+        "parameters"
     )
-    console.print(f"{table.independent:>5}  independent numbers that gradient flow conserves")
+    console.print(f"{table.independent:>5}  independent quantities conserved by gradient flow")
     print_choices(console, table.choices)
     for note in table.notes:
         console.print(f"\n{note[0].upper()}{note[1:]}.")
 
 
 def _counted(numbers: int) -> str:
-    return "one number" if numbers == 1 else f"{numbers} numbers"
+    return "one quantity" if numbers == 1 else f"{numbers} quantities"

@@ -1,7 +1,7 @@
 """An answer on the terminal, by the renderer of its type.
 
-Renderers are registered by the type of what they print. The module that has them is imported when
-such an answer is there to be printed, so that one command does not wait for the types of others.
+Renderers are registered by type of answer. Their module is imported only when such an answer is
+printed, so that one command does not load the types of others.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def print_text(answer: object) -> None:
 
 
 def text_of(answer: object) -> str:
-    """The same text, not printed: without colours, and 80 columns wide where lines are broken."""
+    """The same text as a string, without colours, wrapped at 80 columns."""
     text = StringIO()
     token = captured.set(text)
     try:
@@ -85,5 +85,5 @@ def text_of(answer: object) -> str:
 
 
 def say(line: str) -> None:
-    """Print a line that needs no console: as it is, in one piece."""
+    """Print a line as it is, without wrapping."""
     print(line, file=captured.get())

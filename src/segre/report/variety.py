@@ -1,4 +1,4 @@
-"""Degrees, numbers of critical points and landscapes, on the terminal and as a picture."""
+"""Degrees, numbers of critical points and landscapes, on the terminal and as a plot."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _print_number(found: Number, name: str, what: str) -> None:
     if found.value is not None:
         head = (name, _whole(found.value), "proved by a formula")
     elif found.count is not None:
-        words = "at least: counted, and not proved from above"
+        words = "lower bound: counted; no upper bound is proved"
         head = (name, str(found.count.functions), words)
     else:
         head = (name, "?", found.reason)
@@ -50,11 +50,11 @@ def _print_number(found: Number, name: str, what: str) -> None:
     if isinstance(found, Critical):
         lines.append(("metric", "", found.metric))
     if found.dimension is not None:
-        lines.append(("dimension", str(found.dimension), "of the variety of functions"))
+        lines.append(("dimension", str(found.dimension), "of the function variety"))
     if found.formula is not None:
         lines.append(("formula", _whole(found.formula.value), found.formula.says))
     else:
-        lines.append(("formula", "-", "none is known here"))
+        lines.append(("formula", "-", "no formula is known"))
     if found.count is not None:
         count = found.count
         fibers = f", from {count.weights} weights" if count.weights != count.functions else ""
@@ -111,7 +111,7 @@ def _print_endings(found: Landscape) -> None:
         table.add_row(*cells, "global minimum" if lowest else where, *runs)
     for run in found.runs:
         if lost := ended[run.signs][None]:
-            table.add_row(_signs(run.signs), "-", "-", "not at a minimum yet", str(lost))
+            table.add_row(_signs(run.signs), "-", "-", "not yet at a minimum", str(lost))
     plain_console(_WIDE).print(table, crop=False)
 
 
@@ -141,7 +141,7 @@ def _exactly(value: Real) -> str:
 
 
 def plot_landscape(found: Landscape, path: Path) -> None:
-    """Losses of gradient descent against steps, with the losses of critical points beside them."""
+    """Losses of gradient descent against steps, with the losses of critical points."""
     with picture(path, 8, 4.8) as figure:
         ax = figure.subplots()
         last = max((run.steps[-1] for run in found.runs), default=1)
@@ -179,7 +179,7 @@ def plot_landscape(found: Landscape, path: Path) -> None:
 
 
 def _label(ax: object, names: dict[float, str], top: float) -> None:
-    """Names to the right of the levels, moved apart where they would overlap."""
+    """Labels to the right of the levels, moved apart where they would overlap."""
     from matplotlib.axes import Axes
 
     assert isinstance(ax, Axes)

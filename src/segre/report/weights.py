@@ -1,4 +1,4 @@
-"""Checkpoints that were written, compared, aligned or shrunk, on the terminal."""
+"""Checkpoints written, compared, aligned or shrunk, on the terminal."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _SHOWN = 12
 
 @printed.register
 def print_written(written: Written) -> None:
-    """Where a checkpoint is, what moved most, and how near its outputs are."""
+    """Where a checkpoint is, what changed most, and how close its outputs are."""
     if written.blocks:
         _print_alignment(written)
         return
     console = plain_console()
     console.print(f"{written.directory}: {written.what}", soft_wrap=True)
     for name in written.unused:
-        console.print(f"left out: {name}, which the class of the config does not have")
+        console.print(f"left out: {name}, which the class named in the config does not have")
     if written.difference is None:  # no report was asked for
         return
     moved = sorted(written.changes, key=lambda change: -change.change)
@@ -36,7 +36,9 @@ def print_written(written: Written) -> None:
     for change in moved[:_SHOWN]:
         table.add_row(change.title, f"{change.change:.3g}")
     console.print(table)
-    console.print(f"{len(moved) - still} of {len(moved)} tensors moved; changes are relative norms")
+    console.print(
+        f"{len(moved) - still} of {len(moved)} tensors changed; changes are relative norms"
+    )
     _print_outputs(console, written)
 
 
@@ -54,7 +56,7 @@ def print_demo(made: Demo) -> None:
 _MODELS = {
     "base": "a small language model, a Llama with 14,712 parameters",
     "fine-tune": "the same model, trained further on a dialect",
-    "moved": "the fine-tune with other weights and the same function",
+    "moved": "the fine-tune with different weights but the same function",
 }
 _TRY = (
     "weights same {at}/fine-tune {at}/moved",
@@ -65,16 +67,16 @@ _TRY = (
 
 def _print_outputs(console: Console, written: Written) -> None:
     if written.difference is not None:
-        verdict = "rounding explains" if written.agrees else "MORE than rounding explains:"
+        verdict = "rounding can explain" if written.agrees else "MORE than rounding can explain:"
         console.print(
-            f"outputs on random tokens differ by {written.difference:.2g}, relative; "
+            f"relative difference of outputs on random tokens: {written.difference:.2g}; "
             f"{verdict} {written.tolerance:.2g}"
         )
 
 
 @printed.register
 def print_sameness(found: Comparison) -> None:
-    """The verdict, and what it rests on."""
+    """The verdict and its evidence."""
     console = plain_console()
     console.print(Text(found.said, style=f"bold {_COLOURS.get(found.verdict, 'green')}"))
     console.print(found.reason)
@@ -85,26 +87,27 @@ def print_sameness(found: Comparison) -> None:
     console.print(block_table(nearest[: min(_SHOWN, len(differing)) or 3]))
     if differing:
         console.print(
-            f"{len(differing)} of {len(found.blocks)} blocks differ; "
-            "the largest differences are above"
+            f"{len(differing)} of {len(found.blocks)} blocks differ; the table shows the largest "
+            "differences"
         )
     else:
         console.print(
-            f"all {len(found.blocks)} blocks agree; those nearest to their limits are above"
+            f"all {len(found.blocks)} blocks agree; the table shows those nearest to their limits"
         )
     console.print(
-        f"outputs on random tokens differ by {found.outputs:.2g}, relative; rounding explains "
-        f"{found.outputs_tolerance:.1g}"
+        f"relative difference of outputs on random tokens: {found.outputs:.2g}; rounding can "
+        f"explain {found.outputs_tolerance:.1g}"
     )
     typical, coarsest = found.sensitivity
     console.print(
-        "sensitivity, measured by rounding both files again: in a typical block a relative change "
-        f"of {typical:.1g} is seen, in the least sensitive one a change of {coarsest:.1g}"
+        "sensitivity, measured by rounding both files once more: a relative change of "
+        f"{typical:.1g} would be detected in a typical block, of {coarsest:.1g} in the least "
+        "sensitive block"
     )
 
 
 def block_table(blocks: list[Block]) -> Table:
-    """Differences beside what rounding does, and the member that differs most."""
+    """Differences compared with the effect of rounding, and the member that differs most."""
     table = _table("block", "difference", "rounding", "ratio", "most")
     for block in blocks:
         most = "" if len(block.sizes) == 1 else f"{block.name} ({block.ratios[block.worst]:.2g})"
@@ -120,15 +123,15 @@ def block_table(blocks: list[Block]) -> Table:
 
 @printed.register
 def print_check(check: Check) -> None:
-    """Whether a witness holds."""
+    """Whether a witness is valid."""
     console, blocks = plain_console(), check.blocks
     differing = [block for block in blocks if not block.agrees]
     if differing:
-        console.print(Text("the witness does not hold", style="bold red"))
+        console.print(Text("the witness is not valid", style="bold red"))
         console.print(block_table(differing[:_SHOWN]))
         console.print(f"{len(differing)} of {len(blocks)} blocks differ")
     else:
-        console.print(Text("the witness holds", style="bold green"))
+        console.print(Text("the witness is valid", style="bold green"))
         console.print(f"all {len(blocks)} blocks agree to within rounding")
 
 
@@ -136,16 +139,16 @@ def _print_alignment(written: Written) -> None:
     """Distances and cosines before and after, by block."""
     console = plain_console()
     before, after = written.blocks[-1].distances()
-    what = "nearer" if after < before else "unchanged: these steps would lead away"
+    what = "nearer" if after < before else "not moved: alignment would increase the distance"
     if after > before:
-        what = "aligned, though its weights are farther"
+        what = "aligned, although the distance of its weights has increased"
     console.print(f"{written.directory}: the same function, {what}", soft_wrap=True)
     table = _table("block", "distance", "after", "cosine", "after")
     for block in written.blocks:
         distances, cosines = block.distances(), block.cosines()
         table.add_row(block.name, *(f"{x:.3g}" for x in distances), *(f"{x:.4f}" for x in cosines))
     console.print(table)
-    console.print("distances are relative to the norm of the first checkpoint's block")
+    console.print("distances are relative to the norm of the block in the first checkpoint")
     if written.by.startswith("activations"):
         console.print(f"aligned by {written.by}")
     _print_outputs(console, written)
@@ -153,7 +156,7 @@ def _print_alignment(written: Written) -> None:
 
 @printed.register
 def print_shrinking(done: Shrinking) -> None:
-    """What shrinking saved, and what it did not."""
+    """What shrinking saved, and what it had to keep."""
     console = plain_console()
     saved = done.bytes_before - done.bytes_after
     console.print(f"{done.directory}: shrunk", soft_wrap=True)

@@ -190,9 +190,9 @@ EXPERIMENT = Experiment(
     run=run,
     examples=("circle -o circle.png", "circle -o longer.png --epochs 40"),
     options=(
-        Option("steps", int, 100, "Times a layer is applied.", 1, 10_000),
-        Option("epochs", int, 5, "Of training.", 1, 100_000),
-        Option("lr", float, 1e-3, "The learning rate.", 1e-8, 1.0),
+        Option("steps", int, 100, "Number of times a layer is applied.", 1, 10_000),
+        Option("epochs", int, 5, "Number of training epochs.", 1, 100_000),
+        Option("lr", float, 1e-3, "Learning rate.", 1e-8, 1.0),
     ),
     needs=("torch",),
     small={"steps": 3, "epochs": 1},

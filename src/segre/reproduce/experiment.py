@@ -245,7 +245,9 @@ def perform(
     unknown = sorted(given.keys() - experiment.defaults().keys())
     if unknown:
         allowed = ", ".join(experiment.defaults()) or "none"
-        raise SegreError(f"{experiment.name}: no option {', '.join(unknown)}; allowed: {allowed}")
+        raise SegreError(
+            f"{experiment.name}: unknown option {', '.join(unknown)}; allowed: {allowed}"
+        )
     meant = experiment.defaults() | given
     if experiment.refuse is not None:
         experiment.refuse(meant)

@@ -268,7 +268,7 @@ EXPERIMENT = Experiment(
     question="Is random attention nearly of rank one in width, and does removing its outlier help?",
     run=run,
     examples=("gap -o gap.png", "gap -o wide.svg --full --widest 2000"),
-    options=(Option("widest", int, 2000, "The largest number of tokens.", 125, 2000),),
+    options=(Option("widest", int, 2000, "Largest number of tokens.", 125, 2000),),
     longer="n = 2000 too",
     small={"widest": 250},
 )

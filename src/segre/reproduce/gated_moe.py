@@ -331,6 +331,8 @@ EXPERIMENT = Experiment(
     question="What does a gate after attention change: in dimension, in training, in depth?",
     run=run,
     examples=("gated-moe -o gate.png", "gated-moe -o longer.png --time 20"),
-    options=(Option("time", float, 3.0, "How long gradient flow is followed.", 0.01, 1000.0),),
+    options=(
+        Option("time", float, 3.0, "Time for which gradient flow is followed.", 0.01, 1000.0),
+    ),
     small={"time": 0.2},
 )

@@ -200,7 +200,7 @@ EXPERIMENT = Experiment(
     examples=("localise -o localise.png", "localise -o sharper.png --size 2"),
     options=(
         Option("size", float, 1.0, "Root mean square of the eigenvalues of W_QK.", 0.01, 100.0),
-        Option("draws", int, 20, "Draws of tokens and weights for a seed.", 1, 10_000),
+        Option("draws", int, 20, "Number of draws of tokens and weights for each seed.", 1, 10_000),
     ),
     small={"draws": 2},
 )

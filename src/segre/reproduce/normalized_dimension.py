@@ -131,6 +131,6 @@ EXPERIMENT = Experiment(
     question="Is the dimension of two softmax layers what the paper conjectures?",
     run=run,
     examples=("normalized-dimension -o figure.png",),
-    options=(Option("widest", int, 10, "The largest width d.", 3, 40),),
+    options=(Option("widest", int, 10, "Largest width d.", 3, 40),),
     small={"widest": 3},
 )

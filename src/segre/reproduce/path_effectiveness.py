@@ -251,14 +251,27 @@ def _notes(plan: Plan, network: str) -> tuple[str, ...]:
 
 _TASKS = {"path-sort": "sort", "path-hull": "find a convex hull", "path-memorize": "memorise"}
 _OPTIONS = (
-    Option("epochs", int, None, "Times that the data are gone through.", 1, 100_000),
-    Option("lr", float, None, "The learning rate.", 1e-8, 1.0),
-    Option("width", int, None, "The width d.", 2, 4096),
-    Option("layers", int, None, "How many layers.", 1, 64),
-    Option("train", int, None, "Sequences to learn from.", 1, 10**7),
-    Option("length", int, None, "Tokens of a sequence.", 2, 4096),
-    Option("mlp", bool, False, "Put MLPs into the layers; the published networks have none here."),
-    Option("paths", int, (5, 20), "Isolated paths in a sum; repeatable.", 1, 10_000, several=True),
+    Option("epochs", int, None, "Number of epochs.", 1, 100_000),
+    Option("lr", float, None, "Learning rate.", 1e-8, 1.0),
+    Option("width", int, None, "Width d.", 2, 4096),
+    Option("layers", int, None, "Number of layers.", 1, 64),
+    Option("train", int, None, "Number of training sequences.", 1, 10**7),
+    Option("length", int, None, "Tokens per sequence.", 2, 4096),
+    Option(
+        "mlp",
+        bool,
+        False,
+        "Add MLPs to the layers; the published networks of this experiment have none.",
+    ),
+    Option(
+        "paths",
+        int,
+        (5, 20),
+        "Number of isolated paths in a sum; repeatable.",
+        1,
+        10_000,
+        several=True,
+    ),
     Option(
         "network",
         str,

@@ -288,14 +288,14 @@ EXPERIMENT = Experiment(
     ),
     options=(
         Option(
-            *("model", str, None, "bert or albert; repeatable. Both if not given."),
+            *("model", str, None, "bert or albert; repeatable (default: both)."),
             allowed=tuple(MODELS),
             several=True,
         ),
-        Option("count", int, 4, "Inputs; the paper: 32.", 1, 10_000),
-        Option("length", int, 128, "Tokens of each.", 2, 512),
-        Option("layers", int, None, "How many layers.", 1, 64),
-        Option("width", int, None, "The width; not that of base models.", 4, 8192),
+        Option("count", int, 4, "Number of inputs (32 in the paper).", 1, 10_000),
+        Option("length", int, 128, "Tokens per input.", 2, 512),
+        Option("layers", int, None, "Number of layers.", 1, 64),
+        Option("width", int, None, "Width (default: that of base models).", 4, 8192),
     ),
     small={"count": 1, "length": 6, "layers": 2, "width": 24},
 )

@@ -36,7 +36,7 @@ def experiment(name: str) -> Experiment:
     '2410.07799'
     """
     if name not in MODULES:
-        raise SegreError(f"experiment {name!r} is not known; allowed: {', '.join(MODULES)}")
+        raise SegreError(f"unknown experiment {name!r}; allowed: {', '.join(MODULES)}")
     module, _, attribute = MODULES[name].partition(":")
     found = getattr(import_module(f"segre.reproduce.{module}"), attribute or "EXPERIMENT")
     assert isinstance(found, Experiment)

@@ -100,7 +100,7 @@ def read(file: Path) -> Outcome:
         document = json.loads(read_given(file, MOST_BYTES))
         return replace(Outcome.of(document), seconds=float(document["seconds"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise SegreError(f"result {str(file)!r}: cannot be read; remake it") from None
+        raise SegreError(f"result {str(file)!r} cannot be read; run the experiment again") from None
 
 
 def read_all(folder: Path) -> Scoreboard:

@@ -239,10 +239,12 @@ EXPERIMENT = Experiment(
     run=run,
     examples=("smoothing -o smoothing.png", "smoothing -o narrow.png --width 128"),
     options=(
-        Option("layers", int, 1000, "Random layers that the bound is tried on.", 1, 10**6),
-        Option("width", int, 768, "The width of BERT.", 8, 4096),
+        Option(
+            "layers", int, 1000, "Number of random layers on which the bound is tested.", 1, 10**6
+        ),
+        Option("width", int, 768, "Width of BERT.", 8, 4096),
         Option("count", int, 4, "Inputs.", 1, 1000),
-        Option("length", int, 64, "Tokens of each.", 2, 512),
+        Option("length", int, 64, "Tokens per input.", 2, 512),
     ),
     small={"layers": 20, "width": 16, "count": 1, "length": 6},
 )

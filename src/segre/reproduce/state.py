@@ -106,12 +106,12 @@ class Store:
                 run, done, seconds = tree["run"], tree["done"], float(tree["seconds"])
                 under_way = _with_arrays(tree["under way"], given)
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
-            raise SegreError(f"run {str(file)!r}: cannot be read; {again}") from None
+            raise SegreError(f"run {str(file)!r} cannot be read; {again}") from None
         keys = self.meant.keys() | run.keys()
         other = sorted(key for key in keys if self.meant.get(key) != run.get(key))
         if other:
             named = ", ".join(f"{key} = {run.get(key)}" for key in other)
-            raise SegreError(f"run {str(file)!r}: of another run ({named}); {again}")
+            raise SegreError(f"run {str(file)!r} belongs to another run ({named}); {again}")
         self.done, self.under_way, self.seconds = done, under_way, seconds
 
 

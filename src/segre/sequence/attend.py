@@ -27,11 +27,11 @@ def attend(
     block: int | None = None,
     memory: int = DEFAULT_LIMIT,
 ) -> Array:
-    """The output (..., n, d') of a stack on tokens X (..., n, d), as many as you like.
+    """The output (..., n, d') of a stack on any number of tokens X (..., n, d).
 
-    `weights` are a `Weights`, a vector, a mapping of names to arrays, or a file. Layers whose
-    mechanism has features take time and memory linear in n, as do windows; `method` is auto, dense,
-    linear or band. X in float32 is computed in float32.
+    `weights` is a `Weights`, a vector, a mapping of names to arrays, or a file. Time and memory are
+    linear in n for mechanisms with features and for windows. `method` is auto, dense, linear or
+    band. Float32 inputs are computed in float32.
 
     >>> import segre
     >>> spec = "lightning/d=2,2/a=1/t=2"
@@ -40,11 +40,11 @@ def attend(
     """
     net = stack_of(spec)
     if method not in ("auto", *METHODS):
-        raise SegreError(f"method {method!r}; allowed: auto, {', '.join(METHODS)}")
+        raise SegreError(f"method {method!r} is not allowed; allowed: auto, {', '.join(METHODS)}")
     tokens = floats("X", X)
     if tokens.ndim < 2 or tokens.shape[-1] != net.width_in or not tokens.size:
         raise SegreError(
-            f"X has shape {tokens.shape}; allowed: (tokens, {net.width_in}), tokens in rows"
+            f"X has shape {tokens.shape}; allowed: (tokens, {net.width_in}), one token per row"
         )
     tensors = as_dtype(tensors_of(net, weights), tokens.dtype)
     batch, n = tokens.shape[:-2], tokens.shape[-2]
@@ -57,8 +57,8 @@ def attend(
             )
     if not np.isfinite(tokens).all():
         raise SegreError(
-            f"the output on {n:,} tokens leaves the range of {tokens.dtype}, or a sum of weights "
-            "is zero; give smaller weights or tokens, or float64"
+            f"the output on {n:,} tokens overflows {tokens.dtype}, or a sum of weights is zero; "
+            "give smaller weights or tokens, or use float64"
         )
     return tokens.reshape(*batch, *tokens.shape[-2:])
 
@@ -81,7 +81,7 @@ def _layer(
         values = _compressed(group, w, "V", X)
         for what, array in (("queries", queries), ("keys", keys), ("values", values)):
             if not np.isfinite(array).all():
-                raise SegreError(f"{what} of {one.text} leave the range of {X.dtype}")
+                raise SegreError(f"{what} of {one.text} overflow {X.dtype}")
         decay = w.get("decay")
         out = mix(one, queries, keys, values, method, decay=decay, block=block, memory=memory)
         if one.gate != "none":
@@ -110,7 +110,10 @@ def _compressed(group: Heads, w: Mapping[str, Array], name: str, X: Array) -> Ar
     if one.conv == "none":
         return _mapped(w[f"W_{name}"], X)
     if len(X) < one.kernel:
-        raise SegreError(f"{one.text}: {len(X)} tokens for a kernel of {one.kernel}")
+        raise SegreError(
+            f"{one.text}: {len(X)} tokens are fewer than the kernel of {one.kernel}; "
+            "give more tokens"
+        )
     last = one.stride * (one.keys(len(X)) - 1) + 1
     total: Array | None = None
     for place in range(one.kernel):

@@ -1,7 +1,7 @@
 """What does a network cost on t tokens: operations, memory, and what it keeps for later tokens?
 
 Counted, not measured: a multiplication with an addition is two operations. Numbers are in single
-precision unless said otherwise.
+precision by default.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Alike:
 
 @dataclass(frozen=True)
 class CostLine:
-    """What heads alike cost on so many tokens, over all their layers."""
+    """The cost of equal heads at one sequence length, over all their layers."""
 
     tokens: int
     layers: int
@@ -62,7 +62,7 @@ class CostLine:
 
 @dataclass(frozen=True)
 class Costs(Tabular, Unbounded):
-    """The cost of a network on several numbers of tokens."""
+    """The cost of a network at several sequence lengths."""
 
     spec: Architecture
     lines: tuple[CostLine, ...]
@@ -70,12 +70,12 @@ class Costs(Tabular, Unbounded):
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """The numbers of tokens."""
+        """The sequence lengths."""
         return tuple(dict.fromkeys(line.tokens for line in self.lines))
 
     @property
     def value(self) -> tuple[int, ...]:
-        """All operations, on each number of tokens."""
+        """Total operations at each sequence length."""
         return tuple(self.total(tokens) for tokens in self.tokens)
 
     @property
@@ -86,15 +86,15 @@ class Costs(Tabular, Unbounded):
     @property
     def how(self) -> str:
         """How the operations are known."""
-        return "operations counted, by the method that is expected to be quickest in every layer"
+        return "operations counted for the method expected to be fastest in every layer"
 
     def total(self, tokens: int) -> int:
-        """All operations on so many tokens."""
+        """Total operations at one sequence length."""
         own = [line for line in self.lines if line.tokens == tokens]
         return self.rest * tokens + sum(line.operations + line.maps for line in own)
 
     def state(self, tokens: int) -> int | None:
-        """All numbers kept for later tokens; None if outputs depend on later ones."""
+        """Size of the state kept for later tokens; None if outputs depend on later tokens."""
         own = [line.state for line in self.lines if line.tokens == tokens]
         known = [one for one in own if one is not None]
         return sum(known) if len(known) == len(own) else None
@@ -116,9 +116,9 @@ class Costs(Tabular, Unbounded):
 
 
 def cost(spec: Source, t: int | Sequence[int] | None = None, *, number: int = SINGLE) -> Costs:
-    """What a network costs on t tokens, or on each of several numbers of them.
+    """The cost of a network on t tokens, or on each of several sequence lengths.
 
-    `number` is how many bytes a number has.
+    `number` is the size of a number in bytes.
 
     >>> found = cost("lightning/d=64,64/a=64/t=3", [4096, 8192])
     >>> [(line.tokens, line.method) for line in found.lines]
@@ -127,7 +127,7 @@ def cost(spec: Source, t: int | Sequence[int] | None = None, *, number: int = SI
     net = with_attention(spec, "segre cost")
     given = [net.t] if t is None else list(t) if isinstance(t, list | tuple) else [t]
     if not given:
-        raise SpecError("t: no number of tokens; for example 4096")
+        raise SpecError("t: no sequence length was given; for example 4096")
     counts = [whole("t", n, LARGEST) for n in given]
     alike, rest = alike_heads(net)
     lines = [_line(one, n, number) for n in counts for one in _merged(alike)]
@@ -158,7 +158,7 @@ def _line(one: Alike, n: int, number: int) -> CostLine:
 
 
 def _merged(alike: Sequence[Alike]) -> Iterator[Alike]:
-    """Heads that are alike but for the layer they are in, once."""
+    """Heads that differ only in their layer, counted once."""
     counts: dict[Alike, int] = {}
     for one in alike:
         counts[one] = counts.get(one, 0) + 1
@@ -169,7 +169,7 @@ def _merged(alike: Sequence[Alike]) -> Iterator[Alike]:
 @singledispatch
 def alike_heads(spec: Any) -> tuple[list[Alike], int]:
     """The heads of every layer, and the operations for each token that belong to no layer."""
-    raise TypeError(f"the cost of {type(spec).__name__} is not known")
+    raise TypeError(f"costs of a {type(spec).__name__} are not supported")
 
 
 @alike_heads.register(Network)

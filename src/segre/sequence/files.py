@@ -24,7 +24,7 @@ TENSORS = (".npz", ".json", ".safetensors")
 def require_array_file(path: Path) -> None:
     """Refuse names of files that no array is written to."""
     if path.suffix not in ARRAYS:
-        raise SegreError(f"{str(path)!r}: allowed: {' and '.join(ARRAYS)} files")
+        raise SegreError(f"{str(path)!r}: unknown file type; allowed: {' and '.join(ARRAYS)} files")
 
 
 def read_array(path: Path) -> Array:
@@ -37,14 +37,14 @@ def read_array(path: Path) -> Array:
             return npy_array(path.name, _bytes(path))
         found = _safetensors(path)
         if len(found) != 1:
-            raise WeightsError(f"{len(found)} arrays in it; allowed: one")
+            raise WeightsError(f"the file holds {len(found)} arrays; allowed: one")
         return next(iter(found.values()))
     except WeightsError as error:
         raise SegreError(f"input {str(path)!r}: {error}") from None
 
 
 def write_array(path: Path, array: Array) -> None:
-    """Write an array, whole or not at all."""
+    """Write an array, completely or not at all."""
     require_array_file(path)
     with whole_file(path) as temporary:
         if path.suffix == ".npy":
@@ -59,7 +59,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], Any]:
     """Tensors by name, and the spec that the file states, if it does."""
     try:
         if path.suffix not in TENSORS and not is_standard_input(path):
-            raise WeightsError(f"allowed: {', '.join(TENSORS)} files")
+            raise WeightsError(f"unknown file type; allowed: {', '.join(TENSORS)} files")
         if path.suffix == ".safetensors":
             return dict(_safetensors(path)), None
         given = read_arrays(path, strings=("spec",))
@@ -73,11 +73,13 @@ def _layers(given: dict[str, Any]) -> dict[str, Any]:
     """The tensors of a JSON document {"spec": ..., "layers": [{"W_K": ...}, ...]}."""
     layers = given.get("layers")
     if set(given) != {"layers"} or not isinstance(layers, list):
-        raise WeightsError('allowed keys: "spec" and "layers" (a list of tables)')
+        raise WeightsError(
+            'this is not a file of weights; allowed keys: "spec" and "layers" (a list of tables)'
+        )
     out = {}
     for number, own in enumerate(layers, 1):
         if not isinstance(own, Mapping):
-            raise WeightsError(f"layer {number}: allowed: a table of tensors")
+            raise WeightsError(f"layer {number} is not a table; allowed: a table of tensors")
         for name, value in own.items():
             array = number_array(value, f"layer {number}, {name}")
             out[f"layer{number}.{name}"] = common_kind([array, np.zeros(0)])[0]  # fractions rounded
@@ -102,6 +104,4 @@ def _safetensors(path: Path) -> dict[str, Array]:
         return dict(load(_bytes(path)))
     except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
         said = quote(" ".join(str(error).split()))
-        raise WeightsError(
-            f"not a safetensors file, or of a type that is not known ({said})"
-        ) from None
+        raise WeightsError(f"not a safetensors file, or of an unknown type ({said})") from None

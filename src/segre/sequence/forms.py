@@ -59,8 +59,8 @@ def rates_of(how: Mechanism, heads: tuple[int, ...], learned: Any = None) -> Arr
         rates = np.asarray(learned, dtype=float).reshape(-1) if learned is not None else np.ones(0)
         if len(rates) not in (1, count) or not np.isfinite(rates).all():
             raise SegreError(
-                f"decay: {len(rates)} numbers for {count} heads; allowed: finite numbers, one for "
-                "each head, where the decay is learned"
+                f"decay: {len(rates)} numbers for {count} heads; allowed: one finite number for "
+                "each head with a learned decay"
             )
         return np.broadcast_to(rates, count)
     value = how.decay.value if isinstance(how.decay, Slope) else float(Fraction(how.decay))

@@ -12,7 +12,7 @@ from segre.fields.interface import Array
 
 
 def floats(name: str, value: Any) -> Array:
-    """An array of finite floats: float32 and float64 as they are, other numbers as float64."""
+    """An array of finite floats: float32 and float64 stay, other numbers become float64."""
     try:
         array = np.asarray(value)
     except ValueError:
@@ -44,7 +44,7 @@ def finite(name: str, array: Array) -> None:
 def heads_of(how: Mechanism, q: Any, k: Any, v: Any) -> tuple[Array, Array, Array]:
     """Queries, keys and values (..., tokens, width) of one dtype, whose shapes fit."""
     q, k, v = floats("queries", q), floats("keys", k), floats("values", v)
-    shapes = f"queries, keys and values have shapes {q.shape}, {k.shape}, {v.shape}"
+    shapes = f"queries, keys and values have shapes {q.shape}, {k.shape} and {v.shape}"
     if min(q.ndim, k.ndim, v.ndim) < 2:
         raise SegreError(f"{shapes}; allowed: matrices (tokens, width), or batches of them")
     fits = q.shape[:-2] == k.shape[:-2] == v.shape[:-2]
@@ -65,5 +65,5 @@ def whole_block(block: Any) -> int | None:
     if block is None:
         return None
     if isinstance(block, bool) or not isinstance(block, int | np.integer) or block < 1:
-        raise SegreError(f"block: {block!r} is not allowed; allowed: whole numbers from 1 on")
+        raise SegreError(f"block: {block!r} is not allowed; allowed: whole numbers from 1")
     return int(block)

@@ -35,9 +35,9 @@ def mix(
 ) -> Array:
     """The mixed values (..., n, dv) of queries and keys (..., n, a) and values (..., n, dv).
 
-    `method`: dense (some rows of the pattern at a time), linear (features), band (only keys within
-    reach), or auto. All give the same numbers, but for rounding. `decay` is that of each head,
-    where it is learned.
+    `method` is dense (some rows of the pattern at a time), linear (features), band (only keys
+    within the window) or auto. All give the same result up to rounding. `decay` gives the learned
+    decay of each head.
 
     >>> from fractions import Fraction
     >>> rng = np.random.default_rng(0)
@@ -68,9 +68,9 @@ def feed(
     decay: Any = None,
     block: int | None = None,
 ) -> tuple[Array, State | Recent]:
-    """The next tokens of a causal mechanism, and the state to give with those after.
+    """The outputs of a causal mechanism for the next tokens, and the state after them.
 
-    It must have features, or a window or local blocks.
+    The mechanism must have features, a window or local blocks.
 
     >>> from fractions import Fraction
     >>> how = Mechanism(weigh="identity", normalise="none", causal=True, decay=Fraction(1, 2))
@@ -92,7 +92,9 @@ def feed(
         return advance(how, rates, q, k, v, state, size)
     if not factors(how) and not isinstance(state, State):
         return slide(how, rates, q, k, v, state, size)
-    raise SegreError(f"state is that of another mechanism than {how.text}; start anew")
+    raise SegreError(
+        f"the state belongs to another mechanism than {how.text}; start with a new state"
+    )
 
 
 def _prepared(how: Mechanism, x: Array) -> Array:
@@ -112,7 +114,7 @@ def _method(how: Mechanism, q: Array, k: Array, v: Array, method: str, memory: i
     elif method not in there:
         if method in METHODS:
             raise SegreError(f"{how.text} has no {method} form; allowed: auto, {', '.join(there)}")
-        raise SegreError(f"method {method!r}; allowed: auto, {', '.join(METHODS)}")
+        raise SegreError(f"method {method!r} is not allowed; allowed: auto, {', '.join(METHODS)}")
     out = q.itemsize * (q.size + k.size + count * q.shape[-2] * v.shape[-1])
     require_memory(how, sizes.n, method_cost(how, sizes, method).bytes + out, memory)
     return method
@@ -124,5 +126,6 @@ def require_memory(how: Mechanism, tokens: int, needed: int, limit: int) -> None
         form = "" if len(methods(how)) > 1 else f"{how.text} has no linear-time form; "
         raise TooLargeError(
             f"{form}{tokens:,} tokens would need about {needed / 2**30:,.1f} GiB of memory, over "
-            f"the limit of {limit / 2**30:,.1f} GiB; raise it with --memory, or give fewer tokens"
+            f"the limit of {limit / 2**30:,.1f} GiB; raise the limit with --memory, or give fewer "
+            "tokens"
         )

@@ -21,7 +21,7 @@ class Recent:
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
+        """Number of entries."""
         return self.keys.size + self.values.size
 
 
@@ -39,8 +39,9 @@ def slide(
     if recent is not None:
         if not (_fits(recent.keys, k) and _fits(recent.values, v)):
             raise SegreError(
-                f"state has keys {recent.keys.shape} and values {recent.values.shape}; these heads "
-                f"have {k.shape} and {v.shape}; start anew, or give the state of the same heads"
+                f"state has keys {recent.keys.shape} and values {recent.values.shape}, but these "
+                f"heads have {k.shape} and {v.shape}; start with a new state, or give the "
+                "state of the same heads"
             )
         before = recent.keys.shape[-2]
         k = np.concatenate([recent.keys.astype(k.dtype), k], axis=-2)

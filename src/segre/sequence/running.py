@@ -22,16 +22,16 @@ AT_ONCE = 1 << 16  # numbers of a group of blocks: small enough for the cache
 
 @dataclass(frozen=True)
 class State:
-    """What is remembered of the tokens so far: (..., features, dv), or dv + 1 if rows are shared.
+    """The state after the tokens so far: (..., features, dv), or dv + 1 if rows are normalised.
 
-    The last column of a shared state is the sum of the features of keys.
+    The last column of a normalised state is the sum of the features of keys.
     """
 
     sums: Array
 
     @property
     def size(self) -> int:
-        """How many numbers it has, whatever the number of tokens."""
+        """Number of entries, independent of the number of tokens."""
         return self.sums.size
 
 
@@ -69,8 +69,8 @@ def advance(
         state = fresh
     elif state.sums.shape != fresh.sums.shape:
         raise SegreError(
-            f"state has shape {state.sums.shape}; these heads need {fresh.sums.shape}; start anew, "
-            "or give the state of the same mechanism and sizes"
+            f"state has shape {state.sums.shape}, but these heads need {fresh.sums.shape}; start "
+            "with a new state, or give the state of the same mechanism and sizes"
         )
     if shared(how):
         v = np.concatenate([v, np.ones((*v.shape[:-1], 1), v.dtype)], -1)

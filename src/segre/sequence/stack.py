@@ -1,4 +1,4 @@
-"""The layers of a stack as groups of heads: who reads which weights, and mixes how?"""
+"""The layers of a stack as groups of heads: their weights and their mechanisms."""
 
 from __future__ import annotations
 
@@ -42,11 +42,12 @@ class Level:
 
 
 def stack_of(source: Source) -> Stack:
-    """The stack that is meant; other architectures are refused."""
+    """The stack of a spec; other architectures are refused."""
     spec = with_attention(source, "segre run")
     if not isinstance(spec, Network | Hybrid):
         raise UnsupportedError(
-            f"spec {quote(str(spec))}: only stacks of attention layers are run; allowed: "
+            f"spec {quote(str(spec))}: segre run supports only stacks of attention layers; "
+            "allowed: "
             f"{', '.join(f'{kind}/' for kind in KINDS)}"
         )
     return spec
@@ -55,7 +56,7 @@ def stack_of(source: Source) -> Stack:
 @singledispatch
 def levels(spec: Any) -> tuple[Level, ...]:
     """The layers of a stack."""
-    raise TypeError(f"no layers are known for {type(spec).__name__}")
+    raise TypeError(f"layers of a {type(spec).__name__} are not supported")
 
 
 @levels.register

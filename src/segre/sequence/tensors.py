@@ -1,4 +1,4 @@
-"""The tensors of a stack, by name, from whatever users have: a vector, names, weights, a file."""
+"""The tensors of a stack by name, from a vector, a mapping, a `Weights` or a file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def tensors_of(spec: Stack, weights: Given) -> dict[str, Array]:
     if isinstance(weights, Weights):
         _require_the_same(spec, weights.spec, "weights")
         if weights.exact:
-            raise WeightsError("weights are fractions; attend computes with floats")
+            raise WeightsError(
+                "the weights are fractions, but attend computes with floats; convert them first"
+            )
         return _of_vector(every, weights.vector)
     if isinstance(weights, Mapping):
         return _by_name(every, weights)
@@ -51,10 +53,10 @@ def _by_name(every: tuple[Level, ...], given: Mapping[str, Any]) -> dict[str, Ar
     out = {}
     for name, shape in wanted.items():
         if name not in given:
-            raise WeightsError(f"there is no {name}, of shape {shape}")
+            raise WeightsError(f"{name} is missing; it must have shape {shape}")
         array = floats(name, given[name])
         if array.shape != shape:
-            raise WeightsError(f"{name} has shape {array.shape}; the spec says {shape}")
+            raise WeightsError(f"{name} has shape {array.shape}; the spec requires {shape}")
         out[name] = array
     return out
 
@@ -63,7 +65,7 @@ def _of_vector(every: tuple[Level, ...], vector: Array) -> dict[str, Array]:
     wanted = _wanted(every)
     count = sum(prod(shape) for shape in wanted.values())
     if vector.shape != (count,):
-        raise WeightsError(f"weights have shape {vector.shape}; the spec has {count} of them")
+        raise WeightsError(f"the weights have shape {vector.shape}; the spec requires ({count},)")
     out, start = {}, 0
     for name, shape in wanted.items():
         out[name] = vector[start : start + prod(shape)].reshape(shape)
@@ -90,7 +92,7 @@ def _require_the_same(spec: Stack, stated: Any, source: object) -> None:
     mine, theirs = ({**one.document(), "t": 0} for one in (spec, other))
     if mine != theirs:
         raise WeightsError(
-            f"the weights are those of {str(other)!r}, not of {str(spec)!r}; only t may differ"
+            f"the weights belong to {str(other)!r}, not to {str(spec)!r}; only t may differ"
         )
 
 

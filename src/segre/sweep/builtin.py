@@ -18,7 +18,7 @@ _FOLDER = Path(__file__).parent / "plans"
 
 
 def builtin_names() -> list[str]:
-    """The names of all of them.
+    """The names of the built-in sweeps.
 
     >>> "deep-softmax" in builtin_names()
     True
@@ -27,7 +27,7 @@ def builtin_names() -> list[str]:
 
 
 def plan_of(source: str | Path | Mapping[str, Any] | Plan) -> Plan:
-    """The plan of a .toml file, of a name of `builtin_names`, or of a mapping with the same keys.
+    """The plan of a .toml file, of a name in `builtin_names`, or of a mapping with the same keys.
 
     >>> plan_of("deep-softmax").claim.text
     'dimension == closed_form'
@@ -44,7 +44,7 @@ def plan_of(source: str | Path | Mapping[str, Any] | Plan) -> Plan:
     near = get_close_matches(str(source), names)
     guess = f" (did you mean {' or '.join(near)}?)" if near else ""
     raise SweepError(
-        f"sweep {quote(str(source))}: not known{guess}; allowed: a .toml file, {', '.join(names)}"
+        f"unknown sweep {quote(str(source))}{guess}; allowed: a .toml file, {', '.join(names)}"
     )
 
 

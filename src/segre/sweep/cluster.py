@@ -36,7 +36,7 @@ def solve_on_cluster(
     try:
         client = dask.Client(address, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
-        raise SweepError(f"dask {quote(address)}: no scheduler answers ({_line(error)})") from None
+        raise SweepError(f"dask {quote(address)}: no scheduler responds ({_line(error)})") from None
     try:
         yield from _Cluster(client, address, timeout).results(tasks)
     finally:
@@ -118,13 +118,13 @@ class _Cluster:
         elif now - self._manned > LONELY:
             raise StoppedRunError(
                 f"dask {quote(self._address)}: no workers for {LONELY} s; start some with dask "
-                f"worker {self._address}; what is done is kept, and the same command goes on"
+                f"worker {self._address}; finished work is kept, and the same command continues"
             )
 
     def _lost(self) -> StoppedRunError:
         return StoppedRunError(
-            f"dask {quote(self._address)}: the scheduler is lost; what is done is kept, and the "
-            "same command goes on when there is one again"
+            f"dask {quote(self._address)}: the connection to the scheduler is lost; finished work "
+            "is kept, and the same command continues once a scheduler runs again"
         )
 
 
@@ -138,7 +138,7 @@ def _require_listener(address: str) -> None:
     try:
         socket.create_connection((match[1].strip("[]"), int(match[2])), _PATIENCE).close()
     except OSError as error:
-        raise SweepError(f"dask {quote(address)}: nobody answers ({_line(error)})") from None
+        raise SweepError(f"dask {quote(address)}: no response ({_line(error)})") from None
 
 
 def _line(error: Exception) -> str:
@@ -157,7 +157,7 @@ _thread = threading.local()
 
 
 def solve_within(task: Task, timeout: float) -> Result:
-    """A task that may take so many seconds, in a process that ends with it if it takes longer.
+    """A task with a time limit, in a process that is ended when the limit is exceeded.
 
     A thread of a Dask worker cannot be stopped, so each has a process of its own.
     """

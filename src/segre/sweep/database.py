@@ -15,13 +15,13 @@ from segre.values import quote
 MARK = int.from_bytes(b"sgre")  # in the header of the file: it is a store of ours, if damaged too
 _MARK_AT = slice(68, 72)
 _SCHEMA_TEXT = b"CREATE TABLE results ("
-_GO_ON = "what was written before is kept, and the same command goes on"
+_GO_ON = "finished work is kept, and the same command continues"
 ADVICE = {
     sqlite3.SQLITE_FULL: f"make room; {_GO_ON}",
     sqlite3.SQLITE_IOERR: f"the disk may be full or failing; {_GO_ON}",
     sqlite3.SQLITE_READONLY: f"make it writable; {_GO_ON}",
-    sqlite3.SQLITE_CANTOPEN: f"its folder must be writable, and not full; {_GO_ON}",
-    sqlite3.SQLITE_BUSY: f"another program is using it; {_GO_ON} when that is done",
+    sqlite3.SQLITE_CANTOPEN: f"its directory must be writable and not full; {_GO_ON}",
+    sqlite3.SQLITE_BUSY: f"another program is using it; {_GO_ON} when it has finished",
 }
 
 
@@ -50,7 +50,7 @@ def connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
 
 
 def _options(path: Path, mode: str) -> str:
-    """Where nothing can be written beside a file that nobody writes, SQLite must not try to."""
+    """In a read-only directory SQLite must not try to write files beside the store."""
     if mode != "ro":
         return f"mode={mode}"
     if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
@@ -83,7 +83,7 @@ def require_file(path: Path) -> None:
         raise SweepError(f"store {quote(str(path))}: {error.strerror}") from None
     if not stat.S_ISREG(found):
         kind = "a directory" if stat.S_ISDIR(found) else "not an ordinary file"
-        raise SweepError(f"store {quote(str(path))}: {kind}; give the name of a file")
+        raise SweepError(f"store {quote(str(path))} is {kind}; give the name of a file")
 
 
 @contextmanager
@@ -97,13 +97,13 @@ def only_driver(path: Path) -> Iterator[None]:
     if path.exists():
         if not os.access(path, os.W_OK):
             raise SweepError(
-                f"store {quote(str(path))}: read-only; a run writes it: make it writable, or give "
-                "another file with -o"
+                f"store {quote(str(path))} is read-only; make it writable, or give another file "
+                "with -o"
             )
         if path.stat().st_nlink > 1:  # a run would not see what is written under the other name
             raise SweepError(
-                f"store {quote(str(path))}: a hard link, with a second name for the same file; "
-                "a run needs a file of its own, such as a copy"
+                f"store {quote(str(path))} is a hard link, so the same file has another name; give "
+                "a separate file, such as a copy"
             )
     lock = path.with_name(path.name + "-lock")
     while True:
@@ -111,15 +111,16 @@ def only_driver(path: Path) -> Iterator[None]:
             handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise SweepError(
-                f"store {quote(str(path))}: {error.strerror}; give a file in a folder that can be "
-                "written, with -o"
+                f"store {quote(str(path))}: {error.strerror}; give a file in a writable directory "
+                "with -o"
             ) from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(handle)
             raise SweepError(
-                f"store {quote(str(path))}: another run is writing it; wait for it, or stop it"
+                f"store {quote(str(path))}: another run is writing to it; wait until it ends, or "
+                "stop it"
             ) from None
         if lock.exists() and lock.stat().st_ino == os.fstat(handle).st_ino:
             break

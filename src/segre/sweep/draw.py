@@ -42,8 +42,9 @@ def require_possible(plan: Plan) -> None:
     if plan.sort.layered and plan.layers_in_all > _LAYERS_IN_ALL:
         number = plan.candidates if plan.draw is None else plan.draw
         raise SweepError(
-            f"sweep: {number:,} architectures with {plan.layers_in_all:,} layers in all; allowed: "
-            f"{_LAYERS_IN_ALL:,} layers; make the ranges smaller, or give a smaller draw = N"
+            f"sweep: {number:,} architectures with {plan.layers_in_all:,} layers in total; "
+            f"allowed: {_LAYERS_IN_ALL:,} layers; make the ranges smaller, or give a smaller "
+            "draw = N"
         )
 
 
@@ -63,7 +64,7 @@ def architectures(plan: Plan) -> Iterator[Drawn]:
             seen.add(digest)
             yield Drawn(spec, found)
     if not seen:
-        why = "none meets the constraints" if reason is None else str(reason)
+        why = "none satisfies the constraints" if reason is None else str(reason)
         raise SweepError(f"sweep: no architecture of the family can be built: {why}")
 
 
@@ -97,7 +98,7 @@ def _random(plan: Plan, seen: Collection[bytes]) -> Iterator[tuple[str, dict[str
         if len(tried) == plan.candidates or misses >= _MISSES or wasted >= _WASTED:
             break
     if before:
-        but = f"{misses:,} draws in a row brought no architecture beyond the first {before:,}"
+        but = f"{misses:,} draws in a row gave no new architecture after the first {before:,}"
         if len(tried) == plan.candidates:
             but = f"the family has only {before:,} architectures"
         raise SweepError(

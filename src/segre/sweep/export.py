@@ -24,7 +24,7 @@ _THEOREM = ("theorem", "hypotheses")  # where they were asked for
 
 
 def export(path: str | Path, target: str | Path) -> int:
-    """Write the rows of a store, in the plan's order; how many there are.
+    """Write the rows of a store in the plan's order, and return their number.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.sweep.run import run
@@ -37,8 +37,8 @@ def export(path: str | Path, target: str | Path) -> int:
     target = Path(target)
     if target.suffix not in FORMATS:
         raise SweepError(
-            f"export {quote(str(target))}: {target.suffix!r} is not a format; "
-            f"allowed: {', '.join(FORMATS)}"
+            f"export {quote(str(target))}: unknown file format {target.suffix!r}; allowed: "
+            f"{', '.join(FORMATS)}"
         )
     if target.suffix == ".parquet":  # before anything is read
         library("pyarrow.parquet", "Parquet", extra="tables", error=SweepError)

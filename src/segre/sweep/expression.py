@@ -1,4 +1,4 @@
-"""What does a claim or a constraint say? A small language of its own; nothing is ever executed.
+"""The language of claims and constraints; expressions are parsed and never executed.
 
 Whole numbers, names, + - * // % **, comparisons, and, or, not, indexing and slicing of what a
 network has one of per layer, and min, max, sum, all, any, len. Arithmetic and comparisons go
@@ -120,8 +120,8 @@ class Expression:
         value = self.value(names)
         if not isinstance(value, bool):
             raise SweepError(
-                f"expression {quote(self.text)}: is {quote(str(value))}, not true or false; write "
-                "a comparison (of values per layer: inside all() or any())"
+                f"expression {quote(self.text)} is {quote(str(value))}, not true or false; write a "
+                "comparison (for values per layer, inside all() or any())"
             )
         return value
 
@@ -156,7 +156,7 @@ def _read(text: str) -> ast.Expression:
         if isinstance(node, ast.Slice) and node.step is not None:
             raise refuse("a slice with a step is not allowed")
         if isinstance(node, ast.Call) and not _known_call(node):
-            raise refuse("calls other than of min max sum all any len are not allowed")
+            raise refuse("only the functions min max sum all any len may be called")
     return tree
 
 
@@ -228,7 +228,7 @@ def _entrywise(apply: Callable[[Value, Value], Value], left: Value, right: Value
     one = left if isinstance(left, tuple) else (left,) * count
     two = right if isinstance(right, tuple) else (right,) * count
     if len(one) != len(two):
-        raise _Problem(f"{len(one)} values against {len(two)}")
+        raise _Problem(f"{len(one)} values cannot be combined with {len(two)}")
     return tuple(apply(x, y) for x, y in zip(one, two, strict=True))
 
 
@@ -286,7 +286,7 @@ def _call(node: ast.Call, names: Mapping[str, Any]) -> Value:
     items = given[0] if len(given) == 1 and isinstance(given[0], tuple) else tuple(given)
     name = node.func.id
     if not items:
-        raise _Problem(f"{name}() of nothing")
+        raise _Problem(f"{name}() of an empty list")
     for item in items:
         if name in {"all", "any"}:
             _truth(item)

@@ -5,8 +5,8 @@ of rows on which there is one; its coefficients are to be integers; there are to
 rows than coefficients; no row of the region may contradict it, whether its bounds meet or not. If
 a polynomial is right on most rows of a region and too large on the others, a max(0, .) term that
 explains these as well is looked for. And it is to give the right dimension of fresh architectures,
-larger than any in the store. Rows outside of the region are fitted again. A formula found is a
-conjecture.
+larger than any in the store. Rows outside of the region are fitted again. A formula found this way
+is a conjecture.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from segre.sweep.store import Row, Store
 from segre.values import quote
 
 DEGREE = 4
-CUT_SHORT = "with fewer --fields, a smaller --degree or a --where it looks at all regions"
+CUT_SHORT = "give fewer --fields, a smaller --degree or a --where to search all regions"
 _PIECES = 4
 _COEFFICIENTS = 250  # of a guess
 _FEWEST = 8  # rows of a region
@@ -127,7 +127,7 @@ class LawPiece:
 
 @dataclass(frozen=True)
 class Fit(Unbounded, Tabular):
-    """What was found in a store."""
+    """The formulas found in a store."""
 
     fields: tuple[str, ...]
     where: str | None
@@ -147,13 +147,13 @@ class Fit(Unbounded, Tabular):
 
     @property
     def status(self) -> Status:
-        """A formula found is a conjecture."""
+        """A formula found this way is a conjecture."""
         return "fitted"
 
     @property
     def how(self) -> str:
         """How they were found."""
-        return f"exact interpolation of {self.rows:,} rows, tested on fresh architectures"
+        return f"exact interpolation of {self.rows:,} rows, tested on new architectures"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -183,9 +183,9 @@ def fit(
 ) -> Fit:
     """Formulas for the dimensions in a store.
 
-    `fields` are the variables (all that vary, by default); `where` restricts the rows;
-    `rational` allows fractions as coefficients. The exact rank mod p of a row counts as its
-    dimension; with `ranks` so does one that was found in balls, at a few real points.
+    `fields` are the variables (by default all fields that vary); `where` restricts the rows;
+    `rational` allows fractional coefficients. The exact rank mod p of a row counts as its
+    dimension; with `ranks`, so does a rank found in ball arithmetic at a few real points.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.sweep.run import run
@@ -263,7 +263,7 @@ def _variables(rows: Sequence[Row], asked: Sequence[str]) -> list[str]:
         if len(set(column)) > 1:
             columns.setdefault(column, name)
     if not columns:
-        raise SweepError("fit: no field varies; there is nothing to fit")
+        raise SweepError("fit: no field varies, so there is nothing to fit")
     return list(columns.values())
 
 
@@ -413,15 +413,15 @@ class _Search:
     def reason(self, rows: int) -> str:
         """Why nothing was found."""
         if self.work > _WORK:
-            return f"the search was cut short; {CUT_SHORT}"
+            return f"the search was stopped early; {CUT_SHORT}"
         if self.fractions is not None:
             return f"the coefficients of {self.fractions} are not integers (try --rational)"
         if self.refuted:
-            return f"{self.refuted} guesses were refuted by fresh architectures"
+            return f"{self.refuted} candidates were refuted by new architectures"
         needed = len(monomials(self.names, 1)) + _FEWEST
         if rows < needed:
             return f"{rows} rows are not enough"
-        return f"none agrees with a region of the {rows} rows, or the rows are not enough"
+        return f"none agrees with a region of the {rows} rows, or there are too few rows"
 
 
 def _allowed(law: Law, region: Region, rows: Sequence[_Known]) -> bool:

@@ -34,7 +34,7 @@ class Source:
         self._source: Iterator[Drawn] | None = None
 
     def some(self, count: int, wanted: Callable[[dict[str, Any]], bool]) -> Iterator[Drawn]:
-        """At most so many whose fields are as wanted."""
+        """Architectures with the wanted fields, up to a limit."""
         for drawn in self._all():
             if count and wanted(drawn.fields):
                 yield drawn

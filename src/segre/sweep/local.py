@@ -187,14 +187,14 @@ class Team:
         self._stillborn = 0 if worker.ready else self._stillborn + 1
         if self._stillborn == _STILLBORN:
             raise StoppedRunError(
-                "sweep: worker processes die before their first task; segre doctor may say why"
+                "sweep: worker processes die before their first task; segre doctor may show why"
             )
         if worker.ready and worker.tasks and worker.tasks[0] in worker.owed:
             digest = worker.tasks[0]["digest"]
             self._deaths[digest] += 1
             if self._deaths[digest] == DEATHS:
                 worker.tasks.popleft()
-                reason = f"{DEATHS} worker processes died of it"
+                reason = f"{DEATHS} worker processes died while computing it"
                 yield {"digest": digest, **failed(reason, "died")}
         self._replace(worker)
 

@@ -31,7 +31,7 @@ _BESIDE = ("-wal", "-shm", "-journal")
 
 
 def rewrite(path: Path, plan: Plan, version: int, *, keep: bool) -> tuple[int, Path]:
-    """Write a store anew with the rows of a plan that are whole.
+    """Rewrite a store with the intact rows of a plan.
 
     Returns how many there are, and where the old file is kept, if it is to be kept.
     """

@@ -36,7 +36,7 @@ NUMBERED = ("d", "a", "heads", "dv", "k", "stride")  # from 0 for widths, from 1
 
 @dataclass(frozen=True)
 class Sort:
-    """Architectures with the same fields: which there are, which each layer may have of its own."""
+    """Architectures with the same fields: the fields, and those that may differ by layer."""
 
     name: str
     keys: tuple[str, ...]

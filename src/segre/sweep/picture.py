@@ -96,7 +96,9 @@ def _axes(rows: Sequence[Row], x: str | None, y: str | None) -> tuple[str, str]:
     for name in (x, y):
         if name is not None and name not in numeric:
             allowed = ", ".join(sorted(numeric))
-            raise SweepError(f"plot: {quote(name)} is no number in every row; allowed: {allowed}")
+            raise SweepError(
+                f"plot: {quote(name)} is not a number in every row; allowed: {allowed}"
+            )
     varied = {n for n in numeric if len({p[n] for p in points}) > 1}
     order = [*(n for n in _PREFERRED if n in varied), *sorted(varied - {*_PREFERRED}), "l", "t"]
     first = x or next(n for n in order if n != y)

@@ -68,7 +68,7 @@ class Plan:
 
     @property
     def sort(self) -> Sort:
-        """Which fields its architectures have."""
+        """The fields of its architectures."""
         return sort_of(self.kinds[0])
 
     @cached_property
@@ -78,7 +78,7 @@ class Plan:
 
     @cached_property
     def candidates(self) -> int:
-        """How many architectures there are before constraints; past the limit, only that many."""
+        """Number of architectures before constraints, counted up to the limit."""
         total = 0
         for depth in self.choices["layers"].values if "layers" in self.choices else [1]:
             total += self._of_depth(depth)
@@ -88,7 +88,7 @@ class Plan:
 
     @cached_property
     def layers_in_all(self) -> int:
-        """Layers of all architectures before constraints; of drawn ones, about as many."""
+        """Total number of layers before constraints; for drawn architectures an approximation."""
         depths: Sequence[int] = self.choices["layers"].values
         if self.draw is not None:
             return self.draw * sum(depths) // len(depths)
@@ -106,7 +106,7 @@ class Plan:
 
     @property
     def digest(self) -> str:
-        """Of what decides a row: neither the number drawn nor the claim does."""
+        """The digest of what determines a row, which excludes the number drawn and the claim."""
         part = {k: self.given.get(k) for k in ("kind", "fields", "where", "exhaustive")}
         part |= {"seed": self.seed, "compute": list(self.compute)}
         return hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()
@@ -116,7 +116,7 @@ class Plan:
         """The plan of a TOML file."""
         path = Path(path)
         if path.suffix != ".toml" and not is_standard_input(path):
-            raise SweepError(f"sweep {quote(str(path))}: not the name of a .toml file")
+            raise SweepError(f"sweep {quote(str(path))} is not the name of a .toml file")
         return cls.from_mapping(read_file(path, "sweep"), str(path))
 
     @classmethod
@@ -169,9 +169,12 @@ def _kinds(value: Any) -> tuple[str, ...]:
     kinds = value if isinstance(value, list) else [value]
     for kind in kinds:
         if kind not in KINDS:
-            raise SweepError(f"kind {quote(str(kind))} is not known; allowed: {', '.join(KINDS)}")
+            raise SweepError(f"unknown kind {quote(str(kind))}; allowed: {', '.join(KINDS)}")
     if not kinds or len({sort_of(kind) for kind in kinds}) != 1 or len(set(kinds)) < len(kinds):
-        raise SweepError("kind: allowed: one kind, or different kinds of stacks or transformers")
+        raise SweepError(
+            "these kinds cannot be combined; allowed: one kind, or different kinds "
+            "of stacks or of transformers"
+        )
     return tuple(kinds)
 
 
@@ -239,9 +242,9 @@ def _compute(value: Any) -> tuple[str, ...]:
     values = value if isinstance(value, list) else [value]
     for item in values:
         if item not in COMPUTE:
-            raise SweepError(f"compute: {quote(str(item))} is not known; allowed: {COMPUTE}")
+            raise SweepError(f"compute: {quote(str(item))} is not allowed; allowed: {COMPUTE}")
     if not values:
-        raise SweepError(f"compute: nothing; allowed: {COMPUTE}")
+        raise SweepError(f"compute is empty; allowed: {COMPUTE}")
     return tuple(item for item in COMPUTE if item in values)
 
 

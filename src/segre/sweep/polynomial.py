@@ -106,7 +106,7 @@ def _values(point: Mapping[str, int], names: Sequence[str], degree: int) -> list
 
 
 def times(one: Polynomial, two: Polynomial) -> Polynomial:
-    """The product, which is told apart as well as both are."""
+    """The product, which is identified as well as both factors are."""
     terms: dict[Monomial, Fraction] = {}
     for m, c in one.terms.items():
         for n, e in two.terms.items():
@@ -116,7 +116,7 @@ def times(one: Polynomial, two: Polynomial) -> Polynomial:
 
 
 def plus(one: Polynomial, two: Polynomial) -> Polynomial:
-    """The sum, which is told apart as well as both are."""
+    """The sum, which is identified as well as both terms are."""
     terms = {
         m: one.terms.get(m, Fraction(0)) + two.terms.get(m, Fraction(0))
         for m in dict.fromkeys((*one.terms, *two.terms))
@@ -166,7 +166,7 @@ class Equations:
 
 
 def _spread(count: int, most: int) -> list[int]:
-    """At most so many indices, evenly spread."""
+    """Evenly spread indices, up to a limit."""
     if count <= most:
         return list(range(count))
     return [i * count // most for i in range(most)]

@@ -1,6 +1,6 @@
 """The driver: what is left to do goes to workers, what comes back goes into the store.
 
-Started again with the same plan it goes on where it stopped, however it stopped.
+Started again with the same plan, it continues where it stopped, however it stopped.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Ran(Shown):
 
     @property
     def left(self) -> int:
-        """How many have no result yet."""
+        """Number of architectures without a result."""
         return self.total - self.before - self.done + self.timed_out
 
     def document(self) -> dict[str, Any]:
@@ -75,12 +75,12 @@ def run(
     timeout: float | None = None,
     progress: Progress = quiet,
 ) -> Ran:
-    """Do what is not yet done of a plan, at most `limit` architectures now.
+    """Compute the remaining architectures of a plan, at most `limit` of them in this run.
 
-    `memory` is for one task; on this machine no more than a worker's share of what there is.
-    `timeout` is how many seconds one task may take; what takes longer is tried again by a later
-    run, after all others. `dask` is the address of the scheduler of a Dask cluster, which does the
-    work then.
+    `memory` is the limit for one task; on this machine it is at most a worker's share of the
+    available memory. `timeout` is the time limit for one task in seconds; slower tasks are retried
+    by a later run, after all others. `dask` is the address of the scheduler of a Dask cluster that
+    does the work.
 
     >>> from tempfile import TemporaryDirectory
     >>> plan = {"kind": "softmax", "exhaustive": True, "claim": "dimension <= parameters",
@@ -121,7 +121,7 @@ def drive(
     share: int = MEMORY,
     progress: Progress = quiet,
 ) -> Ran:
-    """The same, with whatever solves tasks that need no more than a share of memory."""
+    """The same, with any solver of tasks that need at most a share of memory."""
     rehearse(plan)
     drawn: list[Drawn] = []
     for one in architectures(plan):
@@ -191,7 +191,7 @@ def _drive(
 def _rows(
     plan: Plan, waiting: list[tuple[int, Drawn]], solver: Solver, share: int
 ) -> Iterator[Row]:
-    """The rows of all that is waiting, as they are done; what does not fit is not started."""
+    """The rows of waiting tasks, as they finish; tasks that do not fit are not started."""
     started: dict[str, tuple[int, Drawn, int]] = {}
     too_large: list[Row] = []
 

@@ -117,7 +117,7 @@ def _examine(db: sqlite3.Connection, check: str) -> Examined:
         return Examined()
     version = next((v for v in _TABLES if tables == _tables(v)), None)
     if version is None:
-        return Examined("its tables are not those of a store")
+        return Examined("it does not have the tables of a store")
     (said,) = db.execute(f"PRAGMA {check}(1)").fetchone()
     if said != "ok":
         return Examined(" ".join(str(said).split()))
@@ -125,12 +125,12 @@ def _examine(db: sqlite3.Connection, check: str) -> Examined:
     if not known:
         return Examined()
     if known["version"] != version:
-        return Examined("its version is not that of its tables")
+        return Examined("its version does not match its tables")
     if version == UNCHECKED:
         bad = sum(row is None for row in rows(db, version, None))
         return Examined(_of_rows(bad), version, known)
     if known["checksum"] != checksum("plan", [version, known["digest"], known["plan"]]):
-        return Examined("its plan is not what was written")
+        return Examined("its plan has been altered")
     return _examine_rows(db, known)
 
 
@@ -145,14 +145,14 @@ def _examine_rows(db: sqlite3.Connection, known: dict[str, Any]) -> Examined:
         return Examined(_of_rows(bad), VERSION, known)
     written, expected = known["rows"]
     if written != count:
-        return Examined(f"{written} rows were written, {count} are there")
+        return Examined(f"{written} rows were written, but it has {count}")
     if expected != f"{total:032x}":
-        return Examined("its rows are not those that were written")
+        return Examined("its rows have been altered")
     return Examined(None, VERSION, known, count, total)
 
 
 def _of_rows(bad: int) -> str | None:
-    what = "row is not what was written" if bad == 1 else "rows are not what was written"
+    what = "row has been altered" if bad == 1 else "rows have been altered"
     return f"{bad:,} {what}" if bad else None
 
 

@@ -17,7 +17,7 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Standing(Unbounded, Tabular):
-    """A sweep at a moment."""
+    """The state of a sweep."""
 
     name: str
     claim: str | None
@@ -42,18 +42,18 @@ class Standing(Unbounded, Tabular):
 
     @property
     def value(self) -> dict[str, int]:
-        """How many architectures the claim holds for, fails for, is undecided for."""
+        """For how many architectures the claim holds, fails or is undecided."""
         return self.verdicts
 
     @property
     def status(self) -> Status:
-        """Every verdict rests on bounds that are proved."""
+        """Every verdict follows from proved bounds."""
         return "exact"
 
     @property
     def how(self) -> str:
         """How it is known."""
-        return f"bounds of {self.done:,} architectures, each proved by itself"
+        return f"bounds of {self.done:,} architectures, each proved separately"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -73,7 +73,7 @@ class Standing(Unbounded, Tabular):
 
 
 def standing(path: str | Path) -> Standing:
-    """How the sweep in a store stands; it may be running.
+    """The state of the sweep in a store, which may still be running.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.sweep.run import run

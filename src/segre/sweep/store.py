@@ -85,9 +85,7 @@ class Store:
         path = Path(path)
         require_file(path)
         if not path.exists():
-            raise SweepError(
-                f"store {quote(str(path))}: no such file; make it with segre sweep run"
-            )
+            raise SweepError(f"store {quote(str(path))}: no such file; segre sweep run creates it")
         try:
             with connected(path.resolve(), "ro") as db:
                 db.execute("BEGIN")  # what is read is of one moment
@@ -97,7 +95,7 @@ class Store:
         except sqlite3.Error as error:
             if is_damage(error):
                 _require_whole(path, Examined(str(error)))
-            raise SweepError(f"store {quote(str(path))}: cannot be read: {error}") from None
+            raise SweepError(f"store {quote(str(path))} cannot be read: {error}") from None
 
     def _begin(self, plan: Plan) -> None:
         if not self._known:
@@ -168,7 +166,7 @@ class Store:
         rest = "WHERE ? IS NULL OR claim = ? ORDER BY place LIMIT ?"
         for row in rows(self._db, self.version, plan, rest, claim, claim, limit):
             if row is None:  # it was whole when the store was opened
-                _require_whole(self.path, Examined("a row is not what was written"))
+                _require_whole(self.path, Examined("a row has been altered"))
                 raise AssertionError
             yield row
 
@@ -187,7 +185,7 @@ class Store:
 def _examined(real: Path, named: Path) -> Examined:
     if not ours(real):  # nobody else's database is written to
         raise SweepError(
-            f"store {quote(str(named))}: not the store of a sweep; give another file with -o"
+            f"store {quote(str(named))} is not the store of a sweep; give another file with -o"
         )
     with real.open("rb") as file:
         header = file.read(20)
@@ -205,27 +203,25 @@ def _examined(real: Path, named: Path) -> Examined:
 def _require_same(path: Path, found: Examined, plan: Plan) -> None:
     if found.known and found.known.get("digest") != plan.digest:
         raise SweepError(
-            f"store {quote(str(path))}: holds another sweep (other kinds, fields, "
-            "constraints, seed or computations); give another file with -o"
+            f"store {quote(str(path))} holds another sweep (other kinds, fields, constraints, seed "
+            "or computations); give another file with -o"
         )
 
 
 def _require_whole(path: Path, found: Examined) -> None:
     if found.problem is not None and not ours(path):
-        raise SweepError(f"store {quote(str(path))}: not the store of a sweep ({found.problem})")
+        raise SweepError(f"store {quote(str(path))} is not the store of a sweep ({found.problem})")
     if found.problem is not None:
         raise SweepError(
-            f"store {quote(str(path))}: damaged ({found.problem}), so nothing of it is shown; "
-            f"segre sweep run SWEEP -o {path.name} keeps what is whole and computes the rest again"
+            f"store {quote(str(path))} is damaged ({found.problem}), so it is not shown; segre "
+            f"sweep run SWEEP -o {path.name} keeps the intact rows and recomputes the rest"
         )
     if not found.known:
-        raise SweepError(
-            f"store {quote(str(path))}: nothing was begun in it; segre sweep run begins"
-        )
+        raise SweepError(f"store {quote(str(path))} is empty; start with segre sweep run")
 
 
 def _mended(real: Path, named: Path, plan: Plan, found: Examined) -> str | None:
-    """Write the store anew; what is to be said about it."""
+    """Rewrite the store; returns a message about it."""
     damaged = found.problem is not None
     # rows without checksums are taken on trust, but not from a damaged store
     version = VERSION if damaged else found.version
@@ -236,6 +232,6 @@ def _mended(real: Path, named: Path, plan: Plan, found: Examined) -> str | None:
     if not damaged:
         return None
     return (
-        f"{named.name} was damaged ({found.problem}): {count:,} rows were whole, the others are "
-        f"computed again; the damaged file is {kept.name}"
+        f"{named.name} was damaged ({found.problem}): {count:,} rows were intact, the others are "
+        f"recomputed; the damaged file is kept as {kept.name}"
     )

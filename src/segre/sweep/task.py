@@ -50,7 +50,7 @@ def failed(reason: str, status: str = "failed") -> Result:
 
 
 def timed_out(limit: float) -> Result:
-    """The result of a task that was given so many seconds, and no more."""
+    """The result of a task with a time limit."""
     found = failed(f"no result within {limit:g} s", "timed-out")
     return {**found, "evidence": {**found["evidence"], "limit": limit}, "seconds": limit}
 

@@ -1,4 +1,4 @@
-"""Every theorem, and the one that speaks of an architecture."""
+"""All theorems, and the one that covers an architecture."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ THEOREMS = _STACKS + _TRANSFORMERS + _POLYNOMIALS
 
 
 def apply(spec: Architecture) -> Application | None:
-    """What the theorem about such designs says; None if there is none. No two cover one design.
+    """The theorem that covers this design, applied; None if there is none. No two cover one design.
 
     >>> found = apply(Network.parse("softmax/d=100,100/a=2/t=3"))
     >>> found.theorem.name, found.dimension
@@ -30,7 +30,7 @@ def apply(spec: Architecture) -> Application | None:
 
 
 def nearest(spec: Architecture) -> tuple[Theorem, tuple[str, ...]]:
-    """Of a design that no theorem covers: the nearest theorem, and what it does not cover."""
+    """For a design that no theorem covers: the nearest theorem, and what it does not cover."""
     every = [(theorem, tuple(theorem.misfits(spec))) for theorem in _alike(spec)]
     return min(every, key=lambda one: len(one[1]))
 

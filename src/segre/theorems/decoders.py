@@ -39,7 +39,7 @@ _WORDS = {
 
 
 def _sizes(spec: Transformer, name: str, tokens: int) -> list[Hypothesis]:
-    """What B, C, D and E ask of the sizes."""
+    """Hypotheses of B, C, D and E on the sizes."""
     d, a, v = spec.d, spec.head, spec.dv
     return [
         Hypothesis(f"{name}.d", "d >= 3", d, ">=", 3),
@@ -87,7 +87,7 @@ def _generic_points(spec: Transformer) -> int:
 
 
 def contexts(V: int, t: int, m: int, words: int, last: int) -> int:
-    """How many contexts with private letters there are: the better of the two forms of C2.
+    """The number of contexts with private letters: the better of the two forms of C2.
 
     m letters follow each other; fewer than `words` of the words may be spoilt, and `last` of the
     tokens cannot come last.
@@ -181,7 +181,7 @@ C = Theorem(
 
 
 def _with_biases(spec: Transformer) -> dict[str, int]:
-    """Biases of values beyond the d constants that they can write are redundant too."""
+    """Biases of values beyond the d constants that they can write are also redundant."""
     spare = spec.layers * max(0, spec.kv * spec.dv - spec.d)
     return {**_layers(spec), "biases of values": spare, **_ends(spec)}
 

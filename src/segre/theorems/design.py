@@ -1,8 +1,8 @@
 """Which design choices does a theorem about transformers cover? Everything else is refused.
 
-A theorem names the keys of a spec that may differ from their defaults, with the values that it
-covers. A key that it does not name must have its default, so that a design choice that is added to
-segre later is covered by no theorem until somebody proves it.
+A theorem lists the keys of a spec that may differ from their defaults, with the values that it
+covers. Every other key must have its default, so that a design choice added to segre later is
+covered by no theorem until somebody proves it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Design:
     allowed: Mapping[str, tuple[Any, ...]]
 
     def misfits(self, spec: Architecture) -> tuple[str, ...]:
-        """The choices of a spec that are not covered, as users write them."""
+        """The choices of a spec that are not covered, as written in specs."""
         if not isinstance(spec, Transformer):
             return ("stacks without skips",)
         out = []
@@ -67,7 +67,7 @@ def _shown(value: Any) -> str:
 
 
 def full_rotation(spec: Transformer, prefix: str) -> list[Hypothesis]:
-    """All dimensions of a head turn, by distinct angles of which one is algebraic."""
+    """All dimensions of a head are rotary, with distinct angles of which one is algebraic."""
     out = [Hypothesis(f"{prefix}.rope", "all a dimensions turn", spec.rotary, ">=", spec.head)]
     if spec.rescaling is not None and spec.rescaling.kind == "llama3":
         # the first plane keeps its angle, 1 a token: length / (2 pi) > high, and 2 pi < 7
@@ -80,7 +80,7 @@ def full_rotation(spec: Transformer, prefix: str) -> list[Hypothesis]:
 
 
 def shortest_window(spec: Transformer) -> int:
-    """t': so many tokens are seen by a token in every layer."""
+    """t': the number of tokens that a token sees in every layer."""
     return min(spec.sees(layer) for layer in range(1, spec.layers + 1))
 
 

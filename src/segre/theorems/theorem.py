@@ -1,4 +1,4 @@
-"""What is a theorem about dimensions, and what does it say of one architecture?"""
+"""What is a theorem about dimensions, and what does it say about one architecture?"""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Hypothesis:
 
     @property
     def missing(self) -> int:
-        """By how much the left side would have to grow; at most 0 if the condition holds."""
+        """How much the left side would have to grow; at most 0 if the condition holds."""
         return self.right - self.left + (self.relation == ">")
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Theorem:
-    """A statement of docs/theorems.md: for which designs, under which conditions, and the count."""
+    """A statement of docs/theorems.md: the designs, the conditions, and the count."""
 
     name: str
     title: str
@@ -72,18 +72,18 @@ class Theorem:
         return f"{PAGE}#theorem-{self.section or self.name.lower()}"
 
     def covers(self, spec: Architecture) -> bool:
-        """Whether it is about such designs."""
+        """Whether the theorem covers this design."""
         return not self.misfits(spec)
 
     def applied(self, spec: Architecture) -> Application:
-        """What it says of an architecture that it covers."""
+        """The theorem applied to an architecture that it covers."""
         counts = {name: count for name, count in self.symmetries(spec).items() if count}
         return Application(self, spec, self.hypotheses(spec), counts)
 
 
 @dataclass(frozen=True)
 class Application:
-    """A theorem, an architecture, and its hypotheses with the numbers of this architecture."""
+    """A theorem, an architecture, and the hypotheses with the numbers of this architecture."""
 
     theorem: Theorem
     spec: Architecture = field(repr=False)
@@ -92,12 +92,12 @@ class Application:
 
     @property
     def redundant(self) -> int:
-        """Dimensions of weights with the same function, if the hypotheses hold."""
+        """Dimension of the symmetries, if the hypotheses hold."""
         return sum(self.symmetries.values())
 
     @property
     def holds(self) -> bool:
-        """Whether all hypotheses hold: only then is anything said of the dimension."""
+        """Whether all hypotheses hold; otherwise the theorem says nothing about the dimension."""
         return all(one.holds for one in self.hypotheses)
 
     @property
@@ -112,7 +112,7 @@ class Application:
 
     @property
     def bound(self) -> Bound:
-        """The dimension, as a bound from below and from above."""
+        """The dimension, as a lower and an upper bound."""
         if self.dimension is None:
             raise ValueError(f"theorem {self.theorem.name} does not apply to {self.spec}")
         return Bound(self.dimension, Evidence("theorem", self.words, self.document()))

@@ -46,7 +46,7 @@ def _hypotheses(spec: Transformer, name: str) -> tuple[Hypothesis, ...]:
 
 
 def _layers(spec: Transformer, norms: int) -> dict[str, int]:
-    """Symmetries of the layers; what a norm puts out can be scaled and shifted in so many ways."""
+    """Symmetries of the layers; `norms` counts scalings and shifts of normed vectors in a layer."""
     a, v, H, kv, f, layers = spec.head, spec.dv, spec.heads, spec.kv, spec.ff, spec.layers
     return {
         "queries and keys": layers * kv * a * a,

@@ -1,1 +1,1 @@
-"""Transformers as people run them: the spec, its weight tensors, and the forward map."""
+"""Full transformers: the spec, its weight tensors, and the forward map."""

@@ -1,4 +1,4 @@
-"""Choices that may differ from layer to layer: one value for all, or a list that is repeated."""
+"""Choices that may differ between layers: one value for all, or a list that is repeated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def every(given: Item | tuple[Item, ...], layers: int) -> list[Item]:
 
 
 def shortest(values: Sequence[Item]) -> tuple[Item, ...]:
-    """The shortest list that is these values when it is repeated.
+    """The shortest list that gives these values when it is repeated.
 
     >>> shortest([8, 0, 8]), shortest([8, 0, 8, 8]), shortest([8, 8])
     ((8, 0), (8, 0, 8), (8,))
@@ -30,7 +30,7 @@ def shortest(values: Sequence[Item]) -> tuple[Item, ...]:
 
 
 def windows(given: Windows, layers: int) -> Windows:
-    """The shortest list of windows; none is empty.
+    """The shortest list of windows; empty if there are no windows.
 
     >>> windows((8, 0, 8), 3), windows((8, 0, 8), 4), windows((8, 8), 2), windows((0,), 2)
     ((8, 0), (8, 0, 8), (8,), ())
@@ -42,7 +42,7 @@ def windows(given: Windows, layers: int) -> Windows:
 
 
 def rotations(base: Bases, rescale: Rescales, layers: int) -> tuple[Bases, Rescales]:
-    """The shortest lists, or one value; where nothing turns (base 0), a rescaling says nothing.
+    """The shortest lists, or one value; layers with base 0 have no rescaling.
 
     >>> rotations((5, 0, 5, 0), ("linear:2", "linear:3"), 4), rotations((5, 5), ("", "yarn"), 2)
     (((5, 0), 'linear:2'), (5, ('', 'yarn')))

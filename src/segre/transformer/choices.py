@@ -137,7 +137,7 @@ class Choices:
     counted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """What says the same is the same: shortest lists, scales that are standard left out."""
+        """A canonical form: shortest lists, standard scales left out."""
         object.__setattr__(self, "window", windows(self.window, self.layers))
         if self._turns_by_layer:
             base, how = rotations(self.base, self.rescale, self.layers)
@@ -159,11 +159,11 @@ class Choices:
 
     @property
     def standard(self) -> int:
-        """The dimensions in which queries meet keys: scores are divided by its root."""
+        """The dimension of queries and keys: scores are divided by its root."""
         return self.head + (self.rotary if self.latent else 0)
 
     def sharpness(self, layer: int) -> Fraction:
-        """The square of the factor of a layer's scores that is not part of its query weights."""
+        """The square of the factor of a layer's scores that the query weights do not include."""
         square = self.standard / self.scale if self.scale else Fraction(1)
         return square / layer**2 if self.bylayer else square
 
@@ -185,7 +185,7 @@ class Choices:
 
     @property
     def rescaling(self) -> Rescale | None:
-        """How rotary frequencies are rescaled, if they are; of a layer (`at`) where they differ."""
+        """The rescaling of rotary frequencies, if any; of the layer `at` if layers differ."""
         assert isinstance(self.rescale, str)
         return rescale(self.rescale) if self.rescale else None
 
@@ -199,7 +199,7 @@ class Choices:
         return isinstance(self.attn, tuple)
 
     def at(self, part: int | str) -> Self:
-        """The same with the attention of one layer, counted from 1, in all layers."""
+        """The same spec with the attention of one layer, counted from 1, in all layers."""
         if part in ("embed", "head"):
             return self
         if isinstance(self.attn, tuple):
@@ -215,7 +215,7 @@ class Choices:
 
     @property
     def rotations(self) -> tuple[tuple[int, str], ...]:
-        """Base and rescaling of the layers that turn, each pair once."""
+        """Base and rescaling of the rotary layers, each pair once."""
         if self.pos != "rope":
             return ()
         layers = self.layers if self._turns_by_layer else 1
@@ -244,23 +244,23 @@ class Choices:
 
     @property
     def exponentials(self) -> bool:
-        """Whether there are transcendental functions: of scores, of gates, or in an MLP."""
+        """Whether there are transcendental functions: in scores, gates or MLPs."""
         scored = self.by_mechanism or self.mechanism.exponentials
         return scored or self.gate != "none" or self.mlp not in ("none", "bilinear")
 
     @property
     def piecewise(self) -> bool:
-        """Whether different formulas hold in different regions: of units, or of experts."""
+        """Whether the function is piecewise: by active units, or by chosen experts."""
         return self.mlp in PIECEWISE or self.experts > 0
 
     @property
     def piecewise_units(self) -> bool:
-        """Whether different formulas hold where different units are on."""
+        """Whether the function is piecewise by active units."""
         return self.mlp in PIECEWISE
 
     @property
     def first_token_alone(self) -> bool:
-        """Whether attention draws nothing for the first token, which sees only itself."""
+        """Whether nothing is drawn for the first token, which sees only itself."""
         alone = (self.causal or self.t == 1) and not self.parallel
         return alone and self.gate == self.feature == "none"
 
@@ -276,7 +276,7 @@ class Choices:
 
     @property
     def softmax_router(self) -> bool:
-        """Whether a softmax shares tokens out among experts, instead of a sigmoid for each."""
+        """Whether the router uses a softmax over experts instead of a sigmoid for each."""
         return self.experts > 0 and self.router in ("softmax", "softmax-raw")
 
     @property
@@ -286,7 +286,7 @@ class Choices:
 
     @property
     def mechanism(self) -> Mechanism:
-        """How scores become mixing weights; of a layer (`at`) where mechanisms differ."""
+        """The attention mechanism; of the layer `at` if layers differ."""
         assert isinstance(self.attn, str)
         found = mechanism(self.attn)
         return found if self.feature == "none" else replace(found, feature=self.feature)
@@ -316,23 +316,23 @@ class Choices:
 
     @property
     def rotary_dim(self) -> int:
-        """Dimensions of a head that turn with the position."""
+        """Rotary dimensions of a head."""
         return self.rotary if self.pos == "rope" else 0
 
     @property
     def still(self) -> int:
-        """Dimensions of a head that do not turn."""
+        """Dimensions of a head that are not rotary."""
         return self.head if self.latent else self.head - self.rotary_dim
 
     @property
     def ignores_shifts(self) -> bool:
-        """Whether a number added to all scores of a query changes nothing, in every layer."""
+        """Whether every layer is invariant under adding one number to all scores of a query."""
         plain = not (self.by_mechanism or self.cap or self.sinks)
         return plain and self.mechanism.ignores_shifts
 
     @property
     def sums_to_one(self) -> bool:
-        """Whether a query shares out a whole among the keys, in every layer."""
+        """Whether the weights of every query sum to one, in every layer."""
         return not (self.by_mechanism or self.sinks) and self.mechanism.sums_to_one
 
     @property
@@ -342,7 +342,7 @@ class Choices:
 
     @property
     def normed_inside(self) -> bool:
-        """Whether what they write passes a norm before it is added to the stream."""
+        """Whether their outputs pass a norm before they are added to the stream."""
         return self.norm != "none" and self.place in ("sandwich", "after")
 
     @property
@@ -352,7 +352,7 @@ class Choices:
 
     @property
     def output_bias(self) -> bool:
-        """Whether what attention writes has a bias."""
+        """Whether the output of attention has a bias."""
         return self.bias in ("attn", "all")
 
     @property
@@ -362,7 +362,7 @@ class Choices:
 
     @property
     def norm_bias(self) -> bool:
-        """Whether norms have biases: LayerNorms do, where everything does."""
+        """Whether norms have biases: only LayerNorms with bias=all."""
         return self.norm == "layer" and self.gain and self.bias == "all"
 
     @property
@@ -377,17 +377,17 @@ class Choices:
 
     @property
     def table_reads(self) -> bool:
-        """Whether a tied table reads the stream itself, and not what a linear map makes of it."""
+        """Whether a tied table reads the stream directly, not through a linear map."""
         return self.tied and not self.transform and not self.project
 
     @property
     def shows_stream(self) -> bool:
-        """Whether the output is the stream, as it is or after its last norm."""
+        """Whether the output is the stream, with or without a last norm."""
         return self.output == "hidden" and not self.project
 
     @property
     def head_width(self) -> int:
-        """The width of what the transform puts out: that of the embeddings, before their table."""
+        """The output width of the transform: that of the embedding table that follows."""
         return self.d if self.labels else self.embed or self.d
 
     @property
@@ -397,12 +397,12 @@ class Choices:
 
     @property
     def embedded(self) -> bool:
-        """Whether the stream begins with weights: tables of tokens, or a map of patches."""
+        """Whether the stream begins with weights: token tables, or a map of patches."""
         return self.discrete or self.patch > 0
 
     @property
     def output_shape(self) -> tuple[int, int]:
-        """Rows and columns of an output; a pooled token, or its labels, are one more column."""
+        """Rows and columns of an output; a pooled token or its labels add one column."""
         if self.labels:
             return self.labels, self.t if self.read == "all" else 1
         hidden = self.embed if self.project else self.d

@@ -1,8 +1,8 @@
-"""Random weights of a transformer, as a model has them before it is trained.
+"""Random weights of a transformer, as before training.
 
-Matrices are normal with deviation 0.02, biases are 0 and gains 1. Every tensor is drawn for itself,
-by the seed and its name, when it is asked for: a model larger than memory can be run. So is every
-column of a table of embeddings.
+Matrices are normal with standard deviation 0.02, biases are 0 and gains 1. Every tensor is drawn
+separately, from the seed and its name, when it is needed, so that a model larger than memory can be
+run. The same holds for every column of an embedding table.
 
 >>> from segre.transformer.spec import Transformer
 >>> weights = Drawn(Transformer.parse("transformer/d=4/vocab=100000/t=3"), seed=1)
@@ -29,7 +29,7 @@ TABLES = ("tokens", "positions", "types")
 
 @dataclass(frozen=True)
 class Drawn:
-    """The weights of a spec by seed, in single precision whatever they are asked for in."""
+    """The weights of a spec for a seed, always in single precision."""
 
     spec: Transformer
     seed: int = 0
@@ -37,13 +37,13 @@ class Drawn:
     def part(
         self, part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
     ) -> dict[str, Array]:
-        """The tensors of a part, or those of them that are named."""
+        """The tensors of a part, or only the named ones."""
         shapes = part_shapes(self.spec, part)
         wanted = shapes if names is None else [name for name in shapes if name in set(names)]
         return {name: self._tensor(part, name, shapes[name], dtype) for name in wanted}
 
     def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
-        """Some columns of a table of the embedding."""
+        """Some columns of an embedding table."""
         rows = part_shapes(self.spec, "embed")[name][0]
         drawn = [self._normal(f"embed.{name}", (rows,), int(column)) for column in which]
         return np.array(drawn, dtype=dtype).reshape(len(which), rows).T

@@ -1,8 +1,8 @@
-"""Tokens through a transformer, sub-layer by sub-layer: one sub-layer's weights at a time.
+"""The forward pass of a transformer, with the weights of one sub-layer in memory at a time.
 
-Weights come from a `WeightSource`: a checkpoint that is mapped, or random ones drawn on demand. The
-same weights are used for several edits of the spec (without skips, without norms) before the next
-are read, so that a model larger than memory costs one reading.
+Weights come from a `WeightSource`: a memory-mapped checkpoint, or random weights drawn on demand.
+The same weights are used for several edits of the spec (without skips, without norms) before the
+next ones are read, so that a model larger than memory is read only once.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ class WeightSource(Protocol):
 
     @property
     def spec(self) -> Transformer:
-        """What they are the weights of."""
+        """The architecture of the weights."""
         ...
 
     def part(
         self, part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
     ) -> Tensors:
-        """The tensors of a part, or those of them that are named."""
+        """The tensors of a part, or only the named ones."""
         ...
 
     def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
-        """Some columns of a table of the embedding, without reading the others."""
+        """Some columns of an embedding table, without reading the others."""
         ...
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Sequences of tokens, and of their types where a model has types: (inputs, length).
+    """Sequences of tokens, and of token types if the model has them: (inputs, length).
 
-    Of a model of patches the words are patches: (inputs, entries, length), or numbers of random
-    patches. With a class token the first patch is not read.
-    Where the stream begins with its inputs the words are matrices: (inputs, width, length).
+    For a model of patches the words are patches, (inputs, entries, length), or numbers of random
+    patches; with a class token the first patch is not read. If the stream begins with its inputs,
+    the words are matrices: (inputs, width, length).
     """
 
     words: Array
@@ -61,7 +61,7 @@ class Tokens:
 
     @property
     def length(self) -> int:
-        """Tokens of a sequence."""
+        """Number of tokens of a sequence."""
         return int(self.words.shape[-1])
 
 
@@ -71,12 +71,12 @@ def as_it_is(spec: Transformer, _number: int) -> Transformer | None:
 
 
 def at_length(spec: Transformer, length: int) -> Transformer:
-    """The same transformer on inputs of another length, and of its positions those in use."""
+    """The same transformer on inputs of another length, with only the positions in use."""
     return replace(spec, t=length, positions=length if spec.positions else 0, offset=0)
 
 
 def embed(weights: WeightSource, tokens: Tokens, field: Real) -> Array:
-    """What goes into the layers: (inputs, 1, 1, width, length)."""
+    """The input of the layers: (inputs, 1, 1, width, length)."""
     spec = at_length(weights.spec, tokens.length)
     if not spec.embedded:
         return embedded(field, spec, {}, tokens.words.astype(field.dtype)[:, None, None])
@@ -96,7 +96,7 @@ def embed(weights: WeightSource, tokens: Tokens, field: Real) -> Array:
 
 
 def _patches(spec: Transformer, words: Array, field: Real) -> Array:
-    """Patches as they are, or by number: number n is normal, drawn by the seed n."""
+    """The given patches, or random ones by number: patch n is normal, drawn with seed n."""
     if words.ndim == 3:
         return words.astype(field.dtype)
     used, places = np.unique(words, return_inverse=True)
@@ -106,9 +106,9 @@ def _patches(spec: Transformer, words: Array, field: Real) -> Array:
 
 
 def _looked_up(weights: WeightSource, table: str, which: Array, field: Real) -> Array:
-    """Columns of a table: (inputs, 1, 1, width, length); one that occurs often is read once.
+    """Columns of a table: (inputs, 1, 1, width, length); each column is read only once.
 
-    In memory the inputs lie side by side in each row: what maps all of them is one product.
+    In memory the inputs lie side by side in each row, so that one product maps all of them.
     """
     used, places = np.unique(which, return_inverse=True)
     rows = np.take(weights.columns(table, used, field.dtype), places.reshape(which.shape), axis=1)
@@ -120,7 +120,7 @@ def sublayer_weights(
 ) -> Tensors:
     """The tensors of attention or MLP of a layer (from 1), ready for `sublayer`.
 
-    In a spec the standard scale of the scores is a part of the queries, or of their norm's gain.
+    In a spec the queries, or the gain of their norm, include the standard scale of the scores.
     """
     spec = weights.spec
     part = "1" if spec.share else str(layer)
@@ -130,7 +130,7 @@ def sublayer_weights(
 
 
 def _unscaled(w: Tensors) -> Tensors:
-    """The tensors of a sublayer, the scale of what it writes absorbed by what writes it."""
+    """The tensors of a sublayer, with the output scale absorbed into the output weights."""
     for scale, names in (("scale1", ("W_O", "b_O")), ("scale2", ("W_down", "b_down"))):
         if scale in w:
             w |= {name: w[name] * w[scale] for name in names}
@@ -139,13 +139,13 @@ def _unscaled(w: Tensors) -> Tensors:
 
 
 def scaled(spec: Transformer, w: Tensors) -> Tensors:
-    """The tensors, those that absorb the standard scale of the scores multiplied by it."""
+    """The tensors, with the standard scale of the scores absorbed."""
     names, scale = query_factors(spec), spec.standard**-0.5
     return {n: (x * scale).astype(x.dtype, copy=False) if n in names else x for n, x in w.items()}
 
 
 def query_factors(spec: Transformer) -> tuple[str, ...]:
-    """The tensors of a layer that absorb a factor of its scores; none where there is no factor."""
+    """The tensors of a layer that absorb a factor of its scores; empty if there is no factor."""
     if spec.feature != "none":
         return ()
     return ("normq.gain",) if spec.qknorm else ("W_Q", "R_Q", "b_Q")
@@ -159,17 +159,17 @@ def run(
     see: See = lambda *_: None,
     settle: Callable[[Any], Any] = lambda x: x,
 ) -> list[list[Any]]:
-    """The streams after the last layer, of every edit and batch.
+    """The streams after the last layer, for every edit and batch.
 
-    An edit is given the spec and which sub-layer it is for; None leaves the sub-layer out. `see` is
-    given the depth (0 before the layers), the numbers of the edit and the batch, and the stream.
-    `settle` is applied to what goes into the layers, an array, and to what comes out of each.
+    An edit receives the spec and the sub-layer; None leaves the sub-layer out. `see` receives the
+    depth (0 before the layers), the numbers of the edit and the batch, and the stream. `settle` is
+    applied to the input of the layers, an array, and to the output of each.
     """
     return finished(layer_by_layer(weights, batches, field, edits, see, settle))
 
 
 def finished(steps: Generator[str, None, T]) -> T:
-    """What steps come to in the end."""
+    """The final value of a sequence of steps."""
     while True:
         try:
             next(steps)
@@ -186,7 +186,7 @@ def layer_by_layer(
     see: See = lambda *_: None,
     settle: Callable[[Any], Any] = lambda x: x,
 ) -> Generator[str, None, list[list[Any]]]:
-    """As `run`, in steps: gives the name of every part before it is read."""
+    """Like `run`, in steps: yields the name of every part before it is read."""
     field = Real() if field is None else field
     spec = weights.spec
     yield "embed"
@@ -236,7 +236,7 @@ def outputs_by_part(
     field: Real,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Generator[str, None, Array]:
-    """As `outputs`, in steps: gives the name of every part before it is read."""
+    """Like `outputs`, in steps: yields the name of every part before it is read."""
     spec = at_length(weights.spec, tokens.length)
     steps = layer_by_layer(weights, [tokens], field, see=lambda depth, *_: progress(depth))
     ((x,),) = yield from steps

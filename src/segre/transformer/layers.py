@@ -32,7 +32,7 @@ def linear(field: Analytic[E], w: Tensors, name: str, x: E) -> E:
 
 
 def normalise(field: Analytic[E], spec: Transformer, w: Tensors, name: str, x: E, width: int) -> E:
-    """LayerNorm or RMSNorm of every column, with the gain and bias there are."""
+    """LayerNorm or RMSNorm of every column, with its gain and bias if it has them."""
     return gained(field, w, name, standardised(field, spec, x, width))
 
 
@@ -59,7 +59,7 @@ def _over_root(
     heads: int = 0,
     eps: Fraction | None = None,
 ) -> E:
-    """Columns over the root of their mean square; over that of so many heads together."""
+    """Columns divided by their root mean square, taken over the given number of heads."""
     eps = spec.eps if eps is None else eps
     square = field.sum(field.mul(x, x), axis=-2)
     if heads:
@@ -71,7 +71,7 @@ def _over_root(
 
 
 def gained(field: Analytic[E], w: Tensors, name: str, x: E) -> E:
-    """The gain and the bias of a norm, those that there are."""
+    """Apply the gain and bias of a norm, if it has them."""
     out = field.mul(x, w[f"{name}.gain"]) if f"{name}.gain" in w else x
     return field.add(out, w[f"{name}.bias"]) if f"{name}.bias" in w else out
 
@@ -111,7 +111,7 @@ def activate(field: Analytic[E], kind: str, x: E) -> E:
 
 
 def rotate(field: Analytic[E], spec: Transformer, x: E, dims: int, t: int) -> E:
-    """Turn the first `rotary` of `dims` dimensions by the position, in the spec's layout."""
+    """Rotate the first `rotary` of `dims` dimensions by the position, in the spec's layout."""
     planes = spec.rotary // 2
     first, second = plane_dimensions(spec)
     place = np.zeros((2, dims, planes), dtype=np.int64)
@@ -140,7 +140,7 @@ def plane_dimensions(spec: Transformer) -> tuple[Array, Array]:
 
 
 def attention(field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: int) -> E:
-    """What the heads of a layer (from 1) write for tokens x (after any norm before)."""
+    """The output of the heads of a layer (from 1) for tokens x, after a preceding norm."""
     spec = spec.at(layer)
     scores, values = (_latent if spec.latent else _plain)(field, spec, w, x)
     for factor in _factors(field, spec, layer):
@@ -167,7 +167,7 @@ def attention(field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: in
 
 
 def _seen(spec: Transformer, layer: int) -> Array:
-    """Which keys (rows) a query (column) sees: as far as the window goes, if causal backwards."""
+    """Which keys (rows) a query (column) sees: within the window, and only earlier if causal."""
     near = np.triu(np.ones((spec.t, spec.t), dtype=np.int64))
     near = near - np.triu(near, spec.sees(layer))
     return near if spec.causal else near | near.T
@@ -184,7 +184,7 @@ def _rates(field: Analytic[E], spec: Transformer, slopes: tuple[Slope, ...]) -> 
 
 
 def _factors(field: Analytic[E], spec: Transformer, layer: int) -> Iterator[E]:
-    """What scores are multiplied by, beyond what is part of the query weights."""
+    """The factor of the scores that the query weights do not include."""
     if spec.sharpness(layer) != 1:
         yield field.absorbed(spec.sharpness(layer))
     if spec.latent and spec.rescaling is not None and spec.rescaling.all:
@@ -225,7 +225,7 @@ def _latent(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> tuple[E,
 
 
 def mlp(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
-    """What the MLP writes for tokens x (after any norm before)."""
+    """The output of the MLP for tokens x, after a preceding norm."""
     if "W_R" in w:
         return _experts(field, spec, w, x)
     hidden = linear(field, w, "up", x)
@@ -237,9 +237,9 @@ def mlp(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
 
 
 def _experts(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
-    """The experts with the largest affinities, weighted by their shares; and the shared ones.
+    """The experts with the largest affinities, weighted by their shares, and the shared experts.
 
-    A constant `b_R`, if there is one, is added where experts are chosen, and only there.
+    A constant `b_R`, if there is one, is used only to choose experts.
     """
 
     def mapped(kind: str, name: str, y: E) -> E:
@@ -261,7 +261,7 @@ def _experts(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
 
 
 def product(field: Analytic[E], spec: Transformer, gate: E, up: E) -> E:
-    """What the units of a gated MLP hold: the gate, activated, times the other factor.
+    """The units of a gated MLP: the activated gate times the other factor.
 
     mlp=clamped has a gate of at most `limit`, and a factor between -limit and limit, plus 1.
     """
@@ -269,7 +269,7 @@ def product(field: Analytic[E], spec: Transformer, gate: E, up: E) -> E:
         less, minus = field.fraction(-spec.limit), field.fraction(Fraction(-1))
 
         def over(y: E) -> E:
-            """By how much entries are over the limit."""
+            """By how much entries exceed the limit."""
             return field.relu(field.add(y, less))
 
         below = over(field.mul(up, minus))

@@ -1,4 +1,4 @@
-"""The choices of a transformer as a user gives them: each read, and those left open filled in."""
+"""The choices of a transformer as users write them: read, and completed with defaults."""
 
 from __future__ import annotations
 
@@ -79,18 +79,20 @@ def _windows(key: str, value: Any) -> Windows:
     for window in given:
         if whole(key, window, smallest=0) == 1:
             raise SpecError(
-                f"{key}: 1 is not allowed, a token would see only itself; allowed: 0, which is "
-                "no window, or whole numbers from 2"
+                f"{key}: 1 is not allowed, since a token would see only itself; allowed: 0 (no "
+                "window) or whole numbers from 2"
             )
     return tuple(given)
 
 
 def _rescale(key: str, value: Any) -> str:
-    """The shortest text that says the same; nothing if it changes nothing."""
+    """The shortest equivalent text; empty if it changes nothing."""
     if value in ("", "none"):
         return ""
     if not isinstance(value, str):
-        raise SpecError(f"{key}: {quote(str(value))} is not allowed; allowed: as in linear:4")
+        raise SpecError(
+            f"{key}: {quote(str(value))} is not allowed; allowed: a rescaling such as linear:4"
+        )
     found = rescale(value)
     return "" if found.idle else str(found)
 
@@ -129,7 +131,7 @@ _READERS = {item.name: _reader(str(item.type)) for item in fields(Choices)}
 
 
 def read(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of every key that is given, as the fields have it."""
+    """The values of the given keys, in the types of the fields."""
     allowed = ("version", "kind", *KEYS)
     for key in given:
         if key not in allowed:
@@ -147,7 +149,7 @@ def read(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def completed(values: dict[str, Any]) -> dict[str, Any]:
-    """Fill in what follows from the rest where it was left open."""
+    """Fill in the choices that follow from the others."""
     out = dict(values)
     known = {**DEFAULTS, **values}
     d, heads = known["d"], known["heads"] or 1

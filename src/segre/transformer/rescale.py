@@ -3,14 +3,14 @@
 | text | what follows the kind |
 |---|---|
 | `linear:F` | the factor by which all frequencies are divided |
-| `dynamic:F:L` | the factor, and the length from which on the base grows with the input |
+| `dynamic:F:L` | the factor, and the length beyond which the base grows with the input |
 | `llama3:F:low:high:L` | the factor, two numbers of turns, and the length of the context before |
 | `yarn:F:L` | the factor and that length; then, if they are not 32, 1 and what follows from F, |
 | | `fast=` and `slow=` (numbers of turns), `attention=`, or `mscale=` and `all=` |
 | `longrope:F:L` | likewise; then what frequencies are divided by, plane by plane, in inputs of at |
 | | most L tokens and in longer ones (`short=1+1.5:long=2+8`), and `attention=` |
 
-What the numbers do to the frequencies is in `rotary`.
+`rotary` applies these numbers to the frequencies.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NUMBER = re.compile(r"[0-9]{1,30}(\.[0-9]{0,30})?(e[+-]?[0-9]{1,2})?", re.ASCII
 
 @dataclass(frozen=True)
 class Rescale:
-    """One way to rescale rotary frequencies, with exact numbers; those not used are 0."""
+    """One way to rescale rotary frequencies, with exact numbers; unused ones are 0."""
 
     kind: RescaleKind
     factor: Fraction
@@ -65,7 +65,7 @@ class Rescale:
     long: tuple[Fraction, ...] = ()  # the same for inputs of more than `length` tokens
 
     def __str__(self) -> str:
-        """The text that reads back as this."""
+        """The text that reads back as this rescaling."""
         numbers = [decimal(getattr(self, name)) for name in PLACES[self.kind]]
         for name in OPTIONAL.get(self.kind, ()):
             value = getattr(self, name)
@@ -97,9 +97,9 @@ class Rescale:
 
     @property
     def growth(self) -> tuple[Fraction, ...]:
-        """What turned queries and keys are multiplied by, as `absorbed` of a field takes it.
+        """The factor of rotated queries and keys, in the form that `absorbed` of a field takes.
 
-        Longrope multiplies by sqrt(1 + ln F / ln L), unless it says by what.
+        Longrope multiplies by sqrt(1 + ln F / ln L), unless the factor is given.
         """
         a, u, v = self.amplitude
         under = self.length if self.kind == "longrope" and not self.attention else Fraction(0)
@@ -107,18 +107,18 @@ class Rescale:
 
     @property
     def grows(self) -> bool:
-        """Whether turned queries and keys are multiplied by anything but 1."""
+        """Whether rotated queries and keys are multiplied by a factor other than 1."""
         a, u, v, factor, under = self.growth
         return a != 1 or (factor != 1 and (u != v or under != 0))
 
     def divided(self, t: int) -> tuple[Fraction, ...]:
-        """Longrope: what the frequencies of the planes are divided by, in inputs of t tokens."""
+        """Longrope: the divisors of the frequencies of the planes, for inputs of t tokens."""
         return self.long if t > self.length else self.short
 
 
 @lru_cache(maxsize=256)
 def rescale(text: str) -> Rescale:
-    """Read a rescaling; refused if it cannot be one.
+    """Read a rescaling; refused if it is not valid.
 
     >>> str(rescale("yarn:4.0:4096:slow=1:fast=16")), rescale("linear:2").idle
     ('yarn:4:4096:fast=16', False)
@@ -141,7 +141,7 @@ def rescale(text: str) -> Rescale:
 
 
 def rescaled(given: Mapping[str, Any]) -> Rescale:
-    """A rescaling from its numbers by name; refused if they do not go together."""
+    """A rescaling from its numbers by name; refused if they are inconsistent."""
     values: dict[str, Any] = {
         key: tuple(number(key, x) for x in value) if key in LISTS else number(key, value)
         for key, value in given.items()
@@ -151,9 +151,13 @@ def rescaled(given: Mapping[str, Any]) -> Rescale:
         values["factor"] = Fraction(1)  # it says nothing more
     out = Rescale(given["kind"], **values)
     if out.factor < 1:
-        raise SpecError(f"rescale factor: {decimal(out.factor)}; allowed: numbers from 1")
+        raise SpecError(
+            f"rescale factor: {decimal(out.factor)} is not allowed; allowed: numbers from 1"
+        )
     if "length" in values and out.length < 1:
-        raise SpecError(f"rescale length: {decimal(out.length)}; allowed: numbers from 1")
+        raise SpecError(
+            f"rescale length: {decimal(out.length)} is not allowed; allowed: numbers from 1"
+        )
     if out.kind == "llama3" and not 0 < out.low < out.high:
         raise SpecError(
             f"rescale low and high: {decimal(out.low)} and {decimal(out.high)}; "
@@ -174,7 +178,7 @@ def _require_lists(out: Rescale) -> None:
             "rescale short and long: allowed: two lists of numbers above 0, one for each plane"
         )
     if out.length == 1 and out.factor != 1:
-        raise SpecError("rescale length: 1 of longrope; allowed: numbers above 1")
+        raise SpecError("rescale length: 1 is not allowed with longrope; allowed: numbers above 1")
 
 
 def number(key: str, value: Any) -> Fraction:

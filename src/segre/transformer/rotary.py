@@ -1,4 +1,4 @@
-"""How fast do the rotary planes of a transformer turn?
+"""The frequencies of the rotary planes of a transformer.
 
 Plane j of n turns by base^(-j/n) from one token to the next, or by a rescaled frequency, as the
 transformers library computes it. Which planes a rescaling slows down depends on logarithms and on
@@ -21,7 +21,7 @@ _BITS = 256
 
 
 def frequencies(spec: Transformer) -> Frequencies:
-    """The frequencies of the planes of a head, for inputs of t tokens; of a layer if they differ.
+    """The frequencies of the planes of a head for t tokens; of one layer if layers differ.
 
     >>> net = Transformer.parse("transformer/d=4/pos=rope/rescale=linear:2/t=3")
     >>> frequencies(net).floats().tolist()
@@ -75,7 +75,7 @@ def _yarn(how: Rescale, base: int, planes: int) -> Iterator[tuple[Fraction, Frac
     """Planes before `first` stay, those after `last` are slowed down, a ramp in between."""
 
     def plane_of(turns: Fraction) -> arb:
-        """The plane, not whole, that makes so many turns within the length."""
+        """The (fractional) index of the plane that makes this many turns within the length."""
         ratio = _number(how.length / turns) / (2 * arb.pi())
         return planes * ratio.log() / arb(base).log()
 
@@ -89,7 +89,7 @@ def _yarn(how: Rescale, base: int, planes: int) -> Iterator[tuple[Fraction, Frac
 
 
 def _whole(value: arb) -> int:
-    """The whole number in a ball: pi is no power of anything here, so that there is one."""
+    """The integer in a ball; there is exactly one, since pi is not a power of these numbers."""
     found = value.unique_fmpz()
     assert found is not None
     return int(found)

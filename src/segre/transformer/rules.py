@@ -1,4 +1,4 @@
-"""Which choices contradict each other? Refused in one line that names the key."""
+"""Which choices contradict each other? Each is refused in one line that names the key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from segre.values import show, whole
 
 
 def require(spec: Choices) -> None:
-    """Refuse what contradicts itself, naming the key and what would be allowed."""
+    """Refuse contradictory choices, naming the key and what would be allowed."""
     for key in ("d", "layers", "heads", "t"):
         whole(key, getattr(spec, key), DEEPEST if key == "layers" else 10**9)
     if spec.head == 0:
@@ -22,7 +22,9 @@ def require(spec: Choices) -> None:
     if spec.pos == "rope" and (spec.rotary % 2 or spec.rotary < 2):
         raise SpecError(f"rotary: {spec.rotary} is not allowed; allowed: even numbers from 2")
     if spec.pos == "rope" and not spec.latent and spec.rotary > spec.head:
-        raise SpecError(f"rotary: {spec.rotary} is more than head={spec.head}")
+        raise SpecError(
+            f"rotary: {spec.rotary} is more than head={spec.head}; allowed: at most head"
+        )
     _require_rotations(spec)
     if not spec.firstnorm:
         _require_first_norm(spec)
@@ -37,8 +39,8 @@ def require(spec: Choices) -> None:
         raise SpecError("positions needs pos=learned")
     if (spec.mlp != "none") != (spec.ff > 0 or spec.experts > 0):
         raise SpecError(
-            f"ff: {spec.ff} does not go with mlp={spec.mlp}; allowed: hidden units (ff=8) "
-            "with an MLP (mlp=gelu), neither without"
+            f"ff: {spec.ff} cannot be combined with mlp={spec.mlp}; give both hidden units (ff=8) "
+            "and an MLP (mlp=gelu), or neither"
         )
     if spec.norm == "none" and (spec.place != "pre" or spec.final or spec.embnorm):
         raise SpecError("place, final and embnorm need a norm: norm=rms or norm=layer")
@@ -46,7 +48,9 @@ def require(spec: Choices) -> None:
     if spec.norm == "none" and not inner and spec.eps:
         raise SpecError("eps needs a norm: norm=rms or norm=layer")
     if spec.place == "post" and spec.final:
-        raise SpecError("final=true with place=post: the last layer ends with a norm already")
+        raise SpecError(
+            "final=true cannot be combined with place=post: the last layer already ends with a norm"
+        )
     if spec.place == "after" and spec.norm == "layer":
         raise SpecError("place=after needs norm=rms")
     if spec.place == "after" and spec.output != "hidden" and not spec.final:
@@ -88,7 +92,7 @@ def require(spec: Choices) -> None:
             ("mixnorm", spec.mixnorm),
         ):
             if wrong:
-                raise SpecError(f"{key} does not go with latent attention (kvrank)")
+                raise SpecError(f"{key} cannot be combined with latent attention (kvrank)")
     elif spec.qrank:
         raise SpecError("qrank needs kvrank: the two are the ranks of latent attention")
     if not spec.by_mechanism:
@@ -121,7 +125,7 @@ def require(spec: Choices) -> None:
 
 
 def _require_scores(spec: Choices) -> None:
-    """What goes with the mechanism of all layers."""
+    """Choices that depend on the mechanism of all layers."""
     if spec.cap and not spec.mechanism.ignores_shifts:
         raise SpecError("cap needs attn=softmax")
     if spec.sinks and not spec.mechanism.ignores_shifts:
@@ -136,7 +140,7 @@ def _require_scores(spec: Choices) -> None:
 
 
 def _require_skip(spec: Choices) -> None:
-    """What is carried by a factor of its own is normed with what is added, by RMSNorms alone."""
+    """A factor of the skip needs post-norm with RMSNorms."""
     if not spec.skip:
         raise SpecError("skip: 0 is not allowed; allowed: numbers above 0, or residual=false")
     if spec.norm != "rms" or spec.place != "post" or spec.bias != "none" or spec.project:
@@ -144,7 +148,7 @@ def _require_skip(spec: Choices) -> None:
 
 
 def _require_mechanisms(spec: Choices) -> None:
-    """Layers of both mechanisms: lightning ones are as in MiniMax, softmax ones are plain."""
+    """Layers of both mechanisms: lightning layers are as in MiniMax, softmax layers are plain."""
     if spec.feature == "none" or not spec.mixnorm or spec.gate != "element":
         raise SpecError("attn by layer needs feature=silu, gate=element and mixnorm=true")
     if spec.norm != "rms" or spec.place not in ("pre", "post"):
@@ -157,11 +161,13 @@ def _require_mechanisms(spec: Choices) -> None:
         ("t", spec.t == 1),
     ):
         if wrong:
-            raise SpecError(f"{key}={show(getattr(spec, key))} does not go with attn by layer")
+            raise SpecError(
+                f"{key}={show(getattr(spec, key))} cannot be combined with attn by layer"
+            )
 
 
 def _require_patches(spec: Choices) -> None:
-    """What goes with patches as inputs."""
+    """Choices that depend on patches as inputs."""
     if spec.cls and not spec.patch:
         raise SpecError("cls needs patch, for example patch=12")
     if not spec.patch:
@@ -186,13 +192,13 @@ def _require_patches(spec: Choices) -> None:
         ("experts", spec.experts),
     ):
         if wrong:
-            raise SpecError(f"{key} does not go with patch")
+            raise SpecError(f"{key} cannot be combined with patch")
     if spec.output != "hidden" and not spec.labels:
         raise SpecError(f"output={spec.output} with patch needs labels, for example labels=2")
 
 
 def _require_labels(spec: Choices) -> None:
-    """What labels are of, and what is beside them."""
+    """Choices that depend on labels."""
     if not spec.labels and spec.read != "all":
         raise SpecError(f"read={spec.read} needs labels, for example labels=2")
     if spec.pooler and spec.output != "hidden" and not spec.labels and not spec.relation:
@@ -204,19 +210,21 @@ def _require_labels(spec: Choices) -> None:
             raise SpecError("labels need output=logits or softmax")
         for key in ("tied", "logitcap", "relation"):
             if getattr(spec, key):
-                raise SpecError(f"{key} does not go with labels")
+                raise SpecError(f"{key} cannot be combined with labels")
         if spec.transform and spec.pooler:
-            raise SpecError("pooler does not go with transform and labels")
+            raise SpecError("pooler cannot be combined with transform and labels")
         if spec.pooler and spec.read != "first":
-            raise SpecError(f"read={spec.read} does not go with pooler; allowed: first")
+            raise SpecError(f"read={spec.read} cannot be combined with pooler; allowed: first")
         if spec.read == "first" and spec.causal:
             raise SpecError("read=first needs causal=false: the first token would see only itself")
         if spec.read == "last" and spec.window and spec.pos == "learned":
-            raise SpecError("read=last with window does not go with pos=learned")
+            raise SpecError("read=last with window cannot be combined with pos=learned")
         if not (spec.final or spec.place == "post"):
             raise SpecError("labels need a norm before them: final=true or place=post")
         if spec.read != "all" and spec.latent and spec.pos == "learned":
-            raise SpecError(f"read={spec.read} with latent attention does not go with pos=learned")
+            raise SpecError(
+                f"read={spec.read} with latent attention cannot be combined with pos=learned"
+            )
         if spec.labels == 1 and spec.output == "softmax":
             raise SpecError("labels=1 needs output=logits: the softmax of one label is constant")
     if spec.relation:
@@ -234,7 +242,7 @@ def _require_rotations(spec: Choices) -> None:
             raise SpecError("base by layer needs pos=rope")
         return
     if not spec.rotations:
-        raise SpecError("base: 0 in all layers; allowed: pos=none, where no layer turns")
+        raise SpecError("base: 0 in all layers means no rotary positions; write pos=none")
     for base, how in spec.rotations:
         if base < 2:
             raise SpecError(f"base: {base} is not allowed; allowed: whole numbers from 2")
@@ -242,19 +250,21 @@ def _require_rotations(spec: Choices) -> None:
             raise SpecError("rescale=dynamic needs rotary=4 or more")
         if how.startswith("longrope") and 2 * len(rescale(how).short) != spec.rotary:
             raise SpecError(
-                f"rescale=longrope: {len(rescale(how).short)} numbers; allowed: as many as planes "
-                f"turn, {spec.rotary // 2}"
+                f"rescale=longrope: {len(rescale(how).short)} numbers; allowed: one for each "
+                f"rotary plane, {spec.rotary // 2}"
             )
     if isinstance(spec.base, tuple) and 0 in spec.base and spec.latent:
-        raise SpecError("base: 0 in some layers does not go with latent attention (kvrank)")
+        raise SpecError("base: 0 in some layers cannot be combined with latent attention (kvrank)")
     if spec.share and (isinstance(spec.base, tuple) or isinstance(spec.rescale, tuple)):
-        raise SpecError("base and rescale by layer do not go with share=true")
+        raise SpecError("base and rescale by layer cannot be combined with share=true")
 
 
 def _require_groups(spec: Choices) -> None:
-    """A token chooses groups by their two largest affinities, and then experts in them."""
+    """A token first chooses groups by their two largest affinities, then experts within them."""
     if not spec.groups:
-        raise SpecError("within needs groups: of how many groups of experts a token may use")
+        raise SpecError(
+            "within needs groups, the number of groups of experts, for example groups=4"
+        )
     size = spec.experts // spec.groups
     if spec.experts % spec.groups or size < 2:
         raise SpecError(
@@ -271,17 +281,17 @@ def _require_groups(spec: Choices) -> None:
 
 
 def _require_absorbed(spec: Choices) -> None:
-    """Factors of the scores must be such as weights can absorb: proofs rest on it."""
+    """Weights must be able to absorb the factors of the scores, since proofs rely on it."""
     grows = next((how for _, how in spec.rotations if how and rescale(how).grows), "")
     if spec.qknorm and not spec.gain and (spec.scale or spec.bylayer or grows):
         key = "scale" if spec.scale else "bylayer" if spec.bylayer else f"rescale={grows}"
         raise SpecError(f"{key} needs gain=true where queries and keys have norms (qknorm)")
     if spec.bylayer and spec.share:
-        raise SpecError("bylayer=true does not go with share=true")
+        raise SpecError("bylayer=true cannot be combined with share=true")
 
 
 def _require_first_norm(spec: Choices) -> None:
-    """A first attention without a norm reads what the norm of the embeddings puts out."""
+    """A first attention without a norm reads the normed embeddings."""
     if spec.norm == "none" or spec.place != "pre" or not spec.embnorm or spec.embed:
         raise SpecError("firstnorm=false needs norms before the layers and embnorm=true")
     for key, wrong in (
@@ -291,11 +301,13 @@ def _require_first_norm(spec: Choices) -> None:
         ("residual", not spec.residual),
     ):
         if wrong:
-            raise SpecError(f"{key}={show(getattr(spec, key))} does not go with firstnorm=false")
+            raise SpecError(
+                f"{key}={show(getattr(spec, key))} cannot be combined with firstnorm=false"
+            )
 
 
 def _require_projection(spec: Choices) -> None:
-    """Narrow embeddings get learned positions in the stream; outputs pass the way back."""
+    """Narrow embeddings are projected to the stream and back; positions are added in the stream."""
     if not 0 < spec.embed < spec.d:
         raise SpecError("project needs embed, less than d, for example embed=4")
     if spec.pos != "learned" or not (spec.final or spec.place == "post"):
@@ -307,11 +319,11 @@ def _require_projection(spec: Choices) -> None:
         ("residual=false", not spec.residual),
     ):
         if wrong:
-            raise SpecError(f"{key} does not go with project")
+            raise SpecError(f"{key} cannot be combined with project")
 
 
 def _require_parallel(spec: Choices) -> None:
-    """Attention and MLP side by side: both are there, with a skip and at most norms before them."""
+    """Parallel attention and MLP: both must exist, with a skip and at most pre-norms."""
     if not spec.parallel:
         return
     for key, wrong in (
@@ -321,4 +333,4 @@ def _require_parallel(spec: Choices) -> None:
         ("share=true", spec.share),
     ):
         if wrong:
-            raise SpecError(f"parallel=true does not go with {key}")
+            raise SpecError(f"parallel=true cannot be combined with {key}")

@@ -30,10 +30,10 @@ _NO_LABELS: dict[str, Any] = {"labels": 0, "read": "all", "relation": 0}
 class Transformer(Choices):
     """A transformer on t tokens.
 
-    With `vocab` = 0 inputs are any d x t matrices and the function is the last hidden states.
-    Otherwise inputs are token sequences, and the function is `output`: the distribution over
-    the vocabulary (softmax), the logits, or the hidden states. With `labels` there are labels
-    instead of the vocabulary at the end.
+    With `vocab` = 0, inputs are arbitrary d x t matrices and the outputs are the last hidden
+    states. Otherwise inputs are token sequences, and `output` selects the output: the distribution
+    over the vocabulary (softmax), the logits, or the hidden states. With `labels`, the output is
+    over labels instead of the vocabulary.
 
     >>> spec = Transformer.parse("transformer/d=8/heads=4/kv=2/norm=rms/pos=rope/t=3")
     >>> spec.group, spec.parameters
@@ -54,7 +54,7 @@ class Transformer(Choices):
         return hashlib.sha256(text.encode()).hexdigest()
 
     def document(self) -> dict[str, Any]:
-        """The canonical mapping: what differs from the defaults. Inverse of `from_mapping`."""
+        """The canonical mapping, without defaults. The inverse of `from_mapping`."""
         return {"version": VERSION, "kind": "transformer", **self._given()}
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class Transformer(Choices):
         return "/".join(["transformer", *parts])
 
     def _given(self) -> dict[str, Any]:
-        """Keys whose values would not be filled in by `completed`."""
+        """Keys whose values `completed` would not fill in."""
         values = {key: getattr(self, key) for key in KEYS}
         out: dict[str, Any] = {}
         for key, value in values.items():
@@ -76,11 +76,11 @@ class Transformer(Choices):
         return out
 
     def with_output(self, output: Output) -> Transformer:
-        """The same network, asked about another output."""
+        """The same network with another output."""
         return replace(self, output=output)
 
     def trunk(self) -> Transformer:
-        """The same network up to its last hidden states, without what reads them."""
+        """The same network up to its last hidden states, without a head."""
         bare = replace(self, output="hidden", tied=False, logitcap=Fraction(0))
         return replace(bare, transform=False, outbias=False, pooler=False, **_NO_LABELS)
 
@@ -109,7 +109,10 @@ class Transformer(Choices):
         for key in ("window", "base", "rescale", "attn"):
             given = values.get(key, ())
             if isinstance(given, tuple) and len(given) > spec.layers:
-                raise SpecError(f"{key}: more {key}s than layers={spec.layers}; allowed: as many")
+                raise SpecError(
+                    f"{key}: more values than layers={spec.layers}; allowed: at most "
+                    "one for each layer"
+                )
         require(spec)
         return spec
 
@@ -119,7 +122,7 @@ def _shown(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; fractions as decimals where they are, a list of one as its item."""
+    """A value for JSON: fractions as decimals where possible, a list of one as its item."""
     if isinstance(value, tuple):
         return value[0] if len(value) == 1 else list(value)
     if not isinstance(value, Fraction):

@@ -1,9 +1,9 @@
 """A transformer as a sequence of stages: embedding, attention and MLP of each layer, head.
 
-Where a layer's attention and MLP are parallel, the layer is one stage.
+If attention and MLP of a layer are parallel, the layer is one stage.
 
-Every stage maps tokens to tokens with some of the weight tensors. Where tensors are tied or
-layers share their weights, two stages name the same tensor.
+Every stage maps tokens to tokens with some of the weight tensors. If tensors are tied or layers
+share their weights, several stages name the same tensor.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def stages(spec: Transformer) -> tuple[Stage, ...]:
 
 
 def _embed(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:
-    """Embeddings of one-hot columns (or tokens as they are), positions, types, norm."""
+    """Embeddings of one-hot columns (or the given vectors), positions, types, norm."""
     if not spec.discrete:
         return embedded(field, spec, w, patched(field, spec, w, x) if spec.patch else x)
     token, kind = x, None
@@ -78,7 +78,7 @@ def _embed(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:
 
 
 def patched(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
-    """Tokens of patches; a class token is in the place of the first, which is not read."""
+    """Tokens of patches; a class token replaces the first patch, which is not read."""
     out = linear(field, w, "P", x)
     if not spec.cls:
         return out
@@ -91,7 +91,7 @@ def patched(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
 def embedded(
     field: Analytic[E], spec: Transformer, w: Tensors, words: E, types: E | None = None
 ) -> E:
-    """What goes into the layers: columns of the tables of tokens and types, positions, norm."""
+    """The input of the layers: columns of the token and type tables, positions, norm."""
     out = field.mul(words, field.surd(spec.d)) if spec.embscale else words
     if spec.project:
         out = linear(field, w, "E", out)
@@ -117,8 +117,8 @@ def sublayer(
 ) -> E:
     """Attention (number 1) or the MLP (2) of a layer, with its norms and its skip.
 
-    `reads` is the stream that it reads, where that is not the one to which it adds: an MLP beside
-    its attention.
+    `reads` is the stream that it reads, if it differs from the one to which it adds: for an MLP
+    parallel to its attention.
     """
     normed = spec.norm != "none"
     read = x if reads is None else reads
@@ -136,7 +136,7 @@ def sublayer(
 
 
 def parallel_layer(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer, layer: int) -> E:
-    """A layer whose attention and MLP read the same tokens: their norms have one root."""
+    """A layer whose attention and MLP read the same tokens: their norms share one root."""
     read = x if spec.norm == "none" else standardised(field, spec, x, spec.d)
     for number in (1, 2):
         x = field.add(x, _written(field, w, read, spec, layer, number))
@@ -146,7 +146,7 @@ def parallel_layer(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer, l
 def _written(
     field: Analytic[E], w: Tensors, read: E, spec: Transformer, layer: int, number: int
 ) -> E:
-    """What attention or the MLP writes, of tokens that are normed but for gain and bias."""
+    """The output of attention or the MLP, for tokens normed without gain and bias."""
     if spec.normed_before:
         read = gained(field, w, f"norm{number}", read)
     out = attention(field, spec, w, read, layer) if number == 1 else mlp(field, spec, w, read)
@@ -154,7 +154,7 @@ def _written(
 
 
 def head(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:
-    """Final norm, pooled token, transform, unembedding, cap and softmax: those that there are."""
+    """Final norm, pooled token, transform, unembedding, cap and softmax, if the spec has them."""
     if spec.final:
         x = normalise(field, spec, w, "norm", x, spec.d)
     if spec.project:
@@ -176,7 +176,7 @@ def head(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:
 
 
 def _transformed(field: Analytic[E], w: Tensors, x: E, spec: Transformer) -> E:
-    """What the unembedding reads: a dense layer, an activation and a norm, if they are there."""
+    """The input of the unembedding, after a dense layer, activation and norm if there are any."""
     if not spec.transform:
         return x
     x = activate(field, spec.mlp, linear(field, w, "T", x))
@@ -203,7 +203,7 @@ def _beside(field: Analytic[E], x: E, more: E, spec: Transformer) -> E:
 
 
 def _logits(field: Analytic[E], w: Tensors, x: E, spec: Transformer) -> E:
-    """What is said of the vocabulary, or of labels."""
+    """The output over the vocabulary, or over labels."""
     table = field.transpose(w["tokens"]) if spec.tied else w["W_U"]
     logits = field.matmul(table, x)
     if spec.outbias:

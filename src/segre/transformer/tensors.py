@@ -2,8 +2,8 @@
 
 Heads are a matrix of (key-value heads, query heads of each), so that grouped queries need no
 copies. The vector of all weights lists the embeddings, the layers and the head, each tensor in
-row-major order; docs/certificate.md has the same table. Where layers share their weights, the
-tensors are listed once.
+row-major order; docs/certificate.md has the same table. If layers share their weights, the tensors
+are listed once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def tensors(spec: Transformer) -> dict[tuple[str, str], Slot]:
 
 
 def count(spec: Transformer) -> int:
-    """Number of weights, without a table of tensors: layers alike are counted once."""
+    """Number of weights, computed without listing the tensors: equal layers are counted once."""
     ends = sum(prod(s) for part in ("embed", "head") for s in part_shapes(spec, part).values())
     if spec.share:
         return ends + _layer_size(spec, 1)
@@ -53,7 +53,7 @@ def count(spec: Transformer) -> int:
 
 
 def largest_stage(spec: Transformer) -> int:
-    """Number of weights of the largest of all attentions and MLPs."""
+    """Number of weights of the largest attention or MLP sublayer."""
     kinds = _alike(spec) if spec.by_mechanism else (1, 1 if spec.share else spec.layers)
     layers = {part: part_shapes(spec, part) for part in map(str, kinds)}
     sizes = [
@@ -91,7 +91,7 @@ def routed(spec: Transformer, layer: int) -> bool:
 
 
 def _alike(spec: Transformer) -> dict[int, int]:
-    """Layers of every kind that there is: the first, and how many there are."""
+    """The kinds of layers: the first layer of each kind, and how many there are."""
     first: dict[tuple[str, bool], int] = {}
     out: dict[int, int] = {}
     for i, attn in enumerate(every(spec.attn, spec.layers), 1):
@@ -185,7 +185,7 @@ def _attention_shapes(spec: Transformer, layer: int) -> Shapes:
 
 
 def _norm_gain(spec: Transformer, name: str, width: int) -> Shapes:
-    """The norm of a latent: always root mean square."""
+    """The norm of a latent, always an RMSNorm."""
     return {f"{name}.gain": (width, 1)} if spec.gain else {}
 
 

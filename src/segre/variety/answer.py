@@ -86,11 +86,12 @@ class Number(Shown):
 
 
 def polynomial(source: Source, question: str) -> Polynomial:
-    """The polynomial network that is meant; other architectures are refused by name."""
+    """The polynomial network of a spec; other architectures are refused by name."""
     spec = architecture(source)
     if not isinstance(spec, Polynomial):
         raise UnsupportedError(
-            f"spec {quote(str(spec))}: {question} is known for polynomial networks only; allowed: "
+            f"spec {quote(str(spec))}: {question} is supported only for polynomial networks; "
+            "allowed: "
             "poly/... and cnn/... specs, for example cnn/k=2,2/degree=2"
         )
     return spec
@@ -141,9 +142,9 @@ def counted(
     if spec.parameters > _MOST_WEIGHTS:
         return None, f"not counted: more than {_MOST_WEIGHTS} weights"
     if found is None:
-        return None, "not counted: past the memory limit"
+        return None, "not counted: over the memory limit"
     if found.value is None:
-        return None, "not counted: the dimension of its functions is not proved"
+        return None, "not counted: the dimension of its function space is not proved"
     best: Count | None = None
     for attempt in range(2):
         try:
@@ -156,7 +157,7 @@ def counted(
     assert best is not None
     if formula is not None and best.functions != formula.value:
         raise AssertionError(
-            f"{spec}: the formula gives {formula.value}, elimination {best.functions}; this is a "
-            "bug in segre, please report it"
+            f"{spec}: the formula gives {formula.value}, elimination gives {best.functions}; this "
+            "is a bug in segre, please report it"
         )
     return best, ""

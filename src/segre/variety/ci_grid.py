@@ -38,6 +38,6 @@ class Grid:
         if self.t == 2 and self.s == self.k > 1:
             return "zeros, transposed"
         raise UnsupportedError(
-            f"s={self.s}, t={self.t} on a {self.k}x{self.l} grid is not decided here; decided: "
-            f"s=2 with t={self.l}, t=2 with s={self.k}, and s=t=2"
+            f"s={self.s}, t={self.t} on a {self.k}x{self.l} grid is not supported; supported: s=2 "
+            f"with t={self.l}, t=2 with s={self.k}, and s=t=2"
         )

@@ -1,4 +1,4 @@
-"""A matrix of exact fractions, read from a CSV or JSON file that nobody vouches for."""
+"""A matrix of exact fractions, read from an untrusted CSV or JSON file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read_matrix(path: Path) -> Array:
     """The rows of a .csv or .json file: whole numbers, 3/7 or 0.5 (in JSON, as strings)."""
     name = f"matrix {quote(str(path))}"
     if path.suffix.lower() not in ENDINGS:
-        raise SegreError(f"{name}: allowed: {' and '.join(ENDINGS)} files")
+        raise SegreError(f"{name}: unknown file type; allowed: {' and '.join(ENDINGS)} files")
     try:
         data = read_given(path, LONGEST_FILE).decode()
     except (OSError, UnicodeDecodeError) as error:
@@ -36,7 +36,7 @@ def read_matrix(path: Path) -> Array:
     if found.dtype != object:
         raise SegreError(f'{name}: floats are not exact; write fractions as strings, such as "1/2"')
     if found.ndim != 2 or not found.size:
-        raise SegreError(f"{name}: {found.ndim} axes; allowed: a list of rows of equal length")
+        raise SegreError(f"{name} has {found.ndim} axes; allowed: a list of rows of equal length")
     return found
 
 
@@ -46,7 +46,7 @@ def _of_csv(text: str, name: str) -> list[list[str]]:
     except csv.Error as error:
         raise SegreError(f"{name}: {error}") from None
     if len({len(row) for row in rows}) != 1:
-        raise SegreError(f"{name}: no rows, or rows of different lengths")
+        raise SegreError(f"{name} has no rows, or rows of different lengths")
     return rows
 
 

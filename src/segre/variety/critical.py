@@ -47,7 +47,7 @@ def critical(
     memory: int = DEFAULT_LIMIT,
     progress: Progress = quiet,
 ) -> Critical:
-    """The number of critical points by a formula where one is proved, and by a count mod p.
+    """The number of critical points, by a formula where one is proved and by counting mod p.
 
     `generic` is a generic quadratic form, `gaussian` the expected loss on standard normal inputs,
     `identity` the Frobenius norm of symmetric tensors. The count is a proved lower bound.
@@ -72,7 +72,7 @@ def critical(
     return Critical(
         net,
         None if size is None else size.value,
-        "no variety with a formula here" if named is None else named.name,
+        "no formula is known for this variety" if named is None else named.name,
         formula,
         points,
         reason,

@@ -40,9 +40,10 @@ def degree(
     memory: int = DEFAULT_LIMIT,
     progress: Progress = quiet,
 ) -> Degree:
-    """The degree by a formula where one is proved, and by counting points of a random slice mod p.
+    """The degree, by a formula where one is proved and by counting points of a random slice mod p.
 
-    The count is a proved lower bound. Past `seconds` or `memory` there is only the formula.
+    The count is a proved lower bound. If it needs more than `seconds` or `memory`, only the formula
+    is used.
 
     >>> found = degree("cnn/k=3,2/degree=2")
     >>> found.value, found.status, found.count.functions
@@ -62,7 +63,7 @@ def degree(
     return Degree(
         net,
         None if size is None else size.value,
-        "no variety with a formula here" if named is None else named.name,
+        "no formula is known for this variety" if named is None else named.name,
         formula,
         points,
         reason,

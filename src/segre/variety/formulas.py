@@ -256,6 +256,5 @@ def require_short(logarithm: float) -> None:
     """Refuse numbers with thousands of digits before they are computed."""
     if logarithm > _DIGITS * log(10):
         raise UnsupportedError(
-            f"the formula may give a number of more than {_DIGITS:,} digits; ask about a smaller "
-            "network"
+            f"the formula may give a number of more than {_DIGITS:,} digits; try a smaller network"
         )

@@ -39,7 +39,7 @@ class Limits:
         if left <= 0 or updates / _RATE > left:
             raise ExhaustedError(f"not finished within {self.seconds:g} seconds")
         if entries * _ENTRY > self.memory:
-            raise ExhaustedError(f"a matrix of {entries:,} entries is past the memory limit")
+            raise ExhaustedError(f"a matrix of {entries:,} entries is over the memory limit")
         self.progress(stage, round(10 * (self.seconds - left)), round(10 * self.seconds))
 
 

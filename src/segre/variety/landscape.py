@@ -99,11 +99,12 @@ def landscape(
     seed: int = 0,
     progress: Progress = quiet,
 ) -> Landscape:
-    """All critical points of poly/n-r-1/degree=2 for a target; `descent` starts for each signs.
+    """All critical points of poly/n-r-1/degree=2 for a target.
 
     The target is given by its eigenvalues ("3,2,1,-1.5", or numbers), as a symmetric matrix, or as
-    a .json or .npy file with one. Eigenvalues that are given, and those of diagonal matrices, are
-    exact; others are floats.
+    a .json or .npy file with such a matrix. Given eigenvalues, and those of diagonal matrices, are
+    exact; others are floats. `descent` is the number of starts of gradient descent for each choice
+    of output signs.
 
     >>> found = landscape("poly/4-2-1/degree=2", "3,2,1,-1.5")
     >>> [float(point.loss) for point in found.points]
@@ -114,12 +115,11 @@ def landscape(
     chosen = metric_named(metric)
     if net.convolutional or net.degree != 2 or net.depth != 2 or net.widths[2] > 1 or net.bias:
         raise UnsupportedError(
-            f"critical points of {net} have no closed form here; allowed with a target: "
-            "poly/n-r-1/degree=2 without biases"
+            f"--target does not support {net}; supported: poly/n-r-1/degree=2 without biases"
         )
     if chosen not in NORMS:
         raise UnsupportedError(
-            f"metric {chosen!r} has no closed form; allowed with a target: {', '.join(NORMS)}"
+            f"--target does not support the metric {chosen!r}; supported: {', '.join(NORMS)}"
         )
     if not 0 <= descent <= _MOST_STARTS:
         raise SegreError(f"{descent} starts are not allowed; allowed: 0 to {_MOST_STARTS}")
@@ -156,15 +156,16 @@ def _eigenvalues(target: str | Path | Sequence[Any], size: int) -> tuple[Real, .
         ) from None
     if len(found) != size:
         raise SegreError(
-            f"the target has {len(found)} eigenvalues; the network has {size} inputs: give {size}"
+            f"the target has {len(found)} eigenvalues, but the network has {size} inputs; give "
+            f"{size} eigenvalues"
         )
     values = sorted(found, reverse=True)
     scale = max(abs(float(one)) for one in values)
     close = 0.0 if isinstance(values[0], Fraction) else _EQUAL * scale
     if any(a - b <= close for a, b in pairwise(values)):
         raise SegreError(
-            "two eigenvalues of the target are equal: then critical points come in families; "
-            "give different ones"
+            "two eigenvalues of the target are equal, so critical points come in families; give "
+            "distinct eigenvalues"
         )
     return tuple(values)
 
@@ -186,7 +187,8 @@ def _given(target: str | Path | Sequence[Any]) -> Any:
             raise SegreError(f"target {shown(path)} cannot be read: {reason}") from None
         except (ValueError, RecursionError):
             raise SegreError(
-                f"target {shown(path)} is no matrix; allowed: .json or .npy with a symmetric matrix"
+                f"target {shown(path)} is not a matrix; allowed: .json or .npy with a symmetric "
+                "matrix"
             ) from None
     return np.asarray(target.split(","), dtype=object)
 

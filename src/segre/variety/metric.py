@@ -1,4 +1,4 @@
-"""Which squared distance between functions is meant? Its matrix, on coefficients of polynomials.
+"""The squared distances between functions, as matrices on coefficients of polynomials.
 
 generic    a random symmetric matrix: the expected squared error on generic data
 gaussian   the expected squared error on standard normal inputs
@@ -26,7 +26,7 @@ _START = 4 << 20
 def metric_named(name: str) -> Metric:
     """The metric of a name."""
     if name not in METRICS:
-        raise SegreError(f"metric {name!r} is not known; allowed: {', '.join(METRICS)}")
+        raise SegreError(f"unknown metric {name!r}; allowed: {', '.join(METRICS)}")
     return cast(Metric, name)
 
 

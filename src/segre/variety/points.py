@@ -104,7 +104,7 @@ def standard_monomials(basis: Sequence[Row], order: Monomials) -> list[int]:
         return []
     for i in range(order.variables):
         if not any(one[i] and sum(one) == one[i] for one in powers):
-            raise UnluckyError("it has infinitely many solutions")
+            raise UnluckyError("there are infinitely many solutions")
     found, queue, seen = [], [0], {0}
     while queue:
         monomial = queue.pop()
@@ -112,7 +112,7 @@ def standard_monomials(basis: Sequence[Row], order: Monomials) -> list[int]:
             continue
         found.append(monomial)
         if len(found) > MOST:
-            raise ExhaustedError(f"it has more than {MOST} solutions")
+            raise ExhaustedError(f"there are more than {MOST} solutions")
         following = [monomial + order.variable(i) for i in range(order.variables)]
         queue += [one for one in following if one not in seen]
         seen.update(following)

@@ -118,8 +118,8 @@ def critical_points(target: Sequence[Real], rank: int, norm: Norm) -> tuple[Crit
     rank = min(rank, size)
     if comb(size, rank) > MOST:
         raise SegreError(
-            f"there are {comb(size, rank):,} critical points; at most {MOST:,} are listed: ask "
-            "for their number without --target"
+            f"there are {comb(size, rank):,} critical points, and at most {MOST:,} can be listed; "
+            "leave out --target to count them"
         )
     found = [critical_point(target, kept, norm) for kept in combinations(range(size), rank)]
     return tuple(sorted(found, key=lambda one: (one.loss, one.kept)))

@@ -43,11 +43,11 @@ class Symbols(Operators):
 
     def exp(self, x: Array, used: Array | None = None) -> Array:  # noqa: ARG002
         """Refused: polynomials have no exponentials."""
-        raise SegreError("a network with exponentials has no polynomials as outputs")
+        raise SegreError("the outputs of a network with exponentials are not polynomials")
 
     def reciprocal(self, x: Array) -> Array:  # noqa: ARG002
         """Refused: polynomials have no inverses."""
-        raise SegreError("a network that divides has no polynomials as outputs")
+        raise SegreError("the outputs of a network with division are not polynomials")
 
     def anchor(
         self,
@@ -118,4 +118,4 @@ def _require_few_terms(spec: Polynomial) -> None:
             power = min(terms - 1, spec.degree)
             terms = comb(terms - 1 + spec.degree, power)
         if terms * layer.width_out > _MOST_TERMS:
-            raise ExhaustedError("its coefficients have too many terms to be written out")
+            raise ExhaustedError("the coefficients have too many terms to write out")

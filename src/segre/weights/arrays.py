@@ -1,4 +1,4 @@
-"""Numbers from files that nobody vouches for: JSON and .npz, of bounded size, never pickles."""
+"""Numbers from untrusted files: JSON and .npz, of bounded size, never pickles."""
 
 from __future__ import annotations
 
@@ -20,18 +20,21 @@ _ZIP = b"PK"  # how an .npz file begins
 
 
 def read_arrays(path: Path, strings: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What a .json or .npz file holds by name, or what is piped in; errors leave its name out.
+    """The contents of a .json or .npz file or of standard input, by name.
 
-    Arrays of an .npz file are float64; only those called `strings` are text. The values of a JSON
-    file are as they are there.
+    Arrays of an .npz file are float64; only those called `strings` are text. Values of a JSON file
+    are returned unchanged.
     """
     piped = is_standard_input(path)
     if path.suffix not in {".json", ".npz"} and not piped:
         if path.is_dir():
             raise WeightsError(
-                "a directory; to compare checkpoints: segre weights same ONE TWO, or segre diff"
+                "this is a directory, not a file of weights; to compare checkpoints use segre "
+                "weights same ONE TWO or segre diff ONE TWO"
             )
-        raise WeightsError("allowed: .json and .npz files, or - for standard input")
+        raise WeightsError(
+            "unknown file type; allowed: .json and .npz files, or - for standard input"
+        )
     try:
         data = read_given(path, LONGEST_FILE)
     except OSError as error:
@@ -75,7 +78,7 @@ def number_array(value: Any, name: str) -> Array:
 
 
 def common_kind(arrays: list[Array]) -> list[Array]:
-    """Arrays with one kind of numbers: exact only if all of them are."""
+    """Arrays with one kind of numbers: exact only if all arrays are."""
     if all(array.dtype == object for array in arrays):
         return arrays
     return [

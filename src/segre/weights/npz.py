@@ -1,8 +1,8 @@
-"""The arrays of an .npz file, read without believing it.
+"""The arrays of an .npz file, read without trusting it.
 
-NumPy's own reader allocates what a header asks for before it looks at the data, and lets the
-errors of the decompressor and of Python's parser through. Here a member is unpacked first, within
-a limit, and its header must describe exactly the bytes that are there.
+NumPy's own reader allocates what a header asks for before it looks at the data, and passes on the
+errors of the decompressor and of Python's parser. Here a member is unpacked first, within a limit,
+and its header must describe exactly the bytes that follow.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ENDING = ".npy"
 
 
 def npz_arrays(data: bytes, most: int, strings: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Arrays as finite float64, by name; those called `strings` as text. At most so many bytes."""
+    """Arrays as finite float64, by name; those called `strings` as text. Their size is limited."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()
@@ -54,7 +54,7 @@ def npz_arrays(data: bytes, most: int, strings: tuple[str, ...] = ()) -> dict[st
 
 
 def npy_array(name: str, content: bytes) -> Array:
-    """The array of an .npy file, of numbers as they are there."""
+    """The array of an .npy file, with its own type of numbers."""
     array = _array(name, content)
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > _WIDEST:
         raise WeightsError(f"{quote(name)} holds {array.dtype}; allowed: real numbers of 64 bits")
@@ -66,16 +66,17 @@ def _check_members(members: list[zipfile.ZipInfo], most: int) -> None:
     if sum(member.file_size for member in members) > most:
         raise WeightsError(f"larger than {most >> 20} MiB when unpacked")
     if len(set(names)) != len(names):
-        raise WeightsError("a name is there twice")
+        raise WeightsError("two arrays have the same name")
     for member in members:
         name = quote(member.filename)
         if not member.filename.endswith(_ENDING):
-            raise WeightsError(f"{name} in it is no array; an .npz file holds .npy files")
+            raise WeightsError(f"its member {name} is not an array; an .npz file holds .npy files")
         if member.flag_bits & _ENCRYPTED:
-            raise WeightsError(f"{name} in it is encrypted; write it without a password")
+            raise WeightsError(f"its member {name} is encrypted; write it without a password")
         if member.compress_type not in _METHODS:
             raise WeightsError(
-                f"{name} in it is packed by method {member.compress_type}; allowed: stored, deflate"
+                f"its member {name} is compressed by method {member.compress_type}; allowed: "
+                "stored, deflate"
             )
 
 
@@ -90,14 +91,14 @@ def _text(name: str, content: bytes) -> str:
     array = _array(name, content)
     try:
         if array.dtype.kind != "U" or array.size != 1:
-            raise ValueError("no text")
+            raise ValueError("not text")
         return str(array.reshape(-1)[0])
     except (ValueError, OverflowError, SystemError):  # letters that no alphabet has
-        raise WeightsError(f"there is no string `{name}` in it") from None
+        raise WeightsError(f"the string `{name}` is missing") from None
 
 
 def _array(name: str, content: bytes) -> Array:
-    """The array of an .npy file, whose header must describe its bytes, all of them."""
+    """The array of an .npy file, whose header must describe exactly its bytes."""
     stream = io.BytesIO(content)
     try:
         with warnings.catch_warnings():
@@ -128,7 +129,7 @@ def _header(stream: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         (2, 0): np.lib.format.read_array_header_2_0,
     }
     if version not in readers:
-        raise ValueError(f"version {version[0]}.{version[1]} of the format is not known")
+        raise ValueError(f"version {version[0]}.{version[1]} of the .npy format is not supported")
     shape, columns_first, dtype = readers[version](stream)
     return tuple(map(int, shape)), bool(columns_first), dtype
 

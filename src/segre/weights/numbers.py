@@ -22,11 +22,13 @@ class Numbers:
     def __post_init__(self) -> None:
         if self.vector.shape != (self.spec.parameters,):
             raise WeightsError(
-                f"{self.vector.size} weights for {str(self.spec)!r}, which has "
+                f"{self.vector.size} weights were given for {str(self.spec)!r}, which has "
                 f"{self.spec.parameters}"
             )
         if not self.exact and not np.isfinite(self.vector).all():
-            raise WeightsError("weights must be finite; there is a NaN or an infinity among them")
+            raise WeightsError(
+                "weights must be finite, but there is a NaN or an infinity among them"
+            )
 
     def __str__(self) -> str:
         return f"{self.spec}: {self.vector.size:,} {'fractions' if self.exact else 'floats'}"
@@ -48,7 +50,7 @@ class Numbers:
 
 
 def random_fractions(rng: np.random.Generator, count: int) -> Array:
-    """Small fractions, none of them zero."""
+    """Small nonzero fractions."""
     top = rng.integers(1, 60, count) * rng.choice([-1, 1], count)
     bottom = rng.integers(1, 10, count)
     return Rational().constant([f"{a}/{b}" for a, b in zip(top, bottom, strict=True)])

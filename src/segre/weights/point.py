@@ -1,4 +1,4 @@
-"""A point of a space of functions, read from a file: a lightning layer, or a polynomial network."""
+"""A point of a function space, read from a file: a lightning layer or a polynomial network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from segre.weights.polynomial import PolynomialWeights, is_polynomial
 
 @dataclass(frozen=True)
 class LayerPoint:
-    """One lightning layer as a point: V and A, and K and Q if they were given."""
+    """One lightning layer as a point: V and A, with K and Q if they were given."""
 
     V: Array
     A: Array
@@ -38,7 +38,10 @@ class LayerPoint:
         keys = set(given) - {"a"}
         if keys not in ({"V", "A"}, {"V", "K", "Q"}):
             found = quote(", ".join(sorted(given)) or "nothing")
-            raise WeightsError(f"it holds {found}; allowed: V and A (with a), or V, K and Q")
+            raise WeightsError(
+                f"the file holds {found}; allowed: V and A (with a), V, K and Q, "
+                "or the weights of a polynomial network"
+            )
         names = ["V", "A"] if "A" in given else ["V", "K", "Q"]
         arrays = common_kind([_matrix(given[name], name) for name in names])
         a = None if given.get("a") is None else _rank(given["a"])
@@ -46,16 +49,18 @@ class LayerPoint:
             return cls(arrays[0], arrays[1], None, a)
         V, K, Q = arrays
         if K.shape != Q.shape:
-            raise WeightsError(f"K has shape {K.shape} and Q {Q.shape}; they must be equal")
+            raise WeightsError(
+                f"K has shape {K.shape} and Q has shape {Q.shape}; the shapes must be equal"
+            )
         with np.errstate(all="ignore"):
             A = K.T @ Q
         if A.dtype != object and not np.isfinite(A).all():
-            raise WeightsError("K^T Q leaves the range of float64; rescale K and Q")
+            raise WeightsError("K^T Q overflows float64; rescale K and Q")
         return cls(V, A, (K, Q), K.shape[0])
 
 
 def read_point(path: str | Path) -> LayerPoint | PolynomialWeights:
-    """Read what a file holds: one lightning layer, or the weights of a polynomial network."""
+    """Read a file: one lightning layer, or the weights of a polynomial network."""
     try:
         given = read_arrays(Path(path), strings=("spec",))
         if is_polynomial(given):
@@ -70,7 +75,7 @@ def _rank(value: Any) -> int:
     number = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
     whole = isinstance(number, int | float) and not isinstance(number, bool)
     if not whole or not 1 <= number <= LARGEST or number != int(number):
-        raise WeightsError(f"a: {quote(str(value))} is not a whole number from 1 on")
+        raise WeightsError(f"a: {quote(str(value))} is not allowed; allowed: whole numbers from 1")
     return int(number)
 
 

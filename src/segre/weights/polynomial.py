@@ -1,7 +1,7 @@
 """The weights of a polynomial network: a spec and a vector of floats, or of exact fractions.
 
 In files the matrix of a dense layer is called W, the filter of a convolution w (a list of numbers
-will do), and biases b.
+is enough), and biases b.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class PolynomialWeights(Numbers):
 
     @classmethod
     def read(cls, path: str | Path) -> PolynomialWeights:
-        """Read a .json or .npz file, or what is piped in (`-`)."""
+        """Read a .json or .npz file, or standard input (`-`)."""
         try:
             return cls.of_document(read_arrays(Path(path), strings=("spec",)))
         except SegreError as error:
@@ -94,7 +94,7 @@ class PolynomialWeights(Numbers):
 
 
 def is_polynomial(given: Mapping[str, Any]) -> bool:
-    """Whether what a file holds says that it is a polynomial network."""
+    """Whether the contents of a file describe a polynomial network."""
     spec = given.get("spec")
     kind = spec.get("kind") if isinstance(spec, Mapping) else str(spec).partition("/")[0]
     return kind in ("poly", "cnn")
@@ -108,4 +108,6 @@ def _spec(value: Any) -> Polynomial:
     """The spec in a file of weights; it may not name another file."""
     if isinstance(value, str | dict):
         return Polynomial.parse(value)
-    raise WeightsError("spec: allowed: an inline spec, or a table of keys and values")
+    raise WeightsError(
+        "spec is not valid here; allowed: an inline spec, or a table of keys and values"
+    )

@@ -25,21 +25,25 @@ Names = Callable[[A, int], tuple[tuple[str, ...], tuple[str, ...]]]
 def tensors_of(
     given: dict[str, Any], read_spec: Callable[[Any], A], depth: Callable[[A], int], names: Names[A]
 ) -> tuple[A, Tensors]:
-    """The spec and the tensors of what `read_arrays` found in a file."""
+    """The spec and the tensors, from what `read_arrays` found in a file."""
     if any(isinstance(value, np.ndarray) for value in given.values()):
         return _of_arrays(given, read_spec, depth, names)
     if set(given) != {"spec", "layers"} or not isinstance(given["layers"], list):
-        raise WeightsError('allowed keys: "spec" and "layers" (a list of tables)')
+        raise WeightsError(
+            'this is not a file of weights; allowed keys: "spec" and "layers" (a list of tables)'
+        )
     spec = read_spec(given["spec"])
     layers = given["layers"]
     if len(layers) != depth(spec):
-        raise WeightsError(f"{len(layers)} layers, but the spec has {depth(spec)}")
+        raise WeightsError(f"the file has {len(layers)} layers, but the spec has {depth(spec)}")
     tensors = []
     for place, own in enumerate(layers):
         known, optional = names(spec, place)
         needed = set(known) - set(optional)
         if not isinstance(own, dict) or not needed <= set(own) <= set(known):
-            raise WeightsError(f"layer {place + 1}: allowed: a table of {', '.join(known)}")
+            raise WeightsError(
+                f"layer {place + 1} is not a table; allowed: a table of {', '.join(known)}"
+            )
         where = f"layer {place + 1}, "
         tensors.append({name: number_array(own[name], where + name) for name in own})
     again = iter(common_kind([array for own in tensors for array in own.values()]))
@@ -51,7 +55,7 @@ def _of_arrays(
 ) -> tuple[A, Tensors]:
     """Of an .npz file: layer1.W_K and so on."""
     if not isinstance(given.get("spec"), str):
-        raise WeightsError("there is no string `spec` in it")
+        raise WeightsError("the string `spec` is missing")
     spec = read_spec(given["spec"])
     tensors: Tensors = [{} for _ in range(depth(spec))]
     known = {
@@ -70,7 +74,7 @@ def _of_arrays(
     for place, own in enumerate(tensors):
         every, optional = names(spec, place)
         if missing := [name for name in every if name not in own and name not in optional]:
-            raise WeightsError(f"layer {place + 1}: there is no {missing[0]}")
+            raise WeightsError(f"layer {place + 1}: {missing[0]} is missing")
     return spec, tensors
 
 
@@ -82,7 +86,10 @@ def write_tensors(
     exact = any(tensor.dtype == object for own in layers for tensor in own.values())
     if path.suffix == ".npz":
         if exact:
-            raise WeightsError(f"weights {str(path)!r}: .npz holds floats; write .json instead")
+            raise WeightsError(
+                f"weights {str(path)!r}: .npz files hold floats, and these weights "
+                "are fractions; write .json instead"
+            )
         arrays: dict[str, Any] = {
             f"layer{number}.{name}": tensor
             for number, own in enumerate(layers, 1)
@@ -92,7 +99,9 @@ def write_tensors(
             np.savez(temporary, spec=np.array(str(spec)), **arrays)
         return
     if path.suffix != ".json":
-        raise WeightsError(f"weights {str(path)!r}: allowed: .json and .npz files")
+        raise WeightsError(
+            f"weights {str(path)!r}: unknown file type; allowed: .json and .npz files"
+        )
     listed = [
         {
             name: (np.vectorize(str)(tensor) if exact else tensor).tolist()

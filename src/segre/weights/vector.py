@@ -74,7 +74,7 @@ class Weights(Numbers):
 
     @classmethod
     def read(cls, path: str | Path) -> Weights:
-        """Read a .json or .npz file, or what is piped in (`-`)."""
+        """Read a .json or .npz file, or standard input (`-`)."""
         try:
             return cls.of_document(read_arrays(Path(path), strings=("spec",)))
         except SegreError as error:
@@ -105,4 +105,6 @@ def _spec(value: Any) -> Network:
         return Network.from_inline(value)
     if isinstance(value, dict):
         return Network.from_mapping(value)
-    raise WeightsError("spec: allowed: an inline spec, or a table of keys and values")
+    raise WeightsError(
+        "spec is not valid here; allowed: an inline spec, or a table of keys and values"
+    )

@@ -2,7 +2,7 @@
 
 The base model is a Llama with 14,712 parameters that has learned a small artificial language. The
 fine-tune has learned a dialect of it, through an update of rank 2 in the last layer. The third is
-the fine-tune with other weights and the same function. scripts/train_demo.py trained the first
+the fine-tune with different weights but the same function. scripts/train_demo.py trained the first
 two; the package ships the base model and the factors of the update.
 """
 
@@ -28,7 +28,7 @@ TEXT = "dialect.txt"
 
 @dataclass(frozen=True)
 class Demo(Shown):
-    """Where the models are."""
+    """The places of the models."""
 
     directory: Path
 

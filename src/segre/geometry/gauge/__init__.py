@@ -1,4 +1,4 @@
-"""The symmetries of transformers: changes of the weights that leave the function as it is.
+"""The symmetries of transformers: changes of the weights that do not change the function.
 
 One module for each place where they arise. A piece knows how many dimensions it adds for
 generic weights (`count`, a formula in the sizes) and can write its generators at given weights

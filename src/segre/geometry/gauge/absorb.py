@@ -1,4 +1,4 @@
-"""How readers take back a shift of what they read, and how a shift of the stream is written."""
+"""How readers compensate for a shift of their input, and how a shift of the stream is written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def unit_shift(w: ModularWeights, source: tuple[str, str]) -> Array:
 
 
 def absorb_shift(w: ModularWeights, canvas: Canvas, reader: Reader, site: Norm | None) -> None:
-    """What a reader does against unit shifts of what it reads: generator i is against shift i.
+    """How a reader compensates for unit shifts of its input: generator i for shift i.
 
     Its bias takes them back. A reader without a bias does so too, after a LayerNorm with a bias:
     what a LayerNorm writes is orthogonal to 1 before its gain, so that the form 1^T G^-1 reads

@@ -51,7 +51,7 @@ from segre.transformer.spec import Transformer
 @singledispatch
 def pieces(spec: Architecture) -> Iterator[Piece]:
     """The pieces of all layers; of a transformer, also those of the norms and of the stream."""
-    raise TypeError(f"no symmetries are known for {type(spec).__name__}")
+    raise TypeError(f"symmetries of a {type(spec).__name__} are not supported")
 
 
 @pieces.register(Network)

@@ -117,5 +117,5 @@ def _piece(spec: Transformer, part: str) -> Piece:
             start += count
         return canvas.rows
 
-    name = "weights of a lightning layer, which has more than there are maps of its kind"
+    name = "weights of a lightning layer that has more weights than there are cubic maps"
     return Piece("cubic", name, where(spec, part), "QK", "exact", 0, build)

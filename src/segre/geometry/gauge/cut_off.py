@@ -1,4 +1,4 @@
-"""Symmetries without skips: what a narrow layer does not pass on, no later layer sees."""
+"""Symmetries without skips: directions that a narrow layer does not pass on."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _unread(spec: Transformer, place: Place, end: End) -> Piece:
             rows += [in_each_column(w, spec, part, name, vector) for name in names]
         return np.concatenate(rows)
 
-    title = f"what the {end[1] or 'embedding'} writes where the next layer reads nothing"
+    title = f"output of the {end[1] or 'embedding'} in directions that the next layer does not read"
     return Piece("unread", title, where(spec, part), "residual", "exact", 0, build)
 
 
@@ -92,7 +92,7 @@ def _signs(spec: Transformer) -> Iterator[Piece]:
 
 
 def _before(spec: Transformer, before: tuple[End, ...], kept: set[str | None]) -> Iterator[Piece]:
-    title = "what comes before a norm of multiples of one vector, which is a sign"
+    title = "weights before a norm of multiples of one vector, which keeps only a sign"
     last = before[-1]
     after = [end for end in own_sublayers(spec) if end not in before]
     for part in parts(spec)[:-1]:
@@ -123,7 +123,7 @@ def sign_norm_pieces(spec: Transformer) -> Iterator[Piece]:
             own = [
                 n for n in own if not n.startswith(("post", "scale")) and (two or n not in written)
             ]
-            title = "what a norm makes a sign of"
+            title = "weights before a norm that keeps only a sign"
             yield free_entries(spec, end[0], own, "signs", title)
 
 

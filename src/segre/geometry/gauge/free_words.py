@@ -1,4 +1,4 @@
-"""Symmetries of few words: what the first attention reads of each of them is free on its own.
+"""Symmetries of few words: the first attention's view of each word is free separately.
 
 If there are no more words than dimensions, every word has a form that is 1 on it and 0 on all
 others, and there is a form that is 1 on all of them: a bias of the readers, where they have none.
@@ -62,7 +62,7 @@ def _scales(spec: Transformer, first: End) -> Piece:
                         canvas(part, bias)[g * V + v, g, 0] = moved[:, spec.d :]
         return F.reduce(canvas.rows)
 
-    name = "scales of each word's key and value"
+    name = "scales of the key and value of each word"
     return Piece("word-weights", name, where(spec, part), "VO", "exact", 0, build, hard=True)
 
 
@@ -117,7 +117,7 @@ def _written(w: ModularWeights, part: str) -> Array:
 
 
 def _values(spec: Transformer, first: End) -> Piece:
-    """Constants of the embedding, taken back by what attention writes of all words alike."""
+    """Constants of the embedding, compensated by the attention output common to all words."""
     part, inner = first[0], spec.kv * spec.dv
 
     def build(w: ModularWeights) -> Array:
@@ -131,12 +131,12 @@ def _values(spec: Transformer, first: End) -> Piece:
         own[range(inner), range(inner)] += form
         return F.reduce(canvas.rows)
 
-    name = "constants of the embedding, taken back by values of all words"
+    name = "constants of the embedding, subtracted by the values of all words"
     return Piece("word-constants", name, where(spec, part), "VO", "exact", 0, build, hard=True)
 
 
 def _to_logits(spec: Transformer, first: End) -> Piece:
-    """Constants that attention writes of all words alike, taken back by the bias of the logits."""
+    """Constants in the attention output of all words, compensated by the bias of the logits."""
     part, inner = first[0], spec.kv * spec.dv
 
     def build(w: ModularWeights) -> Array:
@@ -147,5 +147,5 @@ def _to_logits(spec: Transformer, first: End) -> Piece:
         own[range(inner), range(inner)] = form
         return F.reduce(canvas.rows)
 
-    name = "constants that values of all words write, taken back by the bias of the logits"
+    name = "constants written by the values of all words, subtracted by the bias of the logits"
     return Piece("word-constants", name, where(spec, part), "VO", "exact", 0, build, hard=True)

@@ -1,4 +1,4 @@
-"""Symmetries of lightning heads of full rank: one head's scores and writing go to another's."""
+"""Symmetries of lightning heads of full rank: scores and outputs move from one head to another."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def inverse(field: Prime, matrix: Array) -> Array:
     tableau = np.array(matrix)
     rows, columns = exchange(field, tableau)
     if len(rows) < len(matrix):
-        raise UnluckyError("a matrix that must be inverted is singular; try another seed")
+        raise UnluckyError("a matrix to be inverted is singular at this point; try another seed")
     out = np.empty_like(tableau)
     out[np.ix_(columns, rows)] = tableau[np.ix_(rows, columns)]
     return out

@@ -113,7 +113,7 @@ def _planes(spec: Transformer, part: str, w: ModularWeights) -> Array:
 
 
 def _unmet(spec: Transformer, part: str, at: str, key: str, query: str, transpose: bool) -> Piece:
-    """Heads wider than the stream: what queries ask and no key meets (or outputs, and values).
+    """Heads wider than the stream: queries orthogonal to all keys (or outputs, values).
 
     Without rotations, so that a query meets the image of the key map alone.
     """
@@ -136,7 +136,11 @@ def _unmet(spec: Transformer, part: str, at: str, key: str, query: str, transpos
                 rows.append(canvas.rows)
         return np.concatenate([np.zeros((0, w.spec.parameters)), *rows])
 
-    name = "outputs that no value reaches" if transpose else "queries that no key meets"
+    name = (
+        "outputs that no value reaches"
+        if transpose
+        else "directions of queries orthogonal to all keys"
+    )
     group: Group = "VO" if transpose else "QK"
     return Piece("unmet", name, at, group, "exact", 0, build)
 
@@ -232,7 +236,7 @@ def _values(spec: Transformer, part: str, at: str) -> Piece:
 
 
 def _key_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
-    """A key bias shifts all scores of a query alike; a softmax does not notice."""
+    """A key bias shifts all scores of a query equally, which cancels in the softmax."""
     still = _still(spec)
     if not spec.ignores_shifts or spec.qknorm or not still:
         return
@@ -244,7 +248,7 @@ def _key_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
             view[row, g, 0, j] = 1
         return canvas.rows
 
-    name = "key biases, which a softmax does not notice"
+    name = "key biases, which cancel in the softmax"
     count = spec.kv * len(still)
     yield Piece("key-bias", name, at, "norms and biases", "exact", count, build)
 
@@ -288,7 +292,7 @@ def _value_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
 
 
 def norm_centres(spec: Transformer) -> bool:
-    """Whether nothing sees the mean of what attention writes: LayerNorms everywhere after it."""
+    """Whether the mean of the attention output has no effect: only LayerNorms follow."""
     if spec.norm != "layer":
         return False
     return spec.final or spec.place != "pre"

@@ -1,8 +1,9 @@
 """The symmetries of stacks with a mechanism for every head.
 
-What one head leaves open follows from the traits of its mechanism (`hybrid_scores`). Here are the
-rest: values against outputs, bases between layers, heads that act as one, and directions that no
-token reaches or no layer reads. How many dimensions each adds is counted at a point.
+Symmetries of a single head follow from the properties of its mechanism (`hybrid_scores`). This
+module has the others: values against outputs, bases between layers, heads that act as one, and
+directions that no token reaches or no layer reads. How many dimensions each adds is counted at a
+point.
 """
 
 from __future__ import annotations
@@ -51,14 +52,16 @@ def hybrid_pieces(spec: Hybrid) -> Iterator[Piece]:
         layer, where = spec.layers[i], f"layer {i + 1}"
         if i + 1 < spec.depth:
             yield _between(spec, i)
-        yield _piece("unread", "directions no layer reads", where, partial(_unread, i=i), i)
-        yield _piece("unreached", "directions no token reaches", where, partial(_unreached, i=i), i)
+        yield _piece("unread", "directions that no layer reads", where, partial(_unread, i=i), i)
+        yield _piece(
+            "unreached", "directions that no token reaches", where, partial(_unreached, i=i), i
+        )
         for place in heads_of(layer):
             yield from _head_pieces(spec, i, place, parallel[i])
         for pool in pools(spec, layer):
             yield _piece(
                 "pooled-heads",
-                "only the sum of heads counts",
+                "differences of heads, of which only the sum matters",
                 where,
                 partial(_pooled, i=i, pool=pool),
                 i,
@@ -226,7 +229,7 @@ def _between(spec: Hybrid, i: int) -> Piece:
 
 
 def _unreached(w: ModularWeights, i: int) -> Array:
-    """Add to the rows of a map any linear form that vanishes on all that can arrive."""
+    """Add to the rows of a map any linear form that vanishes on all possible inputs."""
     return _added(w, i, HybridPassage(w).blind_rows(i), rows=True)
 
 
@@ -250,7 +253,7 @@ def _added(w: ModularWeights, i: int, blind: Iterator[Blind], rows: bool) -> Arr
 
 
 def _pooled(w: ModularWeights, i: int, pool: list[HeadPlace]) -> Array:
-    """Heads with the same constant weights: only the sum of their value maps counts."""
+    """Heads with the same constant weights: only the sum of their value maps matters."""
     assert isinstance(w.spec, Hybrid)
     part, layer = str(i + 1), w.spec.layers[i]
     found = [np.zeros((0, w.spec.parameters))]

@@ -1,4 +1,4 @@
-"""Heads of a layer whose weights are the scores, and which see the same keys: what do they share?
+"""Symmetries between heads of a layer whose weights are the scores and which see the same keys.
 
 Together they compute the sum of V_h (x) A_h, A_h = K_h^T Q_h, on x_k x_k^T and x_q: a tensor that
 is symmetric in the two places of x_k (and, if a query sees only itself, in all three). Heads mix
@@ -36,7 +36,7 @@ def mixing_pieces(spec: Hybrid, i: int, parallel: bool) -> Iterator[Piece]:
             yield Piece("mix-heads", name, where, "VO", "exact", None, build, i + 1, None)
         if layer.groups[places[0].group].mechanism.bias == "none":
             build = partial(_filled, i=i, places=places, alone=parallel or alone)
-            name = "weights of a tensor that has fewer entries"
+            name = "weights of heads whose joint tensor has fewer entries"
             yield Piece("filled", name, where, "VO", "exact", None, build, i + 1, None)
 
 

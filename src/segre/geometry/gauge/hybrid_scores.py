@@ -1,6 +1,6 @@
-"""What can change in the keys and queries of one head while its mixing weights stay the same?
+"""Changes of the keys and queries of one head that leave its mixing weights unchanged.
 
-Each function says so for one trait of a mechanism. A change is a tangent of the tensors of the
+Each function covers one property of a mechanism. A change is a tangent of the tensors of the
 head; docs/mechanisms.md has the formulas, and why each leaves the weights alone.
 """
 
@@ -29,7 +29,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Head:
-    """What the changes depend on: the mechanism on so many tokens, sizes, names of tensors."""
+    """What the changes depend on: the mechanism on t tokens, sizes, names of tensors."""
 
     mechanism: Mechanism
     a: int
@@ -49,7 +49,7 @@ class Head:
 
 
 def score_families(head: Head) -> Iterator[Family]:
-    """All that is known to leave the mixing weights of a head alone."""
+    """All known changes that leave the mixing weights of a head unchanged."""
     one = head.mechanism
     if stuck(head):
         yield _free(head, "silent-scores", "scores without effect", ("K", "Q"))
@@ -58,7 +58,9 @@ def score_families(head: Head) -> Iterator[Family]:
         return
     if head.a == 1 and one.weigh == "identity" and one.normalise != "none":
         letter = "K" if one.normalise == "both" else "Q"
-        yield _free(head, f"silent-{letter}", "a factor that normalising removes", (letter,))
+        yield _free(
+            head, f"silent-{letter}", "a factor that cancels in the normalisation", (letter,)
+        )
     yield from _bases(head)
     yield from _shifts(head)
     yield from _filters(head)
@@ -166,7 +168,7 @@ def _shifts(head: Head) -> Iterator[Family]:
     elif one.unit == "none" and one.feature == "exp" and one.weigh == "identity":
         letter = {"keys": "Q", "centred": "Q", "both": "K"}.get(one.normalise, "")
         if letter:
-            name = "a row common to all features"
+            name = "a row added to all features"
             yield Family("mean", name, lambda own: _rows(head, own, letter))
         if one.normalise != "none" and one.bias != "none":
             yield Family("bias-factor", "factor of all features", lambda own: _factors(head, own))

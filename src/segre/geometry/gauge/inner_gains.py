@@ -1,4 +1,4 @@
-"""Symmetries of norms after narrow sublayers: gains against the rows of what is written."""
+"""Symmetries of norms after narrow sublayers: gains against the rows of the output weights."""
 
 from __future__ import annotations
 
@@ -81,5 +81,5 @@ def _piece(spec: Transformer, end: End, names: list[str], seen: bool) -> Piece:
             start += block.shape[1]
         return canvas.rows
 
-    name = f"gains of the norm after the {end[1]}, against what it writes"
+    name = f"gains of the norm after the {end[1]}, against its output weights"
     return Piece("inner-gain", name, where(spec, part), "norms and biases", "exact", 0, build)

@@ -36,7 +36,7 @@ def lone_basis_pieces(spec: Transformer) -> Iterator[Piece]:
 
 
 def _free(spec: Transformer) -> list[int]:
-    """The stretches that have a basis of their own: 0 before attention, i after the i-th."""
+    """The stretches with a separate basis: 0 before attention, i after the i-th."""
     first, last = int(not spec.discrete), spec.layers
     return list(range(first, last if spec.tied or spec.output == "hidden" else last + 1))
 

@@ -53,5 +53,5 @@ def _scores(spec: Transformer, part: str) -> Piece:
                         row += 1
         return np.asarray(canvas.rows)
 
-    name = "queries and keys of a single token, which make a quadratic form"
+    name = "queries and keys of a single token, which only form a quadratic form"
     return Piece("lone-scores", name, where(spec, part), "QK", "exact", 0, build)

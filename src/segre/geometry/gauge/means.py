@@ -1,4 +1,4 @@
-"""Symmetries of LayerNorms: the mean of what they read is seen by nobody."""
+"""Symmetries of LayerNorms: the mean of their input has no effect."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TABLES = ["tokens", "W_P", "b_P", "cls", "positions", "types"]
 
 
 def mean_pieces(spec: Transformer) -> Iterator[Piece]:
-    """What LayerNorms allow: reading and writing along the mean that they take away."""
+    """Symmetries of LayerNorms: reading and writing along the mean that they remove."""
     if spec.norm != "layer":
         return
     yield from _read_centring(spec)
@@ -72,7 +72,7 @@ def _read_centring(spec: Transformer) -> Iterator[Piece]:
 
 
 def _producers(spec: Transformer) -> dict[End, list[End]]:
-    """Who writes what a consumer reads: several, where layers share their weights."""
+    """The producers of a consumer's input; several, if layers share their weights."""
     out: dict[End, list[End]] = {}
     for producer, consumer in points(spec):
         if producer not in out.setdefault(consumer, []):
@@ -105,7 +105,7 @@ def _centred_reader(spec: Transformer, site: Norm, reader: Reader) -> Piece:
             bias[range(rows), range(rows)] = -moved
         return canvas.rows
 
-    name = f"{reader.weight} on the mean that the {title(site)} norm takes away"
+    name = f"{reader.weight} along the mean, which the {title(site)} norm removes"
     # the sum over all rows is a shift of all logits, or of all affinities: counted there
     doubled = reader.weight == "W_U" and logits_may_shift(spec)
     doubled = doubled or (reader.weight == "W_R" and spec.softmax_router)
@@ -128,7 +128,7 @@ def _write_centring(spec: Transformer) -> Iterator[Piece]:
 
 
 def seen_means(spec: Transformer, place: Place, end: End) -> bool:
-    """Whether the mean of what a producer writes is seen: by a consumer without a norm after it.
+    """Whether the mean of a producer's output has an effect: some consumer has no norm.
 
     A first attention without a norm reads the embeddings only.
     """
@@ -144,7 +144,7 @@ def table_free(spec: Transformer) -> bool:
 
 
 def _carried_means(spec: Transformer) -> Iterator[Piece]:
-    """A mean that the norms do not see but the output does: written anywhere, as a constant."""
+    """A mean that only the output depends on: it can be written anywhere, as a constant."""
     if spec.place == "post" or not spec.residual:
         return
     for place in stream_places(spec):
@@ -174,7 +174,7 @@ def _carried(sources: list[tuple[tuple[str, str], int]], holds: Holds) -> Piece:
             canvas(*last)[row] = -often
         return canvas.rows
 
-    name = "means that no norm sees, from one bias to a later one"
+    name = "means, which no norm reads, moved from one bias to a later one"
     count = len(sources) - 1
     return Piece("carried-mean", name, "residual stream", "norms and biases", holds, count, build)
 
@@ -219,7 +219,7 @@ def _mean_forms(spec: Transformer) -> Iterator[Piece]:
             canvas(*source)[...] = F.sub(canvas(*source), kappa[..., None])
         return F.reduce(canvas.rows)
 
-    name = "a form of the embedding added to its mean, which the next norm takes away"
+    name = "a linear form of the embedding added to its mean, which the next norm removes"
     count = spec.d if other is None else 1
     yield Piece("mean-forms", name, "embedding", "norms and biases", "exact", count, build)
 
@@ -249,7 +249,7 @@ def _seen_mean_forms(spec: Transformer) -> Iterator[Piece]:
                 canvas(reader.part, reader.weight)[i, ..., i] = -sums[..., 0]
         return canvas.rows
 
-    name = "a form of the stream added to its mean, which the head takes back"
+    name = "a linear form of the stream added to its mean, which the head subtracts"
     yield Piece("mean-forms", name, "residual stream", "norms and biases", "exact", d, build)
 
 
@@ -294,7 +294,7 @@ def _centred(spec: Transformer, tensor: tuple[str, str]) -> Piece:
             canvas(*tensor)[(row, *outer, slice(None), c)] = ones
         return canvas.rows
 
-    name = f"{tensor[1]} along the mean, which the next norm takes away"
+    name = f"{tensor[1]} along the mean, which the next norm removes"
     at = where(spec, tensor[0])
     added = count - moved.get(tensor[1], 0)
     return Piece("write-centring", name, at, "norms and biases", "exact", added, build)

@@ -1,4 +1,4 @@
-"""Symmetries of one norm of all that the heads of a layer mix, before gates and outputs."""
+"""Symmetries of a norm of the mixed values of all heads, before gates and outputs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _gains(spec: Transformer, part: str, at: str) -> Piece:
             canvas(part, "W_O")[row, g, q, :, j] = -w(part, "W_O")[g, q, :, j]
         return canvas.rows
 
-    name = "gains of the norm of what heads mix, absorbed by outputs"
+    name = "gains of the norm after mixing, absorbed by the outputs"
     return Piece("gain", name, at, "norms and biases", "exact", count, build)
 
 
@@ -65,5 +65,5 @@ def _values(spec: Transformer, part: str, at: str) -> Piece:
             canvas(part, name)[0] = w(part, name)
         return canvas.rows
 
-    name = "scale of all values, before the norm of what heads mix"
+    name = "scale of all values, before the norm after mixing"
     return Piece("norm-scale", name, at, "norms and biases", "eps=0", 1, build)

@@ -12,7 +12,7 @@ from segre.transformer.spec import Transformer
 
 
 def mixing_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
-    """The heads of a group without gates: what they write is linear in W_O and in W_Q."""
+    """The heads of a group without gates: their output is linear in W_O and in W_Q."""
     spec = spec.at(part)
     if spec.mechanism.bilinear and spec.group > 1 and spec.gate == "none":
         yield _group(spec, part)
@@ -32,5 +32,5 @@ def _group(spec: Transformer, part: str) -> Piece:
                 canvas(part, name)[row, g, k] = -w(part, name)[g, q]
         return canvas.rows
 
-    name = f"mixing GL({spec.group}) of the heads of a group"
+    name = f"mixing GL({spec.group}) of the heads in a group"
     return Piece("group-mixing", name, where(spec, part), "QK", "exact", count, build)

@@ -1,4 +1,4 @@
-"""Symmetries of narrow embeddings: the first layer reads nothing outside of what they fill."""
+"""Symmetries of narrow embeddings: the first layer reads nothing outside their span."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _unreached(spec: Transformer, read_by: list[Reader], free: int) -> Piece:
                     number += 1
         return w.field.reduce(canvas.rows)
 
-    name = "what the first layer reads where no embedding lies"
+    name = "weights of the first layer on directions without embeddings"
     # a form of the embedding added to its mean is one of these, where it vanishes on all of them
     count = free * (total - (spec.norm == "layer"))
     at = where(spec, read_by[0].part)

@@ -1,10 +1,10 @@
-"""Symmetries of words that are normed alone, and read as the norm puts them out.
+"""Symmetries of words that are normed on their own and then read directly.
 
 With eps > 0 the norm y / sqrt(|y|^2 / d + eps) is a bijection onto a ball: n' = n + M n, if
-y' = y + M y + y (y^T M y) / (d eps). So each word makes up for a change of the gain, and for a
-rotation of the stream. What is left of it along 1 no LayerNorm sees, and the first attention, which
-has no norm before it, takes it back. Where norms come after the skips, the gain alone is free; this
-is counted for designs with decays, of others `wider` knows it.
+y' = y + M y + y (y^T M y) / (d eps). So each word compensates for a change of the gain and for a
+rotation of the stream. The remaining part along 1 has no effect on LayerNorms, and the first
+attention, which has no norm before it, subtracts it. Where norms come after the skips, the gain
+alone is free; this is counted for designs with decays, of others `wider` knows it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _gains(spec: Transformer) -> Piece:
             _move_words(w, canvas, i, M)
         return F.reduce(canvas.rows)
 
-    name = "gains of the embedding norm, for which the words make up"
+    name = "gains of the embedding norm, compensated by the words"
     return Piece("word-gains", name, "embedding", "norms and biases", "exact", d, build, hard=True)
 
 
@@ -90,7 +90,7 @@ def _turns(spec: Transformer) -> Piece:
             _turn_readers(w, canvas, row, S)
         return F.reduce(canvas.rows)
 
-    name, count = f"rotations O({n}) of the stream, which the words follow", n * (n - 1) // 2
+    name, count = f"rotations O({n}) of the stream, compensated by the words", n * (n - 1) // 2
     return Piece(
         "word-turns", name, "residual stream", "residual", "exact", count, build, hard=True
     )

@@ -76,7 +76,7 @@ def _post_norms(spec: Transformer) -> Iterator[tuple[Norm, list[Reader]]]:
 
 
 def norm_pieces(spec: Transformer) -> Iterator[Piece]:
-    """Gains and biases that are absorbed by what reads them."""
+    """Gains and biases absorbed by their readers."""
     for site, read_by in read_norms(spec):
         at = where(spec, site.part)
         tensors = [(r.part, r.weight) for r in read_by]
@@ -91,7 +91,7 @@ def norm_pieces(spec: Transformer) -> Iterator[Piece]:
 
 
 def _layer_scales(spec: Transformer, end: End) -> Piece:
-    """A scale of what a sublayer writes goes into what writes it."""
+    """The output scale of a sublayer is absorbed by its output weights."""
     part = end[0]
     names = ["W_O", "b_O"] if end[1] == "attention" else ["W_down", "b_down"]
     scale = layer_scale(spec, (part, names[0]))
@@ -105,7 +105,7 @@ def _layer_scales(spec: Transformer, end: End) -> Piece:
                 canvas(part, name)[i, ..., i, :] = -w(part, name)[..., i, :]
         return canvas.rows
 
-    title = f"scale of what the {end[1]} writes, absorbed by what writes it"
+    title = f"scale of the {end[1]} output, absorbed by its weights"
     return Piece(
         "layer-scale", title, where(spec, part), "norms and biases", "exact", spec.d, build
     )
@@ -122,7 +122,7 @@ def _absorbed_bias(spec: Transformer, site: Norm, read_by: list[Reader]) -> Piec
             absorb_shift(w, canvas, reader, site)
         return canvas.rows
 
-    name = f"bias of the {title(site)} norm, absorbed by what reads it"
+    name = f"bias of the {title(site)} norm, absorbed by the maps that read it"
     at = where(spec, site.part)
     return Piece("norm-bias", name, at, "norms and biases", "exact", site.width, build)
 

@@ -1,7 +1,8 @@
-"""Symmetries of the stream's basis that norms of what is written, or a tied table, must follow.
+"""Rotations of the stream that are compatible with output norms or a tied table.
 
-The stream turns by a skew X. A norm after a writer follows if its gain and a turn of what it reads
-make up for it; a tied table follows if the gain of the last norm does. Both are linear equations.
+The stream turns by a skew X. A norm after a writer is compatible if its gain and a rotation of its
+input compensate for X; a tied table is compatible if the gain of the last norm does. Both are
+linear equations.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def _gain(w: ModularWeights, site: Norm) -> Array:
 
 
 def _equations(w: ModularWeights, turn: Turn) -> Array:
-    """By how much norms after writers, and a tied table, fail to follow."""
+    """The residual of the equations for norms after writers and a tied table."""
     F, spec = w.field, w.transformer
     d, outer = spec.d, _outer_norms(spec)
     centre = np.eye(d)
@@ -176,7 +177,7 @@ def _piece(spec: Transformer) -> Piece:
                 canvas(part, name)[row] = tangent
         return w.field.reduce(canvas.rows)
 
-    name = "turns of the stream that norms of what is written, or a tied table, follow"
+    name = "rotations of the stream that commute with output norms or a tied table"
     n = spec.d - (spec.norm == "layer")
     # beside stream-turns; at generic sizes only where no gain is in the way
     free = (spec.embnorm and not spec.gain) or (_once(spec) and spec.gain and not spec.tied)

@@ -1,4 +1,4 @@
-"""Symmetries of tokens and positions that do not fill the stream: constants where nothing lies.
+"""Symmetries of tokens and positions that do not fill the stream: constants outside their span.
 
 A constant u that is orthogonal to all tokens changes none of their norms, to first order. The first
 attention reads it as a form of what it reads, and takes it back; so does its bias in the stream.
@@ -63,7 +63,7 @@ def _piece(spec: Transformer, count: int) -> Piece:
             canvas(first[0], "b_O")[row] = -own
         return F.reduce(canvas.rows)
 
-    name = "a constant where no token lies, which the first attention takes back"
+    name = "a constant in directions without tokens, subtracted by the first attention"
     return Piece("outside-shift", name, "embedding", "norms and biases", "exact", count, build)
 
 

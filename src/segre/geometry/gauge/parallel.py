@@ -11,7 +11,7 @@ from segre.transformer.spec import Transformer
 
 
 def parallel_pieces(spec: Transformer) -> Iterator[Piece]:
-    """Of the output biases of a layer only the sum is seen."""
+    """The function depends only on the sum of the output biases of a layer."""
     if not spec.parallel:
         return
     for part in layer_parts(spec):
@@ -28,7 +28,7 @@ def _between_biases(spec: Transformer, part: str) -> Piece:
         canvas(part, "b_down")[range(d), range(d), 0] = -1
         return canvas.rows
 
-    name = "a constant from the bias of attention to that of the MLP"
+    name = "a constant moved from the attention bias to the MLP bias"
     # along the mean of a LayerNorm, constants have been moved already
     count = d - (spec.norm == "layer")
     at = where(spec, part)

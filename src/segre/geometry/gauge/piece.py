@@ -34,7 +34,7 @@ class ModularWeights:
         return self.vector[slot.range].reshape(slot.shape)
 
     def canvas(self, count: int) -> Canvas:
-        """Room for so many generators."""
+        """Room for `count` generators."""
         return Canvas(self.spec, count)
 
     def inverse(self, part: str, name: str) -> Array:

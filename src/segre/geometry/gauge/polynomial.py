@@ -32,7 +32,7 @@ def polynomial_pieces(spec: Polynomial) -> Iterator[Piece]:
             yield Piece("between", name, where, "", "exact", None, build, i)
         if spec.degree == 1 and spec.bias:
             build = partial(_shifts, spec=spec, i=i)
-            name = "the bias against that of the next layer"
+            name = "the bias against the bias of the next layer"
             yield Piece("shift", name, where, "", "exact", None, build, i)
 
 
@@ -54,7 +54,7 @@ def _scales(w: ModularWeights, spec: Polynomial, i: int) -> Array:
 
 
 def _basis(w: ModularWeights, spec: Polynomial, i: int) -> Array:
-    """A generator for each entry (p, q): unit q is added to unit p, and taken off its readers."""
+    """A generator for each entry (p, q): unit q is added to unit p, and its readers subtract it."""
     width = spec.layers[i - 1].width_out
     canvas = w.canvas(width * width)
     before, after = w(str(i), "W"), w(str(i + 1), "W")

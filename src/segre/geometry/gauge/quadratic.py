@@ -31,7 +31,7 @@ def quadratic_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
 
 
 def _piece(spec: Transformer, part: str, letter: str, block: Block, units: int) -> Iterator[Piece]:
-    """What leaves all coefficients of the quadratic map as they are, if all maps are reached."""
+    """Changes that keep all coefficients of the quadratic map, if all maps are reached."""
     end, d = (part, "mlp"), spec.d
     biased = letter == "W" and has(spec, part, "b_gate")
     least = read_dimension(spec, end)
@@ -72,7 +72,7 @@ def _piece(spec: Transformer, part: str, letter: str, block: Block, units: int) 
             write("b_down", kernel[:, -d:, None])
         return canvas.rows
 
-    name = "units of a bilinear MLP, which has more weights than there are quadratic maps"
+    name = "units of a bilinear MLP that has more weights than there are quadratic maps"
     yield Piece("quadratic", name, where(spec, part), "MLP", "exact", 0, build)
 
 

@@ -1,4 +1,4 @@
-"""Symmetries of norms at eps = 0: the scale of what they read is seen by nobody."""
+"""Symmetries of norms at eps = 0: the scale of their input has no effect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from segre.transformer.spec import Transformer
 
 
 def scale_pieces(spec: Transformer) -> Iterator[Piece]:
-    """At eps = 0 a norm does not see the scale of what it reads."""
+    """At eps = 0 a norm is invariant under scaling of its input."""
     if spec.eps or spec.norm == "none":
         return
     if spec.normed_inside:
@@ -49,7 +49,7 @@ def _writer_scale(spec: Transformer, end: End) -> Piece:
             canvas(end[0], name)[0] = w(end[0], name)
         return canvas.rows
 
-    name = f"scale of what the {end[1]} writes, before its norm"
+    name = f"scale of the {end[1]} output, before its norm"
     return Piece("norm-scale", name, where(spec, end[0]), "norms and biases", "eps=0", 1, build)
 
 
@@ -118,7 +118,7 @@ def _post_scale(
             canvas(*tensor)[0] = -w(*tensor)
         return canvas.rows
 
-    name = "scale of the stream before a skip and its norm"
+    name = "scale of the stream, before a skip and its norm"
     at = where(spec, ends(spec)[0][0] if producers[0][0] == "embed" else producers[0][0])
     yield Piece("norm-scale", name, at, "norms and biases", "eps=0", 1, build)
 

@@ -35,7 +35,7 @@ def silent_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
             yield _pooled(spec, part)
     elif spec.qknorm is True and spec.head == 1 and not spec.eps:
         names = [name for name in ("W_Q", "b_Q", "W_K", "b_K") if has(spec, part, name)]
-        title = "queries and keys of one number, whose norm is a sign"
+        title = "queries and keys of one number, whose norm keeps only a sign"
         yield free_entries(spec, part, names, "signs", title)
     alone = spec.mixnorm and spec.heads == 1 and not spec.mixing_eps
     if alone and spec.mechanism.weigh == "identity":
@@ -43,21 +43,21 @@ def silent_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
         letters = "QK" if spec.t == 1 else "Q" if spec.head == 1 else ""
         names = [f"{x}_{y}" for y in letters for x in "Wb" if has(spec, part, f"{x}_{y}")]
         if names:
-            title = "what scales all that one head mixes, before its norm"
+            title = "scale of everything that one head mixes, before its norm"
             yield free_entries(spec, part, names, "signs", title)
     if _lone_gate(spec, part):
         names = [name for name in ("W_G", "b_G") if has(spec, part, name)]
-        title = "the gate of all that is written, whose scale a norm takes away"
+        title = "the gate of the whole output, whose scale a norm removes"
         count = spec.d + has(spec, part, "b_G") - (spec.norm == "layer")
         yield free_entries(spec, part, names, "silent-gate", title, count)
     if lone_expert(spec, part):
         names = [name for name in ("W_R", "c_R") if has(spec, part, name)]
-        title = "the router, where a token uses one expert"
+        title = "the router, if a token uses one expert"
         yield free_entries(spec, part, names, "router", title, _router_count(spec))
 
 
 def sign_pieces(spec: Transformer) -> Iterator[Piece]:
-    """A LayerNorm of two numbers is a sign: what comes before the last one is free."""
+    """A LayerNorm of two numbers keeps only a sign: weights before the last one are free."""
     if spec.norm != "layer" or spec.d != 2 or spec.eps or spec.place != "post" or spec.embed:
         return
     last = norm_after(spec, sublayers(spec)[-1])
@@ -67,12 +67,12 @@ def sign_pieces(spec: Transformer) -> Iterator[Piece]:
         kept |= {"tokens"} if spec.tied else set()
         names = [name for name in part_shapes(spec, part) if name not in kept]
         if names:
-            title = "what comes before a norm of two numbers, which is a sign"
+            title = "weights before a norm of two numbers, which keeps only a sign"
             yield free_entries(spec, part, names, "signs", title)
 
 
 def _lone_gate(spec: Transformer, part: str) -> bool:
-    """Whether one gate scales all that attention writes, and a norm without eps comes next."""
+    """Whether one gate scales the whole output of attention, and a norm without eps follows."""
     alone = spec.heads == 1 and spec.gate == "head" and not has(spec, part, "b_O")
     if not alone or spec.eps or spec.norm == "none":
         return False

@@ -159,7 +159,7 @@ def _between(spec: Network, i: int) -> Piece:
 
 
 def _unreached(spec: Network, i: int) -> Piece:
-    """Add to the rows of a map any linear form that vanishes on all that can arrive."""
+    """Add to the rows of a map any linear form that vanishes on all possible inputs."""
     head, part = spec.layers[i].attention, str(i + 1)
 
     def build(w: ModularWeights) -> Array:
@@ -177,7 +177,7 @@ def _unreached(spec: Network, i: int) -> Piece:
                 start += len(forms)
         return canvas.rows
 
-    return _piece(spec, "unreached", "directions no token reaches", i, build)
+    return _piece(spec, "unreached", "directions that no token reaches", i, build)
 
 
 def _unread(spec: Network, i: int) -> Piece:
@@ -199,7 +199,7 @@ def _unread(spec: Network, i: int) -> Piece:
                 start += len(vectors)
         return canvas.rows
 
-    return _piece(spec, "unread", "directions no layer reads", i, build)
+    return _piece(spec, "unread", "directions that no layer reads", i, build)
 
 
 def _annihilators(w: ModularWeights, columns: Array) -> Array:
@@ -231,10 +231,10 @@ def _silent_scores(spec: Network, i: int) -> Piece:
 
 
 def _pooled_heads(spec: Network, i: int) -> Piece:
-    """The scores have no effect: only the sum of the heads' value maps counts."""
+    """The scores have no effect: only the sum of the value maps of heads matters."""
     head, part = spec.layers[i].attention, str(i + 1)
     if head.dv is None:
-        name = "only the sum of heads counts"
+        name = "differences of heads, of which only the sum matters"
         return _piece(spec, "pooled-heads", name, i, lambda w: _pooled(w, part))
     inner = head.heads * head.dv
 

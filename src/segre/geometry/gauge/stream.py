@@ -183,7 +183,7 @@ def _general(spec: Transformer, place: Place) -> Piece:
 
 
 def _scale(spec: Transformer, place: Place) -> Iterator[Piece]:
-    """At eps = 0 the norms do not see the scale of the stream."""
+    """At eps = 0 norms are invariant under scaling of the stream."""
     if spec.eps or not _normed(spec, place) or spec.place == "post":
         return
     if _table(spec, place)[1] and not spec.final:
@@ -267,7 +267,7 @@ def _skew(d: int, pair: tuple[int, int]) -> Array:
 
 
 def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
-    """A constant added to the stream: its readers' biases take it back, the next writer too."""
+    """A constant added to the stream: the biases of its readers and the next writer compensate."""
     d, head = spec.d, ("head", "")
     last = norm_after(spec, sublayers(spec)[-1])
     table = spec.table_reads

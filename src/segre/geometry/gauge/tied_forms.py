@@ -70,5 +70,5 @@ def _piece(spec: Transformer) -> Piece:
         return F.reduce(canvas.rows)
 
     assert has(spec, "embed", "tokens")
-    name = "changes of the stream's basis where a tied table reads nothing"
+    name = "changes of the stream's basis in directions that a tied table does not read"
     return Piece("tied-forms", name, "residual stream", "residual", "exact", 0, build)

@@ -57,5 +57,5 @@ def gain_piece(part: str, at: str, site: Norm, readers: list[tuple[str, str]], n
                 canvas(*tensor)[i, ..., i] = -w(*tensor)[..., i]
         return canvas.rows
 
-    title = f"gains of the {name} norm, absorbed by what reads it"
+    title = f"gains of the {name} norm, absorbed by the maps that read it"
     return Piece("gain", title, at, "norms and biases", "exact", site.width, build)

@@ -52,7 +52,7 @@ def unit_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
 
 
 def _router_shift(spec: Transformer, part: str) -> Piece:
-    """A softmax does not see what is added to all affinities of a token."""
+    """A softmax is invariant under adding a number to all affinities of a token."""
 
     def build(w: ModularWeights) -> Array:
         canvas = w.canvas(spec.d + spec.expbias)

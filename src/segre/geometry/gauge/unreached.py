@@ -1,4 +1,4 @@
-"""Symmetries of narrow streams: maps read, heads ask and write, where no vector ever lies.
+"""Symmetries of narrow streams: weights on directions that no vector ever has.
 
 What a consumer reads lies in `constant + span(columns)`: few tokens span little, without a skip a
 narrow sublayer fills little, and a LayerNorm takes the mean away. A form that vanishes on the span
@@ -34,7 +34,7 @@ from segre.transformer.tensors import part_shapes
 
 @dataclass(frozen=True)
 class Span:
-    """constant + span(columns), as matrices; no constant is one without columns."""
+    """The affine space constant + span(columns), as matrices."""
 
     columns: Array
     constant: Array
@@ -45,12 +45,12 @@ class Span:
         return np.concatenate([self.columns, self.constant], axis=1)
 
     def through(self, w: ModularWeights, matrix: Array) -> Span:
-        """What a linear map makes of it."""
+        """Its image under a linear map."""
         return Span(w.field.matmul(matrix, self.columns), w.field.matmul(matrix, self.constant))
 
 
 def unreached_pieces(spec: Transformer) -> Iterator[Piece]:
-    """What consumers read where nothing lies, latents and heads included."""
+    """Weights of consumers on directions without vectors, including latents and heads."""
     for end in (*own_sublayers(spec), ("head", "")):
         if _narrow(spec, end) and readers(spec, end):
             yield _unread_forms(spec, end)
@@ -156,7 +156,7 @@ def _narrow(spec: Transformer, end: End, pooled: bool = False) -> bool:
 
 
 def normed_columns(w: ModularWeights, site: Norm, columns: Array) -> Array:
-    """What a norm makes of columns, up to scale and without its bias."""
+    """The image of columns under a norm, up to scale and without its bias."""
     F, d = w.field, site.width
     if w.transformer.norm == "layer":
         mean = F.sum(columns, axis=-2)
@@ -231,7 +231,7 @@ def _unread_forms(spec: Transformer, end: End, pooled: bool = False) -> Piece:
                 rows[-1] += sum(_added(w, reader.part, reader.bias, -values))
         return w.field.reduce(np.concatenate(rows))
 
-    name = f"what the {end[1] or 'head'} reads where nothing lies"
+    name = f"weights of the {end[1] or 'head'} on directions that its input never has"
     count = 0  # of sizes for which there are formulas
     if spec.patch or spec.project:
         shapes = [part_shapes(spec, r.part)[r.weight] for r in readers(spec, end)]
@@ -241,7 +241,7 @@ def _unread_forms(spec: Transformer, end: End, pooled: bool = False) -> Piece:
 
 
 def _added(w: ModularWeights, part: str, name: str, forms: Array) -> list[Array]:
-    """Each form added to each row of a tensor; nothing, if there are no forms."""
+    """Each form added to each row of a tensor; empty if there are no forms."""
     if not len(forms):
         return []
     count = prod(part_shapes(w.transformer, part)[name][:-1])
@@ -281,7 +281,7 @@ def _latent(
         rows = [own for name in names for own in _added(w, part, name, forms)]
         return np.concatenate([np.zeros((0, spec.parameters)), *rows])
 
-    name = f"what is read of the {what} latent where it never lies"
+    name = f"weights on directions that the {what} latent never has"
     return Piece("unreached", name, where(spec, part), "QK", "exact", 0, build)
 
 
@@ -303,7 +303,7 @@ def _unmet(spec: Transformer, end: End) -> Iterator[Piece]:
         return
     turned = not spec.latent and (spec.qknorm or spec.rotary_dim)
     if spec.head > read and not turned:
-        yield _unmet_side(spec, end, "K", "queries that no key meets")
+        yield _unmet_side(spec, end, "K", "directions of queries orthogonal to all keys")
     if spec.dv > read and spec.gate != "element":
         yield _unmet_side(spec, end, "V", "outputs that no value reaches")
 

@@ -42,7 +42,7 @@ def _unread(spec: Transformer, end: End) -> Piece:
             rows += [in_each_column(w, spec, part, name, vector) for name in names]
         return np.concatenate(rows)
 
-    name = f"what the {end[1]} writes where the head reads nothing"
+    name = f"output of the {end[1]} in directions that the head does not read"
     return Piece("unread", name, where(spec, part), "residual", "exact", 0, build)
 
 

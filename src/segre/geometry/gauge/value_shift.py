@@ -1,4 +1,4 @@
-"""Symmetries of value biases without an output bias: they take back constants of the embedding."""
+"""Symmetries of value biases without an output bias: they compensate constants of the embedding."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from segre.transformer.spec import Transformer
 
 
 def value_shift_pieces(spec: Transformer) -> Iterator[Piece]:
-    """A constant taken off the embedding, past attention layers that take it back.
+    """A constant subtracted from the embedding and compensated by later attention layers.
 
     The biases of their queries, keys and values make up for it, and those of the last one's values
     write it again, as the columns of a softmax sum to one. With gates only the mean is left, which
-    the norm after the skip takes away.
+    the norm after the skip removes.
     """
     if spec.bias != "qkv" or spec.latent or not spec.sums_to_one or not spec.residual:
         return
@@ -64,7 +64,7 @@ def _piece(
         own[:inner] += np.eye(inner, own.shape[1])
         return F.reduce(canvas.rows)
 
-    name = "constants of the embedding, taken back by value biases"
+    name = "constants of the embedding, subtracted by value biases"
     at = where(spec, part)
     count = min(inner, spec.d - mean) + mean
     return Piece("value-shift", name, at, "norms and biases", holds, count, build)

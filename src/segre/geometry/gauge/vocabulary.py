@@ -70,7 +70,7 @@ def _placed(name: str, what: str, spec: Transformer, positions: range) -> Piece:
             canvas("embed", "positions")[i, i, list(positions)] = -1
         return canvas.rows
 
-    title = f"a constant from the positions to {what}"
+    title = f"a constant moved from the positions to {what}"
     return Piece("table-shift", title, "embedding", "shifts", "exact", spec.d, build)
 
 
@@ -125,7 +125,7 @@ def _between_tables(spec: Transformer, first: str, second: str, holds: Holds) ->
             canvas("embed", second)[range(e), range(e)] = -scale
         return canvas.rows
 
-    name = f"a constant from all {second} to all {first}"
+    name = f"a constant moved from all {second} to all {first}"
     return Piece("table-shift", name, "embedding", "shifts", holds, e, build)
 
 
@@ -148,7 +148,7 @@ def _unseen_shift(spec: Transformer, table: str) -> Iterator[Piece]:
             canvas("head", "b_U")[0] = -F.sum(F.mul(form, w("head", site.bias)), axis=-2)
         return canvas.rows
 
-    title = f"a constant from all {table} to all tokens, which the logits do not see"
+    title = f"a constant moved from all {table} to all tokens, which cancels in the logits"
     yield Piece("table-shift", title, "embedding", "shifts", "exact", 1, build)
 
 
@@ -187,5 +187,5 @@ def _bias_shift(bias: str, what: str) -> Piece:
 
 
 def logits_may_shift(spec: Transformer) -> bool:
-    """Whether all logits may be shifted alike."""
+    """Whether a common shift of all logits has no effect."""
     return spec.output == "softmax" and not spec.logitcap

@@ -1,4 +1,4 @@
-"""Who writes to the residual stream and who reads it.
+"""Which tensors write to the residual stream, and which read it.
 
 The stream passes *points*: after the embedding and after every sublayer. A point has a producer
 (the embedding, or the sublayer before it) and a consumer (the sublayer after it, or the head).
@@ -50,7 +50,7 @@ class Place:
 
     @property
     def free(self) -> bool:
-        """Whether nothing outside fixes the stream here: no given input, no visible output."""
+        """Whether the basis of the stream is free here: neither an input nor an output fixes it."""
         return ("input", "") not in self.producers and ("output", "") not in self.consumers
 
 
@@ -158,7 +158,7 @@ def sublayers(spec: Transformer) -> tuple[End, ...]:
 
 
 def own_sublayers(spec: Transformer) -> list[End]:
-    """The sublayers that have weights of their own."""
+    """The sublayers with distinct weights."""
     return list(dict.fromkeys(sublayers(spec)))
 
 
@@ -265,7 +265,7 @@ def shift_source(spec: Transformer, end: End) -> tuple[str, str] | None:
 
 
 def shift_writers(spec: Transformer, producers: tuple[End, ...]) -> tuple[End, ...]:
-    """Who adds a constant to the stream at a point: of two parallel sublayers one that can."""
+    """The sublayer that adds a constant to the stream at a point; of two, one that can."""
     if not spec.parallel:
         return producers
     able = tuple(end for end in producers if shift_source(spec, end) is not None)

@@ -1,4 +1,4 @@
-"""Symmetries of token sequences alone: each word on its own. Soft sequences do not have them."""
+"""Symmetries that only discrete token sequences have: each word separately."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from segre.transformer.spec import Transformer
 
 
 def word_pieces(spec: Transformer) -> Iterator[Piece]:
-    """Where a norm sees only the directions of few words, or of few vectors made of them."""
+    """If a norm reads only the directions of few words, or of few vectors made from them."""
     if not spec.discrete:
         return
     alone = not spec.tied and spec.pos != "learned" and not spec.types
@@ -52,7 +52,7 @@ def _word_scales(spec: Transformer) -> Piece:
             canvas("embed", "tokens")[word, :, word] = w("embed", "tokens")[:, word]
         return canvas.rows
 
-    name = "scale of each word's embedding, before its norm"
+    name = "scale of the embedding of each word, before its norm"
     # all of them together are the scale of the embeddings
     count = spec.vocab - 1
     return Piece(
@@ -89,7 +89,7 @@ def _word_basis(spec: Transformer) -> Piece:
                 canvas(reader.part, reader.weight)[row] = -changed
         return canvas.rows
 
-    name = "basis of words that are read through a norm alone"
+    name = "basis of words that are read only through a norm"
     return Piece("word-basis", name, "embedding", "residual", "exact", 0, build, hard=True)
 
 
@@ -139,7 +139,7 @@ def _directions(spec: Transformer, part: str, name: str) -> Piece:
             rows.append(canvas.rows)
         return np.concatenate(rows)
 
-    title = f"{name}, of which a norm sees the directions of few words"
+    title = f"{name}, read through a norm only in the directions of few words"
     return Piece("word-directions", title, where(spec, part), "QK", "eps=0", 0, build, hard=True)
 
 
@@ -174,5 +174,5 @@ def _forms(spec: Transformer, part: str, name: str, width: int) -> Piece:
                 canvas(part, reader)[row] = -F.matmul(w(part, reader), S)
         return canvas.rows
 
-    title = f"forms that vanish on the latents of all words, {name}"
+    title = f"linear forms that vanish on the latents of all words, {name}"
     return Piece("word-forms", title, where(spec, part), "QK", "exact", 0, build, hard=True)

@@ -23,12 +23,12 @@ _STEEP = 1e5  # an error this many times the residual is beyond linearisation
 
 @dataclass(frozen=True, eq=False)
 class Recovered(Unbounded):
-    """The weights of a function, as far as a function determines them.
+    """The weights of a function, as far as the function determines them.
 
-    `heads` are those of one layer, the largest V first; a stack of one-head layers has
+    `heads` are the heads of one layer, the largest V first; a stack of one-head layers has
     `products` (L, M_1, ..., M_l) instead. `deviations` are standard errors of the same shapes.
-    `alternatives` are other heads with the same function. `residual` is relative: on inputs held
-    out where there were some, else on all. `inputs` counts those that the answer rests on.
+    `alternatives` are other heads with the same function. `residual` is relative, on held-out
+    inputs if there were any, otherwise on all. `inputs` is the number of inputs used.
     """
 
     spec: Network
@@ -52,7 +52,7 @@ class Recovered(Unbounded):
     def how(self) -> str:
         """How the weights were found."""
         if self.search is not None:
-            return f"fitted from {self.starts} starts, verified on inputs held out"
+            return f"fitted from {self.starts} starts, verified on held-out inputs"
         return f"linear algebra, in {'fractions' if self.exact else 'float64'}"
 
     @property
@@ -62,7 +62,7 @@ class Recovered(Unbounded):
 
     @property
     def exact(self) -> bool:
-        """Whether the matrices are fractions, and exactly right."""
+        """Whether the matrices are exact fractions."""
         return self.status == "exact"
 
     @property
@@ -86,18 +86,20 @@ class Recovered(Unbounded):
 
     @property
     def starts(self) -> int | None:
-        """How many starts were tried, if it was fitted."""
+        """Number of starts of the fit, if there was one."""
         return None if self.search is None else self.search.starts
 
     @property
     def success_rate(self) -> float | None:
-        """The share of starts that predicted the inputs held out, if it was fitted."""
+        """The share of starts that predicted the held-out inputs, if there was a fit."""
         return None if self.search is None else self.search.success_rate
 
     @property
     def _head(self) -> Head:
         if len(self.heads) != 1:
-            raise SegreError(f"{str(self.spec)!r} has not one V and A; use .heads or .products")
+            raise SegreError(
+                f"{str(self.spec)!r} has more than one V and A; use .heads or .products"
+            )
         return self.heads[0]
 
     def document(self) -> dict[str, Any]:
@@ -142,12 +144,12 @@ def measured(
     )
     heads = max(layer.attention.heads for layer in spec.layers)
     if spec.depth > 1 and heads > 1:
-        note = "what a stack with several heads determines is not known: only weights are given"
+        note = "the invariants of a stack with several heads are not known: only weights are given"
         return replace(answer, notes=(*notes, note))
     found = canonical(spec, vector)
     order = np.argsort(-np.linalg.norm(found[0], axis=(1, 2)), kind="stable")
     if spec.mechanism.bilinear and heads > 1:
-        note = "several lightning heads: others may have the same sum, so no errors are given"
+        note = "several lightning heads: other heads may have the same sum, so no errors are given"
         return replace(answer, heads=_heads(found, order), notes=(*notes, note))
     errors = standard_errors(spec, vector, samples)
     if spec.depth > 1:

@@ -74,7 +74,9 @@ def fit(
     order = np.random.default_rng(seed).permutation(len(samples))
     held = max(1, round(HELD_OUT * len(samples)))
     if held >= len(samples):
-        raise TooFewInputs("one input is not enough: some are needed to verify what is found")
+        raise TooFewInputs(
+            "one input is not enough: some inputs are held out to verify the fit; give more"
+        )
     known, unseen = samples[order[held:]], samples[order[:held]]
     require_determined(spec, known.X, seed)
     easier = _on_the_sphere(spec, known)
@@ -125,9 +127,9 @@ def require_determined(spec: Network, X: Array, seed: int = 0) -> None:
             return
     more = -(-(needed - space.rank) // (spec.widths[-1] * spec.t))
     raise TooFewInputs(
-        f"too few inputs: {len(X)} of {X.shape[1]} x {X.shape[2]} show {space.rank} of the "
-        f"{needed} dimensions of {str(spec)!r}; at least {more} more to fit, and a quarter of "
-        "all to verify"
+        f"too few inputs: {len(X)} of {X.shape[1]} x {X.shape[2]} determine {space.rank} of the "
+        f"{needed} dimensions of {str(spec)!r}; give at least {more} more for the fit, and a "
+        "quarter of all inputs to verify it"
     )
 
 

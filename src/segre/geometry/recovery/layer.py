@@ -37,7 +37,7 @@ def lightning_layer(spec: Network, samples: Samples, tolerance: float, memory: i
     forms = quadratic_forms(samples, memory)
     if not samples.Y.any():
         raise NotDetermined(
-            "zero function: the fiber is {V = 0} u {A = 0}, and no weights can be named"
+            "zero function: it does not determine the weights, since V = 0 or A = 0 is enough"
         )
     if samples.exact:
         return _exactly(spec, samples, forms)
@@ -100,8 +100,8 @@ def _exactly(spec: Network, samples: Samples, forms: Forms) -> Recovered:
         rank = algebra.rank(matrix)
         if most is not None and rank > most:
             raise NotThisLayer(
-                f"the data determine {name} exactly, and its rank is {rank}; "
-                f"{str(spec)!r} allows {most}"
+                f"the data determine {name} exactly, with rank {rank}; {str(spec)!r} allows at "
+                f"most {most}"
             )
     return Recovered(
         spec=spec,
@@ -143,13 +143,14 @@ def _judged(
     if ratio > _REFUSED:
         raise NotThisLayer(
             f"one head of {str(spec)!r} leaves a relative residual of {residual:.1e}, of which "
-            f"noise explains {np.sqrt(forms.squares / total):.1e}: a sum of heads, or a larger a"
+            f"noise explains {np.sqrt(forms.squares / total):.1e}; try several heads or a "
+            "larger a"
         )
     if ratio < 1 + 8 * np.sqrt(2 / room + 2 / forms.freedom) + 20 / room:
         return ()
     return (
-        f"one head leaves {np.sqrt(ratio):.1f} times the residuals that even noise would: a small "
-        "second head, or noise that grows with the outputs",
+        f"one head leaves {np.sqrt(ratio):.1f} times the residuals of uniform noise: there is a "
+        "small second head, or the noise grows with the outputs",
     )
 
 
@@ -180,5 +181,5 @@ def _differs(other: Head, answer: Recovered) -> bool:
 def _wrong(spec: Network, residual: float, tolerance: float) -> NotThisLayer:
     return NotThisLayer(
         f"not a function of {str(spec)!r}: the best weights leave a relative residual of "
-        f"{residual:.1e}; up to {tolerance:.1e} is taken for noise (tolerance)"
+        f"{residual:.1e}, and only up to {tolerance:.1e} is taken as noise (tolerance)"
     )

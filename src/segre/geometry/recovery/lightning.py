@@ -160,7 +160,7 @@ def _split_exactly(S: Array) -> list[Array]:
     if root is None:
         raise NotThisLayer(
             "the outputs are not those of one lightning head with rational weights: a quadratic "
-            "form has no rational factors; give the data as floats to look for real ones"
+            "form has no rational factors; give the data as floats to find real weights"
         )
     u, w = S[:, i], S[:, j]
     skew = (np.multiply.outer(u, w) - np.multiply.outer(w, u)) * (root / minor)
@@ -232,5 +232,5 @@ def _require_rank(rank: int, samples: Samples) -> None:
         more = -(-(n - rank) // min(t, d))
         raise TooFewInputs(
             f"too few inputs: {len(samples)} of {d} x {t} give {rank} independent equations for "
-            f"{n} unknowns; at least {more} more input{'s' * (more > 1)} in general position"
+            f"{n} unknowns; give at least {more} more input{'s' * (more > 1)} in general position"
         )

@@ -31,8 +31,8 @@ def standard_errors(spec: Network, vector: Array, samples: Samples) -> list[Arra
     freedom = samples.Y.size - rank
     if freedom <= 0:
         raise NotDetermined(
-            f"{samples.Y.size} outputs for {rank} unknowns leave nothing to estimate an error "
-            "from; give more inputs"
+            f"{samples.Y.size} outputs for {rank} unknowns are too few to estimate errors; give "
+            "more inputs"
         )
     noise = np.sqrt(squares / freedom)
     spread = rows.T / (np.maximum(sizes, floor) * norms[:, None])

@@ -58,22 +58,24 @@ class Samples:
         X, Y = common_kind([_numbers(self.X, "X"), _numbers(self.Y, "Y")])
         if X.ndim != 3 or Y.ndim != 3 or not X.size or not Y.size:
             raise WeightsError(
-                f"X has shape {X.shape} and Y {Y.shape}; allowed: (inputs, d, t) and "
-                "(inputs, d', t), none of them 0"
+                f"X has shape {X.shape} and Y has shape {Y.shape}; allowed: (inputs, d, t) and "
+                "(inputs, d', t), all at least 1"
             )
         if len(X) != len(Y) or X.shape[2] != Y.shape[2]:
             raise WeightsError(
-                f"X has shape {X.shape} and Y {Y.shape}; the first and the last numbers "
-                "(inputs and tokens) must be the same"
+                f"X has shape {X.shape} and Y has shape {Y.shape}; the first and last sizes "
+                "(inputs and tokens) must be equal"
             )
         if X.dtype != object and not (np.isfinite(X).all() and np.isfinite(Y).all()):
-            raise WeightsError("inputs and outputs must be finite; there is a NaN or an infinity")
+            raise WeightsError(
+                "inputs and outputs must be finite, but there is a NaN or an infinity"
+            )
         for name, array, reach in (("X", X, _REACH), ("Y", Y, _REACH**10)):
             largest = float(np.abs(array).max()) if array.dtype != object else 1.0
             if largest and not 1 / reach <= largest <= reach:
                 raise WeightsError(
-                    f"the largest entry of {name} is {largest:.1e}, where powers leave the range "
-                    f"of float64; rescale it to between {1 / reach:.0e} and {reach:.0e}"
+                    f"the largest entry of {name} is {largest:.1e}, whose powers overflow "
+                    f"float64; rescale it to between {1 / reach:.0e} and {reach:.0e}"
                 )
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "Y", Y)
@@ -99,11 +101,11 @@ class Samples:
         return Samples(X, Y)
 
     def joined(self, other: Samples) -> Samples:
-        """These and the others."""
+        """These samples together with others."""
         return Samples(np.concatenate([self.X, other.X]), np.concatenate([self.Y, other.Y]))
 
     def require(self, spec: Network) -> None:
-        """Refuse samples of another shape than the spec's inputs and outputs."""
+        """Refuse samples whose shapes differ from those of the spec."""
         given = (self.X.shape[1], self.Y.shape[1], self.X.shape[2])
         if given != (spec.widths[0], spec.widths[-1], spec.t):
             raise WeightsError(
@@ -118,7 +120,7 @@ class Samples:
         try:
             given = read_arrays(path)
             if set(given) != {"X", "Y"}:
-                raise WeightsError("allowed: X and Y, both of them and nothing else")
+                raise WeightsError("the file must hold X and Y, and nothing else")
             arrays = {
                 key: value if isinstance(value, np.ndarray) else number_array(value, key)
                 for key, value in given.items()
@@ -135,8 +137,8 @@ class Samples:
             y = np.asarray(box(x.copy()))
             if y.shape != (outputs, x.shape[1]):
                 raise WeightsError(
-                    f"the black box answered an input of shape {x.shape} with shape {y.shape}; "
-                    f"the spec says {(outputs, x.shape[1])}"
+                    f"the black box returned shape {y.shape} for an input of shape {x.shape}; the "
+                    f"spec requires {(outputs, x.shape[1])}"
                 )
             answers.append(y)
         return cls(X, np.stack(answers))

@@ -27,9 +27,7 @@ def probe(box: BlackBox, d: int, outputs: int, t: int) -> tuple[Head, Samples, f
     first = Samples.ask(box, equal, outputs)
     V = first.Y.mean(axis=2).T
     if not V.any():
-        raise NotDetermined(
-            "zero function: V = 0, and then A is invisible; the fiber is {V = 0} with any A"
-        )
+        raise NotDetermined("zero function: V = 0, so A has no effect and is not determined")
     differences, means = _directions(V)
     size, asked = 1.0, d
     for _ in range(_ROUNDS):

@@ -45,8 +45,8 @@ def matrices(field: Field[E], spec: Network, layers: list[LayerWeights[E]]) -> l
     """[L, M_1, ..., M_l] of a one-head stack, [V, A] of a layer; the first axis is for heads."""
     if spec.depth > 1 and any(layer.attention.heads > 1 for layer in spec.layers):
         raise UnsupportedError(
-            f"spec {str(spec)!r}: what a stack of layers with several heads determines is not "
-            "known; allowed: one layer, or one head in each"
+            f"spec {str(spec)!r}: stacks with several heads in a layer are not supported; "
+            "allowed: one layer, or one head in each layer"
         )
     below: E | None = None
     scores = []

@@ -31,7 +31,7 @@ def find(_recorded: Recorded, values: Array) -> Iterator[Finding]:
             measure="gradient",
             what=f"The gradient {way} by a factor of {factor:,.0f} from the last layer back "
             "to the first.",
-            means="Layers learn at very different speeds unless the optimiser rescales.",
+            means="Layers learn at very different speeds unless the optimiser rescales gradients.",
             size=float(values.max()),
             weight=0.8,
             typical=float(np.median(values)),
@@ -43,9 +43,10 @@ def find(_recorded: Recorded, values: Array) -> Iterator[Finding]:
 MEASURES = (
     Measure(
         "gradient",
-        "Gradient by the stream, norm",
+        "Norm of the gradient with respect to the stream",
         "depth",
-        "The gradient of the loss on these tokens, or of a random sum of outputs if there is none.",
+        "The gradient of the loss on these tokens, or of a random combination of outputs if there "
+        "is no loss.",
         norms,
         find,
     ),

@@ -1,4 +1,4 @@
-"""Heads that write next to nothing, and heads that write the same as another."""
+"""Heads with almost no output, and heads with the same output as another."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def find_dead(_recorded: Recorded, values: Array) -> Iterator[Finding]:
         size = min(float(values[layer - 1, head - 1]) for layer, head in dead)
         yield Finding(
             measure="writes",
-            what=f"Dead heads: {len(dead)} of {values.size} write less than {DEAD:g} of what the "
-            f"median head writes ({_named(dead)}).",
+            what=f"Dead heads: {len(dead)} of {values.size} have an output below {DEAD:g} of the "
+            f"median head's ({_named(dead)}).",
             means="They can be removed without changing the outputs on inputs like this one.",
             size=size,
             weight=len(dead) / values.size * 5,
@@ -64,9 +64,10 @@ def find_alike(_recorded: Recorded, values: Array) -> Iterator[Finding]:
     if alike:
         yield Finding(
             measure="alike",
-            what=f"Duplicate heads: {len(alike)} of {values.size} write the same as another of "
-            f"their layer up to a factor, cosine above {ALIKE} ({_named(alike)}).",
-            means="On inputs like this one, one head of each pair would do.",
+            what=f"Duplicate heads: {len(alike)} of {values.size} have the same output as another "
+            f"head of their layer up to a factor, with a cosine above {ALIKE} "
+            f"({_named(alike)}).",
+            means="On inputs like this one, one head of each pair would be enough.",
             size=float(values.max()),
             weight=len(alike) / values.size * 5,
             typical=float(np.median(values)),
@@ -83,9 +84,9 @@ def _named(heads: list[tuple[int, int]], most: int = 6) -> str:
 MEASURES = (
     Measure(
         "writes",
-        "Written / read, norms",
+        "Output norm / stream norm",
         "head",
-        "The norm of what a head adds to the stream on all tokens, divided by the stream's.",
+        "The norm of the head's output on all tokens, divided by the norm of the stream.",
         shares,
         find_dead,
     ),
@@ -93,7 +94,7 @@ MEASURES = (
         "alike",
         "Cosine with another head",
         "head",
-        "The cosine of what two heads write on all tokens, in absolute value.",
+        "The absolute cosine of the outputs of two heads on all tokens.",
         cosines,
         find_alike,
     ),

@@ -52,7 +52,7 @@ def find(recorded: Recorded, values: Array) -> Iterator[Finding]:
             measure="query-scale",
             what=f"Heads with a wider spectrum of W_Q' W_K have {way} attention: rank "
             f"correlation with its entropy {together:+.2f} over {values.size} heads.",
-            means="The weights alone say something about how local attention is.",
+            means="The weights alone partly determine how concentrated attention is.",
             size=abs(together),
             weight=abs(together),
             extreme="none",

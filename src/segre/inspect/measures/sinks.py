@@ -1,4 +1,4 @@
-"""Attention sinks: heads that give much of their attention to one token, whatever is asked."""
+"""Attention sinks: heads that give much of their attention to one token for all queries."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def find(recorded: Recorded, values: Array) -> Iterator[Finding]:
             f"{spoken(recorded, token)} more than {100 * SINK:.0f} % of "
             f"{'its' if count == 1 else 'their'} attention on average, up to {100 * size:.0f} % "
             f"({layers_in_words([layer + 1 for layer in by_layer])}{whole}).",
-            means="Such heads do little where there is nothing to attend to; the token is where "
-            "their attention rests.",
+            means="Such heads have little effect when there is nothing to attend to; their "
+            "attention rests on this token.",
             size=size,
             weight=count / every * 10,
             typical=float(np.median(values)),
@@ -67,8 +67,8 @@ MEASURES = (
         "sinks",
         "Attention to one token",
         "head",
-        "The mean attention, of the queries from a quarter of the text on, to the token that gets "
-        "most.",
+        "The mean attention to the token that receives most, over queries after the first quarter "
+        "of the text.",
         largest,
         find,
         least=4,

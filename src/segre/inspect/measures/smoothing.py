@@ -1,4 +1,4 @@
-"""Over-smoothing: do tokens become alike, and does attention contract what tells them apart?"""
+"""Over-smoothing: do tokens become alike, and does attention contract their differences?"""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def cosine(recorded: Recorded) -> Array:
 
 
 def find_alike(_recorded: Recorded, values: Array) -> Iterator[Finding]:
-    """Depths at which tokens are alike."""
+    """Depths at which tokens are similar."""
     depth = int(values.argmax())
     if values[depth] > ALIKE:
         yield Finding(
             measure="cosine",
-            what=f"Tokens are alike at depth {depth}: their mean cosine is {values[depth]:.2f}.",
-            means="What tells tokens apart is small against what they share.",
+            what=f"Tokens are similar at depth {depth}: their mean cosine is {values[depth]:.2f}.",
+            means="The differences between tokens are small compared with their common part.",
             size=float(values[depth]),
             weight=1.0,
             typical=float(np.median(values)),
@@ -64,7 +64,7 @@ def find_above(_recorded: Recorded, values: Array) -> Iterator[Finding]:
 MEASURES = (
     Measure(
         "cosine",
-        "Cosine of two tokens, mean",
+        "Mean cosine of two tokens",
         "depth",
         "The mean over all pairs of different tokens.",
         cosine,

@@ -49,8 +49,9 @@ def find(_recorded: Recorded, values: Array) -> Iterator[Finding]:
             measure="stable-rank",
             what=f"The stream has nearly rank one at depths {listed(low)}: its stable rank is down "
             f"to {values[depth]:.2f}.",
-            means="One direction is almost all of its square; with a massive activation it is that "
-            "of one token, and the others are as they were.",
+            means="One direction carries almost all of its squared norm. With a massive "
+            "activation this is the direction of one token, and the other tokens need not be "
+            "similar.",
             size=float(values[depth]),
             weight=len(low) / len(values) * 4,
             typical=float(np.median(values)),
@@ -79,7 +80,7 @@ MEASURES = (
         "gap",
         "Second / first singular value",
         "head",
-        "Singular values of the attention pattern; 0 makes all tokens alike.",
+        "Singular values of the attention pattern; at 0 all tokens become equal.",
         gap,
     ),
     Measure(

@@ -61,10 +61,10 @@ def find(recorded: Recorded, values: Array) -> Iterator[Finding]:
             measure="spikes",
             what=f"{kind}: {spoken(recorded, token)}, channel {channel} is {size:,.0f} at depth "
             f"{depth}, {peak:,.0f} times the median of its stream; depths {span[0]} to {span[-1]}"
-            f"{last}. Its token has its square in "
+            f"{last}. The squared norm of its token is concentrated in "
             f"{participation(recorded.streams[depth][token]):.2f} channels.",
-            means="One number carries this token; norms turn it into a constant that later layers "
-            "read.",
+            means="One number dominates this token; norms turn it into a constant that later "
+            "layers read.",
             size=size,
             weight=peak / RATIO,
             typical=float(np.median(np.abs(recorded.streams[depth]))),

@@ -42,7 +42,7 @@ MEASURES = (
         "distance",
         "Attended distance, tokens",
         "head",
-        "The mean distance between a query and what it attends to.",
+        "The mean distance between a query and the tokens it attends to.",
         distance,
     ),
 )

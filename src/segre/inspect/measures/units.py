@@ -36,8 +36,8 @@ def find(recorded: Recorded, values: Array) -> Iterator[Finding]:
             what=f"Silent units: {count:,} of {sum(map(len, units)):,} stay below {SILENT:g} of "
             "the median unit of their layer on all tokens "
             f"({layers_in_words([int(n) + 1 for n in layers])}).",
-            means="They write nothing on inputs like this one; units of experts that no token uses "
-            "count too.",
+            means="They have almost no output on inputs like this one. Units of experts that no "
+            "token uses are included.",
             size=float(values.max()),
             weight=float(values.mean()) * 5,
             typical=float(np.median(values)),

@@ -23,7 +23,9 @@ def check(certificate: Certificate, checks: list[str]) -> None:
     _compare("claim.parameters", claim.parameters, P)
     name = str(spec)
     name = name if len(name) <= 120 else name[:117] + "..."
-    checks.append(f"The file is whole and well formed, and describes {name} with {P} parameters.")
+    checks.append(
+        f"The file is complete and well formed, and describes {name} with {P} parameters."
+    )
     checks.append(f"It is a certificate by theorem: theorem {theorem} covers this design.")
     asked = hypotheses(spec, theorem)
     _check_hypotheses(certificate.hypotheses, asked)

@@ -30,7 +30,7 @@ def check(certificate: Certificate, checks: list[str], progress: Progress) -> No
     spec, claim, lower = certificate.spec, certificate.claim, certificate.lower
     name = str(spec) if len(str(spec)) <= 120 else str(spec)[:117] + "..."
     checks.append(
-        f"The file is whole and well formed, and describes {name} with {claim.parameters} "
+        f"The file is complete and well formed, and describes {name} with {claim.parameters} "
         "parameters."
     )
     checks.append(f"{certificate.prime} is prime, and 3 mod 4.")

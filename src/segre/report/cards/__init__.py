@@ -1,7 +1,7 @@
 """An answer in a notebook: a card of HTML, or a table of pandas, by the type of the answer.
 
-Cards are made of the same blocks as reports. The module that has those of a type is imported when
-such an answer is shown, as in `report/text.py`; an answer without a card is shown as its text.
+Cards are made of the same blocks as reports. The module with the cards of a type is imported when
+such an answer is shown, as in `report/text.py`. An answer without a card is shown as text.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def tabled(answer: object) -> Table:
 
 
 def html_of(answer: object) -> str:
-    """An answer as HTML that stands in a notebook, light or dark."""
+    """An answer as HTML for a notebook, light or dark."""
     _import_home(answer)
     card = carded(answer)
     return render_text(text_of(answer)) if card is None else render(card)

@@ -1,4 +1,4 @@
-"""An analysis in a notebook: what is seen first, and an answer to every question."""
+"""An analysis in a notebook: the findings, and an answer to every question."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def card_of_analysis(found: Analysis) -> Card:
 
 @carded.register
 def card_of_part(part: Part) -> Card:
-    """One of the answers, and what it rests on."""
+    """One of the answers, and its evidence."""
     section = _without_plots(section_of(part))
     how = (Prose((part.how,)),) if part.how else ()
     return Card(

@@ -20,7 +20,7 @@ LABELS: dict[Status, Status] = {
 
 @dataclass(frozen=True)
 class Card:
-    """An answer: a few numbers first, then what they rest on; no plots, and nothing to click."""
+    """An answer: a few numbers first, then their evidence; no plots, and nothing to click."""
 
     title: str
     subtitle: str = ""
@@ -33,5 +33,5 @@ class Card:
 
 
 def label(status: Status) -> Status:
-    """The label of how something is known."""
+    """The label that says how something is known."""
     return LABELS.get(status, status)

@@ -1,4 +1,4 @@
-"""The models that segre knows, as a table."""
+"""The supported models, as a table."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ COLUMNS = ("kind", "name", "family", "parameters", "redundant", "percent", "dime
 
 @tabled.register
 def table_of_catalog(found: Catalog) -> Table:
-    """A line for each family and preset; what can be asked of it is true or false."""
+    """A row for each family and preset; each question is true or false."""
     rows = [tuple(entry.row().values()) for entry in found.entries]
     return Table("models", "Models", COLUMNS, tuple(rows))

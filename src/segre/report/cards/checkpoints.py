@@ -1,4 +1,4 @@
-"""Checkpoints in a notebook: compared, written, and what they are made of."""
+"""Checkpoints in a notebook: compared, written, and their contents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FEW = 8  # blocks that are seen at once
 
 @carded.register
 def card_of_comparison(found: Comparison) -> Card:
-    """The verdict, what it rests on, and the blocks nearest to their limits, or beyond them."""
+    """The verdict, its evidence, and the blocks nearest to their limits or beyond them."""
     return Card(
         title="Are two checkpoints the same function?",
         lead=f"{found.reason[:1].upper()}{found.reason[1:]}.",
@@ -31,9 +31,9 @@ def _verdict_tiles(found: Comparison) -> Iterator[Tile]:
     if found.blocks:
         count, differing = len(found.blocks), len(found.differing)
         value = f"{differing:,} of {count:,} differ" if differing else f"all {count:,} agree"
-        yield Tile("blocks of weights", value, "measured", "beside what rounding does")
+        yield Tile("blocks of weights", value, "measured", "compared with the effect of rounding")
     if found.outputs is not None:
-        remark = f"rounding explains {found.outputs_tolerance:.1g}"
+        remark = f"rounding can explain {found.outputs_tolerance:.1g}"
         yield Tile("outputs differ by", f"{found.outputs:.2g}", "measured", f"relative; {remark}")
 
 
@@ -44,8 +44,12 @@ def _comparison_blocks(found: Comparison) -> Iterator[Block]:
     yield _blocks_table(found.blocks, title, len(found.differing) or 3)
     typical, coarsest = found.sensitivity
     seen: list[tuple[str, Cell, str]] = [
-        ("seen in a typical block", typical, "the smallest relative change that is seen there"),
-        ("seen in the coarsest one", coarsest, "measured by rounding both files again"),
+        (
+            "detectable in a typical block",
+            typical,
+            "smallest relative change that would be detected",
+        ),
+        ("in the least sensitive block", coarsest, "measured by rounding both files once more"),
     ]
     if found.differing_entries is not None:
         seen.append(("different entries", found.differing_entries, "of the two files, as stored"))
@@ -70,14 +74,14 @@ def _blocks_table(blocks: Iterable[Compared], title: str, most: int) -> Table:
 
 @carded.register
 def card_of_check(check: Check) -> Card:
-    """Whether a witness holds."""
+    """Whether a witness is valid."""
     differing = sum(not block.agrees for block in check.blocks)
     value = f"{differing:,} of {len(check):,} differ" if differing else f"all {len(check):,} agree"
     return Card(
-        title="Does the witness hold?",
+        title="Is the witness valid?",
         tiles=(
-            Tile("witness", "holds" if check.value else "does not hold", check.status),
-            Tile("blocks of weights", value, check.status, "beside what rounding does"),
+            Tile("witness", "holds" if check.value else "not valid", check.status),
+            Tile("blocks of weights", value, check.status, "compared with the effect of rounding"),
         ),
         blocks=(_blocks_table(check.blocks, "Blocks that differ most", differing or 3),),
     )
@@ -106,7 +110,7 @@ def table_of_blocks(found: Comparison | Check) -> Table:
 
 @tabled.register
 def table_of_written(written: Written) -> Table:
-    """What moved: tensor by tensor, or block by block of an alignment."""
+    """What changed: by tensor, or for an alignment by block."""
     if written.blocks:
         names: tuple[str, ...] = ("block", "distance", "after", "cosine", "cosine after")
         rows: tuple[tuple[Cell, ...], ...] = tuple(
@@ -116,7 +120,7 @@ def table_of_written(written: Written) -> Table:
     else:
         names = ("part", "tensor", "change")
         rows = tuple((one.part, one.name, one.change) for one in written.changes)
-    return Table("changes", "What moved", names, rows)
+    return Table("changes", "What changed", names, rows)
 
 
 @tabled.register

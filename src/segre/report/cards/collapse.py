@@ -20,7 +20,7 @@ from segre.report.page.blocks import Cell, Facts, Items, Table, Tile
 
 @carded.register
 def card_of_depth(depth: Depth) -> Card:
-    """What the curves say, and their numbers by layer."""
+    """The verdict, and the numbers by layer."""
     found = depth.found
     name = str(found.model["model"]) if isinstance(found, Curves) else found.spec
     last = "not measured" if depth.value is None else power(depth.value)
@@ -73,7 +73,12 @@ def card_of_paths(found: Paths) -> Card:
         title=found.name,
         tiles=(
             Tile("paths", f"{total:,}" if total < 10**12 else f"{total:.3g}", "exact"),
-            Tile("their sum against the output", f"{found.error:.1g}", found.status, "relative"),
+            Tile(
+                "difference of their sum from the output",
+                f"{found.error:.1g}",
+                found.status,
+                "relative",
+            ),
         ),
         blocks=(
             table_of_paths(found),
@@ -84,7 +89,7 @@ def card_of_paths(found: Paths) -> Card:
 
 @tabled.register
 def table_of_paths(found: Paths) -> Table:
-    """A row for every length that there are paths of."""
+    """A row for every length of paths."""
     total = sum(found.sums.counts)
     rows = tuple(
         (length, count, count / total, float(np.mean(found.sums.shares[length])))

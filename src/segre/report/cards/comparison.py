@@ -49,14 +49,14 @@ def table_of_comparison(found: Comparison) -> Table:
 
 @carded.register
 def card_of_comparison(found: Comparison) -> Card:
-    """The table, a line for each thing that is known."""
+    """The table, with a row for each quantity."""
     title = f"{len(found.designs)} designs side by side"
     named = tuple(f"{letter(number)}: `{name}`" for number, name in enumerate(found.names))
     return Card(title=title, tiles=(), blocks=(Items("", named), lines_of(found)))
 
 
 def lines_of(found: Comparison) -> Table:
-    """A row for each thing that is known, a column for each design."""
+    """A row for each quantity, a column for each design."""
     cells: tuple[tuple[Cell, ...], ...] = tuple(
         (name, *map(_cell, words)) for name, words in rows(found)
     )
@@ -65,6 +65,6 @@ def lines_of(found: Comparison) -> Table:
 
 
 def _cell(word: str) -> Cell:
-    """A whole number as one, so that it is not broken at its commas."""
+    """A whole number that is not broken at its commas."""
     plain = word.replace(",", "")
     return int(plain) if plain.isdigit() and "," in word else word

@@ -41,7 +41,7 @@ def tiles_of(found: Diff) -> tuple[Tile, ...]:
     rank = "none changed" if not found.changed else "full" if found.low_rank is None else "low"
     remark = f"at most {found.low_rank}" if found.low_rank is not None else "of matrices"
     tiles = [
-        Tile("distance", f"{found.value:.3g}", "measured", "relative, in one gauge"),
+        Tile("distance", f"{found.value:.3g}", "measured", "relative, in a common gauge"),
         Tile(
             "was gauge",
             f"{100 * found.gauge:.3g} %",
@@ -49,7 +49,7 @@ def tiles_of(found: Diff) -> tuple[Tile, ...]:
             f"of the squared difference as stored ({total.relative_raw:.3g})",
         ),
         Tile("rank of the update", rank, "measured", remark if found.changed else ""),
-        Tile("outputs apart", f"{out.mean:.2g}", "measured", f"relative, on {out.inputs}"),
+        Tile("change of outputs", f"{out.mean:.2g}", "measured", f"relative, on {out.inputs}"),
     ]
     return tuple(tiles)
 
@@ -62,7 +62,7 @@ def pieces_of(found: Diff) -> Table:
         if (one := found.by_piece.get(piece)) is not None
     )
     columns = ("piece", "distance", "as stored")
-    note = "Relative to the first model. Distance: in one gauge."
+    note = "Relative to the first model. Distance: in a common gauge."
     return Table("pieces", "By piece", columns, rows, (False, True, True), note)
 
 
@@ -92,8 +92,9 @@ def updates_of(found: Diff) -> Table:
     )
     columns = ("layer", "matrix", "distance", "rank", "99 % in", "stable rank")
     note = (
-        "QK and VO are the products of each head, the largest rank of all heads; rank: singular "
-        "values beyond what rounding gives; 99 % in: directions that hold that much of the square."
+        "QK and VO are the products of each head, with the largest rank over all heads. Rank: "
+        "number of singular values above rounding. 99 % in: directions that carry 99 % of the "
+        "squared change."
     )
     numeric = (True, False, True, False, True, True)
     return Table("updates", "Rank of the updates", columns, rows, numeric, note, folded=True)

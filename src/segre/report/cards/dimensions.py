@@ -28,7 +28,7 @@ def _tiles(found: Finding) -> Iterator[Tile]:
     value = value_in_words(found, "{:,}".format).replace("..", " to ")
     words = status_in_words(found)
     remark = "both bounds meet" if words == found.status else words
-    yield Tile("dimensions of function", value, status, remark)
+    yield Tile("functional dimension", value, status, remark)
     yield Tile("parameters", f"{found.parameters:,}", "exact")
     if found.upper is not None:
         redundant = found.parameters - found.upper
@@ -57,8 +57,8 @@ def _blocks(found: Finding) -> Iterator[Block]:
 
 
 def _symmetries(found: Finding) -> Table:
-    """What is alike in many layers is one row; `to_pandas` has all of them."""
-    title = "Symmetries: changes of the weights that no input notices"
+    """Equal rows of many layers are shown as one; `to_pandas` has all of them."""
+    title = "Symmetries: changes of the weights that do not change the function"
     if found.redundancy is None:
         lines = [(one.name, one.where, one.dimension) for one in found.symmetries]
         names: tuple[str, ...] = ("symmetry", "where", "dimensions")
@@ -91,7 +91,7 @@ def card_of_findings(several: Findings) -> Card:
 
 @tabled.register
 def table_of_findings(several: Findings) -> Table:
-    """Parameters of each, and which of them are redundant."""
+    """Parameters of each architecture, and how many of them are redundant."""
     names = ("model", "parameters", *GROUPS, "redundant", "share in %", "dimension", "known by")
     return Table("models", "", names, tuple(_row(*one) for one in _named(several)))
 
@@ -110,7 +110,7 @@ def _row(name: str, found: Finding) -> tuple[Cell, ...]:
 
 @carded.register
 def card_of_explanation(told: Explanation) -> Card:
-    """The symmetries, those that are discrete, and what each design choice does."""
+    """The continuous and discrete symmetries, and what each design choice does."""
     part = Part(key="why", title="", status=label(told.status), data=told.document())
     blocks = (one for one in of_symmetries(part) if not isinstance(one, Figure))
     return Card(
@@ -132,7 +132,7 @@ def card_of_symmetries(table: SymmetryTable) -> Card:
         tiles=(
             Tile("dimensions of symmetries", f"{table.dimension:,}", table.status, remark),
             Tile("parameters", f"{table.spec.parameters:,}", "exact"),
-            Tile("conserved numbers", f"{table.independent:,}", "bounded", "at least"),
+            Tile("conserved quantities", f"{table.independent:,}", "bounded", "at least"),
         ),
         blocks=tuple(blocks),
     )

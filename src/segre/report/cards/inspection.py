@@ -1,4 +1,4 @@
-"""What is odd in a model, in a notebook and as a table."""
+"""The findings of `segre diagnose`, in a notebook and as a table."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def table_of_trace(found: Trace) -> Table:
     )
     columns = ("token", "text", *WAYS, *LENGTHS)
     numeric = tuple(name != "text" for name in columns)
-    return Table("trace", "Which token made it", columns, rows, numeric)
+    return Table("trace", "Contributions of tokens", columns, rows, numeric)
 
 
 @carded.register
 def card_of_trace(found: Trace) -> Card:
     """The table of tokens."""
     return Card(
-        title="Which token made this output",
+        title="Which tokens this output comes from",
         lead=f"{trace_head(found)}. {terms_in_words(found)}.",
         tiles=(),
         blocks=(table_of_trace(found),),

@@ -31,6 +31,6 @@ def table_of_pairs(found: Lineage | Relation) -> Table:
 
 @tabled.register
 def table_of_numbers(found: ContentHash) -> Table:
-    """Every number, and what rounding does to it."""
+    """Every number, and its rounding error."""
     rows = tuple((x.part, x.name, x.value, x.error) for x in found.numbers)
     return Table("numbers", "Numbers", ("part", "number", "value", "error"), rows)

@@ -1,4 +1,4 @@
-"""What the referee says, in a notebook."""
+"""The verdict of the referee, in a notebook."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from segre.report.proofs import claim_in_words
 
 @carded.register
 def card_of_verdict(verdict: Verdict) -> Card:
-    """Whether a certificate holds: what was checked, or the first reason why it does not."""
+    """Whether a certificate is valid: what was checked, or the first reason why it is not."""
     word = "valid" if verdict.valid else "invalid"
     said = f"{claim_in_words(verdict.claim)} by {verdict.kind}" if verdict.valid else verdict.reason
     return Card(
-        title="Does the certificate hold?",
+        title="Is the certificate valid?",
         tiles=(Tile("certificate", word, verdict.status, "checked by the referee"),),
         lead=f"{said[:1].upper()}{said[1:]}.",
         blocks=(Items("The referee checked", verdict.checks),) if verdict.checks else (),

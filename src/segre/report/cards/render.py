@@ -1,7 +1,7 @@
-"""How does a card become HTML that stands in any notebook, light or dark, without scripts?
+"""How does a card become HTML for any notebook, light or dark, without scripts?
 
-Text has the colour that the notebook gives it, and lines and marks have colours that are seen on
-white and on black alike, so that no theme has to be guessed.
+Text keeps the colour of the notebook. Lines and marks have colours that are visible on white and on
+black, so that the theme does not matter.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def render(card: Card) -> str:
 
 
 def render_text(text: str) -> str:
-    """What is only text, as it is."""
+    """Plain text, escaped."""
     return _filled(card=None, text=text)
 
 
@@ -44,7 +44,7 @@ def _filled(card: Card | None, text: str | None) -> str:
 
 
 def _kind(block: object) -> str:
-    """Which blocks are shown: plots and what is to be saved need a page."""
+    """The blocks that are shown: plots and downloads need a page."""
     kinds = {Facts: "facts", Items: "items", Prose: "prose", Table: "table"}
     return kinds.get(type(block), "")
 

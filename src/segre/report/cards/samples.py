@@ -9,7 +9,7 @@ from segre.report.page.blocks import Table
 
 @tabled.register
 def table_of_samples(found: SampleCount) -> Table:
-    """A line for each number of inputs: the rank, what the input added, and the output numbers."""
+    """A row for each number of inputs: the rank, the gain in rank, and the output numbers."""
     rows = [
         (n, rank, gain, n * found.outputs)
         for n, (rank, gain) in enumerate(zip(found.ranks, found.gains, strict=True), 1)

@@ -13,20 +13,20 @@ from segre.report.side_by_side import Row, depth_rows, findings_of, measure_rows
 
 
 def table_of_rows(key: str, title: str, rows: Sequence[Row], note: str = "") -> Table:
-    """A row for each thing that is known, a column for each of the two."""
+    """A row for each quantity, a column for each model."""
     return Table(key, title, ("", letter(0), letter(1)), tuple(rows), note=note)
 
 
 @tabled.register
 def table_of_side_by_side(found: SideBySide) -> Table:
-    """Everything that is a number of both."""
+    """Every quantity that both models have."""
     rows = [*size_rows(found), *depth_rows(found), *measure_rows(found)]
     return Table("side-by-side", "Side by side", ("what", letter(0), letter(1)), tuple(rows))
 
 
 @carded.register
 def card_of_side_by_side(found: SideBySide) -> Card:
-    """The table, and what stands out in each."""
+    """The table, and the findings of each model."""
     items = tuple(
         Items(f"{letter(number)}: {each.target.name}", tuple(findings_of(each)))
         for number, each in enumerate(found.both)

@@ -16,7 +16,7 @@ from segre.sweep.store import Row
 
 @carded.register
 def card_of_standing(found: Standing) -> Card:
-    """How a sweep stands."""
+    """The state of a sweep."""
     return Card(
         title=f"Sweep {found.name}",
         lead="" if found.claim is None else f"Claim: `{found.claim}`",
@@ -65,7 +65,7 @@ def _rows_table(title: str, rows: Sequence[Row], total: int) -> Table:
 def card_of_run(ran: Ran) -> Card:
     """What one run did."""
     rate = f"{ran.done / ran.seconds:.0f} a second" if ran.done and ran.seconds else ""
-    left = "the same call goes on" if ran.left else "all are done"
+    left = "the same call continues" if ran.left else "all are done"
     return Card(
         title="A run of a sweep",
         tiles=(
@@ -79,7 +79,7 @@ def card_of_run(ran: Ran) -> Card:
 
 @carded.register
 def card_of_swept(swept: Swept) -> Card:
-    """How the sweep stands after a run."""
+    """The state of the sweep after a run."""
     return card_of_standing(swept.standing)
 
 
@@ -91,14 +91,15 @@ def card_of_fit(found: Fit) -> Card:
     if found.left:
         blocks.append(Items("Not explained", found.left[:5]))
     if found.cut_short:
-        blocks.append(Items("", (f"The search was cut short: {CUT_SHORT}.",)))
+        blocks.append(Items("", (f"The search was stopped early: {CUT_SHORT}.",)))
     return Card(
         title=f"Formulas in {', '.join(found.fields)}",
         tiles=(
             Tile("formulas", f"{len(found.pieces):,}", "estimated", "conjectures"),
             Tile("rows not explained", left, "exact"),
         ),
-        lead="A formula found is a conjecture: state it as a claim, and sweep.",
+        lead="A formula found this way is a conjecture: state it as a claim and test it in a "
+        "sweep.",
         blocks=tuple(blocks),
     )
 
@@ -106,7 +107,7 @@ def card_of_fit(found: Fit) -> Card:
 @tabled.register
 def table_of_fit(found: Fit) -> Table:
     """A row for each formula."""
-    names = ("dimension", "where", "rows", "rows proved", "fresh", "fresh proved")
+    names = ("dimension", "where", "rows", "rows proved", "fresh", "new proved")
     rows = tuple(
         (
             str(piece.law),

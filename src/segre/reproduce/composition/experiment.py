@@ -236,9 +236,11 @@ EXPERIMENT = Experiment(
     run=run,
     examples=("composition -o composition.png", "composition -o small.png --steps 4"),
     options=(
-        Option("functions", int, 1, "Random functions for each size.", 1, 100),
-        Option("steps", int, 6, "The most steps.", 2, 6),
-        Option("lookups", int, LOOKUPS, "Random functions for each width of keys.", 1, 1000),
+        Option("functions", int, 1, "Number of random functions for each size.", 1, 100),
+        Option("steps", int, 6, "Largest number of steps.", 2, 6),
+        Option(
+            "lookups", int, LOOKUPS, "Number of random functions for each width of keys.", 1, 1000
+        ),
     ),
     longer="four times as many functions",
     small={"steps": 2, "lookups": 1},

@@ -165,7 +165,9 @@ EXPERIMENT = Experiment(
     question="Is training linear attention with weight decay a convex problem in disguise?",
     run=run,
     examples=("convex -o convex.png", "convex -o more.png --restarts 20"),
-    options=(Option("restarts", int, 10, "Trainings for each number of heads.", 1, 1000),),
+    options=(
+        Option("restarts", int, 10, "Number of training runs for each number of heads.", 1, 1000),
+    ),
     longer="four times as many trainings",
     small={"restarts": 2},
 )

@@ -265,9 +265,9 @@ EXPERIMENT = Experiment(
     run=run,
     examples=("icl-dynamics -o icl.png", "icl-dynamics -o large.png --init 0.05 --steps 60000"),
     options=(
-        Option("init", float, 0.01, "The size of the first weights.", 1e-4, 1.0),
-        Option("steps", int, 250_000, "Steps of gradient descent.", 1, 1_000_000),
-        Option("sequences", int, 5000, "Sequences of the run on data.", 100, 100_000),
+        Option("init", float, 0.01, "Size of the initial weights.", 1e-4, 1.0),
+        Option("steps", int, 250_000, "Number of steps of gradient descent.", 1, 1_000_000),
+        Option("sequences", int, 5000, "Number of sequences of the run on data.", 100, 100_000),
     ),
     longer="four times as many steps",
     small={"steps": 500, "sequences": 100},

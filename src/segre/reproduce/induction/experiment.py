@@ -173,10 +173,12 @@ EXPERIMENT = Experiment(
     run=run,
     examples=("induction -o induction.png", "induction -o bare.png --bare"),
     options=(
-        Option("steps", int, 500, "Steps of training.", 1, 100_000),
-        Option("sequences", int, 10_000, "Sequences to learn from.", 256, 1_000_000),
-        Option("tests", int, 4000, "Sequences to test on.", 100, 1_000_000),
-        Option("chains", int, 100, "Chains over which information is averaged.", 1, 100_000),
+        Option("steps", int, 500, "Number of training steps.", 1, 100_000),
+        Option("sequences", int, 10_000, "Number of training sequences.", 256, 1_000_000),
+        Option("tests", int, 4000, "Number of test sequences.", 100, 1_000_000),
+        Option(
+            "chains", int, 100, "Number of chains over which information is averaged.", 1, 100_000
+        ),
         Option("bare", bool, False, "Train without the empty token of the classifier."),
     ),
     longer="four times as many steps",

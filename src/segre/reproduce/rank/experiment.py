@@ -187,8 +187,8 @@ EXPERIMENT = Experiment(
     run=run,
     examples=("rank -o rank.png", "rank -o more.png --full --heads 4096"),
     options=(
-        Option("heads", int, 4096, "The most heads of rank one.", 4, 4096),
-        Option("samples", int, SAMPLES, "Points on which heads are run.", 100, 1_000_000),
+        Option("heads", int, 4096, "Largest number of heads of rank one.", 4, 4096),
+        Option("samples", int, SAMPLES, "Number of points on which heads are run.", 100, 1_000_000),
     ),
     longer="4096 heads too",
     small={"heads": 16, "samples": 500},

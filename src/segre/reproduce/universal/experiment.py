@@ -256,7 +256,11 @@ EXPERIMENT = Experiment(
     question="Can attention alone approximate any map of sequences, and with how many anchors?",
     run=run,
     examples=("universal -o universal.png", "universal -o more.png --full"),
-    options=(Option("points", int, POINTS, "Points at which errors are taken.", 10, 100_000),),
+    options=(
+        Option(
+            "points", int, POINTS, "Number of points at which errors are measured.", 10, 100_000
+        ),
+    ),
     longer="80 and 160 anchors too",
     small={"points": 50},
 )
