@@ -8,7 +8,7 @@ from segre.analysis.part import Answer
 from segre.analysis.workbench import Workbench
 from segre.checkpoint.info import DEGENERATE, Info
 
-_NEARLY = re.compile("nearly|next to")  # how `segre.checkpoint.info` says that it is not exactly so
+_NEARLY = re.compile("nearly|almost")  # how `segre.checkpoint.info` says that it is not exactly so
 
 
 def what_weights_are_like(bench: Workbench) -> Answer:
@@ -63,7 +63,7 @@ def _conditions(info: Info) -> str:
     )
     lost = 1 / info.roundoff
     if worst > lost:
-        end = "beyond what the stored precision can tell from a lack of rank."
+        end = "so large that the stored precision cannot rule out rank deficiency."
     elif worst > DEGENERATE:
         end = "so that a direction is nearly lost."
     else:

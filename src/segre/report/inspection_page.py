@@ -150,7 +150,9 @@ def _agreement(found: Trace, labels: list[int | str]) -> str:
     """Which token most of the methods name."""
     tops = [int(np.abs(found.scores[way]).argmax()) for way in WAYS]
     token = max(set(tops), key=tops.count)
-    return f"{tops.count(token)} of {len(tops)} methods say that token {labels[token]} matters most."
+    return (
+        f"{tops.count(token)} of {len(tops)} methods say that token {labels[token]} matters most."
+    )
 
 
 def trace_page(found: Trace, made: str = "") -> Page:

@@ -21,8 +21,8 @@ GLOSSARY: dict[str, str] = {
     "fiber": "All weights that give one and the same function.",
     "generic": "Holding for all weights except a set of measure zero.",
     "stratum": "A set of special weights that all have the same additional symmetries.",
-    "special point": "Weights with more symmetries than the design gives: a head that lacks rank, "
-    "or a unit that writes nothing.",
+    "special point": "Weights with more symmetries than the design gives: a rank-deficient head, "
+    "or a unit with zero output.",
     "certificate": "A file with a claim and all numbers needed to check it, so that independent "
     "code can verify it without trusting segre.",
     "referee": "The part of segre that checks certificates; it shares no arithmetic with the part "
