@@ -63,7 +63,7 @@ def refusal(before: str, command: str, place: Path) -> str:
 @pytest.mark.parametrize(("name", "command"), DRAWN, ids=lambda value: value)
 def test_a_broken_library_is_one_line(name: str, command: str, place: Path) -> None:
     said = refusal(f"import sys; sys.path.insert(0, {str(place / 'broken')!r})", command, place)
-    what = "page" if name == "plotly" else "picture"
+    what = "page" if name == "plotly" else "plot"
     assert said == (
         f"segre: drawing a {what} needs {name}, which cannot be imported (AttributeError: "
         f"_ARRAY_API); pip install --force-reinstall {name}"

@@ -59,6 +59,7 @@ def test_parts_agree_with_each_other(spec: Any) -> None:
     assert sum(what["pieces"].values()) == size["parameters"] == found.target.spec.parameters
     total = sum(one["dimension"] for one in redundancy["symmetries"])
     assert f"{size['parameters']:,} parameters" in found["dimension"].lead
+    assert redundancy["upper"] == size["upper"] <= size["parameters"] - total
     if size["evidence"]["upper"]["kind"] in ("symmetries", "counted-symmetries"):
         assert size["upper"] == size["parameters"] - total
     proved = size["lower"] == size["upper"]

@@ -62,6 +62,7 @@ def what_is_redundant(bench: Workbench) -> Answer:
             "symmetries": [symmetry.document() for symmetry in symmetries],
             "discrete": [one.document() for one in explained.discrete] if explained else [],
             "choices": [one.document() for one in explained.choices] if explained else [],
+            "upper": found.parameters if found.upper is None else found.upper,
             "fiber": None if fiber is None else fiber.document(),
         },
         notes=(f"Design choices are not compared: {unexplained}.",) if unexplained else (),
@@ -85,6 +86,7 @@ def _of_stack(bench: Workbench) -> Answer:
         data={
             "parameters": spec.parameters,
             **table.document(),
+            "upper": found.parameters if found.upper is None else found.upper,
             "fiber": None if fiber is None else fiber.document(),
         },
         takeaways=_takeaways(fiber, found.symmetries),

@@ -93,10 +93,17 @@ def of_symmetries(part: Part) -> Iterator[Block]:
         picture = _picture(part, symmetries)
         fiber = () if data["fiber"] is None else (_fiber(part),)
         yield Row((picture, *fiber)) if fiber else picture
+    if "design-choices" in part.takeaways:
+        yield Prose((part.takeaways["design-choices"],))
+    yield from symmetry_tables(data)
+
+
+def symmetry_tables(data: Mapping[str, Any]) -> Iterator[Table]:
+    """All of them: continuous, by design choice, and discrete."""
+    symmetries = [one for one in data["symmetries"] if one["dimension"]]
+    if symmetries:
         yield _symmetry_table(symmetries)
     if data.get("choices"):
-        if "design-choices" in part.takeaways:
-            yield Prose((part.takeaways["design-choices"],))
         yield _choice_table(data["choices"])
     if data.get("discrete"):
         rows = tuple((one["group"], one["what"], one["places"]) for one in data["discrete"])
@@ -122,7 +129,10 @@ def _picture(part: Part, symmetries: list[dict[str, Any]]) -> Figure:
     redundant = sum(pieces.values())
     parameters: int = part.data["parameters"]
     known = "functional dimension" if part.status == "proved" else "functional dimension, at most"
-    whole = {known: parameters - redundant, "symmetries": redundant}
+    upper: int = part.data["upper"]
+    whole = {known: upper, "symmetries": redundant}
+    if parameters - upper > redundant:
+        whole["redundant without a listed symmetry"] = parameters - upper - redundant
     return parts_of_a_whole(
         "redundant-by-piece",
         "Parameters = functional dimension + symmetries",
