@@ -44,9 +44,9 @@ def sorting() -> Table:
 
 
 def tall() -> Table:
-    columns = ("tensor", *(f"singular value {n}" for n in range(1, 10)))
+    columns = ("tensor", *(f"singular value {n}" for n in range(1, 17)))
     rows = tuple(
-        (f"model.layers.{n}.self_attn.q_proj.weight", *((n + 1) * 0.7**k for k in range(9)))
+        (f"model.layers.{n}.self_attn.q_proj.weight", *((n + 1) * 0.7**k for k in range(16)))
         for n in range(32)
     )
     return Table("tall", "Singular values of all projections", columns, rows)

@@ -143,7 +143,8 @@ def _lead(found: Finding, symmetries: tuple[Symmetry, ...]) -> str:
     largest = max(named, key=lambda name: named[name])
     share = percent(total, found.parameters, 3)
     rest = found.parameters - (found.parameters if found.upper is None else found.upper) - total
-    more = f" Another {rest:,} are redundant without a symmetry that segre lists." * (rest > 0)
+    are = "is" if rest == 1 else "are"
+    more = f" Another {rest:,} {are} redundant without a symmetry that segre lists." * (rest > 0)
     return (
         f"{least}{total:,} of {found.parameters:,} parameters ({share}) can change without "
         f"changing the function. The largest piece is {largest}: {named[largest]:,}.{more}"

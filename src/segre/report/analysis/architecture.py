@@ -135,7 +135,7 @@ def _picture(part: Part, symmetries: list[dict[str, Any]]) -> Figure:
         whole["redundant without a listed symmetry"] = parameters - upper - redundant
     return parts_of_a_whole(
         "redundant-by-piece",
-        "Parameters = functional dimension + symmetries",
+        "How the parameters split: function and symmetries",
         f"Two bars: {parameters:,} parameters, of which {redundant:,} are symmetries; and these by "
         f"piece, of which there are {len(pieces)}.",
         part.takeaways["redundant-by-piece"],
