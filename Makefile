@@ -2,7 +2,7 @@
 export OPENBLAS_NUM_THREADS ?= 1
 BIN := .venv/bin
 
-.PHONY: demo test check lint format docs bench clean
+.PHONY: demo test check lint format docs docs-plain bench clean
 
 demo: .venv/ready
 	@mkdir -p out
@@ -43,6 +43,11 @@ docs: .venv/ready
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The documentation is in site/index.html; open it in a browser (no server needed)."
 
+# The same pages with a theme that comes with MkDocs: nothing depends on the one above.
+docs-plain: .venv/ready
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --theme readthedocs --site-dir site-plain
+	@echo "The documentation is site-plain/index.html."
+
 bench: .venv/ready .venv/models
 	$(BIN)/python -m bench.startup
 	$(BIN)/python -m bench.estimator
@@ -67,7 +72,7 @@ bench: .venv/ready .venv/models
 	$(BIN)/python -m bench.faults
 
 clean:
-	rm -rf .venv out site build dist .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv out site site-plain build dist .mypy_cache .ruff_cache .hypothesis
 
 .venv/ready: pyproject.toml constraints.txt scripts/setup.sh
 	@scripts/setup.sh

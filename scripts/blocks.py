@@ -18,7 +18,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import files
 from pathlib import Path
@@ -32,7 +32,7 @@ _ITEM = re.compile(r"(?:[-*+]|\d+\.) ")
 def pages() -> list[Path]:
     """Every page that people read."""
     names = ("README.md", "CONTRIBUTING.md", "bench/README.md", "examples/README.md")
-    return [*(ROOT / name for name in names), *sorted((ROOT / "docs").glob("*.md"))]
+    return [*(ROOT / name for name in names), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @dataclass(frozen=True)
@@ -91,21 +91,36 @@ def prepare(text: str, folder: Path) -> None:
         shutil.copytree(Path(str(found[0].locate())).parent, folder / "minilm")
 
 
-def printed(command: str, folder: Path, first: Path | None = None) -> str:
+def printed(
+    command: str,
+    folder: Path,
+    programs: Sequence[Path] = (Path(sys.executable).parent,),
+    variables: Mapping[str, str] = os.environ,
+    before: Sequence[str] = (),
+) -> str:
     """What a command prints, as on a terminal of 80 columns without colours.
 
-    Programs are looked for in the directory `first`, then beside Python, then as usual.
+    Directories of `programs` come first on the path; `before` is a command that starts others.
     """
-    places = [*([] if first is None else [str(first)]), str(Path(sys.executable).parent)]
-    path = os.pathsep.join([*places, os.environ["PATH"]])
+    path = os.pathsep.join([*map(str, programs), os.environ["PATH"]])
     run = subprocess.run(
-        ["bash", "-c", command],
+        [*before, "bash", "-c", command],
         capture_output=True,
         text=True,
         cwd=folder,
-        env={**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "80"},
+        env={**variables, "PATH": path, "NO_COLOR": "1", "COLUMNS": "80"},
     )
     return "\n".join(line.rstrip() for line in (run.stdout + run.stderr).splitlines())
+
+
+def check_commands(page: str, folder: Path, run: Callable[[str, Path], str]) -> None:
+    """Run every command of a page, in order, in one folder: it prints what is shown."""
+    for block in blocks(page):
+        if block.file:
+            (folder / block.file).write_text(block.text)
+        for command, shown in block.steps if block.kind == "console" else ():
+            output = run(command, folder)
+            assert agree(block.mark, output, shown), f"line {block.line}: {command}\n{output}"
 
 
 def exact_part(text: str) -> list[list[str]]:

@@ -1,37 +1,23 @@
 """`pip install segre` alone does everything that needs no torch.
 
-What such an installation has is read from the metadata of packages; whatever else is installed here
-cannot be imported by the commands below.
+The commands below run in a clean environment that has the wheel and what it asks for.
 """
 
 import re
 import shutil
-import subprocess
-import sys
-import tomllib
-from functools import cache
-from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+from blocks import ROOT
+from support.installation import Environment, core
+
+pytestmark = [pytest.mark.release, pytest.mark.slow]
+
 WITHOUT = ("torch", "transformers", "tokenizers", "pandas", "pyarrow", "distributed", "IPython")
-# Modules of other packages cannot be imported; then the command line runs, one command a line.
-ALONE = """
+# The command line, one command a line, in one process.
+SESSION = """
 import sys
-from importlib.abc import MetaPathFinder
-
-class Absent(MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in absent:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-absent = set(sys.argv[1].split(","))
-sys.meta_path.insert(0, Absent())
 from segre.cli import ending, main
 ending.open_streams = lambda: None  # once is enough
 for line in sys.stdin.read().splitlines():
@@ -75,34 +61,9 @@ NEED_MORE = {
 }
 
 
-@cache
-def core() -> frozenset[str]:
-    """The packages that come with segre, and with what it asks for."""
-    found: set[str] = set()
-    waiting = [Requirement(text) for text in PROJECT["dependencies"]]
-    while waiting:
-        one = waiting.pop()
-        if one.marker is not None and not one.marker.evaluate({"extra": ""}):
-            continue
-        name = canonicalize_name(one.name)
-        if name not in found:
-            found.add(name)
-            try:
-                waiting += [Requirement(text) for text in requires(name) or ()]
-            except PackageNotFoundError:  # asked for on other machines
-                continue
-    return frozenset(found)
-
-
-@cache
-def absent() -> frozenset[str]:
-    """The modules that an installation of segre alone does not have."""
-    own = {*core(), "segre"}
-    return frozenset(
-        module
-        for module, packages in packages_distributions().items()
-        if not own & {canonicalize_name(package) for package in packages}
-    )
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    return core(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -112,19 +73,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def segre(commands: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    arguments = [sys.executable, "-c", ALONE, ",".join(sorted(absent()))]
-    return subprocess.run(arguments, input=commands, capture_output=True, text=True, cwd=cwd)
+def test_nothing_else_is_there(environment: Environment, place: Path) -> None:
+    code = f"from importlib.util import find_spec as f; print([n for n in {WITHOUT} if f(n)])"
+    assert environment.run("-c", code, cwd=place).stdout == "[]\n"
 
 
-def test_the_list_is_what_it_should_be() -> None:
-    assert set(WITHOUT) <= absent()
-    assert not absent() & {"numpy", "scipy", "matplotlib", "plotly", "jinja2", "rich", "segre"}
-
-
-@pytest.mark.slow
-def test_everything_without_torch_runs(place: Path) -> None:
-    done = segre(COMMANDS.strip(), place)
+def test_everything_without_torch_runs(environment: Environment, place: Path) -> None:
+    done = environment.run("-c", SESSION, cwd=place, given=COMMANDS.strip())
     assert done.stderr == ""
     ends = re.findall(r"^exit (\d+): (.*)$", done.stdout, re.MULTILINE)
     assert [line for _, line in ends] == COMMANDS.strip().split("\n")
@@ -137,22 +92,23 @@ def test_everything_without_torch_runs(place: Path) -> None:
 
 
 @pytest.mark.parametrize("command", NEED_MORE)
-def test_what_needs_more_says_so(command: str, place: Path) -> None:
+def test_what_needs_more_says_so(command: str, environment: Environment, tmp_path: Path) -> None:
     if "s.db" in command:
-        segre("sweep run deep-softmax -o s.db --limit 1 --workers 1", place)
-    done = segre(command, place)
-    assert done.stderr.rstrip("\n") == NEED_MORE[command]
-    assert done.stdout.rstrip("\n").endswith(f"exit 2: {command}")
+        environment.segre("sweep run deep-softmax -o s.db --limit 1 --workers 1", tmp_path)
+    before = sorted(tmp_path.iterdir())
+    done = environment.segre(command, tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"{NEED_MORE[command]}\n"
+    assert sorted(tmp_path.iterdir()) == before
 
 
-def test_answers_show_themselves_without_pandas(place: Path) -> None:
+def test_answers_show_themselves_without_pandas(environment: Environment, place: Path) -> None:
     code = (
-        ALONE.partition("from segre.cli")[0] + "import segre\nfound = segre.compare('gpt2')\n"
+        "import segre\nfound = segre.compare('gpt2')\n"
         "assert '1,347,352' in str(found) and '1,347,352' in found._repr_html_()\n"
         "try: found.to_pandas()\nexcept segre.SegreError as error: print(error)"
     )
-    arguments = [sys.executable, "-c", code, ",".join(sorted(absent()))]
-    done = subprocess.run(arguments, capture_output=True, text=True, cwd=place)
+    done = environment.run("-c", code, cwd=place)
     assert done.stderr == ""
     assert done.stdout == (
         "to_pandas needs pandas, which is not installed; pip install 'segre[tables]'\n"

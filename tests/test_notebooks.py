@@ -14,7 +14,7 @@ each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda one: o
 
 
 def test_there_are_some() -> None:
-    assert len(NOTEBOOKS) >= 2
+    assert len(NOTEBOOKS) >= 3
 
 
 @each_notebook

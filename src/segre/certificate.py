@@ -55,8 +55,8 @@ def certify(
 ) -> dict[str, Any]:
     """The certificate of the bounds that segre can prove.
 
-    A certificate holds a computation (`exact`) or applies a theorem (`theorem`), never both. `auto`
-    computes, unless the network is too large for that and a theorem applies.
+    By `method`, a certificate holds a computation (`exact`) or applies a theorem (`theorem`), never
+    both. `auto` computes, unless the network is too large for that and a theorem applies.
 
     >>> document = certify("lightning/d=2,2/a=1/t=2")
     >>> document["claim"]
@@ -148,7 +148,7 @@ def checksum(document: Mapping[str, Any]) -> str:
 
 
 def write_certificate(document: Mapping[str, Any], path: str | Path) -> None:
-    """Write a certificate; the file is written completely or not at all.
+    """Write a certificate, the `document`, to `path`: completely or not at all.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

@@ -242,8 +242,8 @@ class Catalog(Unbounded, Tabular):
 def catalog(name: str | None = None, *, match: str = "", supports: str = "") -> Catalog:
     """The families and presets that segre supports: all, one of them, or those that match.
 
-    `match` is part of the name of a model or of its family; `supports` is one of `QUESTIONS`. Case
-    does not matter.
+    `name` is a family or a preset; `match` is part of the name of a model or of its family;
+    `supports` is one of `QUESTIONS`. Case does not matter.
 
     >>> len(catalog(match="llama", supports="normal form").families)
     1

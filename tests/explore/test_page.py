@@ -3,6 +3,7 @@
 import re
 import threading
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,38 @@ import pytest
 from playwright.sync_api import Browser
 
 import segre
+from segre.explore.designs import design
 from segre.explore.page import served_page, static_page
 from segre.explore.server import Explorer
-from segre.geometry.redundancy import counted
+from segre.explore.stack_table import KEYS, Row
+from segre.explore.stacks import known_of_stack
+from segre.finding import Finding
+from segre.geometry.at_any_size import at_any_size
+from segre.geometry.dimension import too_large
+from segre.transformer.spec import Transformer
 from support.browser import Opened, opened, running
 
 pytestmark = pytest.mark.browser
 
 SMALL = "transformer/d=64/layers=4/heads=4/ff=128/mlp=gelu/norm=rms/eps=1e-05/causal=true/t=64"
-DESIGN = ("rms", "pre", "gelu", "none", "none", "none", "softmax")
-NEAR = {DESIGN, (*DESIGN[:3], "rope", *DESIGN[4:])}
+VARIANTS = ("plain", "window", "qknorm", "gate", "parallel")
+NEAR = {
+    ("rms", "pre", "swiglu", pos, ends, bias, variant)
+    for pos, ends, (bias, variant) in product(
+        ("none", "rope"),
+        ("none", "untied", "tied"),
+        [("none", variant) for variant in VARIANTS] + [("qkv", "plain")],
+    )
+} | {("rms", "pre", "gelu", "none", "none", "none", "plain")}
+OPTIONS = {"gate": "head", "causal": "true", "window": "+", "feature": "exp", "bias": "key"}
+
+
+def near(row: Row) -> bool:
+    """Stacks with one of a few options, or none."""
+    differs = {key: one for key, one in row.items() if key in KEYS and one not in ("", "none")}
+    if row["causal"] == "false":
+        del differs["causal"]
+    return len(differs) <= 1 and all(OPTIONS.get(key) == one for key, one in differs.items())
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +65,7 @@ def server() -> Iterator[Explorer]:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "explorer.html"
-    path.write_text(static_page("theorems.html", NEAR.__contains__), encoding="utf-8")
+    path.write_text(static_page("theorems.html", NEAR.__contains__, near), encoding="utf-8")
     return path
 
 
@@ -74,14 +97,69 @@ CHOOSE = """([key, value]) => {
 }"""
 
 
+# Random changes of the controls, one after the other, and what the page then says.
+WALK = """async ([steps, seed, keys, first]) => {
+  let state = seed;
+  const random = (n) => ((state = (state * 48271) % 2147483647), state % n);
+  const said = (id) => document.getElementById(id).textContent;
+  const drawn = async (act) => {
+    delete document.documentElement.dataset.drawn;
+    act();
+    while (document.documentElement.dataset.drawn === undefined) {
+      await new Promise((done) => setTimeout(done, 5));
+    }
+  };
+  const found = [];
+  while (found.length < steps) {
+    if (found.length % 4 === 0 && found.length) await drawn(() => (location.hash = "#" + first));
+    const every = [...document.querySelectorAll("#controls input, #controls select")].filter(
+      (one) => !one.disabled && one.type !== "number" && (!keys || keys[one.id.slice(2)])
+    );
+    const one = every[random(every.length)], allowed = keys?.[one.id.slice(2)];
+    if (one.type === "range") one.value = random(Number(one.max) + 1);
+    else if (one.type === "checkbox") one.checked = !one.checked;
+    else {
+      const options = [...one.options].map((x) => x.value);
+      const chosen = options.filter((x) => !allowed?.length || allowed.includes(x));
+      one.value = chosen[random(chosen.length)];
+    }
+    await drawn(() => one.dispatchEvent(new Event(one.type === "range" ? "input" : "change")));
+    const problem = document.getElementById("problem");
+    found.push({
+      spec: said("spec"), problem: problem.hidden ? "" : problem.textContent, badge: said("badge"),
+      parameters: said("parameters"), dimension: said("dimension"), redundant: said("redundant"),
+    });
+  }
+  return found;
+}"""
+
+
+def expected(spec: str) -> Finding | None:
+    """What segre says of a spec that was copied from the page; None if it has no formula for it."""
+    net = segre.architecture(spec)
+    if not isinstance(net, Transformer):
+        return known_of_stack(design(spec))  # type: ignore[arg-type]
+    return segre.dimension(spec) if too_large(net) else at_any_size(net)
+
+
+def same(state: dict[str, str], found: Finding) -> None:
+    """A state of the page has the numbers of a finding, and a bound or a prediction says so."""
+    number = next(n for n in (found.value, found.upper, found.estimate) if n is not None)
+    words = (
+        "" if found.value is not None else "at most " if found.estimate is None else "predicted "
+    )
+    assert state["dimension"] == f"{words}{number:,}", state["spec"]
+    assert digits(state["parameters"]) == found.parameters, state["spec"]
+    assert digits(state["redundant"]) == found.parameters - number
+    assert state["badge"].startswith("proved by") == (found.value is not None)
+
+
 def agrees(page: Opened, spec: str) -> None:
     """What the page shows is what segre says of the spec that it shows."""
-    found = segre.explain(spec).finding  # type: ignore[union-attr]
-    assert digits(text(page, "parameters")) == found.parameters
-    assert digits(text(page, "dimension")) == found.upper
-    assert text(page, "dimension").startswith("at most") == (found.value is None)
-    assert ("proved by" in text(page, "badge")) == (found.value is not None)
-    assert digits(text(page, "redundant")) == found.parameters - found.upper
+    found = expected(spec)
+    assert found is not None
+    names = ("parameters", "dimension", "redundant", "badge")
+    same({"spec": spec, **{name: text(page, name) for name in names}}, found)
 
 
 def test_a_served_page_follows_its_controls(browser: Browser, server: Explorer) -> None:
@@ -97,14 +175,16 @@ def test_a_served_page_follows_its_controls(browser: Browser, server: Explorer) 
             (CHOOSE, ["pos", "none"]),
             (CHOOSE, ["attn", "lightning"]),
             (CHOOSE, ["start", "qwen2-7b"]),
+            (CHOOSE, ["family", "stack"]),
+            (CHOOSE, ["kind", "double"]),
         ):
-            if argument[0] == "start":
+            if argument[0] in ("start", "family"):
                 change = change.replace("c-${key}", "${key}")
             spec = settled(page, change, argument)
             agrees(page, spec)
             seen.add(spec)
             assert page.js("decodeURIComponent(location.hash)").startswith(f"#{spec}")
-        assert len(seen) == 6
+        assert len(seen) == 8
         page.check()
 
 
@@ -112,7 +192,7 @@ def test_a_served_page_refuses_proves_and_measures(browser: Browser, server: Exp
     tiny = "transformer/d=4/heads=2/t=3"
     with opened(browser, server.url, anchor=f"#{tiny}") as page:
         page.page.get_by_role("button", name="Prove it by computing").click()
-        page.page.get_by_text("proved by computation").wait_for(timeout=120_000)
+        page.page.locator("#badge", has_text="proved by computation").wait_for(timeout=120_000)
         assert digits(text(page, "dimension")) == segre.dimension(tiny).value
         with page.page.expect_download() as saved:
             page.page.get_by_role("button", name="Download the certificate").click()
@@ -127,6 +207,64 @@ def test_a_served_page_refuses_proves_and_measures(browser: Browser, server: Exp
         settled(page, "() => { location.hash = '#transformer/d=8/heads=3/t=3' }")
         assert "does not divide" in text(page, "problem")
         page.check()
+
+
+def test_a_served_page_agrees_with_segre_wherever_its_controls_go(
+    browser: Browser, server: Explorer
+) -> None:
+    large = "transformer/d=64/layers=3/heads=4/ff=96/mlp=swiglu/norm=rms/eps=1e-05/vocab=512/t=64"
+    stack = "softmax/d=64/layers=3/a=8/heads=4/dv=16/t=32"
+    answered = 0
+    for first, seed in ((large, 11), (stack, 5)):
+        with opened(browser, server.url, anchor=f"#{first}") as page:
+            for state in page.js(WALK, [24, seed, None, first]):
+                if state["problem"]:
+                    assert state["problem"].count("\n") == 0
+                    continue
+                found = expected(state["spec"])
+                if found is not None and "computation" not in state["badge"]:
+                    same(state, found)
+                    answered += 1
+            page.check()
+    assert answered > 15
+
+
+def test_a_theorem_is_opened_and_its_certificate_is_valid(
+    browser: Browser, server: Explorer
+) -> None:
+    with opened(browser, server.url, anchor="#softmax/d=16/layers=3/a=4/t=8") as page:
+        page.page.get_by_text("Open the proof: theorem A for this design").click()
+        found = segre.dimension("softmax/d=16/layers=3/a=4/t=8")
+        assert f"{found.parameters:,} − {found.fiber_dimension:,} = {found.value:,}" in text(
+            page, "proof-statement"
+        )
+        assert text(page, "hypotheses-rows") == "t >= 28>= 2yes"
+        with page.page.expect_download() as saved:
+            page.page.get_by_role("button", name="Download the certificate").click()
+        assert segre.verify(saved.value.path()).valid
+        said = page.page.locator("#curve-said", has_text="Measured, not proved: one draw of random")
+        said.wait_for(timeout=120_000)
+        assert "(seed 0), run on 2 inputs of 8 random vectors" in text(page, "curve-said")
+        page.check()
+
+
+def test_a_design_is_pinned_and_copied_and_shared(browser: Browser, file: Path) -> None:
+    with opened(browser, file, anchor=f"#{SMALL}") as page:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        before = text(page, "parameters")
+        settled(page, "() => document.getElementById('pin').click()")
+        spec = settled(page, SLIDE, ["layers", 2])
+        assert f"pinned design: {before}" in text(page, "parameters-beside")
+        page.page.get_by_role("button", name="Copy spec").click()
+        page.page.get_by_role("button", name="Copied").wait_for()
+        copied = page.js("() => navigator.clipboard.readText()")
+        assert copied == spec
+        assert segre.dimension(copied).upper == digits(text(page, "dimension"))
+        hash_, shown = page.js("() => location.hash"), text(page, "dimension")
+        page.check()
+    with opened(browser, file, anchor=hash_) as page:
+        assert (text(page, "spec"), text(page, "dimension")) == (spec, shown)
+        assert f"pinned design: {before}" in text(page, "parameters-beside")
 
 
 def test_nothing_leaves_loopback(browser: Browser, server: Explorer) -> None:
@@ -146,7 +284,7 @@ def test_nothing_leaves_loopback(browser: Browser, server: Explorer) -> None:
 def test_a_walk_by_keyboard(browser: Browser, server: Explorer) -> None:
     with opened(browser, server.url, anchor=f"#{SMALL}") as page:
         keys, reached = page.page.keyboard, []
-        for _ in range(60):
+        for _ in range(75):
             keys.press("Tab")
             name = page.js("() => document.activeElement.id")
             reached.append(name)
@@ -157,47 +295,116 @@ def test_a_walk_by_keyboard(browser: Browser, server: Explorer) -> None:
                 page.page.wait_for_selector("html[data-drawn]", state="attached")
                 assert text(page, "parameters") != before
                 agrees(page, text(page, "spec"))
-            if name:
-                ring = "() => getComputedStyle(document.activeElement).outlineStyle"
-                assert page.js(ring) != "none", name
-        for name in ("start", "against", "s-d", "c-d", "c-mlp", "c-causal", "copy-spec"):
+            ring = "() => getComputedStyle(document.activeElement).outlineStyle"
+            assert page.js(ring) != "none" or page.js(
+                "() => document.activeElement === document.body"
+            )
+        for name in ("family", "start", "against", "pin", "s-d", "c-d", "c-mlp", "c-causal"):
             assert name in reached
+        assert "copy-spec" in reached
         unnamed = """() => [...document.querySelectorAll("input, select, button")].filter(
             (one) => !one.labels?.length && !one.ariaLabel && !one.textContent.trim()
         ).map((one) => one.id)"""
         assert page.js(unnamed) == []
         heard = page.page.locator("#status", has_text="functional dimension")
         heard.wait_for(state="attached")
+        assert page.js("() => document.getElementById('status').ariaLive") == "polite"
+        page.js("() => document.getElementById('family').focus()")
+        keys.press("ArrowDown")
+        page.page.locator("#spec", has_text="softmax/").wait_for()
         page.check()
 
 
-def test_a_static_page_counts_as_segre_does(browser: Browser, file: Path) -> None:
+# Which values the walks on the static page may take: those that its few formulas cover.
+OF_MODELS = {
+    **{key: [] for key in ("d", "layers", "heads", "kv", "head", "ff", "vocab", "t", "tied")},
+    **{"pos": ["none", "rope"], "bias": ["none", "qkv"], "mlp": ["swiglu", "geglu"]},
+    **{"gate": ["none", "head"], "qknorm": ["false", "true"], "window": [], "parallel": []},
+}
+OF_STACKS = {
+    **{key: [] for key in ("d", "layers", "heads", "a", "dv", "t", "kind", "causal", "window")},
+    **{"gate": ["none", "head"], "feature": ["", "exp"], "bias": ["none", "key"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("first", "keys", "least"),
+    [
+        ("transformer/d=64/layers=4/heads=4/ff=128/mlp=swiglu/norm=rms/eps=1e-05/causal=true"
+         "/pos=rope/vocab=8192/t=256", OF_MODELS, 40),
+        ("softmax/d=64/layers=3/a=8/heads=4/dv=16/t=32", OF_STACKS, 40),
+    ],
+)  # fmt: skip
+def test_a_static_page_agrees_with_segre_wherever_its_controls_go(
+    browser: Browser, file: Path, first: str, keys: dict[str, list[str]], least: int
+) -> None:
+    answered, kinds = 0, set()
+    with opened(browser, file, anchor=f"#{first}") as page:
+        for state in page.js(WALK, [160, 3, keys, first]):
+            if state["problem"]:
+                assert state["problem"].startswith("Not known here: ")
+                assert state["problem"].endswith(f"Run: segre dim {state['spec']}.")
+                continue
+            found = expected(state["spec"])
+            assert found is not None, state["spec"]
+            same(state, found)
+            answered += 1
+            kinds.add(state["badge"].partition(" by")[0].partition(",")[0])
+        page.check()
+    assert answered >= least
+    assert "proved" in kinds
+    assert len(kinds) == 2
+
+
+def test_a_static_page_says_what_it_does_not_know(browser: Browser, file: Path) -> None:
     with opened(browser, file, anchor=f"#{SMALL}") as page:
-        for change, argument in (
-            (SLIDE, ["d", 2]),
-            (SLIDE, ["layers", 5]),
-            (SLIDE, ["heads", 2]),
-            (SLIDE, ["kv", -2]),
-            (CHOOSE, ["pos", "rope"]),
-            (CHOOSE, ["mlp", "gelu-tanh"]),
-        ):
-            spec = settled(page, change, argument)
-            assert page.js("() => document.getElementById('problem').hidden"), text(page, "problem")
-            found = counted(segre.architecture(spec))
-            assert digits(text(page, "parameters")) == found.parameters
-            assert text(page, "dimension") == f"at most {found.upper:,}"
-            assert "not proved" in text(page, "badge")
-        settled(page, CHOOSE, ["bias", "mlp"])
-        assert "Run segre explore" in text(page, "problem")
+        spec = settled(page, CHOOSE, ["bias", "mlp"])
+        assert text(page, "problem").startswith("Not known here: ")
+        assert text(page, "problem").endswith(f"Run: segre dim {spec}.")
+        assert page.js("() => document.getElementById('figures').inert")
+        settled(page, CHOOSE, ["bias", "none"])
+        settled(page, SLIDE, ["layers", -2])
+        assert "need layers ≥ 3, and this design has 2" in text(page, "problem")
         settled(page, CHOOSE.replace("c-${key}", "${key}"), ["start", "llama-3-8b"])
         assert text(page, "dimension") == "8,016,918,528"
-        assert page.js("document.querySelector('#actions a').href").endswith("#theorem-c")
-        assert "run segre explore" in text(page, "curve-said")
+        assert page.js("document.querySelector('#actions a').href").endswith(
+            "theorems.html#theorem-c"
+        )
+        assert "segre certify transformer/d=4096" in text(page, "certify-command")
+        assert "Run: segre collapse transformer/" in text(page, "curve-said")
+        assert "It cannot compute the exact rank" in page.js("document.body.innerText")
         page.check()
 
 
+def test_a_static_page_has_no_number_for_what_segre_refuses(browser: Browser, file: Path) -> None:
+    end = "/ff=128/mlp=swiglu/norm=rms/eps=1e-05/causal=true"
+    with opened(browser, file, anchor=f"#{SMALL}") as page:
+        for spec in (
+            f"transformer/d=64/layers=4/heads=5{end}/t=64",
+            f"transformer/d=64/layers=4/heads=4/kv=3{end}/t=64",
+            f"transformer/d=64/layers=4/heads=4/head=15{end}/pos=rope/t=64",
+            f"transformer/d=64/layers=4/heads=4{end}/pos=rope/base=1/t=64",
+            f"transformer/d=64/layers=4/heads=4{end}/colour=blue/t=64",
+            f"transformer/d=64/layers=4/heads=4{end}/t=many",
+            "softmax/d=64/layers=3/a=8/window=2/conv=full/kernel=2/t=32",
+            "softmax/d=64/layers=3/a=0/t=32",
+            "soft/d=64/layers=3/a=8/t=32",
+        ):
+            with pytest.raises(segre.SegreError):
+                segre.architecture(spec)
+            settled(page, "(spec) => { location.hash = '#' + spec }", spec)
+            assert text(page, "problem").startswith("Not known here: "), spec
+            assert not page.js("() => document.getElementById('problem').hidden")
+            assert page.js("() => document.getElementById('figures').inert")
+        page.check()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_sticks_out(browser: Browser, file: Path, width: int) -> None:
-    with opened(browser, file, width=width) as page:
+def test_nothing_sticks_out(browser: Browser, file: Path, width: int, scheme: str) -> None:
+    with opened(browser, file, width=width, color_scheme=scheme) as page:
+        assert page.scroll_width() <= width
+        settled(page, CHOOSE.replace("c-${key}", "${key}"), ["family", "stack"])
+        page.js("() => { document.getElementById('proof').open = true }")
         assert page.scroll_width() <= width
         page.check()

@@ -7,9 +7,16 @@ from typing import Any
 import pytest
 
 from segre.explore import table as tables
-from segre.explore.formulas import REGIONS, DisagreementError, region_of, sizes_in
+from segre.explore.formulas import (
+    REGIONS,
+    DisagreementError,
+    region_of,
+    sizes_in,
+    within_limits,
+)
 from segre.explore.table import designs, spec_of, table
 from segre.geometry.redundancy import counted
+from segre.sequence.cost import cost
 
 RNG = random.Random(5)
 SOME = set(RNG.sample(list(designs()), 24))
@@ -38,6 +45,7 @@ def test_counts_at_random_sizes(found: Any) -> None:
         for _ in range(3):
             at = {**sizes_in(rng.choice(REGIONS), rng), "L": rng.randint(3, 9)}
             at |= {"V": at["d"] + rng.randint(8, 10**5), "f": rng.randint(4, 10**4)}
+            assert within_limits(at)
             spec = spec_of(design, at)
             labels, formulas = found["sizes"]
             sizes = {tuple(labels[n]): value(formulas[n], at) for n in own}
@@ -46,11 +54,27 @@ def test_counts_at_random_sizes(found: Any) -> None:
             numbers = by_region[REGIONS.index(region_of(at)) if len(by_region) > 1 else 0]
             redundant = sum(value(found["symmetries"][1][n], at) for n in numbers)
             assert parameters - redundant == counted(spec).upper
+            for what, tokens in (label for label in sizes if label[0] != "parameters"):
+                costs = cost(spec, [int(tokens)])
+                kept = costs.state(int(tokens))
+                true = costs.total(int(tokens)) if what == "operations" else kept
+                assert sizes[what, tokens] == (-1 if true is None else true)
 
 
 def test_large_models(found: Any) -> None:
     """Far from the small sizes that the polynomials were made from."""
-    at = {"d": 4096, "L": 32, "H": 32, "g": 4, "k": 8, "a": 128, "f": 14336, "V": 128256, "t": 8192}
+    at = {
+        "d": 4096,
+        "L": 32,
+        "H": 32,
+        "g": 4,
+        "k": 8,
+        "a": 128,
+        "f": 14336,
+        "V": 128256,
+        "t": 8192,
+        "w": 4096,
+    }
     for design in sorted(SOME):
         own, by_region = (found["lists"][n] for n in found["designs"]["|".join(design)])
         spec = spec_of(design, at)

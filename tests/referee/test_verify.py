@@ -33,6 +33,7 @@ ACCEPTED = [
     "softmax/d=10,10,10/a=2,2/t=3",
 ]
 TAMPERED = list(STACKS)
+OLD = sorted((Path(__file__).parents[1] / "oracle").glob("certificates-*/*.json"))
 
 
 @cache
@@ -63,6 +64,13 @@ def test_certificates_are_accepted(spec: str, tmp_path: Path) -> None:
     path = tmp_path / "certificate.json"
     path.write_text(json.dumps(document, indent=1))
     assert verify(path) == verify(str(path)) == verdict
+
+
+@pytest.mark.parametrize("path", OLD, ids=lambda path: path.stem)
+def test_certificates_of_older_versions_stay_valid(path: Path) -> None:
+    verdict = verify(json.loads(path.read_text()))
+    assert verdict.valid, verdict.reason
+    assert verdict.claim["status"] == "proved"
 
 
 def test_progress_is_reported() -> None:

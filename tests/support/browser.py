@@ -78,9 +78,12 @@ def opened(
     height: int = 900,
     script: str = "",
     anchor: str = "",
+    drawn: str = "html[data-drawn]",
     **options: Any,
 ) -> Iterator[Opened]:
     """A file, or the address of a local server, opened in a new window; with scripts, when drawn.
+
+    `drawn` is an element that is there by then.
 
     Requests to that server are not foreign; all others are.
     """
@@ -98,7 +101,7 @@ def opened(
         page.on("requestfailed", lambda request: seen.failed.append(request.url[:200]))
         page.goto(address + anchor)
         if options.get("java_script_enabled", True):
-            page.wait_for_selector("html[data-drawn]", state="attached", timeout=600_000)
+            page.wait_for_selector(drawn, state="attached", timeout=600_000)
         yield seen
     finally:
         context.close()

@@ -181,7 +181,7 @@ def everything() -> Page:
         sections=sections(),
         document=DOCUMENT,
         command=f"segre report {SPEC} -o report.html --seed 0",
-        made="segre 0.1.0, 16 November 2026, seed 0",
+        made="segre 0.2.0, 16 November 2026, seed 0",
     )
 
 

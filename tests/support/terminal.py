@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import blocks
@@ -30,4 +31,4 @@ def run(
 
 def printed(command: str, folder: Path) -> str:
     """What a line of the shell prints, as on a terminal of 80 columns without colours."""
-    return blocks.printed(command, folder, warm().parent)
+    return blocks.printed(command, folder, [warm().parent, Path(sys.executable).parent])

@@ -14,6 +14,7 @@ import io
 import os
 import pkgutil
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -60,22 +61,20 @@ def warm() -> Path:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "NO_COLOR": "1"},
+        start_new_session=True,  # signals for us are not for it
     )
     assert server.stdin is not None
     assert server.stdout is not None
     if server.stdout.readline() != b"ready\n":
         raise RuntimeError("the process that has imported segre did not start")
-    atexit.register(_end, server, folder)
+    atexit.register(_end, server)
     return program
 
 
-def _end(server: subprocess.Popen[bytes], folder: Path) -> None:
+def _end(server: subprocess.Popen[bytes]) -> None:
     assert server.stdin is not None
     server.stdin.close()
     server.wait()
-    for path in folder.iterdir():
-        path.unlink()
-    folder.rmdir()
 
 
 def _serve(address: str) -> None:
@@ -95,7 +94,8 @@ def _serve(address: str) -> None:
     while True:
         lines = {line.fileno(): process for process, line in running.values()}
         ready, _, _ = select.select([0, listener.fileno(), *running, *lines], [], [])
-        if 0 in ready:
+        if 0 in ready:  # who started us has ended, or was killed
+            shutil.rmtree(Path(address).parent)
             os._exit(0)
         for gone in set(ready) & set(lines):  # who asked is no more
             os.kill(lines[gone], signal.SIGKILL)

@@ -52,7 +52,7 @@ class Design:
             return dict(self.finding.redundancy["pieces"])
         out = dict.fromkeys(GROUPS, 0)
         for symmetry in self.finding.symmetries:
-            out[_group(symmetry.name)] += symmetry.dimension
+            out[group_of(symmetry.name)] += symmetry.dimension
         return out
 
     @property
@@ -166,7 +166,7 @@ def mechanisms_of(spec: Architecture) -> tuple[Mechanism, ...]:
     return (spec.mechanism,) if isinstance(spec, Network) else spec.mechanisms
 
 
-def _group(name: str) -> str:
+def group_of(name: str) -> str:
     """The piece that a symmetry of a stack belongs to."""
     if any(word in name for word in _VALUES):
         return "VO"

@@ -178,7 +178,7 @@ def diff(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Diff:
-    """What changed from the first checkpoint to the second.
+    """What changed from the first checkpoint, `one`, to the second, `two`.
 
     Outputs are compared on the beginning of `text`, or on random tokens.
 

@@ -105,7 +105,8 @@ def analyze(
 ) -> Analysis:
     """Everything that can be said of a model or a design; `only` names the parts to answer.
 
-    A target that cannot be read, or whose weights cannot, is an error. A part that cannot run says
+    `target` is whatever `architecture` takes; a directory with weights is run, too. One that cannot
+    be read, or whose weights cannot, is an error. A part that cannot run says
     why, and the others still come.
 
     >>> found = analyze("softmax/d=3,3,3/a=1/t=3", only=["dimension", "heads"])

@@ -115,7 +115,7 @@ def barrier(
     """The losses along the straight lines from the first checkpoint to each of the others.
 
     They are measured on the beginning of a text (at most 32 pieces of `length` tokens, by default
-    128), or on token sequences given as a matrix of whole numbers.
+    128), or on `tokens`, given as a matrix of whole numbers, at so many `points` of each line.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.commands import align, move

@@ -206,7 +206,7 @@ def same(
 
 @within_float64(2)
 def check(one: Source, two: Source, witness: Where, *, progress: Progress = no_progress) -> Check:
-    """All blocks of two checkpoints, compared in the basis of a witness.
+    """All blocks of two checkpoints, compared in the basis of a `witness`: a file of `same`.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.example import example
@@ -239,9 +239,9 @@ def align(
     """The second checkpoint, moved towards the first by symmetries.
 
     `by` is "weights" or "activations". With activations, both are run on the beginning of a `text`
-    (with their tokenizer) or on random tokens, in sequences of `length`. Every round recomputes the
-    basis of the stream. `untie` gives both a separate unembedding, a copy of their token table: the
-    stream can then be rotated, while a tied table only allows it to be permuted.
+    (with their tokenizer) or on random tokens, in sequences of `length`. Each of the `rounds`
+    recomputes the basis of the stream. `untie` gives both a separate unembedding, a copy of their
+    token table: the stream can then be rotated, while a tied table only allows it to be permuted.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.example import example

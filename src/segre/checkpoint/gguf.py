@@ -22,7 +22,7 @@ RESCALED = (b"rope_freqs.weight", b"rope_factors_long.weight", b".rope.scaling.f
 
 
 def convert(file: str | Path, target: str | Path) -> list[str]:
-    """Write the model of a GGUF file, and its tokenizer if it has one; returns the file names.
+    """Write the model of a GGUF `file`, and its tokenizer if it has one; returns the file names.
 
     The whole model is held in memory, in float32.
 

@@ -94,10 +94,10 @@ def merge(
 ) -> Merged:
     """Two checkpoints, aligned and then merged, in a new directory or in memory.
 
-    The result is (1 - weight) A + weight B', by default half of each. With `task_vector`, a common
-    base of both, it is A' + weight (B' - BASE), by default with weight 1. `by` is as in `align`, or
-    "none" for no alignment; `text`, `length`, `rounds` and `untie` are as in `align`. Tensors have
-    the dtypes of the first checkpoint.
+    The result is (1 - weight) A + weight B'; by default, `weight` is one half. With `task_vector`,
+    a common base of both, it is A' + weight (B' - BASE), by default with weight 1. `by` is as in
+    `align`, or "none" for no alignment; `text`, `length`, `rounds` and `untie` are as in `align`.
+    Tensors have the dtypes of the first checkpoint.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.commands import move, same

@@ -40,6 +40,8 @@ def content_hash(
 ) -> ContentHash:
     """The hashes of a checkpoint: of its values, and of its function (equal for moved copies).
 
+    With `exact` of its values alone, which works for all families.
+
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.commands import move
     >>> from segre.checkpoint.example import example

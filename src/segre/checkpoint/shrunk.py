@@ -166,7 +166,7 @@ class Expanded(Model):
 
 @within_float64(1)
 def expand(path: str | Path, target: str | Path, progress: Progress = no_progress) -> None:
-    """Rebuild the normal form, up to rounding, from a directory written by `shrink`.
+    """Rebuild the normal form, up to rounding, from `path`, a directory written by `shrink`.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.example import example

@@ -34,7 +34,7 @@ def compare(
     memory: Memory = "8G",
     out: TableOut = TableOut(),
 ) -> None:
-    """Compare designs side by side: dimension, redundancy, collapse, guarantees, cost."""
+    """Put designs side by side: dimension, redundancy, collapse, guarantees, cost."""
     from segre.analysis.comparison import compare as side_by_side
     from segre.models.lists import listed
 

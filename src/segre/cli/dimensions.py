@@ -102,7 +102,7 @@ def explain(
     memory: Memory = "8G",
     out: Out = Out(),
 ) -> None:
-    """Explain the symmetries: what training conserves because of each, and what removes them."""
+    """Explain the symmetries: what removes each, and what training conserves."""
     from segre.geometry.explain import explain as explanation
 
     wanted = _asked(output)

@@ -18,7 +18,7 @@ def explore(
         str,
         typer.Argument(
             metavar="[SPEC]",
-            help="The transformer to start with: a name such as llama-3-8b, an inline spec, a "
+            help="The design to start with: a name such as llama-3-8b, an inline spec, a "
             "config.json or a directory with one.",
             autocompletion=completion.architecture,
         ),
@@ -27,7 +27,7 @@ def explore(
         str,
         typer.Option(
             metavar="NAME",
-            help="The preset to compare with.",
+            help="The preset to compare with (empty: none).",
             autocompletion=completion.architecture,
         ),
     ] = "gpt2",
@@ -45,12 +45,12 @@ def explore(
             "--output",
             "-o",
             metavar="FILE.html",
-            help="Write a static page that needs no server, and exit.",
+            help="Write the static page instead, which needs no server.",
         ),
     ] = None,
     out: Out = Out(),
 ) -> None:
-    """Change a design on a local web page and see its dimension, symmetries and cost at once."""
+    """Change a design by hand on a local page, and see what follows."""
     if output is not None:
         from segre.explore.page import write_static_page
 
@@ -66,7 +66,7 @@ def explore(
         server = Explorer(page, policy, port=port, seconds=seconds)
     except OSError as error:
         raise SegreError(
-            f"--port {port} cannot be used ({error.strerror}); leave it out to use a free port"
+            f"--port {port} cannot be used ({error.strerror}); leave it out to take a free one"
         ) from None
     with server:
         emit(
@@ -98,6 +98,7 @@ COMMANDS = (
         """Examples:
     segre explore
     segre explore qwen3-8b --against llama-3-8b
+    segre explore softmax/d=32,32,32/a=8/heads=4/gate=head/t=64
     segre explore llama/d=64/layers=4/heads=4/kv=2/ff=128/vocab=256/t=32 --port 8000 --no-browser
     segre explore -o explorer.html""",
     ),

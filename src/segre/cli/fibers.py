@@ -70,7 +70,7 @@ def point(
     ] = None,
     out: Out = Out(),
 ) -> None:
-    """Is the function of the given weights a smooth or a singular point of the function space?
+    """Is the function of these weights a smooth or a singular point?
 
     Supported: one lightning layer, convolutional and shallow quadratic networks.
     """

@@ -105,7 +105,7 @@ def trace(
     memory: Memory = "8G",
     out: TableOut = TableOut(),
 ) -> None:
-    """Which input tokens an output comes from: rollout, relevance, operator, gradient."""
+    """Find the input tokens that an output comes from, by four methods."""
     from segre.inspect.trace import trace as follow
     from segre.sequence.files import require_array_file, write_array
 

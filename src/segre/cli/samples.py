@@ -27,7 +27,7 @@ def samples(
     memory: Memory = "8G",
     out: TableOut = TableOut(),
 ) -> None:
-    """How many generic inputs determine the function, up to finitely many alternatives."""
+    """How many generic inputs determine the function, up to finitely many others."""
     from segre.geometry.samples import samples as count
 
     if plot is not None:

@@ -162,8 +162,8 @@ def measure(
     Other models are run with parts removed: `variants` is "all", "paper", "what-if" (attention
     changed), or names separated by commas. `ranks` adds measures that need singular values. `text`
     is read with the model's tokenizer; without it, tokens are random. `fuse` ("max", "mean" or
-    "concat") also measures the fused streams of all layers. `seed` is also used for gates that the
-    model has no weights for.
+    "concat") also measures the fused streams of all layers. A residual below `threshold` counts as
+    collapsed. `seed` is also used for gates that the model has no weights for.
 
     >>> found = measure("softmax/d=16,16,16,16,16,16,16/a=8/heads=2/t=6", inputs=2)
     >>> found.status, found.value < -3, found.advice[0].split(":")[0]
@@ -219,7 +219,7 @@ def decompose(
     """A forward pass as the exact sum over all paths, like `segre paths`.
 
     `skip`, `mlp` and `norms` keep these parts, the last two as fixed linear maps. `sample` is the
-    number of single paths to draw.
+    number of single paths to draw, of length `of_length` (by default 1).
 
     >>> found = decompose("softmax/d=8,8,8/a=4/heads=2/t=6", skip=True)
     >>> found.sums.counts, found.error < 1e-12

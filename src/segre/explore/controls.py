@@ -1,21 +1,17 @@
-"""Which design choices can be changed on the page, and which of them go together?
+"""Which choices of a transformer can be changed on the page, and which of them go together?
 
-A control stands for one key of a transformer's spec. What contradicts another choice is hidden by
-`when`, so that the page asks segre about designs that make sense; what a preset has beside the
-controls is kept until the control it belongs to (`drops`) is changed.
+What contradicts another choice is hidden by `when`, so that the page asks segre about designs that
+make sense; what a preset has beside the controls is kept until the control it belongs to (`drops`)
+is changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any, get_args
 
-from segre.errors import SegreError, UnsupportedError
-from segre.models import PRESETS, Source, architecture
-from segre.transformer.choices import MlpKind, NormKind, Place, Position
-from segre.transformer.spec import Transformer
-from segre.values import quote
+from segre.explore.control import Control
+from segre.transformer.choices import GATED, MlpKind, NormKind, Place, Position
 
 # Steps of sliders; a number field beside each takes any other value.
 _WIDTHS = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 576, 640, 768, 896, 1024, 1280)
@@ -28,26 +24,6 @@ _MORE = (10240, 11008, 12288, 14336, 16384, 18944, 20480, 24576, 28672, 36864, 4
 _WORDS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 30522, 32000, 49152, 50257)
 _MORE_WORDS = (65536, 100352, 128256, 151936, 200064, 256000)
 _TOKENS = (4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
-
-
-@dataclass(frozen=True)
-class Control:
-    """One key of a spec: what it is called, what it may be, and when it means something."""
-
-    key: str
-    label: str
-    part: str
-    kind: str  # size, choice or flag
-    values: tuple[Any, ...] = ()
-    names: tuple[str, ...] = ()  # of the values, where they need words
-    hint: str = ""
-    when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    drops: tuple[str, ...] = ()  # keys without a control that go when this one changes
-
-    def document(self) -> dict[str, Any]:
-        """As plain data, for the page."""
-        return asdict(self)
-
 
 _NORMED = {"norm": ("rms", "layer")}
 _MLP_WORDS = {
@@ -66,8 +42,8 @@ _MLP_WORDS = {
     "bilinear": "bilinear (gated)",
 }
 _MLPS = tuple(kind for kind in get_args(MlpKind) if kind in _MLP_WORDS)
-_EXPERTS = ("experts", "active", "shared", "sharedgate", "eff", "expbias", "limit", "dense")
-_ROUTING = ("router", "groups", "within", "transform", "headnorm", "relation")
+_EXPERT: Mapping[str, tuple[Any, ...]] = {"mlp": GATED, "experts": ("+",)}
+_ROUTING = ("router", "groups", "within", "dense", "expbias", "limit", "sharedgate")
 _HEAD = ("transform", "headnorm", "outbias", "pooler", "labels", "read", "relation", "logitcap")
 
 CONTROLS = (
@@ -81,7 +57,7 @@ CONTROLS = (
         "size",
         _HEADS,
         hint="a divisor of the heads; fewer is grouped queries",
-        drops=("qrank", "kvrank"),
+        resets=("kvrank", "qrank"),
     ),
     Control(
         "head",
@@ -99,7 +75,7 @@ CONTROLS = (
         "size",
         (*_HIDDEN, *_MORE),
         when={"mlp": tuple(kind for kind in _MLPS if kind != "none")},
-        drops=_EXPERTS,
+        hint="hidden units; with experts, of the dense layers",
     ),
     Control(
         "vocab",
@@ -107,7 +83,7 @@ CONTROLS = (
         "Sizes",
         "size",
         (0, *_WORDS, *_MORE_WORDS),
-        hint="0: inputs are arbitrary vectors, and there is no output table",
+        hint="0: inputs are any vectors, and there is no output table",
         drops=("embed", "project", "types", "embnorm", "embscale", "final", "patch", "cls", *_HEAD),
     ),
     Control(
@@ -126,7 +102,7 @@ CONTROLS = (
         "choice",
         _MLPS,
         tuple(_MLP_WORDS[kind] for kind in _MLPS),
-        drops=(*_EXPERTS, *_ROUTING),
+        drops=(*_ROUTING, "transform", "headnorm", "relation"),
     ),
     Control(
         "norm",
@@ -177,7 +153,7 @@ CONTROLS = (
         "Attention",
         "choice",
         ("softmax", "lightning"),
-        ("softmax", "lightning (linear, no softmax)"),
+        ("softmax", "lightning (no softmax)"),
         drops=("cap", "scale", "bylayer", "decay", "mixnorm", "mixeps"),
     ),
     Control(
@@ -214,7 +190,7 @@ CONTROLS = (
         "Attention",
         "size",
         (0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2047, 4096, 8192),
-        hint="number of tokens that a token sees; 0: all",
+        hint="tokens a token sees; 0: all",
     ),
     Control(
         "qknorm",
@@ -224,6 +200,64 @@ CONTROLS = (
         ("false", "true", "all"),
         ("none", "of every head", "of all heads together"),
         when={"attn": ("softmax",)},
+    ),
+    Control(
+        "kvrank",
+        "Latent rank of keys and values",
+        "Attention",
+        "size",
+        (0, *_RANKS, 512),
+        hint="latent attention as in DeepSeek; 0: plain",
+        when={"attn": ("softmax",)},
+        drops=("rotary", "cap", "scale", "rescale", "dv"),
+        resets=("kv", "qknorm", "bias", "gate"),
+    ),
+    Control(
+        "qrank",
+        "Latent rank of queries",
+        "Attention",
+        "size",
+        (0, *_RANKS, 512, 768, 1536),
+        hint="0: a plain query map",
+        when={"kvrank": ("+",)},
+    ),
+    Control(
+        "sinks",
+        "Attention sinks",
+        "Attention",
+        "flag",
+        hint="a score of its own for nothing",
+        when={"attn": ("softmax",)},
+    ),
+    Control(
+        "experts",
+        "Experts",
+        "Experts",
+        "size",
+        (0, 2, 4, 8, 16, 32, 64, 128, 256),
+        hint="routed MLPs of a layer; 0: one MLP",
+        when={"mlp": GATED},
+        drops=_ROUTING,
+    ),
+    Control(
+        "active",
+        "Experts of a token",
+        "Experts",
+        "size",
+        (1, 2, 4, 6, 8, 16),
+        hint="how many the router chooses",
+        when=_EXPERT,
+    ),
+    Control("eff", "Width of an expert", "Experts", "size", (*_HIDDEN, *_MORE), when=_EXPERT),
+    Control(
+        "shared",
+        "Width of the shared expert",
+        "Experts",
+        "size",
+        (0, *_HIDDEN),
+        hint="used by every token; 0: none",
+        when=_EXPERT,
+        drops=("sharedgate",),
     ),
     Control(
         "tied",
@@ -239,57 +273,8 @@ CONTROLS = (
         "Ends",
         "choice",
         ("softmax", "logits", "hidden"),
-        ("probabilities of tokens", "logits", "last hidden states"),
+        ("probabilities", "logits", "hidden states"),
         when={"vocab": ("+",)},
         drops=_HEAD,
     ),
 )
-KEYS = tuple(control.key for control in CONTROLS)
-FIRST = "llama-3-8b"  # what the page shows when it is opened
-BESIDE = "gpt2"
-
-
-def values_of(spec: Transformer) -> dict[str, str]:
-    """The value of every control, as specs write it.
-
-    >>> found = values_of(design("transformer/d=8/heads=2/t=3"))
-    >>> found["head"], found["kv"], found["causal"]
-    ('4', '2', 'false')
-    """
-    return {key: _written(getattr(spec, key)) for key in KEYS}
-
-
-def _written(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, tuple):
-        return ",".join(map(_written, value)) or "0"
-    if not isinstance(value, int | str):  # a fraction: as decimals
-        return f"{float(value):g}" if value else "0"
-    return str(value)
-
-
-def design(text: str) -> Transformer:
-    """The design of an inline spec; nothing else is read, least of all a file."""
-    if not text.startswith("transformer/"):
-        raise SegreError(
-            f"spec {quote(text)}: the explorer supports only transformers, for example "
-            "transformer/d=64/heads=4/t=16"
-        )
-    return Transformer.parse(text)
-
-
-def shown_first(source: Source) -> str:
-    """The inline spec of what a user names, to open the page with."""
-    spec = architecture(source)
-    if not isinstance(spec, Transformer):
-        raise UnsupportedError(
-            f"spec {quote(str(spec))}: the explorer supports only transformers; for stacks of "
-            "attention layers use segre dim, explain or compare"
-        )
-    return str(spec)
-
-
-def presets() -> dict[str, str]:
-    """The inline spec of every preset, by name."""
-    return {name: str(architecture(name)) for name in PRESETS}

@@ -14,12 +14,26 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from segre.explore.trace import Tree, value
 from segre.sweep.polynomial import Polynomial, interpolate
 
-Sizes = dict[str, int]  # d, L, H = g k, k, a, f, V, t: H heads, in k groups of g
+Sizes = dict[str, int]  # d, L, H = g k, k, a, f, V, t, w: H heads, in k groups of g; a window w
 Counts = Mapping[tuple[str, ...], int]
 REGIONS = ("narrower", "equal", "wider")
-SMALLEST = {"d": 8, "L": 3, "g": 1, "k": 1, "a": 4, "f": 4, "V": 16, "t": 16}
+# Where the polynomials hold: each size is at least so large. What a design has not is not asked.
+LIMITS: tuple[tuple[str, Tree], ...] = (
+    ("d", 8),
+    ("L", 3),
+    ("a", 4),
+    ("f", 4),
+    ("V", 16),
+    ("t", 16),
+    ("w", 8),
+    ("d", ["+", "a", 2]),
+    ("V", ["+", "d", 8]),
+    ("t", ["+", "a", 12]),
+    ("t", "w"),
+)
 _FEW, _POINTS = 15, 30
 _SPARE = 4  # more equations than unknowns
 _HIGHEST = 4
@@ -41,22 +55,27 @@ def region_of(at: Mapping[str, int]) -> str:
 
 
 def sizes_in(region: str, rng: random.Random) -> Sizes:
-    """Random small sizes of a region."""
-    a, g, k = 2 * rng.randint(2, 6), rng.randint(1, 3), rng.randint(2, 4)  # g is never a or d
-    if region == "narrower":
-        k = rng.randint(1, 4)
-        d = max(8, k * a + rng.randint(1, 30))
-    else:
-        d = k * a if region == "equal" else rng.randint(a + 2, k * a - 1)
-    wide = {"f": rng.randint(4, 60), "V": d + rng.randint(8, 99), "t": a + rng.randint(12, 40)}
-    return {"d": d, "L": 3, "H": g * k, "g": g, "k": k, "a": a, **wide}
+    """Random small sizes of a region, within the limits."""
+    while True:
+        a, g, k = 2 * rng.randint(2, 6), rng.randint(1, 3), rng.randint(1, 4)  # g is never a or d
+        least, most = {"narrower": (1, 30), "equal": (0, 0), "wider": (-k * a, -1)}[region]
+        d = k * a + rng.randint(least, most)
+        at = {"d": d, "L": 3, "H": g * k, "g": g, "k": k, "a": a, "f": rng.randint(4, 60)}
+        at |= {"V": d + rng.randint(8, 99), "t": a + rng.randint(12, 40), "w": rng.randint(8, 40)}
+        if region_of(at) == region and within_limits(at):
+            return at
+
+
+def within_limits(at: Mapping[str, int]) -> bool:
+    """Whether the polynomials hold at some sizes."""
+    return all(at[size] >= value(least, at) for size, least in LIMITS)
 
 
 # One point of each region from which every size can grow by itself.
 _STARTS = {
-    "narrower": {"d": 61, "L": 3, "g": 2, "k": 3, "a": 6, "f": 23, "V": 109, "t": 31},
-    "equal": {"d": 18, "L": 3, "g": 2, "k": 3, "a": 6, "f": 23, "V": 109, "t": 31},
-    "wider": {"d": 17, "L": 3, "g": 2, "k": 5, "a": 6, "f": 23, "V": 109, "t": 31},
+    "narrower": {"d": 61, "L": 3, "g": 2, "k": 3, "a": 6, "f": 23, "V": 109, "t": 31, "w": 20},
+    "equal": {"d": 18, "L": 3, "g": 2, "k": 3, "a": 6, "f": 23, "V": 109, "t": 31, "w": 20},
+    "wider": {"d": 17, "L": 3, "g": 2, "k": 5, "a": 6, "f": 23, "V": 109, "t": 31, "w": 20},
 }
 
 
@@ -80,8 +99,8 @@ def named(name: str, at: Mapping[str, int]) -> tuple[str, str]:
     found = _NUMBER.search(name)
     if found is None:
         return name, ""
-    for size, value in (("d", at["d"]), ("a", at["a"]), ("g", at["g"]), ("d-1", at["d"] - 1)):
-        if value == int(found[1]):
+    for size, count in (("d", at["d"]), ("a", at["a"]), ("g", at["g"]), ("d-1", at["d"] - 1)):
+        if count == int(found[1]):
             return _NUMBER.sub("(#)", name), size
     raise DisagreementError(f"{name!r} has a number that is not one of {dict(at)}")
 

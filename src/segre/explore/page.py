@@ -11,55 +11,72 @@ from markupsafe import Markup
 
 from segre import __version__
 from segre.errors import SegreError
-from segre.explore.controls import BESIDE, CONTROLS, FIRST, presets, shown_first, values_of
-from segre.explore.table import Design, named_models, table
+from segre.explore.designs import BESIDE, FIRST, families, presets, shown_first
+from segre.explore.named import named_designs
+from segre.explore.stack_controls import FIRST_STACK
+from segre.explore.stack_table import Row, stack_table
+from segre.explore.table import Design, table
 from segre.files import whole_file
 from segre.finding import GROUPS
 from segre.models import Source
 from segre.report.page.embed import embedded, policy
 from segre.report.page.marks import MARKS
 from segre.report.page.render import environment
-from segre.transformer.spec import Transformer
 
+_SCRIPTS = ("design.js", "formulas.js", "results.js", "page.js")
 _SERVED = (
-    "This page is served only on this machine. segre computes everything on it, and it makes no "
-    "network requests. Keep the token in the address to yourself."
+    "Your own machine computes everything here: theorems at any size, and exact ranks of small "
+    "designs on request."
 )
-_FIXED = (
-    "This is a static page. Its counts are polynomials that interpolate segre’s own counts and "
-    "were checked against them at other sizes when the page was made. It shows upper bounds, "
-    "and what is proved about named models. Theorems at other sizes, computation and the "
-    "collapse curve need segre explore."
+_FIXED = Markup(
+    "This page works without a server, from segre’s formulas and theorems alone. It cannot compute "
+    "the exact rank of a small design, measure a collapse curve or cover every combination of "
+    "choices; <code>segre explore</code> on your own machine can."
+)
+_SERVED_FOOT = (
+    "Only this machine can open this page, and the page asks nothing of the network. The token in "
+    "its address is for you alone."
+)
+_FIXED_FOOT = (
+    "The counts of transformers are polynomials, interpolated from segre’s own counts and checked "
+    "against them at other sizes when this page was made. The formulas of stacks and the "
+    "hypotheses of theorems are segre’s own, written down by running them on symbols."
 )
 
 
 def served_page(first: Source = FIRST, against: str = BESIDE) -> tuple[str, str]:
     """The page that asks a server, and its content security policy."""
     data = {**_data(first, against), "live": True, "theorems": ""}
-    script = _asset("page.js")
-    strict = policy([script], styles=[_style()], connect=True)
-    return _page(data, script, _SERVED), strict
+    strict = policy([_script()], styles=[_style()], connect=True)
+    return _page(data, _SERVED, _SERVED_FOOT), strict
 
 
-def static_page(theorems: str = "", choose: Callable[[Design], bool] = lambda _: True) -> str:
+def static_page(
+    theorems: str = "",
+    choose: Callable[[Design], bool] = lambda _: True,
+    choose_stacks: Callable[[Row], bool] = lambda _: True,
+) -> str:
     """The page that needs no server; `theorems` is where the proofs are, if they are anywhere.
 
-    `choose` says which designs the page has formulas for.
+    `choose` and `choose_stacks` say which designs the page has formulas for.
     """
-    data = {**_data(FIRST, BESIDE), "live": False, "theorems": theorems}
-    models = named_models()
-    data |= {"table": table(choose), "models": models}
-    data["presets"] = {name: model["spec"] for name, model in models.items()}
-    script = _asset("page.js")
-    return _page(data, script, _FIXED, policy([script], styles=[_style()]))
+    models = named_designs()
+    data = {
+        **_data(FIRST, BESIDE),
+        "live": False,
+        "theorems": theorems,
+        "table": table(choose),
+        "stacks": stack_table(choose_stacks),
+        "models": models,
+        "presets": {name: model["spec"] for name, model in models.items()},
+    }
+    return _page(data, _FIXED, _FIXED_FOOT, policy([_script()], styles=[_style()]))
 
 
 def write_static_page(path: Path) -> None:
-    """Write the static page, completely or not at all."""
+    """Write the static page, whole or not at all."""
     if path.suffix not in (".html", ".htm"):
-        raise SegreError(
-            f"--output {str(path)!r} is not allowed; allowed: a file name that ends in .html"
-        )
+        raise SegreError(f"--output {str(path)!r}: a page is written as .html")
     text = static_page()
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
@@ -69,29 +86,36 @@ def _data(first: Source, against: str) -> dict[str, Any]:
     known = presets()
     if against and against not in known:
         raise SegreError(f"--against {against!r} is not a preset; segre models lists all names")
-    usual = Transformer(d=1)
     return {
-        "controls": [control.document() for control in CONTROLS],
-        "usual": {**values_of(usual), "head": "", "kv": "", "output": ""},
+        "families": families(),
         "presets": known,
         "first": shown_first(first),
+        "first_model": known[FIRST],
+        "first_stack": known[FIRST_STACK],
         "against": against,
         "groups": GROUPS,
     }
 
 
-def _page(data: dict[str, Any], script: str, foot: str, meta: str = "") -> str:
+def _page(data: dict[str, Any], about: str, foot: str, meta: str = "") -> str:
     template = environment().from_string(_asset("page.html"))
     return template.render(
         policy=meta,
         style=Markup(_style()),
-        script=Markup(script),
+        script=Markup(_script()),
         data=Markup(embedded(data)),
         marks=MARKS,
         version=__version__,
         fixed=bool(meta),
+        about=about,
         foot=foot,
     )
+
+
+def _script() -> str:
+    """All scripts as one, in a scope of its own."""
+    parts = "\n".join(_asset(name) for name in _SCRIPTS)
+    return f'(() => {{\n"use strict";\n{parts}}})();\n'
 
 
 def _style() -> str:

@@ -10,33 +10,31 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from itertools import product
-from math import lcm
 from typing import Any
 
-from segre.explore.answers import TOKENS, costs, of_finding
-from segre.explore.controls import presets
+from segre.explore.answers import TOKENS
+from segre.explore.applied import Trees, of_transformer
 from segre.explore.formulas import (
+    LIMITS,
     REGIONS,
-    SMALLEST,
     Counts,
     DisagreementError,
-    Fitted,
     Sizes,
     fitted,
     named,
     region_of,
     sizes_in,
 )
-from segre.geometry.at_any_size import at_any_size
+from segre.explore.pool import Pool
+from segre.explore.stack_table import GIVEN
+from segre.explore.trace import value
 from segre.geometry.redundancy import symmetries_counted
-from segre.models import architecture
 from segre.sequence.cost import cost
-from segre.sweep.polynomial import Polynomial
 from segre.theorems import apply
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors
+from segre.values import literal
 
 NORMS = (
     ("none", "pre"),
@@ -50,23 +48,34 @@ MLPS = ("none", "gelu", "swiglu")
 ALIKE = {"gelu-tanh": "gelu", "silu": "gelu", "geglu": "swiglu", "geglu-tanh": "swiglu"}
 POSITIONS = ("none", "rope", "learned")
 ENDS = ("none", "untied", "tied")
-BIASES = ("none", "qkv", "all")
-LAYERS = ("softmax", "bare", "lightning")  # bare: softmax without residual connections
+BIASES = ("none", "qkv", "attn", "mlp", "all")
+# What a design may have beside that, one at a time; the first is what all others have.
+VARIANTS: dict[str, dict[str, str]] = {
+    "plain": {},
+    "bare": {"residual": "false"},
+    "lightning": {"attn": "lightning"},
+    "window": {"window": GIVEN},
+    "qknorm": {"qknorm": "true"},
+    "gate": {"gate": "head"},
+    "gates": {"gate": "element"},
+    "parallel": {"parallel": "true"},
+    "both ways": {"causal": "false"},
+    "logits": {"output": "logits"},
+    "hidden": {"output": "hidden"},
+}
+USUAL = {
+    **{"residual": "true", "attn": "softmax", "window": "0", "qknorm": "false", "gate": "none"},
+    **{"parallel": "false", "causal": "true", "output": "softmax", "feature": "none"},
+    **{"kvrank": "0", "experts": "0", "sinks": "false"},
+}
 EPS = "1e-05"
-# Presets of the static page: one or two of every family.
-NAMED = (
-    *("gpt2", "gpt2-xl", "pythia-1b", "opt-1.3b", "bert-base-uncased", "roberta-base"),
-    *("llama-2-7b", "llama-3-8b", "llama-3-70b", "llama-3.2-1b", "smollm2-135m", "smollm3-3b"),
-    *("mistral-7b-v0.1", "mixtral-8x7b", "qwen2-7b", "qwen3-8b", "qwen3-30b-a3b", "gemma-7b"),
-    *("gemma-2-9b", "phi-4", "olmo-2-7b", "granite-3.0-8b", "gpt-oss-20b", "deepseek-v3"),
-)
-KEYS = ("norm", "place", "mlp", "pos", "ends", "bias", "layers")
+KEYS = ("norm", "place", "mlp", "pos", "ends", "bias", "variant")
 PARAMETERS = "parameters"
 _EVERY = 10
 _WITH_HEADS = ("d", "H", "k", "a", "f", "V", "t")
 Design = tuple[str, ...]
 # Sizes by which counts are told apart: so odd that different ones do not agree by accident.
-_ODD = {"L": 3, "H": 15, "g": 3, "k": 5, "a": 14, "f": 1499, "V": 10007, "t": 307}
+_ODD = {"L": 3, "H": 15, "g": 3, "k": 5, "a": 14, "f": 1499, "V": 10007, "t": 307, "w": 101}
 _MARKS = {
     "narrower": {"d": 211, **_ODD},
     "equal": {"d": 70, **_ODD},
@@ -76,23 +85,35 @@ _MARKS = {
 
 def designs() -> Iterator[Design]:
     """Every combination of choices that the table has."""
-    for (norm, place), *rest, bias, layers in product(NORMS, MLPS, POSITIONS, ENDS, BIASES, LAYERS):
-        if layers == "softmax" or (bias == "none" and (layers != "bare" or place == "pre")):
-            yield (norm, place, *rest, bias, layers)
+    for (norm, place), mlp, *rest, ends, bias, variant in product(
+        NORMS, MLPS, POSITIONS, ENDS, BIASES, VARIANTS
+    ):
+        few = place == "pre" and bias == "none"
+        if variant == "plain":
+            wanted = bias not in ("attn", "mlp") or (place == "pre" and norm != "none")
+        elif variant in ("bare", "lightning"):
+            wanted = bias == "none" and (few or variant == "lightning")
+        else:
+            wanted = few and norm != "none" and mlp != "none"
+        if variant in ("logits", "hidden"):
+            wanted = wanted and ends == ("untied" if variant == "hidden" else ends) != "none"
+        if wanted and not (bias == "mlp" and mlp == "none"):
+            yield (norm, place, mlp, *rest, ends, bias, variant)
 
 
 def spec_of(design: Design, at: Sizes) -> Transformer:
     """The spec of a design at given sizes."""
-    norm, place, mlp, pos, ends, bias, layers = design
+    norm, place, mlp, pos, ends, bias, variant = design
+    chosen = VARIANTS[variant]
     return Transformer.from_mapping(
         {
             **{"d": at["d"], "layers": at["L"], "heads": at["g"] * at["k"], "kv": at["k"]},
             **{"head": at["a"], "t": at["t"], "norm": norm, "place": place, "mlp": mlp},
-            **{"pos": pos, "bias": bias, "causal": True, "residual": layers != "bare"},
+            **{"pos": pos, "bias": bias, "causal": True},
             **({"ff": at["f"]} if mlp != "none" else {}),
             **({"eps": EPS} if norm != "none" else {}),
             **({"vocab": at["V"], "tied": ends == "tied"} if ends != "none" else {}),
-            **({"attn": layers} if layers == "lightning" else {}),
+            **{key: at["w"] if one == GIVEN else literal(one) for key, one in chosen.items()},
         }
     )
 
@@ -117,76 +138,24 @@ def tensor_counts(spec: Transformer) -> dict[tuple[str, ...], int]:
 
 
 def cost_counts(spec: Transformer) -> dict[tuple[str, ...], int]:
-    """Of softmax, operations and numbers kept on every number of tokens."""
+    """Of softmax without windows, operations and numbers kept on every number of tokens."""
     out: dict[tuple[str, ...], int] = {}
-    if spec.attn == "softmax":
+    if spec.attn == "softmax" and not spec.window:
         found = cost(spec, list(TOKENS))
         for tokens in TOKENS:
             out["operations", str(tokens)] = found.total(tokens)
-            out["state", str(tokens)] = found.state(tokens) or 0
+            kept = found.state(tokens)
+            out["state", str(tokens)] = -1 if kept is None else kept  # -1: needs all tokens
     return out
-
-
-class _Pool:
-    """Polynomials, each once; counts of one label are told apart by their values at a point."""
-
-    def __init__(self) -> None:
-        self.formulas: list[list[Any]] = []
-        self.polynomials: list[Polynomial] = []
-        self.labels: list[tuple[str, ...]] = []
-        self.by_label: dict[tuple[str, ...], list[int]] = {}
-
-    def numbers(
-        self, counts: Counts, at: Sizes, make: Callable[[list[tuple[str, ...]]], Fitted]
-    ) -> list[int]:
-        """The numbers of the polynomials that have some counts at a point; what is new is made."""
-        found = {label: self._known(label, n, at) for label, n in counts.items()}
-        new = [label for label, number in found.items() if number is None]
-        if new:
-            made = make(new)
-            found |= {label: self._add(label, made.by_label[label]) for label in new}
-        return [number for number in found.values() if number is not None]
-
-    def _known(self, label: tuple[str, ...], value: int, at: Sizes) -> int | None:
-        for number in self.by_label.get(label, ()):
-            if self.polynomials[number].value(at) == value:
-                return number
-        return None
-
-    def _add(self, label: tuple[str, ...], polynomial: Polynomial) -> int:
-        number = len(self.labels)
-        self.by_label.setdefault(label, []).append(number)
-        self.labels.append(label)
-        self.formulas.append(_written(polynomial))
-        self.polynomials.append(polynomial)
-        return number
-
-    def values(self, numbers: list[int], at: Sizes) -> dict[tuple[str, ...], int]:
-        """The counts that the polynomials give at some sizes; zeros are left out."""
-        out: dict[tuple[str, ...], int] = {}
-        for number in numbers:
-            value = self.polynomials[number].value(at)
-            if value.denominator != 1:
-                raise DisagreementError(f"{self.labels[number]} is {value} at {at}")
-            if value:
-                out[self.labels[number]] = out.get(self.labels[number], 0) + int(value)
-        return out
-
-
-def _written(polynomial: Polynomial) -> list[Any]:
-    """A denominator, and terms: a coefficient and the sizes that it is multiplied by."""
-    whole = lcm(*(c.denominator for c in polynomial.terms.values())) if polynomial.terms else 1
-    terms = sorted((m, c * whole) for m, c in polynomial.terms.items())
-    return [whole, *([int(Fraction(c)), "".join(m)] for m, c in terms)]
 
 
 def table(choose: Callable[[Design], bool] = lambda _: True) -> dict[str, Any]:
     """The designs as data: polynomials, labels, and which of them each design has by region."""
     rng = random.Random(7)
-    symmetries, sizes = _Pool(), _Pool()
+    symmetries, sizes = Pool(), Pool()
     rows: dict[str, list[int]] = {}
     lists: dict[tuple[Any, ...], int] = {}
-    theorems: dict[str, str] = {}
+    theorems: dict[str, Any] = {}
     for place, design in enumerate(filter(choose, designs())):
         by_region = [_symmetries_of(design, region, symmetries) for region in REGIONS]
         own = _sizes_of(design, sizes)
@@ -201,26 +170,27 @@ def table(choose: Callable[[Design], bool] = lambda _: True) -> dict[str, Any]:
         same = by_region[:1] if by_region.count(by_region[0]) == len(REGIONS) else by_region
         kept_lists = (tuple(own), tuple(map(tuple, same)))
         rows["|".join(design)] = [lists.setdefault(one, len(lists)) for one in kept_lists]
-        theorem = apply(spec_of(design, _MARKS[REGIONS[0]]))
+        theorem = of_transformer(spec_of(design, _MARKS[REGIONS[0]]))
         if theorem is not None:
-            theorems["|".join(design)] = theorem.theorem.name
+            _check_theorem(theorem, other, at)
+            theorems["|".join(design)] = theorem
     _check_alike(rng, choose)
     return {
         "keys": KEYS,
         "alike": ALIKE,
-        "smallest": SMALLEST,
-        "regions": REGIONS,
-        "eps": EPS,
+        "variants": VARIANTS,
+        "usual": USUAL,
+        "limits": LIMITS,
         "symmetries": [symmetries.labels, symmetries.formulas],
         "sizes": [sizes.labels, sizes.formulas],
         "designs": rows,
         "lists": list(lists),
-        "theorems": theorems,
+        **_shared(theorems),
         "tokens": TOKENS,
     }
 
 
-def _symmetries_of(design: Design, region: str, pool: _Pool) -> list[int]:
+def _symmetries_of(design: Design, region: str, pool: Pool) -> list[int]:
     """The numbers of the polynomials of a design's symmetries in a region."""
 
     def count(at: Sizes) -> Counts:
@@ -233,7 +203,7 @@ def _symmetries_of(design: Design, region: str, pool: _Pool) -> list[int]:
     return numbers
 
 
-def _sizes_of(design: Design, pool: _Pool) -> list[int]:
+def _sizes_of(design: Design, pool: Pool) -> list[int]:
     """The numbers of the polynomials of a design's parameters and operations."""
 
     def parameters(at: Sizes) -> Counts:
@@ -265,24 +235,45 @@ def _check(found: Counts, counts: Counts, design: Design, at: Sizes) -> None:
 
 
 def _check_alike(rng: random.Random, choose: Callable[[Design], bool]) -> None:
-    """MLPs that are taken for alike have the same counts, on a sample of designs."""
+    """MLPs that are taken for alike have the same counts and theorems, on a sample of designs."""
     every = [design for design in designs() if choose(design)]
     for kind, stands_for in ALIKE.items():
         fitting = [design for design in every if design[2] == stands_for]
         for design in rng.sample(fitting, min(12, len(fitting))):
             at = sizes_in(rng.choice(REGIONS), rng)
             other = spec_of((*design[:2], kind, *design[3:]), at)
-            _check(symmetry_counts(other, at), symmetry_counts(spec_of(design, at), at), design, at)
+            own = spec_of(design, at)
+            _check(symmetry_counts(other, at), symmetry_counts(own, at), design, at)
+            if _theorem(other) != _theorem(own):
+                raise DisagreementError(f"{kind} and {stands_for} have different theorems: {own}")
 
 
-def named_models() -> dict[str, Any]:
-    """What is known of some presets, at their own sizes."""
-    out = {}
-    for name, text in presets().items():
-        if name not in NAMED:
-            continue
-        spec = architecture(name)
-        assert isinstance(spec, Transformer)
-        found = of_finding(at_any_size(spec))
-        out[name] = {**found, "spec": text, "cost": costs(spec)}
-    return out
+def _theorem(spec: Transformer) -> str:
+    applied = apply(spec)
+    return applied.theorem.name if applied is not None else ""
+
+
+def _check_theorem(theorem: dict[str, Any], spec: Transformer, at: Sizes) -> None:
+    """What the page will say of a theorem is what segre says."""
+    applied = apply(spec)
+    assert applied is not None
+    sizes = {**at, "P": spec.parameters}
+    given = theorem["hypotheses"]
+    found = [(value(one["left"], sizes), value(one["right"], sizes)) for one in given]
+    if found != [(one.left, one.right) for one in applied.hypotheses]:
+        raise DisagreementError(f"{spec}: the page's theorem {applied.theorem.name} is another")
+
+
+def _shared(theorems: dict[str, Any]) -> dict[str, Any]:
+    """Theorems by design, each once, and their trees."""
+    trees = Trees()
+    texts: dict[str, tuple[int, Any]] = {}
+    by_design = {}
+    for design, theorem in theorems.items():
+        own = trees.numbered(theorem)
+        by_design[design] = texts.setdefault(repr(own), (len(texts), own))[0]
+    return {
+        "theorems": [one for _, one in texts.values()],
+        "trees": trees.every,
+        "by_theorem": by_design,
+    }

@@ -152,11 +152,21 @@ class Ball(Operators):
         return np.asarray(1 / x)
 
     def matmul(self, x: Array, y: Array) -> Array:
-        """Matrix product; single matrices by FLINT."""
-        if x.ndim == y.ndim == 2 and x.size and y.size:
-            product = arb_mat(x.tolist()) * arb_mat(y.tolist())
-            return np.array(product.tolist(), dtype=object)
-        return super().matmul(x, y)
+        """Matrix product, by FLINT, matrix by matrix."""
+        if not (x.size and y.size):
+            return super().matmul(x, y)
+        batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+        left, right = _matrices(x, batch), _matrices(y, batch)
+        out = np.empty((len(left), x.shape[-2] * y.shape[-1]), dtype=object)
+        for n, (one, other) in enumerate(zip(left, right, strict=True)):
+            out[n] = (one * other).entries()
+        return out.reshape(*batch, x.shape[-2], y.shape[-1])
+
+    def identity(self, rows: int, columns: int, first: int) -> Array:
+        """Ones at (i, first + i), zeros elsewhere; all of them two numbers, which never change."""
+        out = np.full((rows, columns), arb(0), dtype=object)
+        out[np.eye(rows, columns, first, dtype=bool)] = arb(1)
+        return out
 
     def anchor(
         self,
@@ -189,6 +199,15 @@ class Ball(Operators):
 
 def _number(value: Fraction) -> arb:
     return arb(value.numerator) / arb(value.denominator)
+
+
+def _matrices(x: Array, batch: tuple[int, ...]) -> list[arb_mat]:
+    """The matrices of an array as FLINT has them, each made once, broadcast to a batch."""
+    *_, rows, columns = x.shape
+    made = np.empty(x.shape[:-2], dtype=object)
+    for place in np.ndindex(made.shape):
+        made[place] = arb_mat(rows, columns, x[place].reshape(-1).tolist())
+    return list(np.broadcast_to(made, batch).flat)
 
 
 def _near_one(product: arb_mat) -> bool:

@@ -81,13 +81,14 @@ def dimension(
 ) -> Finding:
     """The dimension of the space of functions of an architecture, and how it is known.
 
-    `auto` and `exact` give proved bounds. `exact` computes both, without formulas or theorems.
-    `auto` uses the closed form if there is one, and then counts the symmetries only if they are to
-    be listed. If the network is too large to compute, `auto` uses a theorem; for transformers that
-    no theorem covers, it counts the symmetries by formulas, as `count` does. `theorem` uses only a
-    theorem. `balls` takes the lower bound at a real point, in certified real arithmetic, instead of
-    mod p. `closed-form` is only the formula, an upper bound. `estimate` is a floating-point rank.
-    `output` selects another output of a language model: logits or softmax.
+    The `method` says how: `auto` and `exact` give proved bounds. `exact` computes both, without
+    formulas or theorems. `auto` uses the closed form if there is one, and then counts the
+    symmetries only if they are to be listed. If the network is too large to compute, `auto` uses a
+    theorem; for transformers that no theorem covers, it counts the symmetries by formulas, as
+    `count` does. `theorem` uses only a theorem. `balls` takes the lower bound at a real point, in
+    certified real arithmetic, instead of mod p. `closed-form` is only the formula, an upper bound.
+    `estimate` is a floating-point rank. `output` selects another output of a language model: logits
+    or softmax. With `symmetries`, the symmetries are listed in any case.
 
     >>> found = dimension("softmax/d=10,10,10/a=2,2/t=3")
     >>> found.value, found.status, found.parameters

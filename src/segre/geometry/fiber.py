@@ -26,7 +26,8 @@ __all__ = ["Connection", "canonical", "connect", "sample"]
 def sample(weights: Weights, seed: int = 0) -> Weights:
     """Random other weights with the same function: a random symmetry, and changes without effect.
 
-    One lightning head with rank V = rank A = 1 may also be swapped to its other sheet.
+    `weights` are left as they are. One lightning head with rank V = rank A = 1 may also be swapped
+    to its other sheet.
 
     >>> w = Weights.random("softmax/d=3,3,3/a=2/t=2", exact=True)
     >>> moved = sample(w, seed=1)

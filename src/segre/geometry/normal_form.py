@@ -64,7 +64,7 @@ class Difference:
 
 
 def canonical(weights: Weights) -> Canonical:
-    """The normal form of weights.
+    """The normal form of `weights`.
 
     >>> from segre.geometry.fiber import sample
     >>> w = Weights.random(Network.parse("softmax/d=3,3,3/a=2/t=3"), exact=True)

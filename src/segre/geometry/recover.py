@@ -75,12 +75,12 @@ def recover(
 ) -> Recovered:
     """The canonical weights of a function given by samples or as a black box.
 
-    `spec` is an architecture, or for samples just "lightning" or "softmax" (with `a`, otherwise
-    without a bound on the rank). `exact` evaluates a black box at fractions. `tolerance` is the
-    relative residual that counts as noise; by default 0.1 for samples of one lightning layer, 1e-6
-    for fits, and for black boxes ten times the difference of two evaluations at the same input.
-    `starts` is for fits; `oversample` and `size` set the number and the size of inputs for a black
-    box.
+    `source` is a `Samples`, or a function of inputs. `spec` is an architecture, or for samples just
+    "lightning" or "softmax" (with `a`, otherwise without a bound on the rank). `exact` evaluates a
+    black box at fractions. `tolerance` is the relative residual that counts as noise; by default
+    0.1 for samples of one lightning layer, 1e-6 for fits, and for black boxes ten times the
+    difference of two evaluations at the same input. `starts` is for fits; `oversample` and `size`
+    set the number and the size of inputs for a black box.
 
     >>> truth = np.array([[1.0, 2.0], [3.0, 5.0]]), np.array([[1.0, 0.5], [0.0, 0.25]])
     >>> found = recover(lambda X: truth[0] @ X @ (X.T @ truth[1] @ X), "lightning/d=2,2/a=2/t=3")

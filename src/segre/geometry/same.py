@@ -34,7 +34,9 @@ def same_function(
     tolerance: float = TOLERANCE,
     seed: int = 0,
 ) -> Comparison:
-    """Compare two networks on inputs of the same shape.
+    """Compare two networks, `one` and `two`, on inputs of the same shape.
+
+    Fractions are compared exactly; floats agree if they differ by at most `tolerance`, relative.
 
     >>> from segre.geometry.fiber import sample
     >>> from segre.spec import Network

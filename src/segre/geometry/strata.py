@@ -80,6 +80,7 @@ class Stratum(Unbounded):
 def classify(V: Array, A: Array, a: int, weights: tuple[Array, Array] | None = None) -> Stratum:
     """The stratum of X -> V X (X^T A X) among all functions with rank A <= a, on t > 1 tokens.
 
+    `V` and `A` are the matrices of the function, and `a` is the rank that the layer allows.
     `weights` are K and Q with K^T Q = A, if the point is given by weights. Entries are float64 or
     exact fractions; for fractions the answer is exact.
 

@@ -8,11 +8,14 @@ counted at a point.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 
 from segre.attention.mechanism import Mechanism
 from segre.hybrid.layer import Group, HybridLayer
 from segre.hybrid.spec import Hybrid
+
+Part = tuple[str, str]  # the piece of the redundancy, and the name of the symmetry
 
 
 def fiber(spec: Hybrid) -> int | None:
@@ -21,12 +24,35 @@ def fiber(spec: Hybrid) -> int | None:
     >>> fiber(Hybrid.parse("mix/d=3,3,3/a=2/heads=lightning,softmax/t=3"))
     18
     """
-    if spec.t < 2 or not _filled(spec) or not all(_simple(spec, layer) for layer in spec.layers):
-        return None
-    heads = sum(
-        group.heads * _of_head(layer, group) for layer in spec.layers for group in layer.groups
-    )
-    return heads + sum(_between(layer) for layer in spec.layers[:-1])
+    found = parts(spec)
+    return None if found is None else sum(found.values())
+
+
+def parts(spec: Hybrid) -> dict[Part, int] | None:
+    """The fiber by piece and name, over all layers; the names are those of geometry/gauge.
+
+    >>> parts(Hybrid.parse("softmax/d=4,4,4/a=2/gate=head/t=3"))
+    {('QK', 'query-key basis GL(2)'): 8, ('residual', 'token basis GL(4)'): 16}
+    """
+    return of_traits(spec) if covered(spec) else None
+
+
+def covered(spec: Hybrid) -> bool:
+    """Whether sizes are large enough for the formula."""
+    return spec.t >= 2 and _filled(spec) and all(_simple(spec, layer) for layer in spec.layers)
+
+
+def of_traits(spec: Hybrid) -> dict[Part, int]:
+    """What the traits of the heads leave open, and the bases between layers, at any size."""
+    found: dict[Part, int] = {}
+    for number, layer in enumerate(spec.layers, 1):
+        for group in layer.groups:
+            for part, count in _of_head(layer, group):
+                found[part] = found.get(part, 0) + group.heads * count
+        if number < spec.depth:
+            part, count = _between(layer)
+            found[part] = found.get(part, 0) + count
+    return found
 
 
 def rowwise(one: Mechanism) -> bool:
@@ -34,33 +60,45 @@ def rowwise(one: Mechanism) -> bool:
     return one.gate == "element" or one.conv == "depthwise"
 
 
-def _between(layer: HybridLayer) -> int:
-    diagonal = layer.dv is None and any(rowwise(group.mechanism) for group in layer.groups)
-    return layer.width_out if diagonal else layer.width_out**2
+def _between(layer: HybridLayer) -> tuple[Part, int]:
+    d = layer.width_out
+    if layer.dv is None and any(rowwise(group.mechanism) for group in layer.groups):
+        return ("residual", f"token torus({d})"), d
+    return ("residual", f"token basis GL({d})"), d**2
 
 
-def _of_head(layer: HybridLayer, group: Group) -> int:
+def _of_head(layer: HybridLayer, group: Group) -> Iterator[tuple[Part, int]]:
     one, a, d = group.mechanism, layer.a, layer.width_in
-    biases = {"none": 0, "key": 1, "query": 1, "both": 2}[one.bias]
-    if one.unit == "layer":
-        found = 2 * d + biases + 2 + (one.feature == "none") * (a - 1) * (a - 2) // 2
-    elif one.unit == "sphere":
-        found = 2 + (one.feature == "none") * a * (a - 1) // 2
+    if one.unit != "none":
+        biases = {"none": 0, "key": 1, "query": 1, "both": 2}[one.bias]
+        turning = a - 1 if one.unit == "layer" else a
+        yield ("QK", "lengths of queries and keys"), 2
+        if one.feature == "none":
+            yield ("QK", f"query-key rotations O({turning})"), turning * (turning - 1) // 2
+        if one.unit == "layer":
+            yield ("shifts", "means of queries and keys"), 2 * d + biases
+    elif one.feature in ("square", "relu") or (one.feature == "none" and one.conv == "depthwise"):
+        yield ("QK", f"query-key torus({a})"), a
     elif one.feature == "none":
-        found = a if one.conv == "depthwise" else a * a
-        found += a * (one.ignores_shifts and one.bias in ("key", "both"))
-        found += a * (one.ignores_key_shifts and one.bias in ("query", "both"))
-    elif one.feature in ("square", "relu"):
-        found = a
-    else:
-        common = one.feature == "exp" and one.weigh == "identity" and one.normalise != "none"
-        found = d * common
+        yield ("QK", f"query-key basis GL({a})"), a * a
+    elif one.feature == "exp" and one.weigh == "identity" and one.normalise != "none":
+        yield ("shifts", "a row common to all features"), d
+    if one.unit == one.feature == "none":
+        if one.ignores_shifts and one.bias in ("key", "both"):
+            yield ("shifts", "key bias"), a
+        if one.ignores_key_shifts and one.bias in ("query", "both"):
+            yield ("shifts", "query bias"), a
     if one.unit == "none" and one.homogeneous:
-        found += 1  # of scores alone, or against values
-    if layer.dv is not None:
-        found += layer.dv if rowwise(one) else layer.dv**2
-    filters = {"none": 0, "full": 0, "shared": 2, "depthwise": a + layer.inner}
-    return found + filters[one.conv]
+        alone = ("QK", "scale of scores"), 1
+        yield alone if one.normalise != "none" else (("VO", "scale of scores against values"), 1)
+    if layer.dv is not None and rowwise(one):
+        yield ("VO", f"value-output torus({layer.dv})"), layer.dv
+    elif layer.dv is not None:
+        yield ("VO", f"value-output basis GL({layer.dv})"), layer.dv**2
+    if one.conv in ("depthwise", "shared"):
+        several = one.conv == "depthwise"
+        yield ("QK", "scale of the key filter"), a if several else 1
+        yield ("VO", "scale of the value filter"), layer.inner if several else 1
 
 
 def _simple(spec: Hybrid, layer: HybridLayer) -> bool:

@@ -120,8 +120,9 @@ def diagnose(
 ) -> Diagnosis:
     """Anomalies of a model on the first tokens of a text, or on random tokens.
 
-    `control` also measures the same architecture with random weights. `settings` and `ablations`
-    are interventions in the notation of the command line: "12:0:507=median", "3.7", "mlp:2".
+    `source` is a model directory, or an architecture, which then gets random weights. `control`
+    also measures the same architecture with random weights. `settings` and `ablations` are
+    interventions in the notation of the command line: "12:0:507=median", "3.7", "mlp:2".
 
     >>> found = diagnose("gpt2/d=16/layers=2/heads=2/ff=8/vocab=50/t=16", length=12)
     >>> found.findings, sorted(found.values)[:3]

@@ -110,10 +110,10 @@ def trace(
 ) -> Trace:
     """The contribution of every token of a text to an output.
 
-    `target` is a position, counted from 0 or from the end (-1), optionally with the id of the token
-    whose logit to trace ("12:345"); by default the likeliest token. For a model without logits the
-    target is the hidden state at the position. `whole` keeps the operator itself, an (n d) x (n d)
-    matrix.
+    `source` is a model directory, or an architecture, which then gets random weights. `target` is a
+    position, counted from 0 or from the end (-1), optionally with the id of the token whose logit
+    to trace ("12:345"); by default the likeliest token. For a model without logits the target is
+    the hidden state at the position. `whole` keeps the operator itself, an (n d) x (n d) matrix.
 
     >>> found = trace("gpt2/d=16/layers=2/heads=2/ff=8/vocab=50/t=16", length=6)
     >>> found.position, found.error < 1e-9

@@ -58,14 +58,13 @@ Source: TypeAlias = Any  # what `architecture` takes: names, files, mappings, sp
 def architecture(source: Source, *, defaults: bool = False) -> Spec:
     """The architecture that a name, file, mapping or object stands for.
 
-    An inline spec (a kind or family, then key=value), the name of a preset, a preset with some
-    keys changed (llama-3-8b/kv=32), a .toml or .json
-    file (`-` is standard input), a directory with config.json, a .safetensors file beside one, the
-    id of a model in the local cache of the Hugging Face hub, or a mapping. Files and mappings have
-    the key `kind`, or are configs of the transformers library, with `model_type`. Objects may be a
-    model or a config of that library, a pair of a state dict and a config, or a `torch.nn` module
-    (docs/python-api.md). Preset names take precedence over directories: write ./gpt2 for a
-    directory named gpt2.
+    `source` is an inline spec (a kind or family, then key=value), the name of a preset, a preset
+    with some keys changed (llama-3-8b/kv=32), a .toml or .json file (`-` is standard input), a
+    directory with config.json, a .safetensors file beside one, the id of a model in the local cache
+    of the Hugging Face hub, or a mapping. Files and mappings have the key `kind`, or are configs of
+    the transformers library, with `model_type`. Objects may be a model or a config of that library,
+    a pair of a state dict and a config, or a `torch.nn` module (docs/python-api.md). Preset names
+    take precedence over directories: write ./gpt2 for a directory named gpt2.
 
     A config without its sizes is refused; `defaults` fills them in from the library's config class.
 

@@ -81,7 +81,7 @@ def verify(
     seconds: float = MOST_SECONDS,
     meter: Meter | None = None,
 ) -> Verdict:
-    """Check a certificate: a file (`-` is standard input), or its contents as a mapping.
+    """Check a certificate: `source` is a file (`-` is standard input), or a mapping.
 
     Raises `CertificateError` if it is not a certificate, `TooLargeError` if the check needs too
     much memory, and `OutOfTimeError` if it needs more than `seconds`; in these cases nothing is

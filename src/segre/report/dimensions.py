@@ -40,8 +40,10 @@ def print_finding(found: Finding) -> None:
     elif found.symmetries:
         total = sum(symmetry.dimension for symmetry in found.symmetries)
         known = found.status == "proved" and total == found.fiber_dimension
-        name = "fiber" if known else "symmetries"
-        lines.append((name, number(total), "dimensions of weights that give the same function:"))
+        name, what = "symmetries", "dimensions of known symmetries:"
+        if known:
+            name, what = "fiber", "dimensions of weights that give the same function:"
+        lines.append((name, number(total), what))
         lines += [("", number(s.dimension), f"{s.name}, {s.where}") for s in found.symmetries]
     lines += [("note", "", note) for note in found.notes]
     console = plain_console()

@@ -57,7 +57,7 @@ def print_explanation(found: Explanation) -> None:
 
 def print_choices(console: Console, choices: Sequence[Choice]) -> None:
     """What each design choice removes and adds."""
-    console.print("\nWhat each design choice does:", style="bold")
+    console.print("\nHow each design choice changes these numbers:", style="bold")
     for choice in choices:
         _paragraph(console, _sentence(choice), indent="  ")
 

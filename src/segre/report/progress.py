@@ -21,8 +21,8 @@ def progress_bar(quiet: bool = False, rate: bool = False) -> Iterator[Show]:
     """Yields a function of (stage, done, total), to be passed as `progress=`.
 
     The bar appears after a second: in a notebook below its cell, on a terminal on standard error,
-    and nowhere else. It disappears at the end. With `rate` it shows how many are done per second
-    and how long the rest will take.
+    and nowhere else. It disappears at the end. With `quiet` there is none. With `rate` it shows how
+    many are done per second and how long the rest will take.
 
     >>> import segre
     >>> with segre.progress_bar() as progress:

@@ -23,8 +23,8 @@ def print_verdict(verdict: Verdict) -> None:
 def claim_in_words(claim: Mapping[str, Any]) -> str:
     """What a certificate claims."""
     if claim["status"] == "proved":
-        return f"dimension {claim['upper']} of {claim['parameters']} parameters, proved"
+        return f"dimension {claim['upper']:,} of {claim['parameters']:,} parameters, proved"
     return (
-        f"{claim['lower']} <= dimension <= {claim['upper']} of {claim['parameters']} parameters, "
-        "both bounds proved"
+        f"{claim['lower']:,} <= dimension <= {claim['upper']:,} of {claim['parameters']:,} "
+        "parameters, both bounds proved"
     )

@@ -199,13 +199,13 @@ def _lines(found: Scoreboard, pictures: str) -> Iterator[str]:
 
 
 def _grid(table: Table) -> Iterator[str]:
-    yield f"| {' | '.join(_safe(name) or ' ' for name in table.columns)} |"
+    yield f"| {' | '.join(table_cell(name) or ' ' for name in table.columns)} |"
     yield "|" + "|".join("---" if text else "---:" for text in text_columns(table)) + "|"
     for row in table.rows:
-        yield f"| {' | '.join(map(_safe, cells(table, row)))} |"
+        yield f"| {' | '.join(map(table_cell, cells(table, row)))} |"
 
 
-def _safe(text: str) -> str:
+def table_cell(text: str) -> str:
     """Text with the characters escaped that Markdown or a table would interpret."""
     for mark in "|*<_":
         text = text.replace(mark, "\\" + mark)

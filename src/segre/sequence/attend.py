@@ -31,7 +31,7 @@ def attend(
 
     `weights` is a `Weights`, a vector, a mapping of names to arrays, or a file. Time and memory are
     linear in n for mechanisms with features and for windows. `method` is auto, dense, linear or
-    band. Float32 inputs are computed in float32.
+    band, `block` the number of tokens mixed at once. Float32 inputs `X` are computed in float32.
 
     >>> import segre
     >>> spec = "lightning/d=2,2/a=1/t=2"

@@ -118,7 +118,8 @@ class Costs(Tabular, Unbounded):
 def cost(spec: Source, t: int | Sequence[int] | None = None, *, number: int = SINGLE) -> Costs:
     """The cost of a network on t tokens, or on each of several sequence lengths.
 
-    `number` is the size of a number in bytes.
+    `t` is a sequence length or several (by default that of the spec), `number` the size of a number
+    in bytes.
 
     >>> found = cost("lightning/d=64,64/a=64/t=3", [4096, 8192])
     >>> [(line.tokens, line.method) for line in found.lines]

@@ -27,7 +27,7 @@ def builtin_names() -> list[str]:
 
 
 def plan_of(source: str | Path | Mapping[str, Any] | Plan) -> Plan:
-    """The plan of a .toml file, of a name in `builtin_names`, or of a mapping with the same keys.
+    """The plan of a `source`: a .toml file, a name in `builtin_names`, or a mapping.
 
     >>> plan_of("deep-softmax").claim.text
     'dimension == closed_form'

@@ -25,11 +25,16 @@ _OFTEN = 1  # seconds between two looks at how many threads there are
 LONELY = 10  # seconds without any worker, or without the scheduler, after which a run stops
 
 
+def dask_library() -> Any:
+    """Dask's module of clusters; refused in one line where it is not installed."""
+    return library("distributed", "--dask", extra="cluster", error=SweepError)
+
+
 def solve_on_cluster(
     tasks: Iterator[Task], address: str, timeout: float | None = None
 ) -> Iterator[Result]:
     """The results of all tasks, in the order in which they are done."""
-    dask = library("distributed", "--dask", extra="cluster", error=SweepError)
+    dask = dask_library()
     for name in ("distributed", "distributed.client", "asyncio"):  # what dies is done again
         logging.getLogger(name).setLevel(logging.CRITICAL)
     _require_listener(address)

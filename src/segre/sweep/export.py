@@ -26,6 +26,8 @@ _THEOREM = ("theorem", "hypotheses")  # where they were asked for
 def export(path: str | Path, target: str | Path) -> int:
     """Write the rows of a store in the plan's order, and return their number.
 
+    The suffix of `target` says how: .csv or .parquet.
+
     >>> from tempfile import TemporaryDirectory
     >>> from segre.sweep.run import run
     >>> fields = {"layers": 1, "d": "2..3", "a": 1, "t": 2}

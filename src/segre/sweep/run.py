@@ -77,10 +77,10 @@ def run(
 ) -> Ran:
     """Compute the remaining architectures of a plan, at most `limit` of them in this run.
 
-    `memory` is the limit for one task; on this machine it is at most a worker's share of the
-    available memory. `timeout` is the time limit for one task in seconds; slower tasks are retried
-    by a later run, after all others. `dask` is the address of the scheduler of a Dask cluster that
-    does the work.
+    `workers` is the number of processes on this machine. `memory` is the limit for one task; on
+    this machine it is at most a worker's share of the available memory. `timeout` is the time limit
+    for one task in seconds; slower tasks are retried by a later run, after all others. `dask` is
+    the address of the scheduler of a Dask cluster that does the work.
 
     >>> from tempfile import TemporaryDirectory
     >>> plan = {"kind": "softmax", "exhaustive": True, "claim": "dimension <= parameters",
@@ -102,8 +102,9 @@ def run(
         def solver(tasks: Iterator[Task]) -> Iterator[Result]:
             return solve_locally(tasks, count, timeout)
     else:
-        from segre.sweep.cluster import solve_on_cluster
+        from segre.sweep.cluster import dask_library, solve_on_cluster
 
+        dask_library()  # before there is a store
         share, address = memory, dask
 
         def solver(tasks: Iterator[Task]) -> Iterator[Result]:

@@ -49,8 +49,9 @@ def critical(
 ) -> Critical:
     """The number of critical points, by a formula where one is proved and by counting mod p.
 
-    `generic` is a generic quadratic form, `gaussian` the expected loss on standard normal inputs,
-    `identity` the Frobenius norm of symmetric tensors. The count is a proved lower bound.
+    The `metric` says which squared loss: `generic` is a generic quadratic form, `gaussian` the
+    expected loss on standard normal inputs, `identity` the Frobenius norm of symmetric tensors. The
+    count is a proved lower bound; it is given up after so many `seconds`.
 
     >>> found = critical("cnn/k=2,2/degree=2")
     >>> found.value, found.count.functions

@@ -101,10 +101,10 @@ def landscape(
 ) -> Landscape:
     """All critical points of poly/n-r-1/degree=2 for a target.
 
-    The target is given by its eigenvalues ("3,2,1,-1.5", or numbers), as a symmetric matrix, or as
-    a .json or .npy file with such a matrix. Given eigenvalues, and those of diagonal matrices, are
-    exact; others are floats. `descent` is the number of starts of gradient descent for each choice
-    of output signs.
+    The `metric` is as in `critical`. The `target` is given by its eigenvalues ("3,2,1,-1.5", or
+    numbers), as a symmetric matrix, or as a .json or .npy file with such a matrix. Given
+    eigenvalues, and those of diagonal matrices, are exact; others are floats. `descent` is the
+    number of starts of gradient descent for each choice of output signs.
 
     >>> found = landscape("poly/4-2-1/degree=2", "3,2,1,-1.5")
     >>> [float(point.loss) for point in found.points]

@@ -43,7 +43,7 @@ def find(_recorded: Recorded, values: Array) -> Iterator[Finding]:
 MEASURES = (
     Measure(
         "gradient",
-        "Norm of the gradient with respect to the stream",
+        "Norm of the stream gradient",
         "depth",
         "The gradient of the loss on these tokens, or of a random combination of outputs if there "
         "is no loss.",

@@ -78,8 +78,9 @@ def prove_regular(A: arb_mat) -> None:
     charge(3 * rates.matmul(size, size, size) + 2 * size * size * rates.entry)
     if not all(entry.is_finite() for entry in A.entries()):
         raise UncertainError("an entry of the Jacobian is not known at all")
+    one = arb_mat(size, size, [int(i == j) for i in range(size) for j in range(size)])
     try:
-        R = A.mid().inv().mid()
+        R = A.mid().solve(one, algorithm="approx").mid()  # R may be any matrix: no bounds needed
     except ZeroDivisionError:
         raise UncertainError("the minor is not certainly regular") from None
     product = (A * R).tolist()

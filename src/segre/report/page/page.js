@@ -212,8 +212,10 @@
   // Links to the glossary at the end; with scripts, what a word means is shown beside it.
   function watchWords() {
     const tip = document.getElementById("page-tip");
+    let about = null; // the word that is explained
     const hide = () => (tip.hidden = true);
     const show = (link) => {
+      about = link;
       const entry = document.getElementById(link.getAttribute("href").slice(1));
       tip.textContent = entry.querySelector("dd").textContent;
       tip.hidden = false;
@@ -235,8 +237,7 @@
     }
     addEventListener("keydown", (event) => event.key === "Escape" && hide());
     const follow = () => {
-      const focused = document.activeElement;
-      if (!tip.hidden && focused.matches("a.term")) show(focused); // the focus itself scrolls
+      if (!tip.hidden && about.matches(":hover, :focus")) show(about); // a focus itself scrolls
       else hide();
     };
     addEventListener("scroll", follow, { passive: true });
