@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 import segre
 from segre.analysis import run, workbench
-from segre.analysis.architecture import parameters_by_piece
+from segre.analysis.pieces import parameters_by_piece
 from segre.errors import CheckpointError, SegreError, SpecError
 from segre.models import PRESETS, architecture
 from support.architectures import NOT_COUNTED, random_stacks
@@ -59,6 +59,7 @@ def test_parts_agree_with_each_other(spec: Any) -> None:
     assert sum(what["pieces"].values()) == size["parameters"] == found.target.spec.parameters
     total = sum(one["dimension"] for one in redundancy["symmetries"])
     assert f"{size['parameters']:,} parameters" in found["dimension"].lead
+    assert redundancy["upper"] == size["upper"] <= size["parameters"] - total
     if size["evidence"]["upper"]["kind"] in ("symmetries", "counted-symmetries"):
         assert size["upper"] == size["parameters"] - total
     proved = size["lower"] == size["upper"]
@@ -82,7 +83,7 @@ def test_pieces_are_those_of_the_shapes() -> None:
 def test_a_count_is_never_called_a_proof() -> None:
     found = segre.analyze("pythia-70m", only=["dimension", "redundancy", "proof"])
     assert [part.status for part in found.parts] == ["bounded", "bounded", "not run"]
-    assert found["dimension"].lead.startswith("At most")
+    assert found["dimension"].lead.startswith("The functional dimension is at most")
     for certificate in found["proof"].data["certificates"]:
         assert certificate["claim"]["parameters"] < 1000
         assert segre.verify(certificate).valid
@@ -99,7 +100,7 @@ def test_the_certificate_is_of_the_spec_itself(spec: str) -> None:
 def test_bounds_that_do_not_meet_are_not_proved() -> None:
     found = segre.analyze("lightning/d=2,4/a=2/heads=2/dv=2/t=2", only=["dimension", "proof"])
     assert found["dimension"].status == "bounded"
-    assert found["dimension"].lead.startswith("Between 20 and 22")
+    assert found["dimension"].lead.startswith("The functional dimension is between 20 and 22")
     assert "20 <= dimension <= 22" in found["proof"].lead
     assert found["proof"].status == "bounded"
 

@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 import segre
 from segre.analysis.part import Status
 from segre.analysis.run import Analysis
+from segre.analysis.weights import nearly_special_layers, special_layers
+from segre.checkpoint.info import Product, Units, _special_heads, _special_units
 from segre.models import PRESETS
 from segre.report.analysis.page import page_of
 from segre.report.page.blocks import Table
@@ -16,7 +19,7 @@ from segre.theorems import apply
 from support.architectures import NOT_COUNTED, random_stacks
 
 SIZES = ("dimension", "redundancy", "proof")
-TILES = ("dimensions of function", "redundant parameters", "certificate")
+TILES = ("Functional dimension", "Redundant parameters", "Certificate")
 SMALL = [
     "lightning/d=2,4/a=2/heads=2/dv=2/t=2",  # its bounds do not meet
     "softmax/d=3,2,4,3/a=3,2,3/heads=3,2,2/t=2",  # neither do these
@@ -69,12 +72,25 @@ def test_one_number_of_a_large_model_has_one_label(name: str) -> None:
     assert found["redundancy"].lead.startswith("At least") == (not proved)
 
 
+def test_what_is_nearly_special_is_not_counted_as_special() -> None:
+    """By the words of `segre weights info` themselves."""
+    near = _special_heads("QK", (Product((1.0, 1e-7), 2),), 1e-16)
+    weak = _special_units("MLP units", Units(8, dead=(), weak=(3,), duplicates=()))
+    lacking = _special_heads("OV", (Product((1.0, 0.0), 1),), 1e-16)
+    words = ((), tuple(near), tuple(weak), (*tuple(lacking), "QK nearly lacks rank in heads 1"))
+    assert [len(one) for one in words] == [0, 1, 1, 2]
+    info: Any = SimpleNamespace(
+        layers=[SimpleNamespace(number=n, special=one) for n, one in enumerate(words, 1)]
+    )
+    assert (special_layers(info), nearly_special_layers(info)) == ([4], [2, 3])
+
+
 @pytest.mark.parametrize("name", ["gpt2", "llama-3-8b"])
 def test_a_theorem_is_certified_at_the_size_of_the_model(name: str) -> None:
     found = segre.analyze(name, only=["proof"])
     part, page = found["proof"], page_of(found)
     assert part.status == "proved"
-    (tile,) = [tile for tile in page.tiles if tile.label == "certificate"]
+    (tile,) = [tile for tile in page.tiles if tile.label == "Certificate"]
     assert (tile.value, tile.status) == ("valid", "proved")
     (certificate,) = part.data["certificates"]
     assert certificate["digest"] == found.target.spec.digest
@@ -88,7 +104,7 @@ def test_what_is_proved_of_small_networks_is_not_said_of_the_large_one(name: str
     part, page = found["proof"], page_of(found)
     assert part.status == "not run"
     assert "no certificate of this model" in part.lead
-    (tile,) = [tile for tile in page.tiles if tile.label == "certificate"]
+    (tile,) = [tile for tile in page.tiles if tile.label == "Certificate"]
     assert (tile.value, tile.status) == ("none at this size", "not run")
     certificates = part.data["certificates"]
     (table,) = [block for block in page.sections[0].blocks if isinstance(block, Table)]

@@ -25,12 +25,10 @@ def test_the_switch_changes_the_map(tmp_path: Path) -> None:
     CliRunner().invoke(app, ["trace", model, "--length", "12", "-o", str(other)])
     with running() as browser:
         with opened(browser, page) as seen:
-            menu = seen.page.locator(".updatemenu-header").first
-            before = menu.text_content()
-            menu.click()
-            seen.page.locator(".updatemenu-dropdown-button").nth(3).click()
-            seen.page.wait_for_timeout(300)
-            assert seen.page.locator(".updatemenu-header").first.text_content() != before
+            shown = "document.querySelector('#figure-heads .plot').data.map((one) => one.visible)"
+            assert seen.js(shown).index(True) == 0
+            seen.page.locator("#figure-heads .choice select").select_option(index=3)
+            seen.page.wait_for_function(f"() => ({shown}).indexOf(true) === 3")
             assert "controls" in seen.page.inner_text("body")
             seen.check()
         with opened(browser, other) as seen:
@@ -100,6 +98,7 @@ def test_keys_open_heads_and_what_is_shown_is_the_pass(
     layer = recorded(model, ids).layers[2]
     with opened(browser, files["diagnose"]) as seen:
         canvas = seen.page.locator("[data-canvas]")
+        seen.page.locator(".chief > summary").press("Enter")
         canvas.focus()
         for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowUp", "ArrowDown", "ArrowDown"):
             seen.page.keyboard.press(key)

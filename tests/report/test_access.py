@@ -96,7 +96,7 @@ def test_everything_to_press_has_a_name(seen: Opened) -> None:
     assert len(names) > 40
     assert all(names)
     plots = seen.page.locator(".plot").all()
-    assert len(plots) == 5
+    assert len(plots) == 6
     assert all(plot.get_attribute("role") == "img" for plot in plots)
     assert all(plot.get_attribute("aria-label") for plot in plots)
     assert seen.page.locator("img:not([alt])").count() == 0
@@ -114,7 +114,7 @@ def test_headings_are_in_order(seen: Opened) -> None:
 
 
 def test_tables_say_what_is_what(seen: Opened) -> None:
-    assert seen.page.locator("table").count() == seen.page.locator("table > caption").count() == 9
+    assert seen.page.locator("table").count() == seen.page.locator("table > caption").count() == 10
     assert seen.page.locator("thead th:not([scope=col])").count() == 0
     assert seen.page.locator("tbody th:not([scope=row])").count() == 0
     absent = seen.page.locator("#table-sorting td[data-value='']").first

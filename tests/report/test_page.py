@@ -21,7 +21,8 @@ PAPER = {"light": "rgb(251, 251, 249)", "dark": "rgb(20, 23, 26)"}
 
 
 def test_every_plot_is_drawn(seen: Opened) -> None:
-    assert seen.js("document.documentElement.dataset.drawn") == str(len(FIGURES)) == "5"
+    assert len(FIGURES) == 5
+    assert seen.js("document.documentElement.dataset.drawn") == "6"  # one of them is folded
     for figure in FIGURES:
         plot = f"#figure-{figure.key} .plot"
         box = seen.page.locator(f"{plot} svg.main-svg").first.bounding_box()
@@ -32,6 +33,25 @@ def test_every_plot_is_drawn(seen: Opened) -> None:
     marks = ".points path, .lines path.js-line, .hm image"
     for figure in FIGURES:
         assert seen.page.locator(f"#figure-{figure.key} .plot").locator(marks).count() > 0
+
+
+def test_a_folded_plot_is_drawn_when_it_is_opened(seen: Opened) -> None:
+    plot = seen.page.locator("#figure-heat-folded .plot svg.main-svg").first
+    assert seen.page.locator("#figure-heat-folded svg.main-svg").count() == 0
+    seen.page.locator("#fold-more-regions > summary").press("Enter")
+    expect(plot).to_be_visible()
+    box = plot.bounding_box()
+    assert box
+    assert box["width"] > 600
+
+
+def test_blocks_of_a_row_stand_side_by_side_where_there_is_room(seen: Opened) -> None:
+    tops = "[...document.querySelectorAll('#bound .row > div')].map((e) => e.offsetTop)"
+    left, right = seen.js(tops)
+    assert left == right
+    seen.page.set_viewport_size({"width": 700, "height": 900})
+    above, below = seen.js(tops)
+    assert above < below
 
 
 def test_named_colours_are_resolved(seen: Opened) -> None:
@@ -80,7 +100,7 @@ def test_a_plot_that_fails_says_so_and_the_others_are_drawn(browser: Browser, fi
       } });
     """
     with opened(browser, file, script=script) as seen:
-        assert seen.js("document.documentElement.dataset.drawn") == "4"
+        assert seen.js("document.documentElement.dataset.drawn") == "5"
         assert "no bars" in seen.page.locator("#figure-bars .plot").inner_text()
         assert len(seen.complaints) == 1
 

@@ -1,6 +1,7 @@
 """Reports of real targets, made by the real command and opened in a real browser."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,27 @@ from playwright.sync_api import Browser
 import segre
 from segre.analysis.run import analyze
 from segre.report.analysis.page import page_of, write_report
-from segre.report.page.blocks import Figure, Table
+from segre.report.page.blocks import Figure, Table, flat
+from segre.report.page.library import TRACES
 from support.browser import Opened, opened
 from support.checkpoints import minilm
 from support.demo import demo
+
+# Of tables that are wider than their box: the title, the columns, and whether a hint is shown.
+CLIPPED = """[...document.querySelectorAll(".scroll")].filter(
+  (box) => box.scrollWidth > box.clientWidth + 1).map((box) => [box.getAttribute("aria-label"),
+  box.querySelectorAll("thead th").length, box.nextElementSibling.checkVisibility()])"""
 
 
 def sound(seen: Opened, figures: int) -> None:
     """Nothing was complained about; every plot is drawn, and has a size."""
     seen.check()
     assert seen.js("document.documentElement.dataset.drawn") == str(figures)
+    for details in seen.page.locator("main details").all():
+        details.evaluate("(one) => (one.open = true)")
+    seen.page.wait_for_function(
+        "(n) => document.querySelectorAll('.plot .main-svg:first-child').length === n", arg=figures
+    )
     boxes = seen.js(
         "[...document.querySelectorAll('.plot svg.main-svg:first-of-type')]"
         ".map(e => e.getBoundingClientRect()).map(r => [r.width, r.height])"
@@ -45,11 +57,13 @@ def test_the_demo_shows_everything(
 ) -> None:
     """The command of `make demo`; every part has an answer, and all of it can be used."""
     report, said = demo(tmp_path_factory)
-    assert "619 dimensions of function from 726 parameters" in said
+    assert "The functional dimension is 619 of 726 parameters" in " ".join(said.split())
     assert "report: report.html" in said
     assert "not run" not in said
+    assert report.stat().st_size < 1_300_000
     with opened(browser, report) as seen:
-        sound(seen, figures=10)
+        assert seen.js("document.documentElement.scrollHeight") < 7_000
+        sound(seen, figures=11)
         document = saved(seen, "[data-everything]")
         assert [part["status"] for part in document["parts"]] == [
             "measured",
@@ -71,16 +85,16 @@ def test_the_demo_shows_everything(
         seen.check()
     with opened(browser, report, width=390, height=844, is_mobile=True, has_touch=True) as seen:
         assert seen.scroll_width() <= 390
-        sound(seen, figures=10)
+        sound(seen, figures=11)
 
 
 @pytest.mark.parametrize(
     ("target", "only", "figures"),
     [
         ("gpt2", "what,dimension,redundancy,proof,paths,heads", 3),
-        ("softmax/d=4,4,4/a=2/t=3", "", 4),
-        ("lightning/d=2,4/a=2/heads=2/dv=2/t=2", "", 4),
-        ("MINILM", "what,redundancy,heads,paths,weights", 8),
+        ("softmax/d=4,4,4/a=2/t=3", "", 5),
+        ("lightning/d=2,4/a=2/heads=2/dv=2/t=2", "", 5),
+        ("MINILM", "what,redundancy,heads,paths,weights", 9),
     ],
 )
 def test_reports_are_drawn_and_fit_a_phone(
@@ -92,12 +106,17 @@ def test_reports_are_drawn_and_fit_a_phone(
     with opened(browser, tmp_path / "r.html", width=390, height=844, is_mobile=True) as seen:
         sound(seen, figures)
         assert seen.scroll_width() <= 390
+        assert all(hinted for _, _, hinted in seen.js(CLIPPED))  # what goes on says so
         titles = seen.page.locator("main section h2").all_text_contents()
         assert len(titles) == len(found.parts)
         for part in found.parts:
             text = seen.page.locator(f"#{part.key}").inner_text()
             said = part.lead or f"{part.reason[0].upper()}{part.reason[1:]}"
             assert " ".join(said.split()) in " ".join(text.split())
+        seen.page.set_viewport_size({"width": 1280, "height": 900})
+        seen.page.wait_for_timeout(300)
+        assert seen.scroll_width() <= 1280
+        assert all(columns > 12 for _, columns, _ in seen.js(CLIPPED)), seen.js(CLIPPED)
 
 
 def test_a_hostile_name_is_only_a_name(browser: Browser, tmp_path: Path) -> None:
@@ -118,7 +137,7 @@ def test_every_figure_has_its_numbers_and_words() -> None:
     """Laws of pages: unique keys, rows as long as columns, figures with a description."""
     for target in ("gpt2", "softmax/d=4,4,4/a=2/t=3", minilm()):
         page = page_of(analyze(target, length=8, inputs=1))
-        blocks = [block for section in page.sections for block in section.blocks]
+        blocks = [block for section in page.sections for block in flat(section.blocks)]
         figures = [block for block in blocks if isinstance(block, Figure)]
         tables = [block for block in blocks if isinstance(block, Table)]
         tables += [figure.numbers for figure in figures]
@@ -129,6 +148,10 @@ def test_every_figure_has_its_numbers_and_words() -> None:
             assert all(len(row) == len(table.columns) for row in table.rows), table.key
             assert len(table.numeric) in (0, len(table.columns)), table.key
         assert all(len(figure.alt) > 20 and figure.title for figure in figures)
+        assert all(re.fullmatch(r"[A-Z0-9].{20,}\.", figure.takeaway) for figure in figures)
+        assert {trace["type"] for figure in figures for trace in figure.traces} <= TRACES
+        legends = [trace.get("name", "") for figure in figures for trace in figure.traces]
+        assert not any(re.search(r"[:+]|-norm", name) for name in legends), legends
         for section in page.sections:
             assert section.command
             assert section.status == "not run" or not section.reason
@@ -148,3 +171,22 @@ def test_tables_that_are_too_wide_for_paper_say_so(browser: Browser, tmp_path: P
         assert (spectrum.is_visible(), ranks.is_visible(), said.is_visible()) == (True, True, False)
         seen.page.emulate_media(media="print")
         assert (spectrum.is_visible(), ranks.is_visible(), said.is_visible()) == (False, True, True)
+
+
+def test_the_map_of_heads_is_used_by_keyboard(browser: Browser, tmp_path: Path) -> None:
+    """A measure is chosen, and stays when colours change; a head is opened, and the next one."""
+    write_report(analyze(minilm(), only=["heads"], length=8), tmp_path / "r.html")
+    shown = "document.querySelector('#figure-heads .plot').data.map((one) => one.visible)"
+    with opened(browser, tmp_path / "r.html") as seen:
+        choice = seen.page.locator("#figure-heads .choice select")
+        assert seen.js(shown).index(True) == 0
+        choice.focus()
+        seen.page.keyboard.press("ArrowDown")
+        seen.page.wait_for_function(f"() => ({shown}).indexOf(true) === 1")
+        seen.page.emulate_media(color_scheme="dark")
+        seen.page.locator("[data-theme-button]").click()
+        assert [n for n, one in enumerate(seen.js(shown)) if one] == [1]
+        seen.page.locator("#figure-heads .chief > summary").press("Enter")
+        seen.page.locator("[data-canvas]").press("ArrowDown")
+        assert seen.page.locator("[data-said]").inner_text() == "Layer 2, head 1"
+        seen.check()

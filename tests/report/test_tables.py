@@ -70,6 +70,7 @@ def test_copying_works_where_the_clipboard_is_not_given(browser: Browser, plain_
       addEventListener("copy", () => (window.copied = document.activeElement.value));
     """
     with opened(browser, plain_file, script=script) as seen:
+        seen.page.locator("#dimension .source summary").click()
         seen.page.locator("#dimension .command [data-copy]").click()
         expect(seen.page.locator("#page-status")).to_have_text("copied")
         assert seen.js("window.copied") == f"segre dim {SPEC}"

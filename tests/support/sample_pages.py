@@ -7,8 +7,11 @@ from segre.report.page.blocks import (
     Download,
     Facts,
     Figure,
+    Fold,
+    Items,
     Page,
     Prose,
+    Row,
     Section,
     Table,
     Tile,
@@ -41,9 +44,9 @@ def sorting() -> Table:
 
 
 def tall() -> Table:
-    columns = ("tensor", *(f"singular value {n}" for n in range(1, 10)))
+    columns = ("tensor", *(f"singular value {n}" for n in range(1, 17)))
     rows = tuple(
-        (f"model.layers.{n}.self_attn.q_proj.weight", *((n + 1) * 0.7**k for k in range(9)))
+        (f"model.layers.{n}.self_attn.q_proj.weight", *((n + 1) * 0.7**k for k in range(16)))
         for n in range(32)
     )
     return Table("tall", "Singular values of all projections", columns, rows)
@@ -60,6 +63,7 @@ def bars() -> Figure:
         "bars",
         "Weights by part",
         "Bars: most weights are in the MLPs, fewest in the norms.",
+        "The MLPs hold more weights than everything else together, by one and the same gauge.",
         (
             {"type": "bar", "name": "weights", "x": parts, "y": [64, 384, 768, 40, 64]},
             {
@@ -110,6 +114,7 @@ def lines() -> Figure:
         "lines",
         "Distance of the tokens from being alike, by depth",
         "Lines falling with depth, fastest without skip connections.",
+        "Without skips, tokens collapse.",
         (*traces, band),
         {
             "xaxis": {"title": {"text": "layer"}},
@@ -126,6 +131,7 @@ def heat(key: str, rows: int, columns: int) -> Figure:
         key,
         f"Similarity of heads, {rows} by {columns}",
         "A heat map with large values near the diagonal.",
+        "Heads resemble their neighbours.",
         (
             {
                 "type": "heatmap",
@@ -146,6 +152,7 @@ def hostile_plot() -> Figure:
     link = f'<a href="https://example.org">{HOSTILE}</a>'
     return Figure(
         "hostile",
+        HOSTILE,
         HOSTILE,
         HOSTILE,
         (
@@ -240,7 +247,15 @@ def sections() -> tuple[Section, ...]:
             status="bounded",
             lead="Between 96 and 4,096.",
             how="A theorem from above, an example from below.",
-            blocks=(Facts((("from below", 96, "found"), ("from above", 4096, "theorem"))),),
+            blocks=(
+                Row(
+                    (
+                        Facts((("from below", 96, "found"), ("from above", 4096, "theorem"))),
+                        Items("Known", ("It is finite.", "It is not small.")),
+                    )
+                ),
+                Fold("more-regions", "More of them", (heat("heat-folded", 6, 6),)),
+            ),
         ),
         Section(
             key="estimate",
@@ -292,5 +307,5 @@ def plain() -> Page:
 
 
 def without_plots(section: Section) -> Section:
-    kept = tuple(block for block in section.blocks if not isinstance(block, Figure))
+    kept = tuple(block for block in section.blocks if not isinstance(block, Figure | Fold))
     return replace(section, blocks=kept)

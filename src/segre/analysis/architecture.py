@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from functools import singledispatch
 
 from segre.analysis.part import Answer, percent
+from segre.analysis.pieces import parameters_by_piece, where_most_are
 from segre.analysis.workbench import Workbench
 from segre.hybrid.spec import Hybrid
-from segre.network import tensors
 from segre.polynomial.spec import Polynomial
 from segre.spec import Architecture, Network
 from segre.transformer.by_layer import every
@@ -74,6 +74,7 @@ def what_it_is(bench: Workbench) -> Answer:
             "choices": [list(choice) for choice in choices(spec)],
             "pieces": pieces,
         },
+        takeaways={"parameters-by-piece": where_most_are(pieces)},
     )
 
 
@@ -261,45 +262,3 @@ def _positions(spec: Transformer) -> tuple[str, str]:
         used = f", used from row {spec.offset} on" if spec.offset else ""
         return "learned", f"a table of {spec.positions or spec.t:,}{used}"
     return "none", ""
-
-
-def parameters_by_piece(spec: Architecture) -> dict[str, int]:
-    """How many parameters each kind of tensor has; those that are none are left out.
-
-    >>> from segre.models import architecture
-    >>> parameters_by_piece(architecture("llama/d=4/heads=2/ff=3/vocab=11/t=3"))
-    {'embeddings': 44, 'queries and keys': 32, 'values and outputs': 32, 'MLP': 36,
-     'norms': 12, 'unembedding': 44}
-    """
-    found = dict.fromkeys(_PIECES, 0)
-    for (part, name), slot in tensors(spec).items():
-        found[_piece(part, name)] += slot.size
-    return {name: size for name, size in found.items() if size}
-
-
-_PIECES = (
-    "weights",
-    "embeddings",
-    "queries and keys",
-    "values and outputs",
-    "MLP",
-    "norms",
-    "biases",
-    "unembedding",
-)
-
-
-def _piece(part: str, name: str) -> str:
-    if "norm" in name or name.startswith("post"):
-        return "norms"
-    if part == "embed":
-        return "embeddings"
-    if part == "head":
-        return "unembedding"
-    if name in ("W", "w", "b"):  # of a polynomial network
-        return "biases" if name == "b" else "weights"
-    if name.startswith(("b_", "c_")):
-        return "biases"
-    if name in ("W_Q", "W_K", "A_Q", "A_K", "R_Q", "R_K", "sinks"):
-        return "queries and keys"
-    return "values and outputs" if name in ("W_V", "W_G", "W_O") else "MLP"

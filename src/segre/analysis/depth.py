@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
+from math import isfinite, log10
+from statistics import median
 from typing import Any
 
 from segre.analysis.part import Answer
+from segre.analysis.variants import takeaways, versions
 from segre.analysis.workbench import Workbench
 from segre.collapse.curves import curves
 from segre.collapse.mechanisms import mechanism_advice, mechanism_study
 from segre.collapse.models import Loaded, family_of, load
 from segre.collapse.study import study, study_advice
 from segre.collapse.variants import ALL, ALONE, FULL, what_if
-from segre.collapse.verdict import advice, not_measured
+from segre.collapse.verdict import THRESHOLD, advice, not_measured
 from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
 from segre.finding import Status
 from segre.hybrid.spec import Hybrid
@@ -59,7 +63,39 @@ def _on_random_tokens(
         command=f"segre collapse {shlex.quote(str(bench.target.spec))}{options}",
         data={"kind": "stack", **document},
         notes=tuple(rest),
+        takeaways={"depth": _with_depth(document)},
     )
+
+
+def _with_depth(document: dict[str, Any]) -> str:
+    """What becomes of the tokens of a stack, and of the same stack with or without skips.
+
+    >>> _with_depth({"log10": {"relative": [[0.0, -6.0]]}, "other": None, "skip": False})
+    'Tokens become alike: the relative residual falls to about 1e-6.'
+    """
+    last = last_median(document["log10"]["relative"])
+    said = _becoming(last)
+    if document.get("other") is None:
+        return f"{said}."
+    word = "without" if document["skip"] else "with"
+    other = last_median(document["other"]["relative"])
+    if (last is None or last < log10(THRESHOLD)) == (other is None or other < log10(THRESHOLD)):
+        return f"{said}; {word} skips, too."
+    return f"{said}; {word} skips, they {_becoming(other)[7:]}."
+
+
+def _becoming(last: float | None) -> str:
+    if last is None:
+        return "Tokens become alike: the relative residual falls to nothing"
+    if last < log10(THRESHOLD):
+        return f"Tokens become alike: the relative residual falls to about 1e{last:.0f}"
+    return f"Tokens stay different: the relative residual is {10**last:.2g} after the last layer"
+
+
+def last_median(rows: Sequence[Sequence[float]]) -> float | None:
+    """The median over inputs after the last layer; None if none of them is finite."""
+    known = [row[-1] for row in rows if isfinite(row[-1])]
+    return median(known) if known else None
 
 
 def _of_model(bench: Workbench) -> Answer:
@@ -74,6 +110,8 @@ def _of_model(bench: Workbench) -> Answer:
     basis, first, *rest = (*advice(found), *not_measured(refused))
     if found[FULL].sink is not None:  # the next sentence is about that
         first, rest = f"{first} {rest[0]}", rest[1:]
+    shown = takeaways(found)
+    lead = f"{first[:-1]} (estimated on a narrower one)." if narrowed else first
     options = bench.options(
         variants=",".join(["all", *(str(one) for one in alone if one != ALONE)]),
         inputs=bench.inputs,
@@ -85,11 +123,18 @@ def _of_model(bench: Workbench) -> Answer:
     status: Status = "estimated" if narrowed else "measured"
     return Answer(
         status=status,
-        lead=f"{first[:-1]} (estimated on a narrower one)." if narrowed else first,
+        lead=lead,
         how=f"{said}{basis}",
         command=f"segre collapse {name}{options}",
-        data={"kind": "model", "run": name, "narrowed": narrowed, **found.document()},
+        data={
+            "kind": "model",
+            "run": name,
+            "narrowed": narrowed,
+            "versions": versions(found),
+            **found.document(),
+        },
         notes=tuple(rest),
+        takeaways=shown,
     )
 
 

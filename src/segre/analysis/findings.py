@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from segre.analysis.part import Answer
 from segre.analysis.workbench import Workbench
-from segre.inspect.diagnose import LENGTH
+from segre.checkpoint.inputs import RANDOM
+from segre.inspect.diagnose import LENGTH, Diagnosis
 
 
 def what_stands_out(bench: Workbench) -> Answer:
@@ -16,8 +17,8 @@ def what_stands_out(bench: Workbench) -> Answer:
     return Answer(
         status="measured",
         lead=found.in_words,
-        how=f"One forward pass on {found.tokens} tokens of {found.inputs}, in double precision; "
-        "each kind of finding has a threshold of its own.",
+        how=f"Measured in one forward pass on {_tokens(found)}, in double "
+        "precision. Each kind of finding has a threshold of its own.",
         command=f"segre diagnose {bench.target.argument}{options}",
         data={
             "inputs": document["inputs"],
@@ -27,3 +28,8 @@ def what_stands_out(bench: Workbench) -> Answer:
         },
         details=found,
     )
+
+
+def _tokens(found: Diagnosis) -> str:
+    random = found.inputs == RANDOM
+    return f"{found.tokens} {RANDOM}" if random else f"{found.tokens} tokens of {found.inputs}"

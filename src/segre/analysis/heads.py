@@ -32,9 +32,12 @@ def what_heads_do(bench: Workbench) -> Answer:
     return Answer(
         status="measured",
         lead=_lead(info, {} if found is None else found.values),
-        how="Singular values of W_O W_V and W_Q' W_K in double precision, norms folded in"
+        how="Singular values of W_O W_V and W_Q' W_K are computed in double precision, with the "
+        "norms folded in."
         + (
-            "." if found is None else f"; the rest is of one forward pass on {found.tokens} tokens."
+            ""
+            if found is None
+            else f" Everything else comes from one forward pass on {found.tokens} tokens."
         ),
         command=bench.command(["heads"]),
         data={
@@ -52,7 +55,8 @@ def what_heads_do(bench: Workbench) -> Answer:
             },
             "measures": [one for one in measured if one["axis"] == "head"],
         },
-        notes=(f"Patterns are not shown: {missing}.",) if missing else (),
+        notes=(f"Attention patterns are not shown: {missing}.",) if missing else (),
+        takeaways=_takeaways(info),
         details=found,
     )
 
@@ -70,19 +74,57 @@ def spectrum(heads: tuple[Product, ...]) -> list[float]:
     return [float(value) for value in np.median(values / values[:, :1], axis=0)]
 
 
+def _takeaways(info: Info) -> dict[str, str]:
+    """What the map of heads and the two spectra show."""
+    said = {}
+    for name in ("OV", "QK"):
+        heads = [
+            (head.stable_rank, layer.number, number)
+            for layer in info.layers
+            for number, head in enumerate(layer.ov if name == "OV" else layer.qk, 1)
+        ]
+        low, high = min(heads), max(heads)
+        if name == "OV":
+            said["heads"] = (
+                f"What heads move ranges from {low[0]:.1f} directions (layer {low[1]}, head "
+                f"{low[2]}) to {high[0]:.1f} (layer {high[1]}, head {high[2]}), by the stable rank "
+                "of OV."
+            )
+        falls = [
+            (own[-1], layer.number)
+            for layer in info.layers
+            if (own := spectrum(layer.ov if name == "OV" else layer.qk))[0]
+        ]
+        if not falls:
+            said[f"spectrum-{name}"] = f"{name} is zero in every layer."
+            continue
+        (least, steep), (most, flat) = min(falls), max(falls)
+        end = f"is {_share(least)} of the largest"
+        if len(falls) > 1:
+            end += f" in layer {steep}, where it falls most, and {_share(most)} in layer {flat}"
+        said[f"spectrum-{name}"] = f"The smallest singular value of {name} {end}."
+    return said
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.2g}%" if value > 0 else "0%"
+
+
 def _lead(info: Info, values: Mapping[str, Array]) -> str:
     ov = [head.stable_rank for layer in info.layers for head in layer.ov]
     qk = [head.stable_rank for layer in info.layers for head in layer.qk]
     full = len(info.layers[0].ov[0].singular_values)
+    most = len(info.layers[0].qk[0].singular_values)
     said = (
-        f"{len(ov)} heads. Values: stable rank {min(ov):.1f} to {max(ov):.1f} of {full}. "
-        f"Scores: {min(qk):.1f} to {max(qk):.1f} of {len(info.layers[0].qk[0].singular_values)}."
+        f"There are {len(ov)} heads. What they move (OV) has stable rank {min(ov):.1f} to "
+        f"{max(ov):.1f} of {full}; what they look for (QK), {min(qk):.1f} to {max(qk):.1f} of "
+        f"{most}."
     )
     sinks = int((values["sinks"] > SINK).sum()) if "sinks" in values else 0
     spread = int((values["entropy"] > EVEN).sum()) if "entropy" in values else 0
     parts = []
     if sinks:
-        parts.append(f"{sinks} give more than {100 * SINK:.0f} % of their attention to one token")
+        parts.append(f"{sinks} give more than {100 * SINK:.0f}% of their attention to one token")
     if spread:
         parts.append(f"{spread} spread {'it' if sinks else 'their attention'} nearly evenly")
     return f"{said} On this input {' and '.join(parts)}." if parts else said

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from segre.finding import Status
@@ -19,6 +19,16 @@ def percent(part: float, whole: float, digits: int = 0) -> str:
     return f"{100 * part / whole:.{digits}f}%"
 
 
+def listed(names: list[str]) -> str:
+    """Names in a sentence.
+
+    >>> listed(["skips"]), listed(["skips", "MLPs", "norms"])
+    ('skips', 'skips, MLPs and norms')
+    """
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """What a question finds: the answer in a sentence or two, how it is known, and its data."""
@@ -29,6 +39,7 @@ class Answer:
     command: str = ""  # what answers this question alone
     data: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()  # sentences: what else is to be said
+    takeaways: Mapping[str, str] = field(default_factory=dict)  # what each plot shows, by its key
     details: Any = None  # what the data are taken from, where a page shows more of it
 
     @property
@@ -67,6 +78,7 @@ class Part(Answer, Shown):
             "how": self.how,
             "command": self.command,
             "notes": list(self.notes),
+            "takeaways": dict(self.takeaways),
             "data": None if self.data is None else dict(self.data),
             "reason": self.reason or None,
             "seconds": round(self.seconds, 3),

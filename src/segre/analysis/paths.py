@@ -34,16 +34,23 @@ def _counted(bench: Workbench, reason: str = "") -> Answer:
     longest = int(np.argmax(shares))
     total = sum(counts)
     lead = (
-        f"{_large(total)} paths go through the heads and skips of its layers; "
+        f"There are {_large(total)} paths through the heads and skips of its layers; "
         f"{percent(shares[longest], 1)} of them have length {longest}."
     )
     return Answer(
         status="exact",
         lead=lead if total > 1 else "One path goes through its layers: a head in each, no skips.",
-        how="A path takes one head of a layer, or its skip; there are C(L, k) H^k of length k.",
+        how="A path takes one head of a layer, or its skip. There are C(L, k) H^k paths of "
+        "length k.",
         command=f"segre paths {bench.target.argument} --shares",
         data={"kind": "shares", "counts": [str(count) for count in counts], "shares": shares},
         notes=(f"What paths contribute is not shown: {reason}.",) if reason else (),
+        takeaways={
+            "paths-by-length": f"Most paths have length {longest}: they go through {longest} heads "
+            "and past the others."
+            if total > 1
+            else "There is one path, through one head in every layer."
+        },
     )
 
 
@@ -62,11 +69,11 @@ def _summed(bench: Workbench) -> Answer:
     )
     return Answer(
         status="measured",
-        lead=f"{_large(sum(sums.counts))} paths ({RECORDED_VARIANT.described}). "
+        lead=f"There are {_large(sum(sums.counts))} paths through its heads. "
         f"{_largest(shares, bias)} {_largest_head(through)}",
-        how=f"One forward pass on {len(done.X)} tokens is written down, MLPs and norms as the "
-        "linear maps that they were; the sum over all paths is exact, without listing them. It "
-        f"equals the output to {error:.1e}, relative. The share of a term is "
+        how=f"One forward pass on {len(done.X)} tokens is recorded, with MLPs and norms as the "
+        "linear maps that they were. The sum over all paths is computed without listing them; it "
+        f"equals the output up to a relative error of {error:.1e}. The share of a term is "
         "`<term, output> / |output|^2`; with the biases, shares add up to one.",
         command=f"segre paths {bench.target.argument}{options}",
         data={
@@ -82,6 +89,36 @@ def _summed(bench: Workbench) -> Answer:
             "past": [1 - bias - sum(layer) for layer in through],
             "identity": error,
         },
+        takeaways={
+            "paths-by-length": _by_length(shares, bias),
+            "paths-through-heads": _by_head(through),
+        },
+    )
+
+
+def _by_length(shares: Sequence[float], bias: float) -> str:
+    """How much goes past all heads, and how much through at least one.
+
+    >>> _by_length([0.62, 0.2, 0.05], 0.13)
+    'Past all heads, through skips and MLPs, goes 62% of the output; through heads, 25%.'
+    """
+    if not np.isfinite(bias):
+        return "The output is 0, so nothing has a share of it."
+    return (
+        f"Past all heads, through skips and MLPs, goes {percent(shares[0], 1)} of the output; "
+        f"through heads, {percent(sum(shares[1:]), 1)}."
+    )
+
+
+def _by_head(through: Sequence[Sequence[float]]) -> str:
+    """Which layer and which head carry most."""
+    layers = [sum(row) for row in through]
+    if not np.isfinite(layers).all():
+        return "The output is 0, so nothing has a share of it."
+    best = int(np.argmax(layers))
+    return (
+        f"The layer whose heads carry most is layer {best + 1}: together, "
+        f"{percent(layers[best], 1)} of the output."
     )
 
 
@@ -89,7 +126,7 @@ def _largest(shares: Sequence[float], bias: float) -> str:
     """What carries most of the output: paths of a length, or the biases.
 
     >>> _largest([0.62, 0.25], 0.13)
-    'Those of length 0 carry the largest share of the output, 62%; biases carry 13%.'
+    'Paths of length 0 carry the largest share of the output, 62%; biases carry 13%.'
     >>> _largest([0.1, 0.3, -0.1], 0.7)
     'Biases carry the largest share of the output, 70%; of paths, those of length 1 do, 30%.'
     """
@@ -103,7 +140,7 @@ def _largest(shares: Sequence[float], bias: float) -> str:
         )
     biases = f"biases carry {percent(bias, 1)}" if bias else "there are no biases"
     return (
-        f"Those of length {length} carry the largest share of the output, "
+        f"Paths of length {length} carry the largest share of the output, "
         f"{percent(shares[length], 1)}; {biases}."
     )
 
@@ -114,7 +151,7 @@ def _largest_head(through: Sequence[Sequence[float]]) -> str:
         for layer, row in enumerate(through, 1)
         for head, share in enumerate(row, 1)
     )
-    return f"Of single heads, head {head} of layer {layer} carries most, {percent(share, 1, 1)}."
+    return f"The head that carries most is head {head} of layer {layer}: {percent(share, 1, 1)}."
 
 
 def _relative(term: Any) -> float | None:

@@ -47,8 +47,8 @@ def _of_itself(bench: Workbench, certificate: dict[str, Any], verdict: Verdict) 
     )
     return Answer(
         status=_known_by(claim),
-        lead=f"A certificate says {said} of {claim['parameters']:,} parameters. It was made, then "
-        "checked by code that shares no arithmetic with the prover: it is valid.",
+        lead=f"There is a certificate: {said} of {claim['parameters']:,} parameters. Independent "
+        "code, which shares no arithmetic with the prover, checked it: it is valid.",
         how=_contents(certificate),
         command=f"segre certify {bench.target.argument} -o certificate.json{options}"
         " && segre verify certificate.json",
@@ -64,13 +64,13 @@ def _contents(certificate: dict[str, Any]) -> str:
     theorem = certificate.get("theorem")
     if theorem is None:
         return (
-            "The certificate names a point, a minor of the Jacobian there and the symmetries; the "
-            "referee recomputes all of it."
+            "The certificate names a point, a minor of the Jacobian at that point, and the "
+            "symmetries. The referee computes all of it again."
         )
     return (
         f"The certificate applies theorem {theorem['name']}: it lists the hypotheses with their "
-        "numbers and the symmetries. The referee derives all of them again from the spec. What has "
-        "to be trusted is the proof of the theorem, in docs/theorems.md."
+        "numbers and the symmetries. The referee derives all of them again from the spec. The "
+        "proof of the theorem itself, in docs/theorems.md, has to be trusted."
     )
 
 
@@ -100,9 +100,9 @@ def _of_small_ones(bench: Workbench, spec: Transformer) -> Answer:
         status="not run",
         lead="There is no certificate of this model: it is too large to compute, and no theorem "
         f"applies. {_meeting(met, instances)}. "
-        "Certificates of these were checked by code that shares no arithmetic with the prover.",
-        how="Every design choice is kept, sizes are near the smallest at which all of them can be "
-        "seen. That the same formulas count the large model is not proved by this.",
+        "Their certificates were checked by code that shares no arithmetic with the prover.",
+        how="The small networks keep every design choice, at sizes near the smallest that show all "
+        "of them. This does not prove that the same formulas count the large model.",
         command=f"segre certify {instances[0]['spec']} -o certificate.json"
         f"{bench.options(seed=bench.seed)} && segre verify certificate.json",
         data={"of": "small instances", "instances": instances, "certificates": certificates},

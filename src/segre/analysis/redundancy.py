@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from segre.analysis.part import Answer, percent
+from collections.abc import Mapping, Sequence
+
+from segre.analysis.fiber import Fiber, fiber_of
+from segre.analysis.part import Answer, listed, percent
 from segre.analysis.size import dimension_of, known_by
 from segre.analysis.workbench import Workbench
 from segre.errors import UnsupportedError
 from segre.finding import Finding, Symmetry
+from segre.geometry.choice import Choice
 from segre.geometry.explain import Explanation, explain
 from segre.geometry.symmetry_table import symmetry_table
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
+
+# The groups of `segre.finding.GROUPS`, in words that need no glossary.
+IN_WORDS = {
+    "QK": "queries and keys",
+    "VO": "values and outputs",
+    "MLP": "MLPs",
+    "norms and biases": "norms and biases",
+    "shifts": "constant shifts",
+    "residual": "the residual stream",
+}
 
 
 def what_is_redundant(bench: Workbench) -> Answer:
@@ -28,15 +42,15 @@ def what_is_redundant(bench: Workbench) -> Answer:
             symmetries = answer.finding.symmetries  # the same, layers alike together
     except UnsupportedError as error:  # sizes for which the formulas do not hold
         explained, unexplained = None, str(error)
-    proved = found.status == "proved"
+    proved, fiber = found.status == "proved", fiber_of(bench)
     how = (
-        "Generators of each symmetry were checked to lie in the kernel of the Jacobian, and the "
-        "bounds meet: there are no others."
+        "Every symmetry was checked to leave the function as it is: its generators lie in the "
+        "kernel of the Jacobian. The bounds meet, so there are no others."
         if proved
-        else "Counted by formulas of all symmetries that segre knows; nothing is measured. There "
-        "may be others: the number is a bound from below."
+        else "All symmetries that segre knows are counted by formulas; nothing is measured. There "
+        "may be others, so the number is a lower bound."
     )
-    choices = " What a choice does is counted by formulas for the design without it."
+    choices = " The effect of a design choice is counted by formulas for the design without it."
     return Answer(
         status=known_by(found),
         lead=_lead(found, symmetries),
@@ -48,8 +62,11 @@ def what_is_redundant(bench: Workbench) -> Answer:
             "symmetries": [symmetry.document() for symmetry in symmetries],
             "discrete": [one.document() for one in explained.discrete] if explained else [],
             "choices": [one.document() for one in explained.choices] if explained else [],
+            "upper": found.parameters if found.upper is None else found.upper,
+            "fiber": None if fiber is None else fiber.document(),
         },
         notes=(f"Design choices are not compared: {unexplained}.",) if unexplained else (),
+        takeaways=_takeaways(fiber, symmetries, explained.choices if explained else ()),
     )
 
 
@@ -58,14 +75,61 @@ def _of_stack(bench: Workbench) -> Answer:
     table = symmetry_table(spec, bench.seed, memory=bench.memory, progress=bench.progress)
     found = dimension_of(bench)
     options = bench.options(seed=bench.seed, memory=bench.memory)
+    fiber = fiber_of(bench)
     return Answer(
         status=known_by(found),
         lead=_lead(found, found.symmetries),
-        how="Each symmetry is written down and checked to lie in the kernel of the Jacobian; "
-        "the conserved quantities are checked exactly against the gradient.",
+        how="Each symmetry is written down and checked to leave the function as it is: it lies in "
+        "the kernel of the Jacobian. Conserved quantities are checked exactly against the "
+        "gradient.",
         command=f"segre symmetries {bench.target.argument}{options}",
-        data={"parameters": spec.parameters, **table.document()},
+        data={
+            "parameters": spec.parameters,
+            **table.document(),
+            "upper": found.parameters if found.upper is None else found.upper,
+            "fiber": None if fiber is None else fiber.document(),
+        },
+        takeaways=_takeaways(fiber, found.symmetries),
     )
+
+
+def _takeaways(
+    fiber: Fiber | None, symmetries: tuple[Symmetry, ...], choices: Sequence[Choice] = ()
+) -> dict[str, str]:
+    """What the picture of the parameters shows, and which choice matters most."""
+    pieces: dict[str, int] = {}
+    for one in symmetries:
+        name = IN_WORDS.get(one.group, one.name)
+        pieces[name] = pieces.get(name, 0) + one.dimension
+    said: dict[str, str] = {}
+    if any(pieces.values()):
+        said["redundant-by-piece"] = _shares(pieces)
+    if fiber is not None:
+        said["fiber"] = fiber.takeaway
+    moved = [one for one in choices if one.total]
+    if moved:
+        most = max(moved, key=lambda choice: abs(choice.total))
+        verb = "removes" if most.total > 0 else "adds"
+        said["design-choices"] = (
+            f"The choice that matters most is {most.name}, instead of {most.instead}: it {verb} "
+            f"{abs(most.total):,} redundant parameters."
+        )
+    return said
+
+
+def _shares(pieces: Mapping[str, int]) -> str:
+    """Where the symmetries come from, the largest part first.
+
+    >>> _shares({"MLPs": 1, "queries and keys": 6, "norms": 3})
+    'Of the symmetries, 60% come from queries and keys, 30% from norms and 10% from MLPs.'
+    """
+    total = sum(pieces.values())
+    first, *rest = sorted(pieces, key=lambda name: -pieces[name])
+    if not rest:
+        return f"All symmetries come from {first}."
+    named = [f"{percent(pieces[first], total)} come from {first}"]
+    named += [f"{percent(pieces[name], total)} from {name}" for name in rest[:2]]
+    return f"Of the symmetries, {listed(named)}."
 
 
 def _lead(found: Finding, symmetries: tuple[Symmetry, ...]) -> str:
@@ -79,8 +143,9 @@ def _lead(found: Finding, symmetries: tuple[Symmetry, ...]) -> str:
     largest = max(named, key=lambda name: named[name])
     share = percent(total, found.parameters, 3)
     rest = found.parameters - (found.parameters if found.upper is None else found.upper) - total
-    more = f" Another {rest:,} are redundant without a symmetry that segre lists." * (rest > 0)
+    are = "is" if rest == 1 else "are"
+    more = f" Another {rest:,} {are} redundant without a symmetry that segre lists." * (rest > 0)
     return (
         f"{least}{total:,} of {found.parameters:,} parameters ({share}) can change without "
-        f"changing the function. The largest piece, {named[largest]:,}: {largest}.{more}"
+        f"changing the function. The largest piece is {largest}: {named[largest]:,}.{more}"
     )

@@ -38,13 +38,13 @@ _ASKS_FOR = {
 QUESTIONS: dict[str, tuple[str, Callable[[Workbench], Answer]]] = {
     "findings": ("What stands out", what_stands_out),
     "what": ("What it is", what_it_is),
-    "dimension": ("Dimensions of function", how_large),
+    "dimension": ("Functional dimension", how_large),
     "redundancy": ("What is redundant, and why", what_is_redundant),
     "proof": ("Proof", what_is_proved),
     "depth": ("Rank against depth", how_depth_acts),
     "heads": ("Heads", what_heads_do),
     "paths": ("Paths", which_paths_carry),
-    "weights": ("Strata and conditioning", what_weights_are_like),
+    "weights": ("Special points and conditioning", what_weights_are_like),
 }
 
 

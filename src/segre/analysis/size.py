@@ -1,4 +1,4 @@
-"""How many dimensions of function does it have, and how is that known?"""
+"""What is its functional dimension, and how is that known?"""
 
 from __future__ import annotations
 
@@ -38,42 +38,43 @@ def _lead(found: Finding) -> str:
     share = percent(redundant, found.parameters, 3)
     if found.value is not None:
         return (
-            f"{found.value:,} dimensions of function from {found.parameters:,} parameters: "
+            f"The functional dimension is {found.value:,} of {found.parameters:,} parameters: "
             f"{redundant:,} ({share}) are redundant. {_proved(found)}"
         )
     if found.lower is not None and found.upper is not None:
         return (
-            f"Between {found.lower:,} and {found.upper:,} dimensions of function from "
+            f"The functional dimension is between {found.lower:,} and {found.upper:,} of "
             f"{found.parameters:,} parameters. Both bounds are proved; they do not meet."
         )
     if found.upper is not None:
         return (
-            f"At most {found.upper:,} dimensions of function from {found.parameters:,} "
+            f"The functional dimension is at most {found.upper:,} of {found.parameters:,} "
             f"parameters: at least {redundant:,} ({share}) are redundant."
         )
-    return f"At least {found.lower:,} dimensions of function."
+    return f"The functional dimension is at least {found.lower:,}."
 
 
 def _proved(found: Finding) -> str:
     if found.theorem is None:
-        return "Both bounds are proved, and meet."
-    return f"That is a theorem: its {len(found.theorem['hypotheses'])} hypotheses hold."
+        return "Both bounds are proved, and they meet."
+    count = len(found.theorem["hypotheses"])
+    return f"This follows from a theorem, whose {count} hypotheses hold."
 
 
 def _how(found: Finding) -> str:
     if found.theorem is not None:
         return (
             f"By theorem {found.theorem['name']} ({found.theorem['title']}), whose proof is in "
-            f"{found.theorem['proof']}. From above, the symmetries are counted by formulas."
+            f"{found.theorem['proof']}. For the upper bound, symmetries are counted by formulas."
         )
     if found.lower is None:
         return (
-            "From above, by the symmetries of the design, which are counted by formulas at any "
-            "size. A bound from below is not computed at this size."
+            "The upper bound is the number of parameters minus the symmetries of the design, which "
+            "are counted by formulas at any size. A lower bound is not computed at this size."
         )
     return (
-        "From below by a minor of the Jacobian that is not zero, from above by parameters minus "
-        "symmetries, or by a formula; the certificate has both."
+        "The lower bound is a minor of the Jacobian that is not zero. The upper bound is the "
+        "number of parameters minus the symmetries, or a formula. The certificate has both."
     )
 
 

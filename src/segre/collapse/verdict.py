@@ -31,7 +31,7 @@ def advice(curves: Curves, threshold: float = THRESHOLD) -> list[str]:
         said.append(_one(curve, curves, threshold))
         if curve.sink is not None:
             said.append(_without(curve, curve.sink))
-    if all(_collapses(curve, threshold) is False for curve in ordered):
+    if all(collapses(curve, threshold) is False for curve in ordered):
         said.append(f"Nothing collapses within {curves.layers} layers.")
     for part in PARTS:
         said += _role(part, curves, threshold)
@@ -133,7 +133,7 @@ def _role(part: str, curves: Curves, threshold: float) -> list[str]:
         other = replace(curve.variant, **{part: False})
         if other == curve.variant or other not in curves:
             continue
-        pair = _collapses(curve, threshold), _collapses(curves[other], threshold)
+        pair = collapses(curve, threshold), collapses(curves[other], threshold)
         if None in pair:
             continue
         if pair == (False, True):
@@ -162,7 +162,7 @@ def _effect(change: str, curves: Curves, threshold: float) -> list[str]:
         other = replace(curve.variant, **{change: getattr(FULL, change)})
         if other not in curves:
             continue
-        after, before = _collapses(curve, threshold), _collapses(curves[other], threshold)
+        after, before = collapses(curve, threshold), collapses(curves[other], threshold)
         known: dict[tuple[bool | None, bool | None], str] = {
             (False, True): "prevents collapse within these layers",
             (True, False): "causes collapse",
@@ -177,7 +177,7 @@ def _effect(change: str, curves: Curves, threshold: float) -> list[str]:
     ]
 
 
-def _collapses(curve: Curve, threshold: float) -> bool | None:
+def collapses(curve: Curve, threshold: float) -> bool | None:
     """Whether a variant collapses; None if its numbers end before that can be said."""
     if curve.below(threshold) is not None:
         return True

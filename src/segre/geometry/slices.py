@@ -133,24 +133,30 @@ def fiber_curve(weights: Weights, steps: int = 241) -> FiberCurve:
     weights = Weights(spec, weights.vector.astype(float))
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2, spec.widths[0], spec.t))
-    turn = np.linspace(0, 2 * np.pi, steps)
+    places = np.linspace(0, 2 * np.pi, steps)
     curve, outputs = [], []
-    for s in turn:
-        moved = _turned(weights, float(s))
+    for s in places:
+        moved = turned(weights, float(s))
         first = moved.layers[0]
         curve.append([first.W_Q[0, 0, 0], first.W_Q[0, 1, 0], first.W_K[0, 0, 0]])
         outputs.append(forward(Real(), spec, moved.vector, X).reshape(-1)[:8])
     names = ("W_Q[0,0]", "W_Q[1,0]", "W_K[0,0]")
-    return FiberCurve(spec, turn, names, np.array(curve), np.array(outputs))
+    return FiberCurve(spec, places, names, np.array(curve), np.array(outputs))
 
 
-def _turned(weights: Weights, s: float) -> Weights:
+def turn(s: float) -> Array:
+    """The matrix G(s) of two dimensions: a rotation times a stretch; it is 1 at 0 and at 2 pi."""
+    stretch = np.exp(0.6 * np.sin(2 * s))
+    rotation = np.array([[np.cos(s), -np.sin(s)], [np.sin(s), np.cos(s)]])
+    return np.asarray(rotation @ np.diag([stretch, 1 / stretch]))
+
+
+def turned(weights: Weights, s: float) -> Weights:
+    """The weights with the query-key basis of the first head turned by G(s): the same function."""
     spec = weights.spec
     heads = [layer.attention for layer in spec.layers]
     G = np.eye(heads[0].a)
-    stretch = np.exp(0.6 * np.sin(2 * s))
-    rotation = np.array([[np.cos(s), -np.sin(s)], [np.sin(s), np.cos(s)]])
-    G[:2, :2] = rotation @ np.diag([stretch, 1 / stretch])
+    G[:2, :2] = turn(s)
     unit = [[np.eye(head.a) for _ in range(head.heads)] for head in heads]
     unit[0][0] = G
     element = GroupElement(

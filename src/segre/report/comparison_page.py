@@ -73,6 +73,7 @@ def _operations(found: Comparison) -> Figure:
         "operations",
         "Operations against the number of tokens",
         "Operations of every design against the number of tokens, on logarithmic scales.",
+        _cheapest(found),
         list(found.tokens),
         {
             f"{letter(n)} {one.name}": [one.cost.total(tokens) for tokens in found.tokens]
@@ -89,6 +90,20 @@ def _operations(found: Comparison) -> Figure:
         "ticktext": [f"{tokens:,}" for tokens in found.tokens],
     }
     return replace(figure, layout={**figure.layout, "xaxis": ticks})
+
+
+def _cheapest(found: Comparison) -> str:
+    """Which design needs the fewest operations on the most tokens."""
+    tokens = max(found.tokens)
+    totals = [one.cost.total(tokens) for one in found.designs]
+    least, most = min(totals), max(totals)
+    if least == most:
+        return f"On {tokens:,} tokens every design needs {short(least)} operations."
+    few, many = letter(totals.index(least)), letter(totals.index(most))
+    return (
+        f"On {tokens:,} tokens {few} needs the fewest operations ({short(least)}), {many} the most "
+        f"({short(most)})."
+    )
 
 
 def page_of(found: Comparison, made: str = "") -> Page:

@@ -171,10 +171,40 @@ def _map(found: Diff) -> Figure:
         "grid",
         "Relative distance by layer and piece",
         "A map of relative distances with a row for each layer and a column for each piece.",
+        _farthest(parts, pieces, cells),
         ("part", [part_in_words(part) for part in parts]),
         ("piece", pieces),
         cells,
         what="distance",
+    )
+
+
+def _farthest(parts: list[str], pieces: list[str], cells: list[list[float | None]]) -> str:
+    """Where the two are farthest apart."""
+    far, part, piece = max(
+        (cell or 0.0, part, piece)
+        for part, row in zip(parts, cells, strict=True)
+        for piece, cell in zip(pieces, row, strict=True)
+    )
+    if not far:
+        return "Nothing differs."
+    return f"The two differ most in {piece} of {part_in_words(part)}: {far:.2g}, relative."
+
+
+def _low_rank(found: Diff) -> str:
+    """In how many directions the most concentrated update goes."""
+    counts = {
+        f"{name} of layer {one.part}": (
+            int((one.spectrum > 0.1 * one.spectrum[0]).sum()),
+            len(one.spectrum),
+        )
+        for name, one in found.largest.items()
+    }
+    name = min(counts, key=lambda one: counts[one][0] / counts[one][1])
+    few, all_of_them = counts[name]
+    return (
+        f"The most concentrated update is that of {name}: {few} of {all_of_them} singular values "
+        "are above a tenth of the largest."
     )
 
 
@@ -193,6 +223,7 @@ def _spectra(found: Diff) -> Iterator[Figure]:
         "spectra",
         "Singular values of the update, relative to the largest",
         "Lines: the singular values of the largest update of each kind of matrix.",
+        _low_rank(found),
         range(1, count + 1),
         series,
         y="singular value",

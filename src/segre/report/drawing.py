@@ -100,13 +100,3 @@ def require_plotly() -> None:
     """Refuse to start if pages cannot be drawn."""
     for module in _PLOTLY:
         library(module, "drawing a page")
-
-
-def plotly_script() -> str:
-    """The script that draws plotly's figures in a browser.
-
-    The content security policy names scripts by the digest of what a browser reads, without
-    carriage returns.
-    """
-    text: str = library("plotly.offline", "drawing a page").get_plotlyjs()
-    return text.replace("\r\n", "\n").replace("\r", "\n")

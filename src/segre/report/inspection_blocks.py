@@ -29,6 +29,7 @@ def head_measures(found: Diagnosis) -> dict[str, Array]:
 
 def heads_block(
     found: Diagnosis | None,
+    takeaway: str = "",
     more: Mapping[str, Array] | None = None,
     columns: Mapping[str, Array] | None = None,
 ) -> Figure:
@@ -38,12 +39,25 @@ def heads_block(
     """
     values = {**(more or {}), **({} if found is None else head_measures(found))}
     maps = {
-        title: by_head(title, title, title, _rows(own), what="") for title, own in values.items()
+        title: by_head(title, title, title, "", _rows(own), what="")
+        for title, own in values.items()
     }
     alt = "A map of layers and heads, coloured by the chosen measure."
-    figure = switched("heads", "Layers and heads", alt, maps, _table({**(columns or {}), **values}))
+    numbers = _table({**(columns or {}), **values})
+    said = takeaway or _extremes(*next(iter(values.items())))
+    figure = switched("heads", "Layers and heads", alt, said, maps, numbers)
     details = None if found is None else found.heads
     return figure if details is None else replace(figure, heads=details.document())
+
+
+def _extremes(title: str, values: Array) -> str:
+    """Where the first measure of the map is largest, and how large it is elsewhere."""
+    known = np.where(np.isfinite(values), values, -np.inf)
+    layer, head = np.unravel_index(int(known.argmax()), known.shape)
+    return (
+        f"{title} is largest in head {head + 1} of layer {layer + 1}: {known.max():.3g}; the "
+        f"median of all heads is {float(np.nanmedian(values)):.3g}."
+    )
 
 
 def _rows(values: Array) -> list[list[float]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from segre.report.analysis.charts import heat_map, lines
 from segre.report.cards.inspection import table_of_trace
 from segre.report.inspection import control_in_words, head_of, terms_in_words, trace_head
 from segre.report.inspection_blocks import findings_block, heads_block
-from segre.report.page.blocks import Figure, Page, Section, Table, Tile
+from segre.report.page.blocks import Figure, Page, Row, Section, Table, Tile
 from segre.report.page.render import write_page
 
 
@@ -59,7 +59,7 @@ def page_of(found: Diagnosis, made: str = "") -> Page:
             "Measures of the residual stream before the first layer and after each layer.",
             "All numbers come from the same forward pass.",
             command,
-            *_curves(found),
+            Row(tuple(_curves(found))),
             _meanings(found, "depth"),
         ),
     ]
@@ -123,6 +123,7 @@ def _curves(found: Diagnosis) -> Iterator[Figure]:
             one.key,
             one.title,
             f"A line over depth: {one.title}.",
+            _course(one.title, series),
             range(len(values)),
             series,
             y=one.title,
@@ -131,6 +132,27 @@ def _curves(found: Diagnosis) -> Iterator[Figure]:
             dashed=("random weights",),
             height=280,
         )
+
+
+def _course(title: str, series: Mapping[str, Sequence[float]]) -> str:
+    """Where a measure begins, ends and is largest."""
+    own = series["this model"]
+    top = max(range(len(own)), key=lambda depth: own[depth])
+    peak = f", with a maximum of {own[top]:.3g} at depth {top}" if 0 < top < len(own) - 1 else ""
+    said = (
+        f"{title} goes from {own[0]:.3g} before the first layer to {own[-1]:.3g} at the end{peak}"
+    )
+    random = series.get("random weights")
+    return f"{said}; with random weights it ends at {random[-1]:.3g}." if random else f"{said}."
+
+
+def _agreement(found: Trace, labels: list[int | str]) -> str:
+    """Which token most of the methods name."""
+    tops = [int(np.abs(found.scores[way]).argmax()) for way in WAYS]
+    token = max(set(tops), key=tops.count)
+    return (
+        f"{tops.count(token)} of {len(tops)} methods say that token {labels[token]} matters most."
+    )
 
 
 def trace_page(found: Trace, made: str = "") -> Page:
@@ -146,6 +168,7 @@ def trace_page(found: Trace, made: str = "") -> Page:
         "strips",
         "Scores of tokens by every method, relative to the largest",
         "A map with a row for each method and a column for each token.",
+        _agreement(found, labels),
         ("way", list(WAYS)),
         ("token", labels),
         cells,

@@ -142,7 +142,7 @@ def _figure(key: str, panel: Panel) -> Figure:
     if panel.low is not None and panel.high is not None and not panel.log_y:
         layout["yaxis"] |= {"range": [panel.low, panel.high]}
     alt = f"{panel.title}: {panel.y or 'values'} against {panel.x}."
-    return Figure(key, panel.title, alt, traces, layout, numbers)
+    return Figure(key, panel.title, alt, "", traces, layout, numbers)
 
 
 def _trace(series: Series, place: int) -> dict[str, Any]:

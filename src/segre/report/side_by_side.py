@@ -97,7 +97,8 @@ def _ends(found: Analysis) -> dict[str, str]:
         return {}
     if data["kind"] == "stack":
         return {"as it is": power(float(np.median([row[-1] for row in data["log10"]["relative"]])))}
-    logs = {curve["variant"]: curve["log10"][-1] for curve in data["curves"]}
+    words = {one["variant"]: one["words"] for one in data["versions"]}
+    logs = {words[curve["variant"]]: curve["log10"][-1] for curve in data["curves"]}
     return {name: "-" if log is None else power(float(log)) for name, log in logs.items()}
 
 

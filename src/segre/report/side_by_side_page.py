@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from segre import __version__
 from segre.analysis.side_by_side import SideBySide
+from segre.analysis.variants import in_words
+from segre.collapse.variants import FULL, variant
 from segre.report.analysis.charts import Number, lines
 from segre.report.cards.diff import pieces_of, tiles_of
 from segre.report.cards.side_by_side import table_of_rows
@@ -16,7 +18,7 @@ from segre.report.comparison import EXPONENT, letter
 from segre.report.diff import facts_of
 from segre.report.dimensions import value_in_words
 from segre.report.inspection_blocks import findings_block, heads_block
-from segre.report.page.blocks import Block, Facts, Figure, Items, Page, Section, Tile
+from segre.report.page.blocks import Block, Facts, Figure, Items, Page, Row, Section, Tile
 from segre.report.page.render import write_page
 from segre.report.side_by_side import RESIDUALS, depth_rows, measure_rows, size_rows
 
@@ -102,10 +104,14 @@ def _sections(found: SideBySide) -> Iterator[Section]:
 
 
 def _findings(found: SideBySide) -> Iterator[Block]:
-    for number, diagnosis in enumerate(found.diagnoses):
-        if diagnosis is not None:
-            for block in findings_block(diagnosis):
-                yield Items(f"{letter(number)}: {found.both[number].target.name}", block.items)
+    lists = tuple(
+        Items(f"{letter(number)}: {found.both[number].target.name}", block.items)
+        for number, diagnosis in enumerate(found.diagnoses)
+        if diagnosis is not None
+        for block in findings_block(diagnosis)
+    )
+    if lists:
+        yield Row(lists)
 
 
 def _depth(found: SideBySide) -> Iterator[Block]:
@@ -118,31 +124,50 @@ def _depth(found: SideBySide) -> Iterator[Block]:
             if curve["variant"] in _SHOWN:
                 logs = curve["log10"]
                 values = [None if log is None or log < -300 else 10.0**log for log in logs]
-                every[f"{letter(number)}: {curve['variant']}"] = values
+                words = in_words(variant(curve["variant"]))
+                every[f"{letter(number)}: {words}"] = values
     longest = max(map(len, every.values()))
     series = {name: [*values, *[None] * (longest - len(values))] for name, values in every.items()}
     yield lines(
         "depth",
         "How different tokens are, by layer",
         "The relative residual after every layer, for both models and for their attention alone.",
+        _ends(every),
         range(longest),
         series,
         y="relative residual",
         log=True,
         dashed=[name for name in series if name.startswith("B")],
         lowest=_LOWEST,
-        note="full: the whole model; attention: the model without skips and MLPs.",
+        note="1 means that tokens have nothing in common, 0 that all of them are the same. "
+        "Attention only is the model without skips and MLPs.",
     )
-    yield table_of_rows("depth-ends", RESIDUALS, depth_rows(found))
+    yield replace(table_of_rows("depth-ends", RESIDUALS, depth_rows(found)), folded=True)
+
+
+def _ends(series: Mapping[str, Sequence[Number]]) -> str:
+    """Where both models end as they are."""
+    said = []
+    for name, values in series.items():
+        own, _, words = name.partition(": ")
+        if words == in_words(FULL):
+            last = values[-1]
+            said.append(f"{last:.2g} in {own}" if last is not None else f"not known in {own}")
+    return f"After the last layer the relative residual is {' and '.join(said)}."
 
 
 def _heads(found: SideBySide) -> Iterator[Block]:
     measured = measure_rows(found)
+    maps = tuple(
+        _named(heads_block(diagnosis), number, found)
+        for number, diagnosis in enumerate(found.diagnoses)
+        if diagnosis is not None
+    )
+    if maps:
+        yield Row(maps)
     if measured:
-        yield table_of_rows("measures", "Medians of the measures", measured)
-    for number, diagnosis in enumerate(found.diagnoses):
-        if diagnosis is not None:
-            yield _named(heads_block(diagnosis), number, found)
+        medians = table_of_rows("measures", "Medians of the measures", measured)
+        yield replace(medians, folded=True)
 
 
 def _named(figure: Figure, number: int, found: SideBySide) -> Figure:

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from segre.analysis.part import Part
+from segre.analysis.redundancy import IN_WORDS
 from segre.finding import GROUPS
 from segre.report.analysis.charts import bars
-from segre.report.page.blocks import Block, Cell, Download, Facts, Items, Table
+from segre.report.analysis.shapes import closed_curve, parts_of_a_whole
+from segre.report.page.blocks import (
+    Block,
+    Cell,
+    Download,
+    Facts,
+    Figure,
+    Fold,
+    Items,
+    Prose,
+    Row,
+    Table,
+)
 
 _HOLDS = {
     "exact": "always",
@@ -20,14 +34,16 @@ _HOLDS = {
 def of_choices(part: Part) -> Iterator[Block]:
     """Design choices, and where the parameters are."""
     assert part.data is not None
-    yield Facts(tuple((name, value, remark) for name, value, remark in part.data["choices"]))
+    facts = Facts(tuple((name, value, remark) for name, value, remark in part.data["choices"]))
     pieces: dict[str, int] = part.data["pieces"]
     total = sum(pieces.values())
     largest = max(pieces, key=lambda name: pieces[name])
-    yield bars(
+    figure = bars(
         "parameters-by-piece",
         "Where the parameters are",
-        f"{len(pieces)} pieces; the largest is {largest} with {pieces[largest]:,} of {total:,}.",
+        f"Bars: {len(pieces)} pieces; the largest is {largest} with {pieces[largest]:,} of "
+        f"{total:,} parameters.",
+        part.takeaways["parameters-by-piece"],
         pieces,
         unit="parameters",
         numbers=Table(
@@ -38,6 +54,7 @@ def of_choices(part: Part) -> Iterator[Block]:
             (False, True, True),
         ),
     )
+    yield Row((facts, figure))
 
 
 def of_bounds(part: Part) -> Iterator[Block]:
@@ -52,9 +69,8 @@ def of_bounds(part: Part) -> Iterator[Block]:
     theorem = None if data["lower"] is None else data["evidence"]["lower"].get("theorem")
     if data["lower"] is not None and theorem is None:
         rows.append(("seed", data["seed"], "of the random point"))
-    yield Facts(tuple(rows))
-    if theorem is not None:
-        yield hypotheses_table(theorem)
+    tables = () if theorem is None else (hypotheses_table(theorem),)
+    yield Fold("bounds", "The bounds, and what they rest on", (Facts(tuple(rows)), *tables))
 
 
 def hypotheses_table(theorem: Mapping[str, Any]) -> Table:
@@ -74,7 +90,18 @@ def of_symmetries(part: Part) -> Iterator[Block]:
     assert data is not None
     symmetries = [one for one in data["symmetries"] if one["dimension"]]
     if symmetries:
-        yield _symmetry_bars(symmetries)
+        picture = _picture(part, symmetries)
+        fiber = () if data["fiber"] is None else (_fiber(part),)
+        yield Row((picture, *fiber)) if fiber else picture
+    if "design-choices" in part.takeaways:
+        yield Prose((part.takeaways["design-choices"],))
+    yield from symmetry_tables(data)
+
+
+def symmetry_tables(data: Mapping[str, Any]) -> Iterator[Table]:
+    """All of them: continuous, by design choice, and discrete."""
+    symmetries = [one for one in data["symmetries"] if one["dimension"]]
+    if symmetries:
         yield _symmetry_table(symmetries)
     if data.get("choices"):
         yield _choice_table(data["choices"])
@@ -82,7 +109,7 @@ def of_symmetries(part: Part) -> Iterator[Block]:
         rows = tuple((one["group"], one["what"], one["places"]) for one in data["discrete"])
         yield Table(
             "discrete-symmetries",
-            "Discrete symmetries, beside these",
+            "Discrete symmetries, in addition to these",
             ("group", "of", "places"),
             rows,
             (False, False, True),
@@ -90,22 +117,53 @@ def of_symmetries(part: Part) -> Iterator[Block]:
         )
 
 
-def _symmetry_bars(symmetries: list[dict[str, Any]]) -> Block:
-    """By piece of a transformer, by kind of symmetry of a stack."""
+def _picture(part: Part, symmetries: list[dict[str, Any]]) -> Figure:
+    """All parameters, and the redundant ones: by piece of a transformer, by kind for a stack."""
+    assert part.data is not None
     of_transformer = "holds" in symmetries[0]
-    named = dict.fromkeys(GROUPS, 0) if of_transformer else {}
+    named = dict.fromkeys(IN_WORDS.values(), 0) if of_transformer else {}
     for one in symmetries:
-        name = one["group"] if of_transformer else one["name"]
+        name = IN_WORDS[one["group"]] if of_transformer else one["name"]
         named[name] = named.get(name, 0) + one["dimension"]
-    shown = {name: count for name, count in named.items() if count}
-    largest = max(shown, key=lambda name: shown[name])
-    return bars(
+    pieces = {name: count for name, count in named.items() if count}
+    redundant = sum(pieces.values())
+    parameters: int = part.data["parameters"]
+    known = "functional dimension" if part.status == "proved" else "functional dimension, at most"
+    upper: int = part.data["upper"]
+    whole = {known: upper, "symmetries": redundant}
+    if parameters - upper > redundant:
+        whole["redundant without a listed symmetry"] = parameters - upper - redundant
+    return parts_of_a_whole(
         "redundant-by-piece",
-        "Redundant parameters by piece" if of_transformer else "Redundant parameters by symmetry",
-        f"The largest of {len(shown)} is {largest} with {shown[largest]:,}.",
-        shown,
-        unit="redundant parameters",
+        "How the parameters split: function and symmetries",
+        f"Two bars: {parameters:,} parameters, of which {redundant:,} are symmetries; and these by "
+        f"piece, of which there are {len(pieces)}.",
+        part.takeaways["redundant-by-piece"],
+        ("all parameters", whole),
+        ("symmetries", pieces),
+        unit="parameters",
+        note="The first bar is all parameters. The second is its part called symmetries, enlarged: "
+        "each piece is a group of changes that leave the function as it is.",
     )
+
+
+def _fiber(part: Part) -> Figure:
+    """A closed curve of weights with the same function, in two of them."""
+    assert part.data is not None
+    fiber = part.data["fiber"]
+    figure = closed_curve(
+        "fiber",
+        "A fiber: one function, many weights",
+        f"A closed curve in the plane of the weights {' and '.join(fiber['names'])}.",
+        part.takeaways["fiber"],
+        fiber["names"],
+        fiber["curve"],
+        fiber["weights"],
+        note=f"Two of the weights of {fiber['where']} while a basis inside it is turned and "
+        "stretched, and the matrix on the other side is turned back. The curve is one of many on "
+        "the fiber, whose dimension is the number of symmetries.",
+    )
+    return replace(figure, status="measured")
 
 
 def _symmetry_table(symmetries: list[dict[str, Any]]) -> Table:
@@ -115,10 +173,17 @@ def _symmetry_table(symmetries: list[dict[str, Any]]) -> Table:
             "All continuous symmetries",
             ("piece", "symmetry", "where", "dimensions", "holds"),
             tuple(
-                (one["group"], one["name"], one["where"], one["dimension"], _HOLDS[one["holds"]])
+                (
+                    IN_WORDS[one["group"]],
+                    one["name"],
+                    one["where"],
+                    one["dimension"],
+                    _HOLDS[one["holds"]],
+                )
                 for one in symmetries
             ),
             (False, False, False, True, False),
+            folded=True,
         )
     return Table(
         "symmetries",
@@ -129,6 +194,7 @@ def _symmetry_table(symmetries: list[dict[str, Any]]) -> Table:
             for one in symmetries
         ),
         (False, False, True, False, True),
+        folded=True,
     )
 
 
@@ -147,11 +213,12 @@ def _choice_table(choices: list[dict[str, Any]]) -> Table:
     return Table(
         "design-choices",
         "What each design choice does to redundancy",
-        ("choice", *groups, "all"),
+        ("choice", *(IN_WORDS.get(group, group) for group in groups), "all"),
         rows,
         (False, *(True,) * (len(groups) + 1)),
-        note="Redundant parameters with the choice minus those without it: a negative number says "
-        "that the choice removes symmetries, a positive one that it adds some.",
+        note="Redundant parameters with the choice minus those without it. A choice with a "
+        "negative number removes symmetries, one with a positive number adds some.",
+        folded=True,
     )
 
 
@@ -178,7 +245,8 @@ def of_certificates(part: Part) -> Iterator[Block]:
             ),
             (False, True, True, True, False, False),
         )
-    yield Items("The referee checked", tuple(instances[-1]["checks"]))
+    checked = Items("", tuple(instances[-1]["checks"]))
+    yield Fold("checks", "What the referee checked", (checked,))
     for number, certificate in enumerate(data["certificates"], 1):
         name = "certificate.json" if len(instances) == 1 else f"certificate-{number}.json"
         yield Download(

@@ -14,6 +14,7 @@ def bars(
     key: str,
     title: str,
     alt: str,
+    takeaway: str,
     values: Mapping[str, Number],
     *,
     unit: str,
@@ -43,13 +44,14 @@ def bars(
         "showlegend": False,
         "bargap": 0.35,
     }
-    return Figure(key, title, alt, (trace,), layout, table, 110 + 34 * len(names), note)
+    return Figure(key, title, alt, takeaway, (trace,), layout, table, 90 + 30 * len(names), note)
 
 
 def columns(
     key: str,
     title: str,
     alt: str,
+    takeaway: str,
     x: tuple[str, Sequence[int] | Sequence[str]],
     y: tuple[str, Sequence[Number]],
     *,
@@ -57,8 +59,7 @@ def columns(
     note: str = "",
 ) -> Figure:
     """Vertical bars over whole numbers, or over names."""
-    named = any(isinstance(value, str) for value in x[1])
-    ticks = {"type": "category"} if named else whole_ticks(len(x[1]))
+    ticks = _ticks(x[1])
     trace = {
         "type": "bar",
         "x": list(x[1]),
@@ -76,13 +77,14 @@ def columns(
         "showlegend": False,
         "bargap": 0.25,
     }
-    return Figure(key, title, alt, (trace,), layout, numbers, 320, note)
+    return Figure(key, title, alt, takeaway, (trace,), layout, numbers, 300, note)
 
 
 def lines(
     key: str,
     title: str,
     alt: str,
+    takeaway: str,
     layers: Sequence[int],
     series: Mapping[str, Sequence[Number]],
     *,
@@ -93,7 +95,7 @@ def lines(
     dotted: Sequence[str] = (),
     lowest: float = 0.0,
     first: str = "layer",
-    height: int = 420,
+    height: int = 360,
 ) -> Figure:
     """One line for each series, over layers."""
     traces = tuple(
@@ -125,13 +127,14 @@ def lines(
         "yaxis": {"title": {"text": y}, **scale},
         "showlegend": len(series) > 1,
     }
-    return Figure(key, title, alt, traces, layout, table, height, note)
+    return Figure(key, title, alt, takeaway, traces, layout, table, height, note)
 
 
 def by_head(
     key: str,
     title: str,
     alt: str,
+    takeaway: str,
     values: Sequence[Sequence[Number]],
     *,
     what: str,
@@ -141,15 +144,15 @@ def by_head(
     """A map: a row for each layer, the first on top, a column for each head."""
     wide = max(len(row) for row in values)
     rows = ("layer", list(range(1, len(values) + 1)))
-    return heat_map(
-        key, title, alt, rows, (across, list(range(1, wide + 1))), values, what=what, note=note
-    )
+    columns = across, list(range(1, wide + 1))
+    return heat_map(key, title, alt, takeaway, rows, columns, values, what=what, note=note)
 
 
 def heat_map(
     key: str,
     title: str,
     alt: str,
+    takeaway: str,
     rows: tuple[str, Sequence[int | str]],
     columns: tuple[str, Sequence[int | str]],
     values: Sequence[Sequence[Number]],
@@ -181,43 +184,27 @@ def heat_map(
     names = (rows[0], *(f"{columns[0]} {number}" for number in columns[1]))
     numeric = (not isinstance(rows[1][0], str), *(True,) * wide)
     table = Table(f"{key}-numbers", f"{title}: {what}", names, cells, numeric)
-    height = max(300, min(640, 150 + 26 * len(values)))
-    return Figure(key, title, alt, (trace,), layout, table, height, note)
+    height = max(240, min(460, 110 + 26 * len(values)))
+    return Figure(key, title, alt, takeaway, (trace,), layout, table, height, note)
 
 
 def _ticks(names: Sequence[int | str]) -> dict[str, Any]:
-    named = isinstance(names[0], str)
-    return {"type": "category"} if named else whole_ticks(len(names))
+    if not isinstance(names[0], str):
+        return whole_ticks(len(names))
+    return {"type": "category", **({"dtick": 1} if len(names) <= 10 else {})}
 
 
-def switched(key: str, title: str, alt: str, maps: Mapping[str, Figure], numbers: Table) -> Figure:
+def switched(
+    key: str, title: str, alt: str, takeaway: str, maps: Mapping[str, Figure], numbers: Table
+) -> Figure:
     """Several maps of the same layers and heads as one, with a switch between them."""
     figures = list(maps.values())
     traces = tuple(
         {**figure.traces[0], "visible": number == 0, "name": name}
         for number, (name, figure) in enumerate(maps.items())
     )
-    buttons = [
-        {
-            "label": name,
-            "method": "update",
-            "args": [{"visible": [other == number for other in range(len(maps))]}, {}],
-        }
-        for number, name in enumerate(maps)
-    ]
-    menu = {
-        "buttons": buttons,
-        "x": 0,
-        "xanchor": "left",
-        "y": 1.02,
-        "yanchor": "bottom",
-        "direction": "down",
-        "showactive": True,
-        "bgcolor": "#f4f4f2",  # what is chosen is white, in dark pages too
-        "font": {"color": "#222222"},
-    }
-    layout = {**figures[0].layout, "updatemenus": [menu], "margin": {"t": 60}}
-    return Figure(key, title, alt, traces, layout, numbers, figures[0].height + 40)
+    layout = {**figures[0].layout, "meta": {"one_at_a_time": "Measure"}, "showlegend": False}
+    return Figure(key, title, alt, takeaway, traces, layout, numbers, figures[0].height)
 
 
 def log_axis(values: Sequence[Number]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The section on depth: relative residuals by layer and variant."""
+"""The section on depth: relative residuals by layer, of the model and of changed versions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from segre.analysis.part import Part
 from segre.collapse.verdict import THRESHOLD
 from segre.report.analysis.charts import Number, lines
-from segre.report.page.blocks import Block, Facts, Figure
+from segre.report.page.blocks import Block, Facts, Figure, Fold, Items, Row, Table
 
 _LOWEST = 1e-30  # what lies below is in the table
 
@@ -19,63 +19,110 @@ def blocks(part: Part) -> Iterator[Block]:
     """The curves, and on what they were measured."""
     assert part.data is not None
     if part.data["kind"] == "stack":
-        yield from _of_stack(part.data)
+        yield from _of_stack(part)
     else:
-        yield from _of_model(part.data)
+        yield from _of_model(part)
 
 
-def _of_model(data: Mapping[str, Any]) -> Iterator[Block]:
+def _of_model(part: Part) -> Iterator[Block]:
+    assert part.data is not None
+    data = part.data
     every = sorted(data["curves"], key=lambda curve: bool(curve["variant"] != "full"))
+    names = {one["variant"]: one["words"] for one in data["versions"]}
     curves = [curve for curve in every if ":" not in curve["variant"]]
-    ordered = {curve["variant"]: _values(curve["log10"]) for curve in curves}
-    dominated = {_without(curve): curve for curve in curves if curve["sink"] is not None}
+    ordered = {names[curve["variant"]]: _values(curve["log10"]) for curve in curves}
+    bare = [names[curve["variant"]] for curve in curves if not curve["norm"]]
+    dominated = {_without(curve, names): curve for curve in curves if curve["sink"] is not None}
     ordered |= {name: curve["without"]["mean"] for name, curve in dominated.items()}
     layers = list(range(len(next(iter(ordered.values())))))
-    yield lines(
+    removed = lines(
         "depth",
-        "How unlike tokens are, by layer",
+        "How different tokens are, by layer",
         "The relative residual after every layer, on a logarithmic scale: "
         + "; ".join(f"{name} ends at {_said(values)}" for name, values in ordered.items())
         + ".",
+        part.takeaways["depth"],
         layers,
         ordered,
         y="relative residual",
         log=True,
-        dashed=[name for name in ordered if name.endswith("-norm")],
+        dashed=bare,
         dotted=list(dominated),
         lowest=_LOWEST,
-        note="1: tokens have nothing in common; 0: all are alike, the rank has collapsed. Full is "
-        "the model as it is; the others have parts removed, dashed ones the norms too. Below "
-        f"{data['floor']:.1e} single precision has only rounding: what is shown there is the "
-        "first input, its mean and residual carried apart; where that is not possible, or numbers "
-        "vanish or are not finite, lines end."
+        note="1 means that tokens have nothing in common, 0 that all of them are the same: the "
+        "rank has collapsed. Dashed lines are without norms. "
+        f"Below {data['floor']:.1e} single precision has only rounding errors, so mean and "
+        "residual are carried apart there, for the first input. A line ends where that is not "
+        "possible, or where numbers vanish or are not finite."
         + " Dotted lines leave out the token that dominates."
         * bool(dominated),
     )
-    if len(every) > len(curves):
-        yield _changed(every, layers)
+    changed = (_changed(part, every, names, layers),) if len(every) > len(curves) else ()
+    yield Row((removed, *changed)) if changed else removed
+    yield Fold("versions", "All versions, one by one", (*_versions(data), *_notes(part)))
+
+
+def _versions(data: Mapping[str, Any]) -> Iterator[Block]:
+    """What becomes of each version, and on what that was measured."""
+    logs = {curve["variant"]: _values(curve["log10"]) for curve in data["curves"]}
+    rows = tuple(
+        (
+            one["words"],
+            logs[one["variant"]][0],
+            logs[one["variant"]][-1],
+            _outcome(one),
+            one["variant"],
+        )
+        for one in data["versions"]
+    )
+    yield Table(
+        "versions",
+        "Relative residual, and what becomes of it",
+        ("version", "before layer 1", "after the last layer", "tokens", "name in commands"),
+        rows,
+        (False, True, True, False, False),
+    )
     inputs = data["inputs"]
+    seed = "" if data["seed"] is None else f"seed {data['seed']}"
+    dominant = (
+        (
+            f"token {curve['sink']['position']}",
+            round(curve["sink"]["factor"], 1),
+            f"times the median norm of tokens, after layer {curve['sink']['layer']} "
+            f"(`{curve['variant']}`)",
+        )
+        for curve in data["curves"]
+        if curve["sink"] is not None
+    )
     yield Facts(
         (
-            ("weights", data["weights"], "" if data["seed"] is None else f"seed {data['seed']}"),
+            ("weights", data["weights"], seed),
             ("inputs", inputs["count"], f"{inputs['kind']}, up to {inputs['length']} tokens"),
-            *(
-                (
-                    f"token {curve['sink']['position']}",
-                    round(curve["sink"]["factor"], 1),
-                    f"times the median norm of tokens, in {curve['variant']} after layer "
-                    f"{curve['sink']['layer']}",
-                )
-                for curve in dominated.values()
-            ),
+            *dominant,
         )
     )
 
 
-def _changed(curves: list[Mapping[str, Any]], layers: list[int]) -> Figure:
+def _outcome(version: Mapping[str, Any]) -> str:
+    if version["collapses"] is None:
+        return "cannot be judged"
+    if not version["collapses"]:
+        return "stay different"
+    return f"become alike from layer {version['from_layer']} on"
+
+
+def _notes(part: Part) -> Iterator[Block]:
+    if part.notes:
+        model = part.data is not None and part.data["kind"] == "model"
+        yield Items("In words, by the names that commands use" if model else "", part.notes)
+
+
+def _changed(
+    part: Part, curves: list[Mapping[str, Any]], names: Mapping[str, str], layers: list[int]
+) -> Figure:
     """Attention alone as it is and changed, beside the model."""
     shown = {
-        curve["variant"]: _values(curve["log10"])
+        names[curve["variant"]]: _values(curve["log10"])
         for curve in curves
         if curve["variant"].partition(":")[0] == "attention" or curve["variant"] == "full"
     }
@@ -85,21 +132,21 @@ def _changed(curves: list[Mapping[str, Any]], layers: list[int]) -> Figure:
         "The relative residual after every layer, on a logarithmic scale: "
         + "; ".join(f"{name} ends at {_said(values)}" for name, values in shown.items())
         + ".",
+        part.takeaways["what-if"],
         layers,
         shown,
         y="relative residual",
         log=True,
         lowest=_LOWEST,
-        note="Attention alone, without skips and MLPs, as it is and changed. gapless: 1/t is "
-        "subtracted from every weight of a pattern of t tokens. window: a token sees at most so "
-        "many tokens. gate: what heads mix is multiplied by sigmoid(W_G x); the model was not "
-        "trained with it, and W_G is random.",
-        height=360,
+        note="Attention only, without skips and MLPs, as it is and changed. Uniform part removed: "
+        "1/t is subtracted from every weight of a pattern of t tokens. Window: a token sees at "
+        "most that many tokens. Random gates: what heads mix is multiplied by sigmoid(W_G x); the "
+        "model was not trained with gates, and W_G is random.",
     )
 
 
-def _without(curve: Mapping[str, Any]) -> str:
-    return f"{curve['variant']} without token {curve['sink']['position']}"
+def _without(curve: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    return f"{names[curve['variant']]}, token {curve['sink']['position']} left out"
 
 
 def _values(logs: list[Number]) -> list[Number]:
@@ -112,7 +159,9 @@ def _said(values: list[Number]) -> str:
     return f"{known[-1]:.2g}" if known and values[-1] is not None else "no number"
 
 
-def _of_stack(data: Mapping[str, Any]) -> Iterator[Block]:
+def _of_stack(part: Part) -> Iterator[Block]:
+    assert part.data is not None
+    data = part.data
     names = ("as it is", "without skips" if data["skip"] else "with skips added")
     series: dict[str, list[Number]] = {names[0]: _medians(data["log10"]["relative"])}
     if data["other"] is not None:
@@ -120,15 +169,17 @@ def _of_stack(data: Mapping[str, Any]) -> Iterator[Block]:
     last = series[names[0]][-1]
     yield lines(
         "depth",
-        "How unlike tokens are, by layer",
+        "How different tokens are, by layer",
         f"The decimal logarithm of the relative residual after every layer; at the end {last}.",
+        part.takeaways["depth"],
         list(range(len(series[names[0]]))),
         series,
         y="log10 of the relative residual",
         log=False,
-        note="Medians over inputs. 0: tokens have nothing in common; far below: all are alike, the "
-        "rank has collapsed.",
+        note="Medians over inputs. Near 0, tokens have nothing in common; far below 0, all of them "
+        "are nearly the same: the rank has collapsed.",
     )
+    yield from _notes(part)
 
 
 def _medians(rows: list[list[float]]) -> list[Number]:
@@ -141,20 +192,24 @@ def _medians(rows: list[list[float]]) -> list[Number]:
 
 
 def verdict(data: Mapping[str, Any]) -> tuple[str, str]:
-    """Whether it collapses, in two words, and a number."""
+    """Whether tokens stay different, in a word or two, and what was measured."""
     if data["kind"] == "stack":
         last = _medians(data["log10"]["relative"])[-1]
         if last is None:
-            return "collapses", "random weights, to nothing"
-        word = "collapses" if last < log10(THRESHOLD) else "holds"
-        return word, f"random weights, relative residual 1e{last:.1f} at the end"
+            return "collapses", "tokens become alike, to the last digit; random weights"
+        if last < log10(THRESHOLD):
+            return "collapses", f"tokens become alike: residual about 1e{last:.0f}; random weights"
+        return "holds", f"tokens stay different: residual {10**last:.2g}; random weights"
     full = next(curve for curve in data["curves"] if curve["variant"] == "full")
     last = _values(full["log10"])[-1]
     weights = f"{data['weights']} weights"
     if last is None:
-        return "cannot be judged", f"{weights}, numbers are lost"
-    word = "collapses" if last < THRESHOLD else "holds"
-    said = f"{weights}, relative residual {last:.2g} at the end"
+        return "cannot be judged", f"numbers are lost; {weights}"
+    if last < THRESHOLD:
+        word, said = "collapses", f"tokens become alike: residual {last:.2g}"
+    else:
+        word, said = "holds", f"tokens stay different: residual {last:.2g}"
     if full["sink"] is not None:
-        said += f", {full['without']['mean'][-1]:.2g} without token {full['sink']['position']}"
-    return word, said
+        without = full["without"]["mean"][-1]
+        said += f", or {without:.2g} without token {full['sink']['position']}"
+    return word, f"{said}; {weights}"

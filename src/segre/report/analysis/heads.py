@@ -13,7 +13,7 @@ from segre.fields.interface import Array
 from segre.inspect.diagnose import Diagnosis
 from segre.report.analysis.charts import Number, by_head
 from segre.report.inspection_blocks import findings_block, heads_block
-from segre.report.page.blocks import Block, Table
+from segre.report.page.blocks import Block, Fold, Row, Table
 
 _MATRICES = {
     "OV": "W_O W_V: what a head moves",
@@ -35,10 +35,10 @@ def blocks(part: Part) -> Iterator[Block]:
     found = part.details if isinstance(part.details, Diagnosis) else None
     ranks = {f"Stable rank of {name}": _of(layers, name, "stable_rank") for name in _MATRICES}
     rest = {f"{name} {key}": _of(layers, name, key) for name in _MATRICES for key in _NUMBERS}
-    yield heads_block(found, ranks, rest)
+    yield heads_block(found, part.takeaways["heads"], ranks, rest)
     yield _meanings(part, layers)
-    for name in _MATRICES:
-        yield _spectrum(part.data["spectra"][name], name)
+    spectra = (_spectrum(part, name) for name in _MATRICES)
+    yield Fold("spectra", "Spectra of OV and QK, by layer", (Row(tuple(spectra)),))
 
 
 def _of(layers: list[dict[str, Any]], name: str, key: str) -> Array:
@@ -67,9 +67,11 @@ def _meanings(part: Part, layers: list[dict[str, Any]]) -> Table:
     )
 
 
-def _spectrum(spectra: list[list[float]], name: str) -> Block:
+def _spectrum(part: Part, name: str) -> Block:
+    assert part.data is not None
     rows: list[list[Number]] = [
-        [log10(value) if value > 0 else None for value in layer] for layer in spectra
+        [log10(value) if value > 0 else None for value in layer]
+        for layer in part.data["spectra"][name]
     ]
     known = [value for row in rows for value in row if value is not None]
     return by_head(
@@ -77,8 +79,10 @@ def _spectrum(spectra: list[list[float]], name: str) -> Block:
         f"Spectrum of {name}",
         "Decimal logarithms of singular values over the largest, by layer and place; the smallest "
         f"is {min(known, default=0):.1f}.",
+        part.takeaways[f"spectrum-{name}"],
         rows,
         what="log10",
         across="singular value",
-        note="Medians over the heads of a layer, of singular values over the largest.",
+        note="Singular values divided by the largest, on a logarithmic scale: the median over the "
+        "heads of a layer.",
     )

@@ -10,7 +10,6 @@ from segre.analysis.part import Part, percent
 from segre.analysis.run import Analysis
 from segre.errors import SegreError
 from segre.report.analysis import architecture, depth, heads, paths, weights
-from segre.report.drawing import require_plotly
 from segre.report.page.blocks import Block, Items, Page, Prose, Section, Tile
 from segre.report.page.render import write_page
 
@@ -37,7 +36,6 @@ def require_report(path: Path) -> None:
         )
     if not path.parent.is_dir():
         raise SegreError(f"report {str(path)!r}: there is no directory {str(path.parent)!r}")
-    require_plotly()
 
 
 def write_report(analysis: Analysis, path: Path, made: str = "") -> None:
@@ -67,7 +65,8 @@ def section_of(part: Part) -> Section:
     """A part of an analysis, and what it is shown by."""
     blocks: tuple[Block, ...] = ()
     if part.data is not None:
-        notes = (_notes(part.notes),) if part.notes else ()
+        own = part.key == "depth"  # shows its notes itself
+        notes = (_notes(part.notes),) if part.notes and not own else ()
         blocks = (*_BLOCKS[part.key](part), *notes)
     shown = {
         "blocks": blocks,
@@ -83,33 +82,16 @@ def _notes(notes: tuple[str, ...]) -> Block:
 
 def tiles(analysis: Analysis) -> Iterator[Tile]:
     """The numbers to see first, of the parts that ran."""
-    yield Tile("parameters", f"{analysis.target.spec.parameters:,}", "exact")
-    if _ran(analysis, "findings"):
-        part = analysis["findings"]
-        assert part.data is not None
-        remark = f"on {part.data['inputs']['tokens']} tokens"
-        yield Tile("findings", str(len(part.data["findings"])), part.status, remark)
-    if _ran(analysis, "dimension"):
-        yield from _size_tiles(analysis["dimension"])
-    if _ran(analysis, "proof"):
-        part = analysis["proof"]
-        assert part.data is not None
-        if part.data["of"] == "itself":
-            yield Tile("certificate", "valid", part.status, "checked by the referee")
-        else:
-            valid = sum(one["valid"] for one in part.data["instances"])
-            small = f"{valid} of small networks of the same design"
-            yield Tile("certificate", "none at this size", part.status, small)
-    if _ran(analysis, "depth"):
-        part = analysis["depth"]
-        assert part.data is not None
-        value, remark = depth.verdict(part.data)
-        yield Tile("rank with depth", value, part.status, remark)
-    if _ran(analysis, "weights"):
-        part = analysis["weights"]
-        assert part.data is not None
-        special = sum(bool(layer["special"]) for layer in part.data["measured"]["layers"])
-        yield Tile("layers at special points", f"{special}", part.status, "or nearly")
+    yield Tile("Parameters", f"{analysis.target.spec.parameters:,}", "exact")
+    for key, tiles_of in _TILES.items():
+        if key in analysis and analysis[key].data is not None:
+            yield from tiles_of(analysis[key])
+
+
+def _finding_tile(part: Part) -> Iterator[Tile]:
+    assert part.data is not None
+    remark = f"on {part.data['inputs']['tokens']} tokens"
+    yield Tile("Things that stand out", str(len(part.data["findings"])), part.status, remark)
 
 
 def _size_tiles(part: Part) -> Iterator[Tile]:
@@ -117,17 +99,49 @@ def _size_tiles(part: Part) -> Iterator[Tile]:
     assert data is not None
     proved = data["dimension"] is not None
     if proved:
-        value, remark = f"{data['dimension']:,}", "both bounds meet"
+        value, remark = f"{data['dimension']:,}", "independent directions of the function"
     elif data["lower"] is None:
-        value, remark = f"\u2264 {data['upper']:,}", "counted by formulas"
+        value, remark = f"\u2264 {data['upper']:,}", "parameters minus known symmetries"
     else:
         value, remark = f"{data['lower']:,} to {data['upper']:,}", "between proved bounds"
-    yield Tile("dimensions of function", value, part.status, remark)
+    yield Tile("Functional dimension", value, part.status, remark)
     least = "" if proved else "\u2265 "
     redundant = data["parameters"] - data["upper"]
     share = percent(redundant, data["parameters"], 3)
-    yield Tile("redundant parameters", f"{least}{redundant:,}", part.status, f"{share} of all")
+    remark = f"{share} of all; they do not change the function"
+    yield Tile("Redundant parameters", f"{least}{redundant:,}", part.status, remark)
 
 
-def _ran(analysis: Analysis, key: str) -> bool:
-    return key in analysis and analysis[key].data is not None
+def _proof_tile(part: Part) -> Iterator[Tile]:
+    assert part.data is not None
+    if part.data["of"] == "itself":
+        yield Tile("Certificate", "valid", part.status, "checked by independent code")
+        return
+    valid = sum(one["valid"] for one in part.data["instances"])
+    networks = "network" if valid == 1 else "networks"
+    remark = f"but valid for {valid} small {networks} of the same design"
+    yield Tile("Certificate", "none at this size", part.status, remark)
+
+
+def _depth_tile(part: Part) -> Iterator[Tile]:
+    assert part.data is not None
+    value, remark = depth.verdict(part.data)
+    yield Tile("Rank with depth", value, part.status, remark)
+
+
+def _weights_tile(part: Part) -> Iterator[Tile]:
+    assert part.data is not None
+    exactly, nearly = part.data["special"]["exactly"], part.data["special"]["nearly"]
+    layers = len(part.data["measured"]["layers"])
+    value = f"nearly: {nearly}" if nearly and not exactly else str(exactly)
+    remark = f"of {layers}" if nearly == 0 or not exactly else f"of {layers}; nearly: {nearly}"
+    yield Tile("Layers at special points", value, part.status, remark)
+
+
+_TILES: dict[str, Callable[[Part], Iterator[Tile]]] = {
+    "findings": _finding_tile,
+    "dimension": _size_tiles,
+    "proof": _proof_tile,
+    "depth": _depth_tile,
+    "weights": _weights_tile,
+}

@@ -7,26 +7,29 @@ from typing import Any
 
 from segre.analysis.part import Part, percent
 from segre.report.analysis.charts import by_head, columns
-from segre.report.page.blocks import Block, Facts, Table
+from segre.report.page.blocks import Block, Row, Table
 
 
 def blocks(part: Part) -> Iterator[Block]:
     """Counts and shares; with weights the norms of sums."""
     assert part.data is not None
     if part.data["kind"] == "shares":
-        yield _shares(part.data)
+        yield _shares(part)
     else:
-        yield from _sums(part.data)
+        yield from _sums(part)
 
 
-def _shares(data: Any) -> Block:
+def _shares(part: Part) -> Block:
+    assert part.data is not None
+    data = part.data
     shares = data["shares"]
     lengths = list(range(len(shares)))
     largest = max(lengths, key=lambda length: shares[length])
     return columns(
         "paths-by-length",
         "Paths by length",
-        f"Most paths have length {largest}: {percent(shares[largest], 1)} of them.",
+        f"Bars by length: most paths have length {largest}, {percent(shares[largest], 1)} of them.",
+        part.takeaways["paths-by-length"],
         ("length", lengths),
         ("share of all paths", shares),
         numbers=Table(
@@ -44,7 +47,9 @@ def _count(text: str) -> int | float:
     return number if number < 10**15 else float(number)
 
 
-def _sums(data: Any) -> Iterator[Block]:
+def _sums(part: Part) -> Iterator[Block]:
+    assert part.data is not None
+    data: Any = part.data
     shares = {str(length): value for length, value in enumerate(data["shares"])}
     shares["biases"] = data["bias_share"]
     rows = [
@@ -53,12 +58,13 @@ def _sums(data: Any) -> Iterator[Block]:
             shares.items(), data["counts"], data["norms"], data["residuals"], strict=False
         )
     ]
-    yield columns(
+    by_length = columns(
         "paths-by-length",
         "Shares of the output, by length of paths",
-        f"Shares of the output of the variant {data['variant']}: "
+        "Shares of the output by the length of paths: "
         + ", ".join(f"{name} {_percent(value)}" for name, value in shares.items())
         + ".",
+        part.takeaways["paths-by-length"],
         ("length", list(shares)),
         ("share of the output", list(shares.values())),
         numbers=Table(
@@ -68,28 +74,25 @@ def _sums(data: Any) -> Iterator[Block]:
             (*rows, ("biases", None, data["bias_share"], data["bias"], None)),
             (False, *(True,) * 4),
         ),
-        note="Shares add up to one. A share below zero, or above one, says that terms cancel each "
+        note="Shares add up to one. A share below zero, or above one, means that terms cancel each "
         "other. Length 0 is what goes past all heads, through skips, MLPs and norms; biases are "
-        "what no path carries.",
+        "carried by no path.",
     )
     through = data["through"]
     flat = [value for row in through for value in row]
-    yield by_head(
+    heads = by_head(
         "paths-through-heads",
         "Share of the output through each head",
         "Shares of the output of all paths through a head, "
         f"from {_percent(min(flat))} to {_percent(max(flat))}.",
+        part.takeaways["paths-through-heads"],
         through,
         what="share",
-        note="All paths that go through a head, together. In a layer, the shares of its heads, of "
-        "the paths past it and of the biases add up to one.",
+        note="A cell is the share of all paths that go through that head. In each layer, the "
+        "shares of its heads, of the paths past it and of the biases add up to one. The sum of all "
+        f"paths and biases differs from the output by {data['identity']:.1e}, relative.",
     )
-    yield Facts(
-        (
-            ("variant", data["variant"], "what was run; full is the model as it is"),
-            ("difference", data["identity"], "sum of all paths and biases against the output"),
-        )
-    )
+    yield Row((by_length, heads))
 
 
 def _percent(value: float | None) -> str:

@@ -51,7 +51,8 @@ def _table(parts: Iterable[Part]) -> Table:
     table.add_column(no_wrap=True)
     table.add_column()
     for part in parts:
-        said = "\n".join([part.lead or part.reason, *_findings(part)])
+        more = [part.takeaways[key] for key in _added(part) if key in part.takeaways]
+        said = "\n".join([" ".join([part.lead or part.reason, *more]), *_findings(part)])
         style = "" if part.lead else "dim"
         table.add_row(
             _TITLES.get(part.key, part.title),
@@ -59,6 +60,13 @@ def _table(parts: Iterable[Part]) -> Table:
             Text(said, style),
         )
     return table
+
+
+def _added(part: Part) -> tuple[str, ...]:
+    """The plots whose sentences say more than the answer does; the others repeat it."""
+    if part.key == "depth" and (part.data or {}).get("kind") == "model":
+        return "depth", "what-if"
+    return ("conditions",) if part.key == "weights" else ()
 
 
 def _findings(part: Part) -> list[str]:
@@ -70,7 +78,7 @@ def _findings(part: Part) -> list[str]:
 _TITLES = {
     "findings": "Findings",
     "redundancy": "Redundancy",
-    "weights": "Strata",
+    "weights": "Weights",
     "depth": "Depth",
     "dimension": "Dimension",
 }

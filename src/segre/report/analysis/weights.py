@@ -7,7 +7,7 @@ from typing import Any
 
 from segre.analysis.part import Part
 from segre.report.analysis.charts import Number, lines
-from segre.report.page.blocks import Block, Cell, Facts, Table
+from segre.report.page.blocks import Block, Cell, Facts, Fold, Table
 
 
 def blocks(part: Part) -> Iterator[Block]:
@@ -15,7 +15,7 @@ def blocks(part: Part) -> Iterator[Block]:
     data = part.data
     assert data is not None
     layers = data["measured"]["layers"]
-    yield Facts(tuple(_files(data)))
+    facts = Facts(tuple(_files(data)))
     special = tuple((layer["layer"], text) for layer in layers for text in layer["special"])
     if special:
         yield Table(
@@ -24,10 +24,11 @@ def blocks(part: Part) -> Iterator[Block]:
             ("layer", "what is special"),
             special,
             (True, False),
-            note="There more parameters are redundant than the formulas count.",
+            note="At these points more parameters are redundant than the formulas count.",
         )
-    yield _conditions(layers)
+    yield _conditions(part, layers)
     yield _table(layers)
+    yield Fold("files", "The files", (facts,))
 
 
 def _files(data: Any) -> Iterator[tuple[str, Cell, str]]:
@@ -54,10 +55,10 @@ def _qk(gauge: dict[str, Any]) -> Number:
     return None if value is None else float(value)
 
 
-def _conditions(layers: list[dict[str, Any]]) -> Block:
+def _conditions(part: Part, layers: list[dict[str, Any]]) -> Block:
     series: dict[str, list[Number]] = {
-        "OV, worst head": [_worst(layer["OV"]) for layer in layers],
-        "QK, worst head": [_worst(layer["QK"]) for layer in layers],
+        "what heads move (OV), worst head": [_worst(layer["OV"]) for layer in layers],
+        "where heads look (QK), worst head": [_worst(layer["QK"]) for layer in layers],
         "stored basis of values": [layer["gauge"]["vo"] for layer in layers],
         "stored basis of scores": [_qk(layer["gauge"]) for layer in layers],
     }
@@ -67,13 +68,16 @@ def _conditions(layers: list[dict[str, Any]]) -> Block:
         "Condition numbers by layer",
         "Largest over smallest singular value of the worst head of each layer, and the condition "
         "of the stored bases, on a logarithmic scale.",
+        part.takeaways["conditions"],
         [layer["layer"] for layer in layers],
         known,
         y="condition",
         log=True,
         dashed=[name for name in known if name.startswith("stored")],
-        note="Solid: matrices that the function sees. Dashed: choices that it does not see, "
-        "compared with balanced ones (1); a canonical form sets them to 1.",
+        note="Solid lines are matrices that the function depends on. Dashed lines are the gauge: "
+        "stored choices that no output depends on, compared with balanced ones (1). A canonical "
+        "form sets them to 1.",
+        height=300,
     )
 
 
@@ -107,4 +111,4 @@ def _table(layers: list[dict[str, Any]]) -> Table:
         "double units",
         "special",
     )
-    return Table("layers", "All layers", names, tuple(rows), (True,) * len(names))
+    return Table("layers", "All layers", names, tuple(rows), (True,) * len(names), folded=True)

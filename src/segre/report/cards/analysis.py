@@ -9,7 +9,7 @@ from segre.analysis.run import Analysis
 from segre.report.analysis.page import page_of, section_of
 from segre.report.cards import carded, tabled
 from segre.report.cards.card import Card
-from segre.report.page.blocks import Download, Figure, Prose, Section, Table
+from segre.report.page.blocks import Download, Figure, Prose, Section, Table, flat
 
 
 @carded.register
@@ -39,7 +39,7 @@ def card_of_part(part: Part) -> Card:
 
 
 def _without_plots(section: Section) -> Section:
-    kept = tuple(one for one in section.blocks if not isinstance(one, Figure | Download))
+    kept = tuple(one for one in flat(section.blocks) if not isinstance(one, Figure | Download))
     return replace(section, blocks=kept)
 
 

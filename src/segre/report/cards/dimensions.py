@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segre.analysis.part import Part, percent
+from segre.analysis.part import percent
 from segre.finding import GROUPS, Finding, Findings
 from segre.geometry.explain import Explanation
 from segre.geometry.symmetry_table import SymmetryTable
-from segre.report.analysis.architecture import hypotheses_table, of_symmetries
+from segre.report.analysis.architecture import hypotheses_table, symmetry_tables
 from segre.report.cards import carded, tabled
 from segre.report.cards.card import Card, label
 from segre.report.dimensions import gathered, known_by, status_in_words, value_in_words
-from segre.report.page.blocks import Block, Cell, Facts, Figure, Items, Table, Tile
+from segre.report.page.blocks import Block, Cell, Facts, Items, Table, Tile
 
 _FEW = 8  # symmetries that are seen at once
 
@@ -111,21 +111,17 @@ def _row(name: str, found: Finding) -> tuple[Cell, ...]:
 @carded.register
 def card_of_explanation(told: Explanation) -> Card:
     """The continuous and discrete symmetries, and what each design choice does."""
-    part = Part(key="why", title="", status=label(told.status), data=told.document())
-    blocks = (one for one in of_symmetries(part) if not isinstance(one, Figure))
     return Card(
         title=told.name,
         subtitle="" if str(told.finding.spec) == told.name else str(told.finding.spec),
         tiles=tuple(_tiles(told.finding)),
-        blocks=tuple(blocks),
+        blocks=tuple(symmetry_tables(told.document())),
     )
 
 
 @carded.register
 def card_of_symmetries(table: SymmetryTable) -> Card:
     """The symmetries of a stack, and what each conserves."""
-    part = Part(key="why", title="", status=table.status, data=table.document())
-    blocks = (one for one in of_symmetries(part) if not isinstance(one, Figure))
     remark = "of weights with the same function"
     return Card(
         title=str(table.spec),
@@ -134,7 +130,7 @@ def card_of_symmetries(table: SymmetryTable) -> Card:
             Tile("parameters", f"{table.spec.parameters:,}", "exact"),
             Tile("conserved quantities", f"{table.independent:,}", "bounded", "at least"),
         ),
-        blocks=tuple(blocks),
+        blocks=tuple(symmetry_tables(table.document())),
     )
 
 

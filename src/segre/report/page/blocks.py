@@ -8,7 +8,7 @@ colour scale. In sentences, what is between `backticks` is code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,12 +59,14 @@ class Figure:
 
     key: str  # unique on the page
     title: str
-    alt: str  # what it shows, in a sentence, for whoever does not see it
+    alt: str  # what is drawn, in a sentence, for whoever does not see it
+    takeaway: str  # what it shows, in a sentence that is computed from the numbers
     traces: tuple[Mapping[str, Any], ...]
     layout: Mapping[str, Any]
     numbers: Table
     height: int = 360
     note: str = ""
+    status: Status | None = None  # how it is known, if not as its section is
     heads: Mapping[str, Any] | None = None  # of a map of heads: what a panel shows of each
 
 
@@ -77,7 +79,32 @@ class Download:
     document: Any
 
 
-Block = Facts | Prose | Items | Table | Figure | Download
+@dataclass(frozen=True)
+class Row:
+    """Blocks side by side, where there is room for that."""
+
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Blocks behind a line that opens them."""
+
+    key: str  # unique on the page
+    title: str
+    blocks: tuple[Block, ...]
+
+
+Block = Facts | Prose | Items | Table | Figure | Download | Row | Fold
+
+
+def flat(blocks: Iterable[Block]) -> Iterator[Block]:
+    """The blocks that show something, in order: those in rows and folds too."""
+    for block in blocks:
+        if isinstance(block, Row | Fold):
+            yield from flat(block.blocks)
+        else:
+            yield block
 
 
 @dataclass(frozen=True, kw_only=True)

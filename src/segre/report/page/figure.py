@@ -1,4 +1,4 @@
-"""One plotly figure as a page of its own: nothing from elsewhere, and no script but these two."""
+"""One plotly figure as a page of its own: nothing from elsewhere, and no scripts but its own."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from segre.report.drawing import plotly_script
 from segre.report.page.embed import embedded, policy
+from segre.report.page.library import drawing_script, unpacker
 
 _DRAW = """
 const figure = JSON.parse(document.getElementById("figure").textContent);
-Plotly.newPlot("plot", figure.data, figure.layout, {responsive: true}).then(() => {
-  document.documentElement.dataset.drawn = "";
-});
+window.drawingLibrary
+  .then((Plotly) => Plotly.newPlot("plot", figure.data, figure.layout, { responsive: true }))
+  .then(() => (document.documentElement.dataset.drawn = ""));
 """
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -28,7 +28,8 @@ _PAGE = """<!doctype html>
 <body>
 <div id="plot"></div>
 <script type="application/json" id="figure">{figure}</script>
-<script>{library}</script>
+<script type="text/plain" id="page-library">{library}</script>
+<script>{unpacker}</script>
 <script>{draw}</script>
 </body>
 </html>
@@ -37,12 +38,14 @@ _PAGE = """<!doctype html>
 
 def write_figure(figure: Any, title: str, path: Path) -> None:
     """Write a figure; all words of its own must be `plain_words`, which are no markup."""
-    library = plotly_script()
+    content = json.loads(figure.to_json())
+    library = drawing_script(trace.get("type", "scatter") for trace in content["data"])
     page = _PAGE.format(
-        policy=html.escape(policy([library, _DRAW])),
+        policy=html.escape(policy([library.text, unpacker(), _DRAW])),
         title=html.escape(title),
-        figure=embedded(json.loads(figure.to_json())),
-        library=library,
+        figure=embedded(content),
+        library=library.packed,
+        unpacker=unpacker(),
         draw=_DRAW,
     )
     path.write_text(page, encoding="utf-8", errors="replace")

@@ -144,6 +144,7 @@
     state.canvas.addEventListener("pointermove", (event) => hover(state, event));
     document.addEventListener("segre:colours", () => paint(state));
     state.figure.addEventListener("segre:clicked", ({ detail: { x, y } }) => {
+      panel.closest("details").open = true;
       show(state, Number(y) - 1, Number(x) - 1);
     });
     show(state, 0, 0);

@@ -180,6 +180,8 @@
         const scrolls = box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight;
         if (scrolls) box.tabIndex = 0;
         else box.removeAttribute("tabindex");
+        const hint = box.nextElementSibling;
+        if (hint?.matches(".hint")) hint.hidden = box.scrollWidth <= box.clientWidth;
       }
     });
     for (const box of all(".scroll, .command pre")) watcher.observe(box);
@@ -188,17 +190,57 @@
   // ---- where the reader is ----------------------------------------------------------------
   function watchReading() {
     const links = new Map(all(".side a").map((link) => [link.getAttribute("href").slice(1), link]));
+    const near = new Set(); // short sections may be two at a time; the first is the one that is read
     const watcher = new IntersectionObserver(
       (entries) => {
-        for (const entry of entries) {
-          const link = links.get(entry.target.id);
-          if (entry.isIntersecting) link?.setAttribute("aria-current", "true");
-          else link?.removeAttribute("aria-current");
+        for (const { target, isIntersecting } of entries) {
+          if (isIntersecting) near.add(target.id);
+          else near.delete(target.id);
+        }
+        const read = [...links.keys()].find((id) => near.has(id));
+        for (const [id, link] of links) {
+          if (id === read) link.setAttribute("aria-current", "true");
+          else link.removeAttribute("aria-current");
         }
       },
       { rootMargin: "-20% 0px -75% 0px" },
     );
     for (const section of all("main > section")) watcher.observe(section);
+  }
+
+  // ---- words of the field -----------------------------------------------------------------
+  // Links to the glossary at the end; with scripts, what a word means is shown beside it.
+  function watchWords() {
+    const tip = document.getElementById("page-tip");
+    let about = null; // the word that is explained
+    const hide = () => (tip.hidden = true);
+    const show = (link) => {
+      about = link;
+      const entry = document.getElementById(link.getAttribute("href").slice(1));
+      tip.textContent = entry.querySelector("dd").textContent;
+      tip.hidden = false;
+      const box = link.getClientRects()[0];
+      const left = Math.min(box.left, root.clientWidth - tip.offsetWidth - 8);
+      const above = box.top - tip.offsetHeight - 6;
+      tip.style.left = `${Math.max(8, left)}px`;
+      tip.style.top = `${above > 8 ? above : box.bottom + 6}px`;
+    };
+    for (const link of all("a.term")) {
+      link.addEventListener("pointerenter", () => show(link));
+      link.addEventListener("pointerleave", hide);
+      link.addEventListener("focus", () => show(link));
+      link.addEventListener("blur", hide);
+      link.addEventListener("click", (event) => {
+        event.preventDefault(); // it is read here, where the reader is
+        show(link);
+      });
+    }
+    addEventListener("keydown", (event) => event.key === "Escape" && hide());
+    const follow = () => {
+      if (!tip.hidden && about.matches(":hover, :focus")) show(about); // a focus itself scrolls
+      else hide();
+    };
+    addEventListener("scroll", follow, { passive: true });
   }
 
   // ---- paper ------------------------------------------------------------------------------
@@ -243,6 +285,7 @@
     listen();
     watchScrolling();
     watchReading();
+    watchWords();
     watchPrinting();
     if (!document.querySelector(".plot")) root.dataset.drawn = "0";
   });

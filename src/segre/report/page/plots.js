@@ -110,12 +110,14 @@
 
   const hidden = (figure, n) => figure.hidden.has(n);
 
+  // Whether a trace is drawn; of those that are shown one at a time, the one that is chosen.
+  const seen = (figure, trace, n) =>
+    figure.spec.layout.meta?.one_at_a_time ? n === figure.chosen : trace.visible !== false;
+
   function traces(figure, scheme) {
     return figure.spec.traces.map((trace, n) => ({
       ...resolved(trace, scheme),
-      // Points drawn by the graphics card need code made at run time, which the policy refuses.
-      type: trace.type === "scattergl" ? "scatter" : trace.type,
-      visible: hidden(figure, n) ? "legendonly" : trace.visible !== false,
+      visible: hidden(figure, n) ? "legendonly" : seen(figure, trace, n),
     }));
   }
 
@@ -131,8 +133,11 @@
     };
   }
 
-  function draw(figure, width = figure.plot.clientWidth, scheme = "inherit") {
-    if (!width) return undefined; // in a closed part of the page; drawn when that has a width
+  // The width to draw a plot at; none in a closed part of the page, where it waits until that opens.
+  const room = ({ plot }) => (plot.checkVisibility() ? plot.clientWidth : 0);
+
+  function draw(figure, width = room(figure), scheme = "inherit") {
+    if (!width) return undefined;
     figure.width = width;
     const config = {
       displaylogo: false,
@@ -140,7 +145,9 @@
       doubleClick: "reset",
       modeBarButtons: [[saver(figure), "resetScale2d"]],
     };
-    return Plotly.react(figure.plot, traces(figure, scheme), layout(figure, width, scheme), config);
+    const shown = [traces(figure, scheme), layout(figure, width, scheme)];
+    const first = !figure.plot.on;
+    return Plotly.react(figure.plot, ...shown, config).then(() => first && listenToClicks(figure));
   }
 
   // ---- images -----------------------------------------------------------------------------
@@ -192,7 +199,8 @@
     const points = line && (trace.mode ?? "").includes("markers");
     const drawn = line && (trace.mode ?? "lines").includes("lines");
     mark.className = drawn ? "stroke" : points ? "dot" : "area";
-    if (drawn && trace.line?.dash && trace.line.dash !== "solid") mark.classList.add("dashed");
+    const dash = { dash: "dashed", dot: "dotted" }[trace.line?.dash];
+    if (drawn && dash) mark.classList.add(dash);
     mark.style.color = ownColour(trace, n);
     return mark;
   }
@@ -229,13 +237,28 @@
     figure.plot.after(list);
   }
 
+  function addChoice(figure) {
+    const words = figure.spec.layout.meta?.one_at_a_time;
+    if (!words) return;
+    const label = document.createElement("label");
+    const select = document.createElement("select");
+    select.append(...figure.spec.traces.map((trace, n) => new Option(trace.name, n)));
+    select.addEventListener("change", () => {
+      figure.chosen = Number(select.value);
+      draw(figure);
+    });
+    label.className = "choice";
+    label.append(`${words} `, select);
+    figure.plot.before(label);
+  }
+
   // ---- all of them ------------------------------------------------------------------------
   function figureOf(element) {
     const spec = JSON.parse(element.querySelector(".spec").textContent);
     const off = spec.traces.flatMap((trace, n) => (trace.visible === "legendonly" ? [n] : []));
     const plot = element.querySelector(".plot");
     const shapes = spec.layout.shapes ?? [];
-    return { element, plot, spec, shapes, hidden: new Set(off), keys: keysOf(spec), width: 0 };
+    return { element, plot, spec, shapes, hidden: new Set(off), keys: keysOf(spec), chosen: 0, width: 0 };
   }
 
   // A frame, or a moment where frames do not come, as in a tab that is not looked at.
@@ -262,7 +285,6 @@
   async function drawFirst(figure) {
     try {
       await draw(figure);
-      if (figure.width) listenToClicks(figure);
       return true;
     } catch (error) {
       figure.plot.textContent = `Not drawn (${error.message}); the numbers are below.`;
@@ -275,18 +297,25 @@
   function watch(figures) {
     const live = figures.filter(({ plot }) => !plot.classList.contains("failed"));
     let printing = false;
-    const again = () => live.forEach((figure) => draw(figure));
-    document.addEventListener("segre:colours", again);
-    const watcher = new ResizeObserver((entries) => {
-      const moved = new Set(entries.map((entry) => entry.target));
+    const again = () =>
+      live.forEach((figure) => {
+        if (!draw(figure)) figure.width = 0; // hidden: drawn again when it is opened
+      });
+    const fit = (moved) =>
       requestAnimationFrame(() => {
         for (const figure of live) {
-          const fits = Math.abs(figure.plot.clientWidth - figure.width) < 1;
-          if (!printing && moved.has(figure.plot) && !fits) draw(figure);
+          const fits = Math.abs(room(figure) - figure.width) < 1;
+          if (!printing && moved(figure.plot) && !fits) draw(figure);
         }
       });
+    document.addEventListener("segre:colours", again);
+    const watcher = new ResizeObserver((entries) => {
+      const plots = new Set(entries.map((entry) => entry.target));
+      fit((plot) => plots.has(plot));
     });
     live.forEach((figure) => watcher.observe(figure.plot));
+    const opened = ({ target }) => fit((plot) => target.contains(plot));
+    document.addEventListener("toggle", opened, true); // it does not bubble
     addEventListener("beforeprint", () => {
       printing = true;
       live.forEach((figure) => draw(figure, PAPER, "light"));
@@ -304,7 +333,9 @@
   async function start() {
     const figures = [...document.querySelectorAll("figure.plotted")].map(figureOf);
     figures.forEach(open);
+    figures.forEach(addChoice);
     figures.forEach(addKeys); // first, so that nothing moves under the reader later
+    await window.drawingLibrary.catch(console.error); // each plot then says that it is not drawn
     let drawn = 0;
     for (const figure of figures) {
       if (await drawFirst(figure)) drawn += 1;

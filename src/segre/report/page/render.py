@@ -15,10 +15,11 @@ from markupsafe import Markup, escape
 from segre.files import whole_file
 from segre.finding import Status
 from segre.json_data import strict_json
-from segre.report.drawing import plotly_script
 from segre.report.page import cells
-from segre.report.page.blocks import Block, Download, Figure, Page, Section, Table
+from segre.report.page.blocks import Block, Download, Figure, Fold, Page, Row, Section, Table, flat
 from segre.report.page.embed import embedded, policy
+from segre.report.page.glossary import GLOSSARY, marked
+from segre.report.page.library import drawing_script, unpacker
 from segre.report.page.marks import MARKS
 
 MEANINGS: dict[Status, str] = {
@@ -37,15 +38,19 @@ def render(page: Page) -> str:
     """The page as the text of one HTML file."""
     head = [_asset("page.js")]
     figures = _figures(page)
-    foot = [plotly_script(), _asset("plots.js")] if figures else []
+    library = drawing_script(_traces(figures)) if figures else None
+    foot = [unpacker(), _asset("plots.js")] if figures else []
     foot += [_asset("heads.js")] if any(figure.heads for figure in figures) else []
     names = _Names()
     text = _template().render(
         page=page,
         sections=[_placed(section, names) for section in page.sections],
         meanings=MEANINGS,
+        glossary=GLOSSARY,
+        words=_Words(),
         marks=MARKS,
-        policy=policy([*head, *foot]),
+        policy=policy([*head, *foot, *([library.text] if library else [])]),
+        library=library.packed if library else "",
         style=Markup(_asset("style.css")),
         head_scripts=[Markup(script) for script in head],
         foot_scripts=[Markup(script) for script in foot],
@@ -72,6 +77,37 @@ class Placed:
     kind: str = ""
     inner: Placed | None = None
     blocks: tuple[Placed, ...] = ()
+
+
+class _Words:
+    """Which words of the glossary were marked: in this section, and on the page."""
+
+    def __init__(self) -> None:
+        self.here: set[str] = set()
+        self.used: set[str] = set()
+
+    def begin(self) -> str:
+        """A section begins, in which every word is marked once more."""
+        self.here = set()
+        return ""
+
+    def __call__(self, text: str) -> Markup:
+        """A sentence whose `quoted` parts are code, and whose words of the field are explained."""
+        parts = re.split(r"`([^`]+)`", text)
+        return Markup("").join(
+            _code(part) if n % 2 else self._explained(part) for n, part in enumerate(parts)
+        )
+
+    def _explained(self, text: str) -> Markup:
+        link = Markup(
+            '<a class="term" href="#page-term-{0}" aria-describedby="page-term-{0}">{1}</a>'
+        )
+        pieces = [
+            link.format(cells.slug(word), piece) if word else escape(piece)
+            for piece, word in marked(text, self.here)
+        ]
+        self.used |= self.here
+        return Markup("").join(pieces)
 
 
 class _Names:
@@ -103,14 +139,22 @@ def _placed_block(block: Block, names: _Names) -> Placed:
     if isinstance(block, Figure):
         own = names(block.key, "figure-")
         return Placed(block, own, kind, Placed(block.numbers, names(block.numbers.key, "table-")))
+    if isinstance(block, Row | Fold):
+        own = names(block.key, "fold-") if isinstance(block, Fold) else ""
+        return Placed(block, own, kind, blocks=tuple(_placed_block(b, names) for b in block.blocks))
     if isinstance(block, Table):
         return Placed(block, names(block.key, "table-"), kind)
     return Placed(block, "", kind)
 
 
 def _figures(page: Page) -> list[Figure]:
-    blocks = (block for section in page.sections for block in section.blocks)
+    blocks = (block for section in page.sections for block in flat(section.blocks))
     return [block for block in blocks if isinstance(block, Figure)]
+
+
+def _traces(figures: list[Figure]) -> set[str]:
+    """The types of traces, as they are drawn: a trace that names none is a scatter."""
+    return {str(trace.get("type", "scatter")) for figure in figures for trace in figure.traces}
 
 
 def _asset(name: str) -> str:
@@ -161,10 +205,11 @@ def _command(text: str) -> Markup:
 def _sentence(text: str) -> Markup:
     """A sentence whose `quoted` parts are code."""
     parts = re.split(r"`([^`]+)`", text)
-    return Markup("").join(
-        Markup("<code>{}</code>").format(_breakable(part)) if n % 2 else escape(part)
-        for n, part in enumerate(parts)
-    )
+    return Markup("").join(_code(part) if n % 2 else escape(part) for n, part in enumerate(parts))
+
+
+def _code(text: str) -> Markup:
+    return Markup("<code>{}</code>").format(_breakable(text))
 
 
 def _numeric(table: Table) -> tuple[bool, ...]:
