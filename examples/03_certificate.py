@@ -5,7 +5,7 @@ independent code, and rejects it if a single number was changed.
 
 Prints:
 
-    ok  The file is whole and well formed, and describes softmax/d=4,4,4/a=2/t=3
+    ok  The file is complete and well formed, and describes softmax/d=4,4,4/a=2/t=3
         with 64 parameters.
     ok  8388587 is prime.
     ok  The Jacobian at the point of seed 0 has a minor of size 40 that is not zero
