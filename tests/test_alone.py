@@ -86,7 +86,7 @@ def test_everything_without_torch_runs(environment: Environment, place: Path) ->
     assert {code for code, _ in ends} == {"0"}, done.stdout
     for name in ("design.html", "model.html"):
         page = (place / name).read_text()
-        assert len(page) > 1e6
+        assert len(page) > 5e5
         assert "cannot be imported" not in page
     assert re.search(r"^same function$", done.stdout, re.MULTILINE)
 

@@ -188,8 +188,8 @@ def test_paths_are_those_of_the_command_unless_it_is_told_otherwise(
     folder = save_tiny(name, tmp_path / "model")
     part = segre.analyze(folder, only=["paths"])["paths"]
     _, found = answered(f"segre paths {folder} --json", tmp_path)
-    assert found["model"].endswith(f"({part.data['variant']}, the model as it is)")
-    assert "(full, the model as it is)" in part.lead
+    assert found["model"].endswith(f"({part.data['variant']}, the whole model)")
+    assert "(full, the whole model)" in part.lead
     np.testing.assert_allclose(found["paths"]["share"], part.data["shares"], rtol=1e-9, atol=1e-12)
     every = [*part.data["shares"], part.data["bias_share"]]
     assert sum(every) == pytest.approx(1)
@@ -279,9 +279,9 @@ def test_a_choice_that_is_not_implemented_is_named(tmp_path: Path) -> None:
     [
         ("softmax/d=4,4/a=0/t=3", "a"),
         ("llama-3-9b", "closest names"),
-        ("nowhere/at/all", "not known"),
+        ("nowhere/at/all", "not a known name"),
         ("model.gguf", "segre weights convert"),
-        ("x" * 5000, "not known"),
+        ("x" * 5000, "not a known name"),
     ],
 )
 def test_targets_that_are_refused(target: str, words: str) -> None:

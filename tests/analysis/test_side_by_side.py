@@ -49,7 +49,7 @@ def test_each_is_what_it_is_alone(pair: tuple[Path, Path]) -> None:
     rows = {name: cells for name, *cells in (*size_rows(found), *measure_rows(found))}
     assert rows["parameters"][0] == rows["parameters"][1]
     assert rows["Loss, nats"][0] != rows["Loss, nats"][1]
-    assert {"the model as it is", "attention only", "known by"} <= {
+    assert {"the whole model", "attention only", "known by"} <= {
         name for name, *_ in depth_rows(found)
     }
     assert len(found.to_pandas()) == len(size_rows(found) + depth_rows(found) + measure_rows(found))

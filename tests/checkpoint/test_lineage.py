@@ -226,7 +226,7 @@ def test_bad_input_is_one_line(tmp_path: Path, bases: dict[str, Checkpoint]) -> 
     few = {name: x for name, x in arrays.items() if ".layers.1." not in name}
     save((few, {**config, "num_hidden_layers": 1}), tmp_path / "short")
     said = {
-        "other": "is a llama model and '.*other' a gpt2 model",
+        "other": "is a llama model and '.*other' is a gpt2 model",
         "nan": "tensor 'model.norm.weight' is nan",
         "missing": "tensor 'model.norm.weight' is missing",
         "short": "layers is 2 and 1",

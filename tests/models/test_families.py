@@ -428,7 +428,7 @@ def test_names_ignore_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_config_without_its_sizes_is_refused_unless_asked(model_type: str) -> None:
     bare = {"model_type": model_type, **MODEL_TYPES[model_type].needs}
     line = refusal(bare)
-    missing = line.partition(" without ")[2].partition(";")[0].split(", ")
+    missing = line.partition(" lacks ")[2].partition(";")[0].split(", ")
     assert len(missing) >= 3
     assert set(missing) <= set(MODEL_TYPES[model_type].defaults)
     assert "--defaults" in line

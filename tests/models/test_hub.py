@@ -160,7 +160,7 @@ def test_a_single_file_of_weights(tmp_path: Path) -> None:
         "model.safetensors.index.json",
     ]
     (model / "config.json").unlink()
-    with pytest.raises(CheckpointError, match=r"there is no config.json beside it"):
+    with pytest.raises(CheckpointError, match=r"config.json is missing"):
         segre.checkpoints.info(file)
     with pytest.raises(SpecError):
         architecture(file)

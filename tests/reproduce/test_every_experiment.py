@@ -74,7 +74,7 @@ def test_a_run_of_another_seed_is_refused(name: str, tmp_path: Path) -> None:
     if not one.seeded:
         meant |= {"seeds": [], "experiment": "something else"}
     Store(file, meant).unit("nothing", lambda _: 0)
-    with pytest.raises(SegreError, match=r"of another run \(.*--fresh"):
+    with pytest.raises(SegreError, match=r"to another run \(.*--fresh"):
         small(one, file=file, seed=5)
 
 
@@ -269,7 +269,7 @@ def test_all_experiments_make_one_page_and_go_on(tmp_path: Path) -> None:
     assert "Claims: " in again.stdout
     other = run(*line, "--seeds", "2")
     assert other.returncode == 2
-    assert "of another run (seeds = [0])" in other.stderr
+    assert "to another run (seeds = [0])" in other.stderr
     assert len(other.stderr.splitlines()) == 1
 
 

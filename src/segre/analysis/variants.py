@@ -23,7 +23,7 @@ def in_words(variant: Variant) -> str:
     """The name of a variant for readers who do not know the keys of `--variants`.
 
     >>> in_words(FULL), in_words(ALONE), in_words(Variant(skip=False, norm=False))
-    ('the model as it is', 'attention only', 'without skips and norms')
+    ('the whole model', 'attention only', 'without skips and norms')
     >>> in_words(Variant(skip=False, mlp=False, norm=False))
     'attention only, without norms'
     >>> in_words(Variant(skip=False, mlp=False, gapless=True)), in_words(Variant(window=8))
@@ -41,7 +41,7 @@ def in_words(variant: Variant) -> str:
         return ", ".join(["attention only", *["without norms"] * (not variant.norm), *changed])
     gone = [words for part, words in PARTS.items() if not getattr(variant, part)]
     removed = [f"without {listed(gone)}"] if gone else []
-    return ", ".join([*removed, *changed]) or "the model as it is"
+    return ", ".join([*removed, *changed]) or "the whole model"
 
 
 def versions(found: Curves) -> list[dict[str, Any]]:
@@ -107,7 +107,7 @@ def _changed(alone: bool | None, outcomes: Mapping[Variant, bool | None]) -> str
 
     >>> gates, window = (Variant(False, False, **{key: 8}) for key in ("gate", "window"))
     >>> print(_changed(True, {gates: True, window: False}))
-    Attention only makes tokens alike. With a window of 8 tokens they stay different. With random
+    Attention alone makes tokens alike. With a window of 8 tokens they stay different. With random
     gates they become alike, too.
     """
     named: dict[bool | None, list[str]] = {False: [], True: [], None: []}
@@ -118,7 +118,7 @@ def _changed(alone: bool | None, outcomes: Mapping[Variant, bool | None]) -> str
             "random gates": variant.gate,
         }
         named[outcome].append(" and ".join(name for name, there in words.items() if there))
-    said = [f"Attention only {_ALONE[alone]}."]
+    said = [f"Attention alone {_ALONE[alone]}."]
     for outcome, names in named.items():
         if names:
             too = ", too" if outcome == alone and outcome is not None else ""

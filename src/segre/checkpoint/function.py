@@ -103,10 +103,8 @@ def _plain(spec: Transformer) -> Transformer:
 
 def in_words(one: Transformer, two: Transformer, keys: list[str]) -> str:
     """Differences in words: window is none and 4."""
-    return ", ".join(
-        f"{key} is {_said(key, getattr(one, key))} and {_said(key, getattr(two, key))}"
-        for key in keys
-    )
+    said = {key: [_said(key, getattr(spec, key)) for spec in (one, two)] for key in keys}
+    return ", ".join(f"{key} is {a} and {b}" for key, (a, b) in said.items() if a != b)
 
 
 def _said(key: str, value: Any) -> str:

@@ -83,7 +83,7 @@ def _found(source: str | Path) -> Store:
     if snapshot is not None and has_weights(snapshot):
         return Store.open(snapshot, name)
     if snapshot is not None or ("/" in name and hub.is_id(name) and not path.exists()):
-        what = "its weights were" if snapshot is not None else "no such directory, and"
+        what = "its weights are" if snapshot is not None else "no such directory, and it is"
         raise refusal(name, f"{what} {hub.advice(name)}")
     if name in PRESETS and not path.exists():
         raise refusal(

@@ -113,7 +113,7 @@ class Variant:
         """Its name, and what it is.
 
         >>> Variant().described, Variant(skip=False, norm=False).described
-        ('full, the model as it is', 'attention+mlp-norm, without skips and norms')
+        ('full, the whole model', 'attention+mlp-norm, without skips and norms')
         >>> Variant(mlp=False, window=4).described
         'attention+skip:window=4, without MLPs, attention changed'
         """

@@ -103,7 +103,7 @@ def unknown(text: str) -> str:
     elif _is_file(text):
         why = "this file is neither .toml nor .json"
     elif "/" in text and hub.is_id(text):
-        why = f"no such file, and {hub.advice(text)}{nearest(word, names)}"
+        why = f"no such file, and it is {hub.advice(text)}{nearest(word, names)}"
     else:
         why = f"not a known name{nearest(word, names)}"
     return (
