@@ -181,3 +181,12 @@ def show(value: Any) -> str:
 def quote(text: str) -> str:
     """User input as errors quote it, shortened if it is long."""
     return repr(text if len(text) <= 120 else text[:117] + "...")
+
+
+def from_logarithm(log: float) -> str:
+    """A positive number by its decimal logarithm, however small it is.
+
+    >>> from_logarithm(-0.3), from_logarithm(-3.2), from_logarithm(-812.4)
+    ('0.5', '0.00063', '1e-812')
+    """
+    return f"{10**log:.2g}" if log > -4 else f"1e{log:.0f}"

@@ -237,7 +237,7 @@ def test_barriers_that_cannot_be_measured_are_refused(tuned: Path, tmp_path: Pat
     with pytest.raises(SegreError, match="no next-token loss"):
         barrier(bert, bert, text=text)
     for tokens in ([1, 2], [[0.5, 1.0]], [[1]], [[1, 64]], [[-1, 2]]):
-        with pytest.raises(SegreError, match="^tokens"):
+        with pytest.raises(SegreError, match=r"^tokens"):
             barrier(a, a, tokens=tokens)
     with pytest.raises(SegreError, match="give a text, or tokens"):
         barrier(a, a)

@@ -61,7 +61,7 @@ def test_json_has_all_and_writes_nothing_unless_asked(tmp_path: Path) -> None:
         (["softmax/d=3,3/a=1/t=2", "--memory", "much"], "--memory"),
         (["truncated"], "truncated"),
         (["missing.gguf"], "segre weights convert"),
-        (["nowhere"], "not known"),
+        (["nowhere"], "not a known name"),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(

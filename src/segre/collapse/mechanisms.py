@@ -30,7 +30,7 @@ from segre.hybrid.spec import Hybrid
 from segre.models import Source, architecture
 from segre.network import named_tensors, stages, with_head_axes
 from segre.spec import Network
-from segre.values import quote
+from segre.values import from_logarithm, quote
 
 _FEWEST_BITS, _MOST_BITS = 256, 1 << 15
 _DIGITS = 6  # of decimal logarithms
@@ -242,8 +242,8 @@ def mechanism_advice(found: MechanismStudy, threshold: float = -3.0) -> list[str
     last = float(np.median(found.relative[:, -1]))
     below = last < threshold
     said = [
-        f"{'Collapses' if below else 'Does not collapse'}: the relative residual is 1e{last:.1f} "
-        f"after layer {found.layers}."
+        f"{'Collapses' if below else 'Does not collapse'}: the relative residual is "
+        f"{from_logarithm(last)} after layer {found.layers}."
     ]
     orders = {step.expected for step in found.steps if step.expected is not None}
     if orders == {3} and found.layers > 1:

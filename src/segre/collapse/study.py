@@ -21,7 +21,7 @@ from segre.hybrid.spec import Hybrid
 from segre.models import Source, with_attention
 from segre.spec import Network
 from segre.transformer.spec import Transformer
-from segre.values import quote
+from segre.values import from_logarithm, quote
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,12 @@ def study_advice(found: Study, threshold: float = -3.0) -> list[str]:
         first = int(below[np.flatnonzero(np.diff(np.concatenate([[-9], below])) > 1)[-1]])
         said.append(
             f"Collapses {name}: the relative residual is below 1e{threshold:g} from layer {first} "
-            f"on, and 1e{relative[-1]:.0f} after layer {found.layers}."
+            f"on, and {from_logarithm(relative[-1])} after layer {found.layers}."
         )
     else:
         said.append(
-            f"Does not collapse {name}: relative residual 1e{relative[-1]:.1f} after layer "
-            f"{found.layers}."
+            f"Does not collapse {name}: relative residual {from_logarithm(relative[-1])} after "
+            f"layer {found.layers}."
         )
     orders = np.nanmedian(found.own.orders, axis=0) if found.layers > 1 else np.array([])
     if not found.skip and orders.size and np.isfinite(orders[-1]):
@@ -133,7 +133,9 @@ def study_advice(found: Study, threshold: float = -3.0) -> list[str]:
     if found.other is not None:
         other = np.nanmedian(found.other.relative, axis=0)[-1]
         word = "without" if found.skip else "with"
-        said.append(f"The same weights {word} skips: 1e{other:.1f} after layer {found.layers}.")
+        said.append(
+            f"The same weights {word} skips: {from_logarithm(other)} after layer {found.layers}."
+        )
     exceeded = int(found.bounds.exceeded().sum())
     applies = int(found.bounds.applies.sum())
     total = found.bounds.applies.size
