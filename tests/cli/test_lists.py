@@ -60,7 +60,7 @@ def test_a_table_and_a_picture(tmp_path: Path) -> None:
         (("dim", "-"), "gpt2\nllama-3-8b\n", "add --compare"),
         (("dim", "-"), "", "kind is missing"),
         (("dim", "--compare", "-"), "gpt2\ngpt9\n", "'gpt9': not a known name"),
-        (("dim", "-"), '{"model_type": "llama"}', "without"),
+        (("dim", "-"), '{"model_type": "llama"}', "lacks"),
         (("explain", "gpt2", "--csv"), "", "--csv"),
     ],
 )
@@ -76,7 +76,7 @@ def test_sizes_by_default(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "llama", "vocab_size": 11}')
     refused = segre("dim", "config.json", cwd=tmp_path)
     assert refused.returncode == 2
-    assert "without" in refused.stderr
+    assert "lacks" in refused.stderr
     assert "hidden_size" in refused.stderr
     given = segre("dim", "config.json", "--defaults", "--json", cwd=tmp_path)
     whole = {"model_type": "llama", "vocab_size": 11}

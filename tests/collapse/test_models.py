@@ -197,7 +197,7 @@ def test_what_cannot_be_run_is_refused_in_one_line(
 
 
 def test_what_does_not_fit_is_refused_before_it_is_allocated(tmp_path: Path) -> None:
-    with pytest.raises(TooLargeError, match=r"69,503,033,344 parameters; .* are 258\.9 GiB, over"):
+    with pytest.raises(TooLargeError, match=r"69,503,033,344 parameters; .* need 258\.9 GiB, over"):
         load("llama-3-70b")
     with pytest.raises(TooLargeError, match="over the limit"):
         load(CONFIGS["bert"], memory=1000)

@@ -135,7 +135,7 @@ def test_an_answer_and_a_refusal(server: Explorer) -> None:
     assert status == 200
     assert "does not divide" in told["error"]
     status, told = question(server, "known", {"spec": "../secret.json"})
-    assert "supports only transformers" in told["error"]
+    assert "takes transformers and stacks" in told["error"]
 
 
 def test_what_takes_too_long_is_stopped_and_the_next_is_answered() -> None:

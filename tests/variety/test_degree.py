@@ -136,7 +136,7 @@ def test_a_wrong_formula_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
             return Formula(5, "five")
 
     monkeypatch.setattr(answer, "family", lambda _spec: Wrong())
-    with pytest.raises(AssertionError, match="formula gives 5, elimination 4"):
+    with pytest.raises(AssertionError, match="formula gives 5, elimination gives 4"):
         segre.degree("cnn/k=2,2/degree=2")
 
 

@@ -143,7 +143,7 @@ def analyze(
 def _chosen(only: Collection[str]) -> list[str]:
     for key in only:
         if key not in QUESTIONS:
-            raise SpecError(f"part {quote(key)}: not known; allowed: {', '.join(QUESTIONS)}")
+            raise SpecError(f"part {quote(key)} is not known; allowed: {', '.join(QUESTIONS)}")
     return [key for key in QUESTIONS if key in only or not only]
 
 

@@ -82,7 +82,7 @@ def _of_head(layer: HybridLayer, group: Group) -> Iterator[tuple[Part, int]]:
     elif one.feature == "none":
         yield ("QK", f"query-key basis GL({a})"), a * a
     elif one.feature == "exp" and one.weigh == "identity" and one.normalise != "none":
-        yield ("shifts", "a row common to all features"), d
+        yield ("shifts", "a row added to all features"), d
     if one.unit == one.feature == "none":
         if one.ignores_shifts and one.bias in ("key", "both"):
             yield ("shifts", "key bias"), a
