@@ -194,11 +194,11 @@ def test_paths_are_those_of_the_command_unless_it_is_told_otherwise(
     every = [*part.data["shares"], part.data["bias_share"]]
     assert sum(every) == pytest.approx(1)
     largest = int(np.argmax(every))
-    said = "Biases carry" if largest == len(every) - 1 else f"Those of length {largest} carry"
+    said = "Biases carry" if largest == len(every) - 1 else f"Paths of length {largest} carry"
     assert said in part.lead
     heads = np.array(part.data["through"])
     layer, head = np.unravel_index(heads.argmax(), heads.shape)
-    assert f"head {head + 1} of layer {layer + 1} carries most" in part.lead
+    assert f"carries most is head {head + 1} of layer {layer + 1}" in part.lead
 
 
 # --- the target ---------------------------------------------------------------------------
