@@ -9,6 +9,7 @@ import typer
 
 from segre.cli.output import Out
 from segre.cli.pages import require_writable
+from segre.cli.weight_options import Directory
 
 _HELP = (
     "Model directories (config.json and safetensors), .safetensors files beside their "
@@ -41,7 +42,7 @@ def lineage(
 
 
 def content_hash(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help=_HELP)],
+    directory: Directory,
     exact: Annotated[
         bool, typer.Option("--exact", help="Hash only the values; works for all families.")
     ] = False,

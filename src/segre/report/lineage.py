@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.table import Table
 from rich.text import Text
 
@@ -50,9 +52,11 @@ def print_lineage(found: Lineage) -> None:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("pair", "verdict", "relatives", "distance"):
         table.add_column(name, justify="left" if name in ("pair", "verdict") else "right")
+    skipped = _common(found.names)
     for pair in found:
         share = "" if pair.kinship is None else f"{pair.kinship.share:.2f}"
-        table.add_row(f"{pair.one} - {pair.two}", pair.verdict, share, f"{pair.distance:.3f}")
+        names = " - ".join(name[skipped:] for name in (pair.one, pair.two))
+        table.add_row(names, pair.verdict, share, f"{pair.distance:.3f}")
     console.print(table)
     for number, group in enumerate(found.groups, 1):
         console.print(f"origin {number}: {', '.join(group)}", soft_wrap=True)
@@ -61,6 +65,16 @@ def print_lineage(found: Lineage) -> None:
         console.print(
             f"relatives: the nearest heads and units in the other model; {calibration}", style="dim"
         )
+
+
+def _common(names: Sequence[str]) -> int:
+    """The length of the directory in which all of them are, with its slash.
+
+    >>> _common(["models/base", "models/tuned"]), _common(["base", "tuned"])
+    (7, 0)
+    """
+    folders = {"".join(name.rpartition("/")[:2]) for name in names}
+    return len(folders.pop()) if len(folders) == 1 else 0
 
 
 @printed.register
