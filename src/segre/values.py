@@ -183,6 +183,16 @@ def quote(text: str) -> str:
     return repr(text if len(text) <= 120 else text[:117] + "...")
 
 
+def listed(names: list[str]) -> str:
+    """Names in a sentence.
+
+    >>> listed(["skips"]), listed(["skips", "MLPs", "norms"])
+    ('skips', 'skips, MLPs and norms')
+    """
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def from_logarithm(log: float) -> str:
     """A positive number by its decimal logarithm, however small it is.
 

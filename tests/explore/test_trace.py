@@ -25,7 +25,7 @@ def test_branches_minima_and_quotients(V: int, t: int, m: int, words: int, last:
 
 def _contexts(path: Path) -> dict[str, object]:
     names = ("V", "t", "m", "words", "last")
-    return {"contexts": contexts(*(path.size(name) for name in names))}  # type: ignore[arg-type]
+    return {"contexts": contexts(*(path.size(name) for name in names))}
 
 
 TREE = traced(_contexts)["contexts"]
@@ -33,7 +33,7 @@ TREE = traced(_contexts)["contexts"]
 
 def test_a_loop_over_a_size_is_refused() -> None:
     with pytest.raises(TypeError, match="cannot be written down"):
-        traced(lambda path: {"sum": sum(range(path.size("d")))})  # type: ignore[call-overload]
+        traced(lambda path: {"sum": sum(range(path.size("d")))})
 
 
 def test_what_contradicts_itself_at_some_sizes_is_nothing_there() -> None:

@@ -23,6 +23,7 @@ from segre.hybrid.spec import Hybrid
 from segre.models import FAMILIES, with_attention
 from segre.spec import Network
 from segre.transformer.spec import Transformer
+from segre.values import from_logarithm
 
 NARROW = 8, 32  # heads, and their dimensions, of what is run instead of models that are too large
 WORDS = 1_000  # vocabulary of what has none
@@ -71,7 +72,7 @@ def _with_depth(document: dict[str, Any]) -> str:
     """What becomes of the tokens of a stack, and of the same stack with or without skips.
 
     >>> _with_depth({"log10": {"relative": [[0.0, -6.0]]}, "other": None, "skip": False})
-    'Tokens become alike: the relative residual falls to about 1e-6.'
+    'Tokens become alike: the relative residual falls to 1e-6.'
     """
     last = last_median(document["log10"]["relative"])
     said = _becoming(last)
@@ -87,9 +88,10 @@ def _with_depth(document: dict[str, Any]) -> str:
 def _becoming(last: float | None) -> str:
     if last is None:
         return "Tokens become alike: the relative residual falls to nothing"
+    size = from_logarithm(last)
     if last < log10(THRESHOLD):
-        return f"Tokens become alike: the relative residual falls to about 1e{last:.0f}"
-    return f"Tokens stay different: the relative residual is {10**last:.2g} after the last layer"
+        return f"Tokens become alike: the relative residual falls to {size}"
+    return f"Tokens stay different: the relative residual is {size} after the last layer"
 
 
 def last_median(rows: Sequence[Sequence[float]]) -> float | None:

@@ -19,16 +19,6 @@ def percent(part: float, whole: float, digits: int = 0) -> str:
     return f"{100 * part / whole:.{digits}f}%"
 
 
-def listed(names: list[str]) -> str:
-    """Names in a sentence.
-
-    >>> listed(["skips"]), listed(["skips", "MLPs", "norms"])
-    ('skips', 'skips, MLPs and norms')
-    """
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
-
-
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """What a question finds: the answer in a sentence or two, how it is known, and its data."""

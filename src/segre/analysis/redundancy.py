@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from segre.analysis.fiber import Fiber, fiber_of
-from segre.analysis.part import Answer, listed, percent
+from segre.analysis.part import Answer, percent
 from segre.analysis.size import dimension_of, known_by
 from segre.analysis.workbench import Workbench
 from segre.errors import UnsupportedError
@@ -15,6 +15,7 @@ from segre.geometry.explain import Explanation, explain
 from segre.geometry.symmetry_table import symmetry_table
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
+from segre.values import listed
 
 # The groups of `segre.finding.GROUPS`, in words that need no glossary.
 IN_WORDS = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from segre.analysis.part import listed
 from segre.collapse.curves import Curves
 from segre.collapse.variants import ALONE, FULL, Variant
 from segre.collapse.verdict import THRESHOLD, collapses
+from segre.values import listed
 
 _ALONE = {
     True: "makes tokens alike",

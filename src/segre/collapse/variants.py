@@ -34,7 +34,7 @@ from segre.errors import SpecError, UnsupportedError
 from segre.transformer.forward import ATTENTION, MLP
 from segre.transformer.rules import require
 from segre.transformer.spec import Transformer
-from segre.values import quote
+from segre.values import listed, quote
 
 _ALL_KEYS = "1/t is subtracted from the weights of all t keys"
 _PER_WINDOW = 4  # the window of `what_if` is this part of the tokens
@@ -122,9 +122,7 @@ class Variant:
         changed = "" if self == self.plain else ", attention changed"
         if not gone:
             return f"{self}{changed or ', the whole model'}"
-        *others, last = gone
-        listed = f"{', '.join(others)} and {last}" if others else last
-        return f"{self}, without {listed}{changed}"
+        return f"{self}, without {listed(gone)}{changed}"
 
     def __str__(self) -> str:
         mlp = "mlp"

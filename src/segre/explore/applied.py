@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import Any
 
-from segre.explore.trace import Path, Symbolic, Tree, traced
+from segre.explore.trace import Path, Tree, traced
 from segre.spec import Attention, Layer, Network
 from segre.theorems import Theorem, apply
 from segre.transformer.spec import Transformer
@@ -68,8 +68,8 @@ def of_stack(kind: str, layers: int, *, heads: bool, factored: bool) -> dict[str
 
     def symbols(path: Path) -> Network:
         d, a = path.size("d"), path.size("a")
-        head = Attention(kind, _heads(path, heads), a, path.size("v") if factored else None)  # type: ignore[arg-type]
-        return Network((Layer(d, d, head),) * layers, path.size("t"))  # type: ignore[arg-type]
+        head = Attention(kind, _heads(path, heads), a, path.size("v") if factored else None)
+        return Network((Layer(d, d, head),) * layers, path.size("t"))
 
     example = Network(
         (Layer(5, 5, Attention(kind, 2 if heads else 1, 3, 3 if factored else None)),) * layers, 5
@@ -78,7 +78,7 @@ def of_stack(kind: str, layers: int, *, heads: bool, factored: bool) -> dict[str
     return None if applied is None else _document(applied.theorem, symbols)
 
 
-def _heads(path: Path, several: bool) -> int | Symbolic:
+def _heads(path: Path, several: bool) -> Any:
     """One head, or a number of heads that is not one."""
     return path.size("G") + 1 if several else 1
 

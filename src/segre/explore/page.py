@@ -34,7 +34,7 @@ _FIXED = Markup(
     "choices; <code>segre explore</code> on your own machine can."
 )
 _SERVED_FOOT = (
-    "Only this machine can open this page, and the page asks nothing of the network. The token in "
+    "Only this machine can open this page, and it makes no network requests. The token in "
     "its address is for you alone."
 )
 _FIXED_FOOT = (

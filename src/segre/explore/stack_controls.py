@@ -138,21 +138,16 @@ CONTROLS = (
         resets=("conv",),
     ),
     _choice("conv", "Compressed keys", "What a token sees", Conv, usual=False, resets=_MASKS),
-    Control(
-        "kernel",
-        "Kernel",
-        "What a token sees",
-        "size",
-        (1, 2, 3, 4, 5, 8, 16),
-        when={"conv": ("full", "depthwise", "shared")},
-    ),
-    Control(
-        "stride",
-        "Stride",
-        "What a token sees",
-        "size",
-        (1, 2, 3, 4, 5, 8, 16),
-        when={"conv": ("full", "depthwise", "shared")},
+    *(
+        Control(
+            name.lower(),
+            name,
+            "What a token sees",
+            "size",
+            (1, 2, 3, 4, 5, 8, 16),
+            when={"conv": ("full", "depthwise", "shared")},
+        )
+        for name in ("Kernel", "Stride")
     ),
 )
 USUAL = {

@@ -143,10 +143,10 @@ def formulas_of(row: Row, factored: bool) -> dict[tuple[str, ...], Tree]:
         sizes: Any = {key: path.size(LETTERS[key]) for key in LETTERS if row[key] == GIVEN}
         if compressed:
             sizes |= {"kernel": kernel, "stride": path.size("s")}
-        group: Any = Group(replace(base, **sizes), path.size("H"))  # type: ignore[arg-type]
+        group: Any = Group(replace(base, **sizes), path.size("H"))
         d, dv = path.size("d"), path.size("v") if factored else None
-        layer = HybridLayer(d, d, (group,), path.size("a"), dv)  # type: ignore[arg-type]
-        return Hybrid((layer,) * layers, path.size("t"))  # type: ignore[arg-type]
+        layer = HybridLayer(d, d, (group,), path.size("a"), dv)
+        return Hybrid((layer,) * layers, path.size("t"))
 
     def counts(path: Path) -> Mapping[tuple[str, ...], Any]:
         kernel = path.size("K")

@@ -33,8 +33,8 @@ class Path:
     asked: list[Tree] = field(default_factory=list)
     taken: list[bool] = field(default_factory=list)
 
-    def size(self, name: str) -> Symbolic:
-        """A size, which is a whole number from 1."""
+    def size(self, name: str) -> Any:
+        """A size, which is a whole number from 1; a Symbolic, for formulas that expect an int."""
         return Symbolic(name, self)
 
     def holds(self, relation: str, left: Tree, right: Tree) -> bool:

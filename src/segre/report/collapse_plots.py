@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from segre.analysis.variants import in_words
 from segre.collapse.commands import Depth, Paths
 from segre.collapse.curves import Curves
 from segre.collapse.mechanisms import MechanismStudy
@@ -32,6 +33,8 @@ def plot_depth(depth: Depth, path: Path) -> None:
 def _plot_curves(found: Curves, path: Path) -> None:
     """Relative residuals by layer, one line for each variant, with spreads."""
     with picture(path, 7.2, 4.6) as figure:
+        from matplotlib.ticker import MaxNLocator
+
         axes = figure.subplots()
         layers = np.arange(found.layers + 1)
         lowest = 1.0
@@ -39,9 +42,9 @@ def _plot_curves(found: Curves, path: Path) -> None:
             colour = _COLOURS[number % 4]
             means = 10.0 ** np.maximum(curve.log10, -300)
             style = "-" if curve.variant.norm else "--"
-            axes.plot(layers, means, style, color=colour, label=str(curve.variant), lw=1.8)
+            axes.plot(layers, means, style, color=colour, label=in_words(curve.variant), lw=1.8)
             if curve.sink is not None:
-                label = f"{curve.variant}, without {curve.sink.name}"
+                label = f"{in_words(curve.variant)}, without {curve.sink.name}"
                 axes.plot(layers, curve.mean("without"), ":", color=colour, label=label, lw=1.4)
             last = curve.floored  # spreads are known as far as single precision goes
             low, high = curve.values["relative"].min(axis=-1), curve.values["relative"].max(axis=-1)
@@ -56,10 +59,11 @@ def _plot_curves(found: Curves, path: Path) -> None:
             words = " below: the first input, beyond single precision"
             axes.text(0.02, found.floor, words, va="top", fontsize=8, color="0.4")
         axes.set_xlabel("layer")
+        axes.xaxis.set_major_locator(MaxNLocator(12, integer=True))
         axes.set_ylabel("relative residual")
         model = found.model
         axes.set_title(f"{model['model']}, {model['weights']} weights", fontsize=11)
-        axes.legend(fontsize=8, ncols=2, frameon=False, title="layers have", title_fontsize=8)
+        axes.legend(fontsize=8, ncols=2, frameon=False)
         axes.grid(alpha=0.25)
 
 

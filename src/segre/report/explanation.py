@@ -13,6 +13,7 @@ from segre.geometry.choice import Choice
 from segre.geometry.explain import Explanation
 from segre.report.console import plain_console
 from segre.report.text import printed
+from segre.values import listed
 
 _HOLDS = {
     "exact": "for every eps and every output",
@@ -70,14 +71,10 @@ def _sentence(choice: Choice) -> str:
         return f"{name}, instead of {choice.instead}: no effect on symmetries."
     parts = []
     if more:
-        parts.append(f"removes {_and(more)}")
+        parts.append(f"removes {listed(more)}")
     if less:
-        parts.append(f"{'adds' if not more else 'but adds'} {_and(less)}")
+        parts.append(f"{'adds' if not more else 'but adds'} {listed(less)}")
     return f"{name}, instead of {choice.instead}: {', '.join(parts)}."
-
-
-def _and(items: list[str]) -> str:
-    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
 
 
 def _item(console: Console, number: int, text: str) -> None:

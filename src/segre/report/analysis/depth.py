@@ -11,6 +11,7 @@ from segre.analysis.part import Part
 from segre.collapse.verdict import THRESHOLD
 from segre.report.analysis.charts import Number, lines
 from segre.report.page.blocks import Block, Facts, Figure, Fold, Items, Row, Table
+from segre.values import from_logarithm
 
 _LOWEST = 1e-30  # what lies below is in the table
 
@@ -198,8 +199,11 @@ def verdict(data: Mapping[str, Any]) -> tuple[str, str]:
         if last is None:
             return "collapses", "tokens become alike, to the last digit; random weights"
         if last < log10(THRESHOLD):
-            return "collapses", f"tokens become alike: residual about 1e{last:.0f}; random weights"
-        return "holds", f"tokens stay different: residual {10**last:.2g}; random weights"
+            return (
+                "collapses",
+                f"tokens become alike: residual {from_logarithm(last)}; random weights",
+            )
+        return "holds", f"tokens stay different: residual {from_logarithm(last)}; random weights"
     full = next(curve for curve in data["curves"] if curve["variant"] == "full")
     last = _values(full["log10"])[-1]
     weights = f"{data['weights']} weights"
