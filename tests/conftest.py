@@ -55,4 +55,5 @@ def pytest_collection_finish() -> None:
     """From here on there is garbage to collect, among what tests make."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 5, 5)  # most objects end by themselves before there are so many
     gc.enable()
