@@ -45,10 +45,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs the library of models, or a browser."""
+    """Mark what needs the library of models, or a browser; the longest come first.
+
+    Otherwise one of them might be the last, with one worker waiting for the other.
+    """
     for item in items:
         for mark in needed(item.path):
             item.add_marker(mark)
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, ("slow", "release"))))
 
 
 def pytest_collection_finish() -> None:

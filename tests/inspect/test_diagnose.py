@@ -228,6 +228,7 @@ VENICE = (
 )
 
 
+@pytest.mark.slow
 def test_smollm2(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The figures of capabilities.md, section 4."""
     folder, _ = smollm2(tmp_path_factory)

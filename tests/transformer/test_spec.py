@@ -1,6 +1,7 @@
 """The spec of a transformer: what it says, what it refuses, and that it reads back."""
 
 import contextlib
+import pickle
 from fractions import Fraction
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segre.errors import SpecError
+from segre.transformer.choices import KEYS
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors
 from support.architectures import random_transformers
@@ -37,6 +39,18 @@ def test_specs_read_back(spec: Transformer) -> None:
     assert Transformer.parse(str(spec)) == spec
     assert Transformer.from_mapping(spec.document()) == spec
     assert Transformer.from_mapping(spec.document()).digest == spec.digest
+
+
+@pytest.mark.parametrize("spec", list(random_transformers(3, 20)), ids=str)
+def test_what_a_spec_keeps_stays_where_it_is(spec: Transformer) -> None:
+    """Hashes of words are others in other processes: a copy has the keys, and nothing else."""
+    assert len(tensors(spec)) == len(tensors(Transformer.parse(str(spec))))
+    assert spec.at(1) is spec.at("1")
+    assert {spec: 1}[Transformer.parse(str(spec))] == 1
+    copy = pickle.loads(pickle.dumps(spec))
+    assert set(vars(copy)) == set(KEYS) < set(vars(spec))
+    assert copy == spec
+    assert hash(copy) == hash(spec)
 
 
 @pytest.mark.parametrize("spec", list(random_transformers(1, 40)), ids=str)
