@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+from segre.architectures import Layered
 from segre.attention import NAMES, PLAIN
 from segre.attention.mechanism import NAMED, OPTIONS, Mechanism
 from segre.attention.reading import heads_of, with_options
 from segre.errors import SpecError
 from segre.hybrid.layer import HybridLayer, regrouped
-from segre.spec import VERSION, Layered, Network, layerwise, widths_of
+from segre.spec import VERSION, Network, layerwise, widths_of
 from segre.values import choice, optional, quote, read_inline, short_names, show, whole
 
 MIX = "mix"

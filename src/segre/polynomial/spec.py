@@ -15,8 +15,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
+from segre.architectures import Layered
 from segre.errors import SpecError
-from segre.spec import DEEPEST, VERSION, Layered, layerwise, widths_of
+from segre.spec import DEEPEST, VERSION, layerwise, widths_of
 from segre.values import choice, flag, quote, read_inline, show, whole
 
 DENSE, CONVOLUTIONAL = KINDS = ("poly", "cnn")
