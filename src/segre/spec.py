@@ -26,9 +26,22 @@ from segre.attention import mechanism
 from segre.attention.mechanism import Mechanism
 from segre.errors import SpecError
 from segre.files import is_standard_input
-from segre.values import choice, optional, quote, read_file, read_inline, short_names, show, whole
+from segre.values import (
+    choice,
+    optional,
+    quote,
+    read_file,
+    read_inline,
+    require_keys,
+    short_names,
+    show,
+    whole,
+)
 
 VERSION = 1
+OF_TRANSFORMERS = (
+    "; for residuals, norms, MLPs and positions use a spec that begins with transformer/"
+)
 DEEPEST = 10_000
 
 
@@ -196,7 +209,7 @@ class Network(Layered):
     @classmethod
     def from_inline(cls, text: str) -> Network:
         """Read a network from an inline string that is not the name of a file."""
-        return cls.from_mapping(read_inline(text, _KEYS[2:]), quoted=text)
+        return cls.from_mapping(read_inline(text, _KEYS), quoted=text)
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any], quoted: str | None = None) -> Network:
@@ -213,18 +226,11 @@ _DEFAULTS: dict[str, Any] = {
     "heads": 1,
     "dv": None,
 }
-_KEYS = ("version", "kind", "d", "layers", *_DEFAULTS, "t")
+_KEYS = ("d", "layers", *_DEFAULTS, "t")
 
 
 def _build(given: Mapping[str, Any]) -> Network:
-    for key in given:
-        if key not in _KEYS:
-            raise SpecError(
-                f"unknown key {quote(str(key))}; allowed: {', '.join(_KEYS)}; for residuals, "
-                "norms, MLPs, masks and positions use a spec that begins with transformer/"
-            )
-    if given.get("version", VERSION) != VERSION:
-        raise SpecError(f"version {quote(str(given['version']))} is not known; allowed: {VERSION}")
+    require_keys(given, _KEYS, VERSION, OF_TRANSFORMERS)
     score = choice("kind", given.get("kind"), NAMES)
     widths = widths_of(given)
     depth = len(widths) - 1
