@@ -224,16 +224,14 @@ def _panels(
     )
     rerun = plan.published.lengths if as_published else ()
     crosses = (Series("published code rerun", lengths[: len(rerun)], rerun, "crosses", 3),)
+    lines = {
+        "Exact sums of all paths": own,
+        "Sampled paths, run as separate networks": (*other, *(crosses if rerun else ())),
+    }
     axes = ("path length k", "accuracy per token")
-    limits = {"low": -0.06, "high": 1.06, "ticks": lengths}
-    return (
-        Panel("Exact sums of all paths", *axes, (*own, *levels), **limits),  # type: ignore[arg-type]
-        Panel(
-            "Sampled paths, run as separate networks",
-            *axes,
-            (*other, *(crosses if rerun else ()), *levels),
-            **limits,  # type: ignore[arg-type]
-        ),
+    return tuple(
+        Panel(title, *axes, (*some, *levels), low=-0.06, high=1.06, ticks=lengths)
+        for title, some in lines.items()
     )
 
 
