@@ -6,7 +6,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 
 class Architecture(Protocol):
@@ -103,9 +103,14 @@ class Architecture(Protocol):
 
 
 class Layered(ABC):
-    """The sizes of networks that are lists of layers."""
+    """Networks that are lists of layers, whose inputs are any matrices."""
 
     layers: tuple[Any, ...]
+
+    vocab: ClassVar[int] = 0
+    types: ClassVar[int] = 0
+    discrete: ClassVar[bool] = False
+    counted: ClassVar[bool] = False
 
     @property
     def depth(self) -> int:

@@ -90,14 +90,10 @@ class Network(Layered):
     layers: tuple[Layer, ...]
     t: int
 
-    vocab: ClassVar[int] = 0  # inputs are any matrices
-    types: ClassVar[int] = 0
-    discrete: ClassVar[bool] = False
     residual: ClassVar[bool] = False
     head_axes: ClassVar[int] = 1
     piecewise: ClassVar[bool] = False
     salted: ClassVar[bool] = False  # there are no square roots
-    counted: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for before, after in zip(self.layers, self.layers[1:], strict=False):

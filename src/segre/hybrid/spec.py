@@ -48,13 +48,9 @@ class Hybrid(Layered):
     layers: tuple[HybridLayer, ...]
     t: int
 
-    vocab: ClassVar[int] = 0  # inputs are any matrices
-    types: ClassVar[int] = 0
-    discrete: ClassVar[bool] = False
     residual: ClassVar[bool] = False
     head_axes: ClassVar[int] = 1
     salted: ClassVar[bool] = True
-    counted: ClassVar[bool] = False
     has_closed_form: ClassVar[bool] = False
     piecewise_units: ClassVar[bool] = False
     roots_after_mixing: ClassVar[bool] = False

@@ -84,14 +84,10 @@ class Polynomial(Layered):
     bias: bool = False
 
     t: ClassVar[int] = 1  # an input is one vector
-    vocab: ClassVar[int] = 0
-    types: ClassVar[int] = 0
-    discrete: ClassVar[bool] = False
     head_axes: ClassVar[int] = 0
     exponentials: ClassVar[bool] = False
     piecewise: ClassVar[bool] = False
     salted: ClassVar[bool] = False
-    counted: ClassVar[bool] = False
     has_closed_form: ClassVar[bool] = True  # an upper bound, which most networks reach
 
     @property
