@@ -27,7 +27,7 @@ _GROUP_OF: dict[str, Group] = {
 }
 
 
-class Symmetry(NamedTuple):
+class SymmetryName(NamedTuple):
     """A kind of symmetry, and its name for readers."""
 
     kind: str
@@ -44,47 +44,47 @@ def group_of(kind: str) -> Group:
     return _GROUP_OF.get(kind, "QK")
 
 
-LENGTHS = Symmetry("unit-scale", "lengths of queries and keys")
-MEANS = Symmetry("mean", "means of queries and keys")
-FEATURE_ROW = Symmetry("mean", "a row added to all features")
-KEY_BIAS = Symmetry("silent-bias", "key bias")
-QUERY_BIAS = Symmetry("silent-bias", "query bias")
-SCORE_SCALE = Symmetry("score-scale", "scale of scores")
-SCALE = Symmetry("scale", "scale of scores against values")
-KEY_FILTER = Symmetry("filter", "scale of the key filter")
-VALUE_FILTER = Symmetry("value-filter", "scale of the value filter")
-UNREAD = Symmetry("unread", "directions that no layer reads")
-UNREACHED = Symmetry("unreached", "directions that no token reaches")
-POOLED = Symmetry("pooled-heads", "differences of heads, of which only the sum matters")
+LENGTHS = SymmetryName("unit-scale", "lengths of queries and keys")
+MEANS = SymmetryName("mean", "means of queries and keys")
+FEATURE_ROW = SymmetryName("mean", "a row added to all features")
+KEY_BIAS = SymmetryName("silent-bias", "key bias")
+QUERY_BIAS = SymmetryName("silent-bias", "query bias")
+SCORE_SCALE = SymmetryName("score-scale", "scale of scores")
+SCALE = SymmetryName("scale", "scale of scores against values")
+KEY_FILTER = SymmetryName("filter", "scale of the key filter")
+VALUE_FILTER = SymmetryName("value-filter", "scale of the value filter")
+UNREAD = SymmetryName("unread", "directions that no layer reads")
+UNREACHED = SymmetryName("unreached", "directions that no token reaches")
+POOLED = SymmetryName("pooled-heads", "differences of heads, of which only the sum matters")
 
 
-def query_key(a: int, *, diagonal: bool = False) -> Symmetry:
+def query_key(a: int, *, diagonal: bool = False) -> SymmetryName:
     """Queries against keys, by any invertible matrix, or by a diagonal one.
 
     >>> query_key(3).name, query_key(3, diagonal=True).name
     ('query-key basis GL(3)', 'query-key torus(3)')
     """
-    return Symmetry("query-key", f"query-key {_matrices(a, diagonal)}")
+    return SymmetryName("query-key", f"query-key {_matrices(a, diagonal)}")
 
 
-def rotations(n: int) -> Symmetry:
+def rotations(n: int) -> SymmetryName:
     """Queries and keys turned together."""
-    return Symmetry("query-key", f"query-key rotations O({n})")
+    return SymmetryName("query-key", f"query-key rotations O({n})")
 
 
-def skew_scores(a: int) -> Symmetry:
+def skew_scores(a: int) -> SymmetryName:
     """Scores of which only the symmetric part counts."""
-    return Symmetry("skew-scores", f"skew part of scores, O({a},{a})")
+    return SymmetryName("skew-scores", f"skew part of scores, O({a},{a})")
 
 
-def value_output(v: int, *, diagonal: bool = False) -> Symmetry:
+def value_output(v: int, *, diagonal: bool = False) -> SymmetryName:
     """Values against outputs."""
-    return Symmetry("value-output", f"value-output {_matrices(v, diagonal)}")
+    return SymmetryName("value-output", f"value-output {_matrices(v, diagonal)}")
 
 
-def between(d: int, *, diagonal: bool = False) -> Symmetry:
+def between(d: int, *, diagonal: bool = False) -> SymmetryName:
     """What a layer writes against what the next one reads."""
-    return Symmetry("between", f"token {_matrices(d, diagonal)}")
+    return SymmetryName("between", f"token {_matrices(d, diagonal)}")
 
 
 def _matrices(n: int, diagonal: bool) -> str:

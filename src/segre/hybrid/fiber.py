@@ -22,7 +22,7 @@ from segre.attention.symmetries import (
     SCALE,
     SCORE_SCALE,
     VALUE_FILTER,
-    Symmetry,
+    SymmetryName,
     between,
     query_key,
     rotations,
@@ -67,7 +67,7 @@ def of_traits(spec: Hybrid) -> dict[Part, int]:
     return found
 
 
-def _open(spec: Hybrid) -> Iterator[tuple[Symmetry, int]]:
+def _open(spec: Hybrid) -> Iterator[tuple[SymmetryName, int]]:
     for number, layer in enumerate(spec.layers, 1):
         for group in layer.groups:
             for symmetry, count in _of_head(layer, group):
@@ -81,13 +81,13 @@ def rowwise(one: Mechanism) -> bool:
     return one.gate == "element" or one.conv == "depthwise"
 
 
-def _between(layer: HybridLayer) -> tuple[Symmetry, int]:
+def _between(layer: HybridLayer) -> tuple[SymmetryName, int]:
     d = layer.width_out
     diagonal = layer.dv is None and any(rowwise(group.mechanism) for group in layer.groups)
     return between(d, diagonal=diagonal), d if diagonal else d**2
 
 
-def _of_head(layer: HybridLayer, group: Group) -> Iterator[tuple[Symmetry, int]]:
+def _of_head(layer: HybridLayer, group: Group) -> Iterator[tuple[SymmetryName, int]]:
     one, a, d = group.mechanism, layer.a, layer.width_in
     if one.unit != "none":
         biases = {"none": 0, "key": 1, "query": 1, "both": 2}[one.bias]
