@@ -59,7 +59,7 @@ def run(given: Run) -> Found:
 
 
 def _accuracy(task: Task, rng: np.random.Generator, count: int) -> tuple[float, float]:
-    """The share of right answers over random functions, and how far answers are from exact ones."""
+    """The share of correct answers over random functions, and the largest error of an answer."""
     vector = weights(task, embedding(task, rng))
     right, off = [], 0.0
     for _ in range(count):
