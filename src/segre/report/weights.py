@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -50,11 +52,11 @@ def print_demo(made: Demo) -> None:
         console.print(f"{at / name}: {what}", soft_wrap=True)
     console.print("\nTry:")
     for command in _TRY:
-        console.print(f"  segre {command.format(at=at)}", soft_wrap=True)
+        console.print(f"  segre {command.format(at=shlex.quote(str(at)))}", soft_wrap=True)
 
 
 _MODELS = {
-    "base": "a small language model, a Llama with 14,712 parameters",
+    "base": "a small language model, a Llama with 16,248 parameters",
     "fine-tune": "the same model, trained further on a dialect",
     "moved": "the fine-tune with different weights but the same function",
 }
