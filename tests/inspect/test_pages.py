@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 from typer.testing import CliRunner
 
 from segre.cli.app import app
@@ -63,8 +63,11 @@ def title(seen: Opened, number: int = 0) -> str:
     return str(seen.page.locator("[data-said]").nth(number).text_content())
 
 
+PAINTED = "document.querySelector('[data-canvas]').toDataURL()"
+
+
 def painted(seen: Opened) -> str:
-    return str(seen.js("document.querySelector('[data-canvas]').toDataURL()"))
+    return str(seen.js(PAINTED))
 
 
 @pytest.mark.parametrize("name", ["diagnose", "analyze", "against"])
@@ -80,10 +83,9 @@ def test_a_click_on_the_map_opens_the_head(
         assert box is not None
         # of 3 layers and 4 heads, the second layer and the third head
         seen.page.mouse.click(box["x"] + box["width"] * 0.63, box["y"] + box["height"] * 0.5)
-        seen.page.wait_for_timeout(200)
-        assert title(seen) == "Layer 2, head 3"
+        expect(seen.page.locator("[data-said]").first).to_have_text("Layer 2, head 3")
         assert painted(seen) != before
-        assert figure.locator(".plot .shapelayer path").count() == 1
+        expect(figure.locator(".plot .shapelayer path")).to_have_count(1)
         assert seen.page.locator("[data-layer]").first.input_value() == "1"
         if name == "against":
             assert title(seen, 1) == "Layer 1, head 1"  # the other model's panel is its own
@@ -134,9 +136,8 @@ def test_panels_fit_and_follow_the_colours(
         button = seen.page.locator("[data-theme-button]").first
         button.click()  # light
         button.click()  # dark
-        seen.page.wait_for_timeout(300)
-        assert painted(seen) != light
-        assert seen.page.locator(".plot .shapelayer path").count() == 2  # marks are drawn again
+        seen.page.wait_for_function(f"(light) => {PAINTED} !== light", arg=light)
+        expect(seen.page.locator(".plot .shapelayer path")).to_have_count(2)  # drawn again
         seen.check()
 
 
