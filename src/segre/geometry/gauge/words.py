@@ -146,9 +146,9 @@ def _directions(spec: Transformer, part: str, name: str) -> Piece:
 def _forms(spec: Transformer, part: str, name: str, width: int) -> Piece:
     """Symmetric R with z^T R z = 0 for the latents z of all words, before their norm: dA = R A."""
     norm, readers = ("normk", ["W_K", "W_V"]) if name == "A_K" else ("normq", ["W_Q", "R_Q"])
-    pairs = list(combinations_with_replacement(range(width), 2))
 
     def build(w: ModularWeights) -> Array:
+        pairs = list(combinations_with_replacement(range(width), 2))
         F, A = w.field, w(part, name)
         z = F.matmul(A, word_columns(w))
         table = np.stack([F.mul(z[i], z[j]) for i, j in pairs], axis=1)

@@ -1,0 +1,327 @@
+"""Everything that some functions of segre need, as JavaScript: what they call, and constants.
+
+Starting from the functions that the page calls, every name is looked up where Python finds it. A
+function of segre is translated, a class with the methods that are used by name, and any other value
+is written down as it is. Nothing is translated that is not reached.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dataclasses
+import importlib
+import inspect
+import json
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from functools import cached_property
+from types import FunctionType, MappingProxyType, MethodType, ModuleType
+from typing import Any, get_args, get_origin
+
+from segre.explore.translate import Translation, UntranslatableError, plain
+
+# What python.js has of its own, by module and name.
+_OWN = {
+    **{f"itertools.{name}": f"$itertools_{name}" for name in (
+        "pairwise", "product", "combinations", "combinations_with_replacement", "chain", "islice",
+        "accumulate", "count", "repeat", "cycle")},
+    **{f"dataclasses.{name}": f"$dataclasses_{name}" for name in ("replace", "asdict")},
+    **{f"math.{name}": f"$math_{name}" for name in ("prod", "comb", "isqrt", "gcd", "lcm")},
+    "fractions.Fraction": "$Fraction",
+    "collections.Counter": "$Counter",
+    "typing.get_args": "$get_args",
+    "json.dumps": "$str",
+    "functools.partial": "$partial",
+}  # fmt: skip
+_OF_WEIGHTS = {"ModularWeights", "Array"}
+_HANDED = ("__init__", "__post_init__", "__str__", "__bool__", "__len__", "__iter__", "__contains__", "__getitem__", "__call__")
+
+
+class Reached:
+    """The definitions that some functions need, in an order in which they can be read."""
+
+    def __init__(self, left_out: tuple[Any, ...] = ()) -> None:
+        self.left_out = {id(one): one for one in left_out}
+        self._names: dict[int, str] = {}
+        self._kept: list[Any] = []  # so that no id is used twice
+        self._taken: set[str] = set()
+        self._functions: list[str] = []
+        self._constants: list[str] = []
+        self._classes: dict[str, type] = {}
+        self._methods: dict[tuple[str, str], str] = {}
+        self._attributes: set[str] = set(_HANDED)
+        self._waiting: list[Callable[[], None]] = []
+
+    def code(self, roots: Mapping[str, Callable[..., Any]]) -> str:
+        """All of it, as one script that ends with the roots by name."""
+        given = {name: self.name_of(root) for name, root in roots.items()}
+        while self._step():
+            pass
+        made = [self._class(name, kind) for name, kind in self._classes.items()]
+        ends = [f"const {name} = {own};" for name, own in given.items()]
+        return "\n".join([*self._functions, *made, *self._constants, *ends]) + "\n"
+
+    def _step(self) -> bool:
+        """Translate what is waiting, and methods whose names have come up; False if nothing is."""
+        if self._waiting:
+            self._waiting.pop()()
+            return True
+        for name, kind in list(self._classes.items()):
+            for key, member in _members(kind):
+                if key in self._attributes and (name, key) not in self._methods:
+                    self._methods[name, key] = self._member(name, key, member)
+                    return True
+        return False
+
+    # ---- names ------------------------------------------------------------------------------
+
+    def name_of(self, found: Any) -> str:
+        """The JavaScript name of an object, or what is written in its place."""
+        if found is None or isinstance(found, bool | int | str | float):
+            return plain(found)
+        if id(found) in self._names:
+            return self._names[id(found)]
+        own = _own_name(found)
+        if own:
+            return own
+        home = getattr(found, "__module__", None) or "segre"
+        if callable(found) and get_origin(found) is None and not home.startswith("segre"):
+            raise UntranslatableError(f"{home}.{_called(found)} is not a function of segre")
+        name = self._fresh(_called(found))
+        self._names[id(found)] = name
+        self._kept.append(found)
+        if id(found) in self.left_out and not inspect.isclass(found):
+            self._functions.append(f"const {name} = $missing({_called(found)!r});")
+        elif inspect.isclass(found):
+            self._add_class(name, found)
+        elif _is_cached_value(found):
+            self._constants.append(f"const {name} = () => {self.name_of(found())};")
+        elif hasattr(found, "registry") and hasattr(found, "dispatch"):
+            self._waiting.append(lambda: self._dispatched(name, found))
+        elif callable(getattr(found, "__wrapped__", None)):
+            inner = self.name_of(found.__wrapped__)
+            self._functions.append(f"const {name} = $memo({inner});")
+        elif isinstance(found, FunctionType):
+            self._waiting.append(lambda: self._function(name, found))
+        else:
+            self._constants.append(f"const {name} = {self._written(found)};")
+        return name
+
+    def _fresh(self, wanted: str) -> str:
+        name, n = wanted, 1
+        while name in self._taken:
+            name, n = f"{wanted}_{n}", n + 1
+        self._taken.add(name)
+        return name
+
+    # ---- functions --------------------------------------------------------------------------
+
+    def _function(self, name: str, found: FunctionType) -> None:
+        if id(found) in self.left_out:
+            self._functions.append(f"const {name} = $missing({_called(found)!r});")
+            return
+        self._functions.append(self._translated(found, name))
+
+    def _translated(self, found: FunctionType, name: str = "") -> str:
+        node = _source(found)
+        closed = inspect.getclosurevars(found).nonlocals if found.__closure__ else {}
+        where = f"{found.__module__}.{found.__qualname__}"
+
+        def resolve(wanted: str) -> str | None:
+            if ":" in wanted:
+                module, _, one = wanted.partition(":")
+                return self.name_of(getattr(importlib.import_module(module), one))
+            if wanted in closed:
+                return self.name_of(closed[wanted])
+            if wanted in found.__globals__:
+                return self.name_of(found.__globals__[wanted])
+            if hasattr(builtins, wanted):
+                return f"$builtin_{wanted}"
+            return None
+
+        def static(node: ast.expr) -> str | None:
+            """An attribute of a module, such as `tables.of_traits`."""
+            if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
+                return None
+            base = found.__globals__.get(node.value.id)
+            shadowed = any(node.value.id in scope for scope in translation.scopes)
+            if shadowed or not isinstance(base, ModuleType):
+                return None
+            return self.name_of(getattr(base, node.attr))
+
+        translation = Translation(where, resolve, static)
+        _without_builders(node)
+        try:
+            code = translation.function(node, name)
+        except UntranslatableError as error:
+            raise UntranslatableError(f"{where}: {error}") from None
+        self._attributes |= translation.attributes
+        return code
+
+    def _dispatched(self, name: str, found: Any) -> None:
+        kinds = [
+            (kind, one)
+            for kind, one in found.registry.items()
+            if kind is not object and id(one) not in self.left_out
+        ]
+        pairs = ", ".join(f"[{self.name_of(k)}, {self.name_of(f)}]" for k, f in kinds)
+        self._constants.append(f"const {name} = $dispatch([{pairs}]);")
+
+    # ---- classes ----------------------------------------------------------------------------
+
+    def _add_class(self, name: str, kind: type) -> None:
+        for base in kind.__mro__[1:]:
+            if base.__module__.startswith("segre") and not getattr(base, "_is_protocol", False):
+                self.name_of(base)
+        self._classes[name] = kind
+        if dataclasses.is_dataclass(kind):
+            for field in dataclasses.fields(kind):
+                if field.default is not dataclasses.MISSING:
+                    self.name_of(field.default)
+
+    def _class(self, name: str, kind: type) -> str:
+        bases = [
+            self._names[id(base)]
+            for base in kind.__mro__[1:]
+            if id(base) in self._names and self._names[id(base)] in self._classes
+        ]
+        base = bases[0] if bases else "$Exception" if issubclass(kind, Exception) else "$Object"
+        if not dataclasses.is_dataclass(kind):
+            fields = "null"
+        else:
+            fields = "[" + ", ".join(map(self._field, dataclasses.fields(kind))) + "]"
+        members = [code for (own, _), code in self._methods.items() if own == name]
+        inside = ",\n".join(members)
+        return f"const {name} = $class({kind.__name__!r}, {base}, {fields}, {{\n{inside}\n}});"
+
+    def _field(self, field: Any) -> str:
+        if field.default_factory is not dataclasses.MISSING:
+            return f"[{field.name!r}, () => {self.name_of(field.default_factory)}()]"
+        if field.default is dataclasses.MISSING:
+            return f"[{field.name!r}]"
+        return f"[{field.name!r}, () => {self.name_of(field.default)}]"
+
+    def _member(self, name: str, key: str, member: Any) -> str:
+        if isinstance(member, property):
+            assert isinstance(member.fget, FunctionType)
+            return f"{key}: ['get', {self._translated(member.fget)}]"
+        if isinstance(member, cached_property):
+            return f"{key}: ['cached', {self._translated(member.func)}]"  # type: ignore[arg-type]
+        if isinstance(member, classmethod):
+            return f"{key}: ['class', {self._translated(member.__func__)}]"  # type: ignore[arg-type]
+        if isinstance(member, staticmethod):
+            return f"{key}: ['static', {self._translated(member.__func__)}]"  # type: ignore[arg-type]
+        if isinstance(member, FunctionType):
+            return f"{key}: ['method', {self._translated(member)}]"
+        return f"{key}: ['value', {self.name_of(member)}]"
+
+    # ---- values -----------------------------------------------------------------------------
+
+    def _written(self, value: Any) -> str:
+        if get_origin(value) is not None and get_args(value):  # Literal[...]
+            return f"[{', '.join(map(self.name_of, get_args(value)))}]"
+        if isinstance(value, tuple | list):
+            return f"[{', '.join(map(self.name_of, value))}]"
+        if isinstance(value, frozenset | set):
+            return f"$set([{', '.join(map(self.name_of, value))}])"
+        if isinstance(value, dict | MappingProxyType):
+            pairs = (f"[{self.name_of(k)}, {self.name_of(v)}]" for k, v in value.items())
+            return f"$dict([{', '.join(pairs)}])"
+        if isinstance(value, range):
+            return f"$builtin_range({value.start}, {value.stop}, {value.step})"
+        if isinstance(value, Fraction):
+            return f"$Fraction({value.numerator}, {value.denominator})"
+        if isinstance(value, re.Pattern):
+            return f"$pattern({json.dumps(value.pattern)})"
+        if isinstance(value, MethodType):
+            self._attributes.add(value.__func__.__name__)
+            return f"$bound({self.name_of(value.__self__)}, {value.__func__.__name__!r})"
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            pairs = (
+                f"[{one.name!r}, {self.name_of(getattr(value, one.name))}]"
+                for one in dataclasses.fields(value)
+                if one.default is dataclasses.MISSING or getattr(value, one.name) != one.default
+            )
+            return f"$keyed({self.name_of(type(value))}, [], [{', '.join(pairs)}])"
+        raise UntranslatableError(f"a constant of type {type(value).__name__} cannot be translated: {value!r:.80}")
+
+
+def _own_name(found: Any) -> str:
+    if found is dataclasses.MISSING:
+        return "$MISSING"
+    name = getattr(found, "__name__", "")
+    module = getattr(found, "__module__", "") or ""
+    if getattr(builtins, name, None) is found:
+        return f"$builtin_{name}"
+    if module == "collections.abc" and name == "Mapping":
+        return "$builtin_dict"
+    return _OWN.get(f"{module}.{name}", "")
+
+
+def _called(found: Any) -> str:
+    name = getattr(found, "__name__", "") or type(found).__name__.lower()
+    module = (getattr(found, "__module__", "") or "").rpartition(".")[2]
+    return re.sub(r"\W", "_", f"{module}_{name}" if hasattr(found, "__name__") else f"_{name}")
+
+
+def _is_cached_value(found: Any) -> bool:
+    """Whether it is a cached function without arguments: its value is written down."""
+    inner = getattr(found, "__wrapped__", None)
+    return inner is not None and hasattr(found, "cache_info") and not inspect.signature(inner).parameters
+
+
+def _members(kind: type) -> Iterator[tuple[str, Any]]:
+    for key, member in vars(kind).items():
+        plain = key.startswith("__") and key not in _HANDED
+        generated = key == "__init__" and dataclasses.is_dataclass(kind)
+        field = dataclasses.is_dataclass(kind) and key in {f.name for f in dataclasses.fields(kind)}
+        if not plain and not generated and not field and not key.startswith("_abc_"):
+            yield key, member
+
+
+def _source(found: FunctionType) -> ast.FunctionDef | ast.Lambda:
+    """The syntax of a function; of lambdas on one line, the one whose code it is."""
+    text = textwrap.dedent(inspect.getsource(found))
+    if found.__name__ != "<lambda>":
+        node = ast.parse(text).body[0]
+        assert isinstance(node, ast.FunctionDef)
+        return node
+    module = ast.parse(inspect.getsource(inspect.getmodule(found)))  # type: ignore[arg-type]
+    places = [p for p in found.__code__.co_positions() if p[0] is not None and p[2] is not None]
+    line, _, column, _ = max(places, key=lambda p: (p[0], p[2]))  # type: ignore[type-var]
+    inside = [
+        node
+        for node in ast.walk(module)
+        if isinstance(node, ast.Lambda)
+        and (node.lineno, node.col_offset) <= (line, column)
+        and (line, column) <= (node.end_lineno, node.end_col_offset)
+    ]
+    return min(inside, key=lambda n: ((n.end_lineno or 0) - n.lineno, (n.end_col_offset or 0) - n.col_offset))
+
+
+def _without_builders(node: ast.AST) -> None:
+    """Leave out functions that compute with weights, as the annotations say: no count calls them."""
+
+    class Emptied(ast.NodeTransformer):
+        def visit_FunctionDef(self, one: ast.FunctionDef) -> Any:
+            self.generic_visit(one)
+            if not _computes(one.args, one.returns):
+                return one
+            nothing = ast.Assign([ast.Name(one.name, ast.Store())], ast.Constant(None))
+            return ast.copy_location(nothing, one)
+
+        def visit_Lambda(self, one: ast.Lambda) -> Any:
+            self.generic_visit(one)
+            return ast.copy_location(ast.Constant(None), one) if _computes(one.args) else one
+
+    Emptied().generic_visit(node)
+    ast.fix_missing_locations(node)
+
+
+def _computes(args: ast.arguments, returned: ast.expr | None = None) -> bool:
+    kinds = [one.annotation for one in args.args] + [returned]
+    words = {word for kind in kinds if kind for word in re.findall(r"\w+", ast.unparse(kind))}
+    return bool(words & _OF_WEIGHTS) or "w" in {one.arg for one in args.args}
