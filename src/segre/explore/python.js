@@ -9,9 +9,12 @@ function $whole(x, y, small, large) {
   }
   return $tidy(large($big(x), $big(y)));
 }
+const $float = (number) => new $Float(number);
+const $number = (x) => (x instanceof $Float ? x.number : x instanceof $FractionKind ? Number(x.top) / Number(x.bottom) : Number(x));
 const $exact = (x) => (x instanceof $FractionKind ? x : $Fraction(x));
 function $numeric(x, y, small, large, fractions) {
   if ($isInt(x) && $isInt(y)) return $whole(x, y, small, large);
+  if (x instanceof $Float || y instanceof $Float) return $float(small($number(x), $number(y)));
   if ((x instanceof $FractionKind || $isInt(x)) && (y instanceof $FractionKind || $isInt(y))) return fractions($exact(x), $exact(y));
   throw $builtin_TypeError("these values have no such operation");
 }
@@ -40,6 +43,7 @@ function $mod(x, y) {
   return $sub(x, $mul(y, $floordiv(x, y)));
 }
 const $div = (x, y) => {
+  if (!(x instanceof $FractionKind || y instanceof $FractionKind)) return $float($number(x) / $number(y));
   const a = $exact(x), b = $exact(y);
   if (b.top === 0n) throw $builtin_ZeroDivisionError("division by zero");
   return $ratio(a.top * b.bottom, a.bottom * b.top);
@@ -54,6 +58,7 @@ function $or(x, y) {
 }
 const $intersection = (x, y) => (x instanceof $SetKind ? $set([...x].filter((one) => y.has(one))) : $tidy($big(x) & $big(y)));
 function $lt(x, y) {
+  if (x instanceof $Float || y instanceof $Float) return $number(x) < $number(y);
   if (x instanceof $FractionKind || y instanceof $FractionKind) {
     const a = $exact(x), b = $exact(y);
     return a.top * b.bottom < b.top * a.bottom;
@@ -68,12 +73,14 @@ function $eq(x, y) {
   if (x === y) return true;
   if (x === null || y === null || typeof x === "string" || typeof y === "string") return false;
   if ($isInt(x) && $isInt(y)) return x == y;
+  if (x instanceof $Float || y instanceof $Float) return $number(x) === $number(y);
   if (x instanceof $FractionKind || y instanceof $FractionKind) {
     if (![x, y].every((one) => one instanceof $FractionKind || $isInt(one))) return false;
     const a = $exact(x), b = $exact(y);
     return a.top === b.top && a.bottom === b.bottom;
   }
   if (typeof x !== "object" || typeof y !== "object") return false;
+  if (Array.isArray(x) && Array.isArray(y)) return x.length === y.length && x.every((one, n) => $eq(one, y[n]));
   return $key(x) === $key(y);
 }
 const $truth = (x) => {
@@ -81,6 +88,7 @@ const $truth = (x) => {
   if (Array.isArray(x)) return x.length > 0;
   if (x instanceof $DictKind || x instanceof $SetKind) return x.size > 0;
   if (x instanceof $FractionKind) return x.top !== 0n;
+  if (x instanceof $Float) return x.number !== 0;
   return typeof x === "object" && x.__bool__ ? x.__bool__() : true;
 };
 const $both = (x, then) => ($truth(x) ? then() : x);
@@ -119,14 +127,18 @@ function $key(x) {
   if (typeof x === "string" || typeof x === "number" || x === null) return x;
   if (typeof x === "boolean") return Number(x);
   if (typeof x === "bigint") return `\u0000${x}`;
-  if (Array.isArray(x)) return `\u0000[${x.map($inner).join(",")}]`;
+  if (Array.isArray(x)) {
+    let found = "\u0000[";
+    for (const one of x) found += `${$inner(one)},`;
+    return found;
+  }
   if (x instanceof $FractionKind) return x.bottom === 1n ? $key($tidy(x.top)) : `\u0000${x.__str__()}`;
   if (x instanceof $DictKind) return `\u0000{${$items(x).map($inner).sort().join(",")}}`;
   if (x instanceof $SetKind) return `\u0000{${[...x].map($inner).sort().join(",")}}`;
   if (typeof x === "object" && x.$fields) return `\u0000${$identity(x.constructor)}(${x.$fields.map(([name]) => $inner(x[name])).join(",")})`;
   return `\u0000#${$identity(x)}`;
 }
-const $inner = (x) => (typeof x === "string" ? JSON.stringify(x) : String($key(x)));
+const $inner = (x) => (typeof x === "string" ? `${x.length}"${x}` : String($key(x)));
 class $DictKind {
   constructor(pairs) { this.map = new Map(); for (const [k, v] of pairs) this.put(k, v); }
   put(k, v) { const at = $key(k), found = this.map.get(at); found ? (found[1] = v) : this.map.set(at, [k, v]); }
@@ -145,7 +157,7 @@ class $SetKind {
 const $dict = (pairs) => new $DictKind(pairs);
 const $set = (values) => new $SetKind(values);
 const $items = (x) => [...x.map.values()];
-const $in = (one, many) => (typeof many === "string" ? many.includes(one) : many instanceof $DictKind || many instanceof $SetKind ? many.has(one) : [...many].some((other) => $eq(one, other)));
+const $in = (one, many) => (typeof many === "string" ? many.includes(one) : many instanceof $DictKind || many instanceof $SetKind ? many.has(one) : (Array.isArray(many) ? many : [...many]).some((other) => $eq(one, other)));
 function $at(x, n) {
   if (x instanceof $DictKind) return x.at(n);
   const place = n < 0 ? x.length + n : n;
@@ -168,6 +180,9 @@ const $STRING = {
   replace: (s) => (one, other) => s.split(one).join(other),
   startswith: (s) => (one) => (Array.isArray(one) ? one.some((x) => s.startsWith(x)) : s.startsWith(one)),
   endswith: (s) => (one) => (Array.isArray(one) ? one.some((x) => s.endsWith(x)) : s.endsWith(one)),
+  rjust: (s) => (n, by = " ") => s.padStart(n, by),
+  zfill: (s) => (n) => s.padStart(n, "0"),
+  rstrip: (s) => (by = " ") => { let n = s.length; while (n && by.includes(s[n - 1])) n--; return s.slice(0, n); },
   isdigit: (s) => () => /^\d+$/.test(s),
   isascii: (s) => () => [...s].every((one) => one.codePointAt(0) < 128),
   lower: (s) => () => s.toLowerCase(),
@@ -179,6 +194,7 @@ const $STRING = {
   splitlines: (s) => () => s.split("\n"),
 };
 const $LIST = {
+  insert: (x) => (n, one) => void x.splice(n, 0, one),
   append: (x) => (one) => void x.push(one),
   extend: (x) => (more) => void x.push(...more),
   index: (x) => (one) => { const n = x.findIndex((other) => $eq(one, other)); if (n < 0) throw $builtin_ValueError("not in the list"); return n; },
@@ -197,21 +213,20 @@ const $DICT = {
   copy: (x) => () => $dict($items(x)),
 };
 const $SET = {
+  pop: (x) => () => { const [first] = x; x.map.delete($key(first)); return first; },
   add: (x) => (one) => x.put(one),
   update: (x) => (more) => { for (const one of more) x.put(one); },
   union: (x) => (more) => $set([...x, ...more]),
   difference: (x) => (less) => $sub(x, less),
   copy: (x) => () => $set(x),
 };
+const $kindOfMethods = (x) => (typeof x === "string" ? $STRING : Array.isArray(x) ? $LIST : x instanceof $DictKind ? $DICT : x instanceof $SetKind ? $SET : null);
 function $method(x, name) {
-  const kind = typeof x === "string" ? $STRING : Array.isArray(x) ? $LIST : x instanceof $DictKind ? $DICT : x instanceof $SetKind ? $SET : null;
-  if (kind) {
-    if (!kind[name]) throw new Error(`python.js has no method ${name}`);
-    return kind[name](x);
-  }
-  const found = x[name];
-  return typeof found === "function" ? Object.assign((...given) => found.apply(x, given), { $params: found.$params, $rest: found.$rest }) : found;
+  const kind = $kindOfMethods(x);
+  if (kind && !kind[name]) throw new Error(`python.js has no method ${name}`);
+  return kind ? kind[name](x) : $def((...given) => x[name](...given), x[name].$params, x[name].$rest);
 }
+const $call = (x, name, ...given) => ($kindOfMethods(x) ? $method(x, name)(...given) : x[name](...given));
 const $pattern = (source) => ({
   split: (text) => text.split(new RegExp(source, "u")),
   fullmatch: (text) => (new RegExp(`^(?:${source})$`, "u").test(text) ? true : null),
@@ -234,11 +249,12 @@ function $keyed(f, given, words) {
 const $missing = (name) => () => { throw new Error(`${name} is not part of the static page`); };
 function $memo(f) {
   const kept = new Map();
-  return $def((...given) => {
+  const own = (...given) => {
     const at = given.map((one) => (one !== null && typeof one === "object" && one.$fields ? `#${$identity(one)}` : String($key(one)))).join("|");
     if (!kept.has(at)) kept.set(at, f(...given));
     return kept.get(at);
-  }, f.$params, f.$rest);
+  };
+  return Object.defineProperties(own, { $params: { get: () => f.$params }, $rest: { get: () => f.$rest } });
 }
 const $dispatch = (kinds) => (x, ...more) => kinds.find(([kind]) => $isinstance(x, kind))[1](x, ...more);
 const $bound = (x, name) => (...given) => x[name](...given);
@@ -284,6 +300,8 @@ const $dataclasses_replace = $def((x, words) => {
   return x.$factory(...given);
 }, ["x"], "words");
 const $dataclasses_asdict = (x) => $dict(x.$fields.map(([name]) => [name, x[name]]));
+const $json_dumps = Object.assign((x) => $str(x), { $named: ([x]) => $str(x) });
+const $raised = (x) => (typeof x === "function" ? x() : x);
 const $get_args = (x) => x;
 
 // ---- text --------------------------------------------------------------------------------------
@@ -315,14 +333,14 @@ const $kindOf = (f, test, $params) => Object.assign(f, { $test: test, $params })
 const $builtin_int = $kindOf((x) => (typeof x === "string" ? $tidy(BigInt(x)) : x instanceof $FractionKind ? $tidy(x.top / x.bottom) : Number(x)), $isInt);
 const $builtin_bool = $kindOf((x) => $truth(x), (x) => typeof x === "boolean");
 const $builtin_str = $kindOf($str, (x) => typeof x === "string");
-const $builtin_float = $kindOf((x) => new $Float(x instanceof $FractionKind ? Number(x.top) / Number(x.bottom) : Number(x)), (x) => x instanceof $Float);
+const $builtin_float = $kindOf((x) => $float($number(x)), (x) => x instanceof $Float);
 const $builtin_list = $kindOf((x = []) => [...x], Array.isArray);
 const $builtin_tuple = $kindOf((x = []) => [...x], Array.isArray);
 const $builtin_dict = $def($kindOf((x = [], words = null) => $dict([...(x instanceof $DictKind ? $items(x) : x), ...(words ? $items(words) : [])]), (x) => x instanceof $DictKind), ["x"], "words");
 $builtin_dict.fromkeys = (keys, value = null) => $dict([...keys].map((one) => [one, value]));
 const $builtin_set = $kindOf((x = []) => $set(x), (x) => x instanceof $SetKind), $builtin_frozenset = $builtin_set;
 const $Counter = (x = []) => { const found = $dict([]); found.counts = true; for (const one of x) found.put(one, found.at(one) + 1); return found; };
-const $builtin_object = $Object;
+const $builtin_object = Object.assign($Object, { __setattr__: (x, name, value) => void (x[name] = value) });
 const $builtin_len = (x) => (typeof x === "string" || Array.isArray(x) ? x.length : x.size ?? x.__len__());
 function* $range(from, to, step) { for (let n = from; step > 0 ? n < to : n > to; n += step) yield n; }
 const $builtin_range = (from, to, step = 1) => [...(to === undefined ? $range(0, from, 1) : $range(from, to, step))];
@@ -343,6 +361,12 @@ const $builtin_sum = (x, start = 0) => { let total = start; for (const one of x)
 const $builtin_any = (x) => { for (const one of x) if ($truth(one)) return true; return false; };
 const $builtin_all = (x) => { for (const one of x) if (!$truth(one)) return false; return true; };
 const $builtin_abs = (x) => ($lt(x, 0) ? $sub(0, x) : x);
+function $builtin_round(x) { // halves to even, as in Python
+  if ($isInt(x)) return x;
+  const low = Math.floor(x.number), over = x.number - low;
+  const found = over > 0.5 || (over === 0.5 && low % 2 !== 0) ? low + 1 : low;
+  return $tidy(BigInt(found));
+}
 const $builtin_reversed = (x) => [...x].reverse();
 const $builtin_sorted = $def((x, key = null, reverse = false) => {
   const found = [...x].sort((a, b) => { const [p, q] = key ? [key(a), key(b)] : [a, b]; return $lt(p, q) ? -1 : $lt(q, p) ? 1 : 0; });
@@ -368,8 +392,15 @@ const $builtin_ZeroDivisionError = $failures("ZeroDivisionError", $builtin_Arith
 const $math_prod = (x) => { let total = 1; for (const one of x) total = $mul(total, one); return total; };
 const $math_comb = (n, k) => { let found = 1n; for (let i = 0n; i < $big(k); i++) found = (found * ($big(n) - i)) / (i + 1n); return $tidy(found); };
 const $itertools_pairwise = (x) => { const all = [...x]; return all.slice(1).map((one, n) => [all[n], one]); };
-const $itertools_product = (...many) => many.reduce((rows, one) => { const all = [...one]; return rows.flatMap((row) => all.map((value) => [...row, value])); }, [[]]);
+function* $itertools_product(first = [[]], ...rest) {
+  for (const one of first) for (const others of rest.length ? $itertools_product(...rest) : [[]]) yield [one, ...others];
+}
 const $itertools_combinations = (x, k) => { const all = [...x]; return k === 0 ? [[]] : all.flatMap((one, n) => $itertools_combinations(all.slice(n + 1), k - 1).map((rest) => [one, ...rest])); };
-const $itertools_combinations_with_replacement = (x, k) => { const all = [...x]; return k === 0 ? [[]] : all.flatMap((one, n) => $itertools_combinations_with_replacement(all.slice(n), k - 1).map((rest) => [one, ...rest])); };
-const $itertools_chain = (...many) => many.flatMap((one) => [...one]);
+const $itertools_accumulate = $def((x, initial = null) => { const out = initial === null ? [] : [initial]; for (const one of x) out.push(out.length ? $add(out.at(-1), one) : one); return out; }, ["x", "initial"], "");
 const $MISSING = {}; // a field without a default
+const $same = (x) => x;
+// What a translated function returns, as the rest of the page reads it.
+const $told = (x) => {
+  if (x instanceof $DictKind) return Object.fromEntries($items(x).map(([key, value]) => [key, $told(value)]));
+  return Array.isArray(x) ? x.map($told) : x;
+};

@@ -25,17 +25,15 @@ from segre.explore.translate import Translation, UntranslatableError, plain
 
 # What python.js has of its own, by module and name.
 _OWN = {
-    **{f"itertools.{name}": f"$itertools_{name}" for name in (
-        "pairwise", "product", "combinations", "combinations_with_replacement", "chain", "islice",
-        "accumulate", "count", "repeat", "cycle")},
+    **{f"itertools.{name}": f"$itertools_{name}" for name in ("accumulate", "combinations")},
+    **{f"itertools.{name}": f"$itertools_{name}" for name in ("pairwise", "product")},
     **{f"dataclasses.{name}": f"$dataclasses_{name}" for name in ("replace", "asdict")},
-    **{f"math.{name}": f"$math_{name}" for name in ("prod", "comb", "isqrt", "gcd", "lcm")},
+    **{f"math.{name}": f"$math_{name}" for name in ("prod", "comb")},
     "fractions.Fraction": "$Fraction",
     "collections.Counter": "$Counter",
     "typing.get_args": "$get_args",
-    "json.dumps": "$str",
-    "functools.partial": "$partial",
-}  # fmt: skip
+    "json.dumps": "$json_dumps",
+}
 _OF_WEIGHTS = {"ModularWeights", "Array"}
 _HANDED = ("__init__", "__post_init__", "__str__", "__bool__", "__len__", "__iter__", "__contains__", "__getitem__", "__call__")
 
@@ -43,9 +41,10 @@ _HANDED = ("__init__", "__post_init__", "__str__", "__bool__", "__len__", "__ite
 class Reached:
     """The definitions that some functions need, in an order in which they can be read."""
 
-    def __init__(self, left_out: tuple[Any, ...] = ()) -> None:
+    def __init__(self, left_out: tuple[Any, ...] = (), same: tuple[Any, ...] = ()) -> None:
+        """What is `left_out` is never called by the page; what is the `same` gives its argument."""
         self.left_out = {id(one): one for one in left_out}
-        self._names: dict[int, str] = {}
+        self._names: dict[int, str] = {id(one): "$same" for one in same}
         self._kept: list[Any] = []  # so that no id is used twice
         self._taken: set[str] = set()
         self._functions: list[str] = []
@@ -205,6 +204,9 @@ class Reached:
         return f"[{field.name!r}, () => {self.name_of(field.default)}]"
 
     def _member(self, name: str, key: str, member: Any) -> str:
+        if id(getattr(member, "__func__", member)) in self.left_out:
+            how = "get" if isinstance(member, property) else "value"
+            return f"{key}: [{how!r}, $missing({key!r})]"
         if isinstance(member, property):
             assert isinstance(member.fget, FunctionType)
             return f"{key}: ['get', {self._translated(member.fget)}]"

@@ -45,13 +45,6 @@ _COMPARE: dict[type[ast.cmpop], str] = {
     ast.Is: "({0} === {1})",
     ast.IsNot: "({0} !== {1})",
 }
-# Methods of strings, lists and dictionaries: which of them is meant is known when it is called.
-METHODS = frozenset(
-    "join split partition replace startswith endswith isdigit isascii lower strip removeprefix "
-    "removesuffix items keys values get setdefault append extend update add pop index copy "
-    "fromkeys union difference fullmatch count sort format splitlines rstrip most_common".split()
-)
-
 
 class UntranslatableError(SegreError):
     """A construct that the page's JavaScript cannot express."""
@@ -89,7 +82,7 @@ class Translation:
         rest = args.kwarg.arg if args.kwarg else ""
         if args.vararg and (only or rest):
             self._stop(node, "keywords after *arguments")
-        given += only + ([_safe(rest)] if rest else [])
+        given += only + ([f"{_safe(rest)} = $dict([])"] if rest else [])
         lines = [f"let {', '.join(map(_safe, sorted(assigned)))};"] if assigned else []
         lines += [self.statement(one) for one in body]
         self.scopes.pop()
@@ -194,7 +187,7 @@ class Translation:
         return f"while ({self.test(node.test)}) {self._block(node.body)}"
 
     def _raise(self, node: ast.Raise) -> str:
-        return f"throw {self.expression(node.exc)};" if node.exc else "throw $error;"
+        return f"throw $raised({self.expression(node.exc)});" if node.exc else "throw $error;"
 
     def _try(self, node: ast.Try) -> str:
         if node.finalbody or node.orelse:
@@ -230,7 +223,7 @@ class Translation:
         return str(found(node))
 
     def _constant(self, node: ast.Constant) -> str:
-        if not isinstance(node.value, str | int | None):
+        if not isinstance(node.value, str | int | float | None):
             self._stop(node, repr(node.value))
         return plain(node.value)
 
@@ -315,11 +308,8 @@ class Translation:
             object_, name = self.expression(node.func.value), node.func.attr
             if words:
                 return f"$keyed($method({object_}, {name!r}), [{args}], {words})"
-            if name in METHODS:
-                return f"$method({object_}, {name!r})({args})"
-            return f"{object_}.{name}({args})"
-        generic = isinstance(node.func, ast.Subscript)  # dict[str, int]()
-        function = self.expression(node.func.value if generic else node.func)  # type: ignore[attr-defined]
+            return f"$call({object_}, {', '.join(filter(None, [repr(name), args]))})"
+        function = self.expression(_plain_kind(node.func))
         return f"$keyed({function}, [{args}], {words})" if words else f"{function}({args})"
 
     def _kinds(self, node: ast.expr) -> Iterator[str]:
@@ -394,11 +384,20 @@ def plain(value: Any) -> str:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, int) and abs(value) > 2**53 - 1:
         return f"{value}n"
+    if isinstance(value, float):
+        return f"$float({value!r})"
     return json.dumps(value)
 
 
 def _safe(name: str) -> str:
     return f"{name}$" if name in _RESERVED else name
+
+
+def _plain_kind(node: ast.expr) -> ast.expr:
+    """`dict` of dict[str, int], where it is called."""
+    kinds = ("dict", "list", "set", "tuple")
+    generic = isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)
+    return node.value if generic and node.value.id in kinds else node  # type: ignore[attr-defined]
 
 
 def _loaded(node: ast.expr) -> ast.expr:
