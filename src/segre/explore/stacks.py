@@ -18,6 +18,7 @@ from segre.hybrid.spec import Hybrid, plain
 from segre.spec import Network
 from segre.theorems import apply
 
+
 def as_hybrid(spec: Network | Hybrid) -> Hybrid:
     """The stack with a mechanism for every head."""
     return Hybrid.parse(spec.document()) if isinstance(spec, Network) else spec

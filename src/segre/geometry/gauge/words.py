@@ -12,7 +12,15 @@ from segre.fields.interface import Array
 from segre.fields.rank import Echelon
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.unreached import normed_columns
-from segre.geometry.gauge.wiring import has, norm_at, norm_before, points, readers, sublayers, where
+from segre.geometry.gauge.wiring import (
+    has,
+    norm_at,
+    norm_before,
+    producers_of,
+    readers,
+    sublayers,
+    where,
+)
 from segre.transformer.spec import Transformer
 
 
@@ -24,7 +32,7 @@ def word_pieces(spec: Transformer) -> Iterator[Piece]:
     if alone and spec.embnorm and not spec.eps:
         yield _word_scales(spec)
     first = sublayers(spec)[0]
-    only = {producer for producer, consumer in points(spec) if consumer == first} == {("embed", "")}
+    only = producers_of(spec, first) == (("embed", ""),)
     if not only or spec.embed or spec.embscale or spec.types or spec.norm_bias:
         return
     if alone and not (spec.residual or spec.embnorm) and spec.eps and spec.normed_before:

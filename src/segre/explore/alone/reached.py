@@ -14,14 +14,15 @@ import importlib
 import inspect
 import json
 import re
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import cached_property
 from types import FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, get_args, get_origin
 
-from segre.explore.translate import Translation, UntranslatableError, plain
+from segre.explore.alone.expressions import UntranslatableError, plain
+from segre.explore.alone.source import source
+from segre.explore.alone.translate import Translation
 
 # What python.js has of its own, by module and name.
 _OWN = {
@@ -34,16 +35,34 @@ _OWN = {
     "typing.get_args": "$get_args",
     "json.dumps": "$json_dumps",
 }
-_OF_WEIGHTS = {"ModularWeights", "Array"}
-_HANDED = ("__init__", "__post_init__", "__str__", "__bool__", "__len__", "__iter__", "__contains__", "__getitem__", "__call__")
+_HANDED = (
+    "__init__",
+    "__post_init__",
+    "__str__",
+    "__bool__",
+    "__len__",
+    "__iter__",
+    "__contains__",
+    "__getitem__",
+    "__call__",
+)
 
 
 class Reached:
     """The definitions that some functions need, in an order in which they can be read."""
 
-    def __init__(self, left_out: tuple[Any, ...] = (), same: tuple[Any, ...] = ()) -> None:
-        """What is `left_out` is never called by the page; what is the `same` gives its argument."""
+    def __init__(
+        self,
+        left_out: tuple[Any, ...] = (),
+        same: tuple[Any, ...] = (),
+        kept: tuple[Any, ...] = (),
+    ) -> None:
+        """What is `left_out` the page never calls, and what is the `same` returns its argument.
+
+        Answers of the functions in `kept` are computed once.
+        """
         self.left_out = {id(one): one for one in left_out}
+        self.kept = {id(one): one for one in kept}
         self._names: dict[int, str] = {id(one): "$same" for one in same}
         self._kept: list[Any] = []  # so that no id is used twice
         self._taken: set[str] = set()
@@ -71,7 +90,7 @@ class Reached:
         for name, kind in list(self._classes.items()):
             for key, member in _members(kind):
                 if key in self._attributes and (name, key) not in self._methods:
-                    self._methods[name, key] = self._member(name, key, member)
+                    self._methods[name, key] = self._member(key, member)
                     return True
         return False
 
@@ -103,6 +122,10 @@ class Reached:
         elif callable(getattr(found, "__wrapped__", None)):
             inner = self.name_of(found.__wrapped__)
             self._functions.append(f"const {name} = $memo({inner});")
+        elif isinstance(found, FunctionType) and id(found) in self.kept:
+            inner = self._fresh(name)
+            self._functions.append(f"const {name} = $memo({inner});")
+            self._waiting.append(lambda: self._function(inner, found))
         elif isinstance(found, FunctionType):
             self._waiting.append(lambda: self._function(name, found))
         else:
@@ -125,7 +148,7 @@ class Reached:
         self._functions.append(self._translated(found, name))
 
     def _translated(self, found: FunctionType, name: str = "") -> str:
-        node = _source(found)
+        node = source(found)
         closed = inspect.getclosurevars(found).nonlocals if found.__closure__ else {}
         where = f"{found.__module__}.{found.__qualname__}"
 
@@ -152,7 +175,6 @@ class Reached:
             return self.name_of(getattr(base, node.attr))
 
         translation = Translation(where, resolve, static)
-        _without_builders(node)
         try:
             code = translation.function(node, name)
         except UntranslatableError as error:
@@ -203,7 +225,7 @@ class Reached:
             return f"[{field.name!r}]"
         return f"[{field.name!r}, () => {self.name_of(field.default)}]"
 
-    def _member(self, name: str, key: str, member: Any) -> str:
+    def _member(self, key: str, member: Any) -> str:
         if id(getattr(member, "__func__", member)) in self.left_out:
             how = "get" if isinstance(member, property) else "value"
             return f"{key}: [{how!r}, $missing({key!r})]"
@@ -248,7 +270,9 @@ class Reached:
                 if one.default is dataclasses.MISSING or getattr(value, one.name) != one.default
             )
             return f"$keyed({self.name_of(type(value))}, [], [{', '.join(pairs)}])"
-        raise UntranslatableError(f"a constant of type {type(value).__name__} cannot be translated: {value!r:.80}")
+        raise UntranslatableError(
+            f"a constant of type {type(value).__name__} cannot be translated: {value!r:.80}"
+        )
 
 
 def _own_name(found: Any) -> str:
@@ -272,7 +296,11 @@ def _called(found: Any) -> str:
 def _is_cached_value(found: Any) -> bool:
     """Whether it is a cached function without arguments: its value is written down."""
     inner = getattr(found, "__wrapped__", None)
-    return inner is not None and hasattr(found, "cache_info") and not inspect.signature(inner).parameters
+    return (
+        inner is not None
+        and hasattr(found, "cache_info")
+        and not inspect.signature(inner).parameters
+    )
 
 
 def _members(kind: type) -> Iterator[tuple[str, Any]]:
@@ -282,48 +310,3 @@ def _members(kind: type) -> Iterator[tuple[str, Any]]:
         field = dataclasses.is_dataclass(kind) and key in {f.name for f in dataclasses.fields(kind)}
         if not plain and not generated and not field and not key.startswith("_abc_"):
             yield key, member
-
-
-def _source(found: FunctionType) -> ast.FunctionDef | ast.Lambda:
-    """The syntax of a function; of lambdas on one line, the one whose code it is."""
-    text = textwrap.dedent(inspect.getsource(found))
-    if found.__name__ != "<lambda>":
-        node = ast.parse(text).body[0]
-        assert isinstance(node, ast.FunctionDef)
-        return node
-    module = ast.parse(inspect.getsource(inspect.getmodule(found)))  # type: ignore[arg-type]
-    places = [p for p in found.__code__.co_positions() if p[0] is not None and p[2] is not None]
-    line, _, column, _ = max(places, key=lambda p: (p[0], p[2]))  # type: ignore[type-var]
-    inside = [
-        node
-        for node in ast.walk(module)
-        if isinstance(node, ast.Lambda)
-        and (node.lineno, node.col_offset) <= (line, column)
-        and (line, column) <= (node.end_lineno, node.end_col_offset)
-    ]
-    return min(inside, key=lambda n: ((n.end_lineno or 0) - n.lineno, (n.end_col_offset or 0) - n.col_offset))
-
-
-def _without_builders(node: ast.AST) -> None:
-    """Leave out functions that compute with weights, as the annotations say: no count calls them."""
-
-    class Emptied(ast.NodeTransformer):
-        def visit_FunctionDef(self, one: ast.FunctionDef) -> Any:
-            self.generic_visit(one)
-            if not _computes(one.args, one.returns):
-                return one
-            nothing = ast.Assign([ast.Name(one.name, ast.Store())], ast.Constant(None))
-            return ast.copy_location(nothing, one)
-
-        def visit_Lambda(self, one: ast.Lambda) -> Any:
-            self.generic_visit(one)
-            return ast.copy_location(ast.Constant(None), one) if _computes(one.args) else one
-
-    Emptied().generic_visit(node)
-    ast.fix_missing_locations(node)
-
-
-def _computes(args: ast.arguments, returned: ast.expr | None = None) -> bool:
-    kinds = [one.annotation for one in args.args] + [returned]
-    words = {word for kind in kinds if kind for word in re.findall(r"\w+", ast.unparse(kind))}
-    return bool(words & _OF_WEIGHTS) or "w" in {one.arg for one in args.args}
