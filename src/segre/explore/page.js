@@ -139,7 +139,7 @@ function show() {
 // ---- asking: one question at a time, and always about the newest design -------------------------------
 const waiting = (ms) => new Promise((done) => setTimeout(done, ms));
 async function ask(question, spec) {
-  if (!DATA.live) return question === "known" ? fixed(spec) : { error: "run segre explore for this" };
+  if (!DATA.live) return byFormulas(spec);
   for (let turn = 0; turn < 20; turn++) {
     try {
       const got = await fetch(`api/${question}`, {
