@@ -27,12 +27,16 @@ TOKENS = tuple(2**power for power in range(6, 21, 2))
 DEEPEST = 512  # layers that are answered for at once
 
 
-def by_formulas(text: str) -> dict[str, Any]:
-    """Everything that follows from formulas and theorems; one sentence where they say nothing."""
+def by_formulas(text: str, undo: bool = True) -> dict[str, Any]:
+    """Everything that follows from formulas and theorems; one sentence where they say nothing.
+
+    Without `undo`, which takes most of the time, nothing is said of what each choice costs.
+    """
     try:
         spec = admitted(text)
-        found, discrete, choices = explained(spec)
-        return told(spec, found, discrete, choices)
+        found, discrete, choices = explained(spec, undo)
+        known = told(spec, found, discrete, choices)
+        return known if undo else {**known, "choices": None}
     except SegreError as error:
         return {"error": str(error)}
 
@@ -47,11 +51,13 @@ def admitted(text: str) -> Design:
     return spec
 
 
-def explained(spec: Design) -> tuple[Finding, Sequence[Discrete], Sequence[Choice]]:
+def explained(
+    spec: Design, undo: bool = True
+) -> tuple[Finding, Sequence[Discrete], Sequence[Choice]]:
     """What is known of the dimension, the discrete symmetries, and what each choice costs."""
     if isinstance(spec, Transformer):
         try:
-            found = of_transformer("", spec)
+            found = of_transformer("", spec, undo)
         except UnsupportedError as error:
             why = "they need d > 2, t > 1 and heads no wider than d"
             raise unknown(spec, f"the formulas do not cover these sizes ({why})") from error
@@ -59,7 +65,7 @@ def explained(spec: Design) -> tuple[Finding, Sequence[Discrete], Sequence[Choic
     known = known_of_stack(spec)
     if known is None:
         raise unknown(spec, "no formula covers these mechanisms at these sizes")
-    return known, discrete_of_hybrid(as_hybrid(spec)), choices_of_stack(spec)
+    return known, discrete_of_hybrid(as_hybrid(spec)), choices_of_stack(spec) if undo else ()
 
 
 def unknown(spec: Design, why: str) -> UnsupportedError:

@@ -1,5 +1,5 @@
 // The loop of the page: controls change a design, segre or its formulas answer, the answer is shown.
-let design = null, against = "", chosenFamily = null;
+let design = null, against = "", chosenFamily = null, base = null;
 const PINNED = "pinned design";
 const controlsOf = () => FAMILIES[design.family].controls;
 const isSpec = (name) => name.includes("/");
@@ -13,12 +13,12 @@ function build() {
   el("start").append(new Option("own design", ""), ...names.map((name) => new Option(name, name)));
   el("against").append(new Option("nothing", ""), ...names.map((name) => new Option(name, name)));
   el("start").addEventListener("change", () => {
-    if (el("start").value) (design = parsed(DATA.presets[el("start").value])), refresh();
+    if (el("start").value) begin(DATA.presets[el("start").value]);
   });
   el("family").addEventListener("change", () => {
-    design = parsed(el("family").value === STACK ? DATA.first_stack : DATA.first_model);
-    refresh();
+    begin(el("family").value === STACK ? DATA.first_stack : DATA.first_model);
   });
+  el("undo").addEventListener("click", () => begin(base));
   el("against").addEventListener("change", () => ((against = el("against").value), refresh()));
   el("pin").addEventListener("click", () => {
     against = written(design);
@@ -28,15 +28,26 @@ function build() {
   el("controls").closest("form").addEventListener("submit", (event) => event.preventDefault());
 }
 
+function begin(spec) {
+  base = spec;
+  design = parsed(spec);
+  refresh();
+}
+
+const wide = window.matchMedia("(min-width: 1000px)");
 function buildControls() {
   const parts = {};
   fields = {};
   el("controls").replaceChildren();
   for (const control of controlsOf()) {
     if (!parts[control.part]) {
-      parts[control.part] = make("fieldset");
-      parts[control.part].append(make("legend", control.part));
-      el("controls").append(parts[control.part]);
+      // on a phone only the first part is open
+      const part = make("details"), set = make("fieldset");
+      part.open = wide.matches || !Object.keys(parts).length;
+      part.append(make("summary", control.part), set);
+      set.setAttribute("aria-label", control.part);
+      parts[control.part] = set;
+      el("controls").append(part);
     }
     parts[control.part].append(row(control));
   }
@@ -53,6 +64,8 @@ function row(control) {
   const label = make("label", control.label);
   label.htmlFor = `c-${key}`;
   if (control.hint) label.append(make("span", control.hint, "hint"));
+  const was = make("span", "", "was");
+  label.append(was);
   line.append(label);
   if (kind === "size") {
     const slider = make("input"), field = make("input");
@@ -69,20 +82,20 @@ function row(control) {
       else show();
     });
     line.append(slider, field);
-    fields[key] = { line, slider, field };
+    fields[key] = { line, was, slider, field };
   } else if (kind === "choice") {
     const select = make("select");
     select.id = `c-${key}`;
     control.values.forEach((value, n) => select.append(new Option(control.names[n] ?? value, value)));
     select.addEventListener("change", () => set(key, select.value));
     line.append(select);
-    fields[key] = { line, select };
+    fields[key] = { line, was, select };
   } else {
     const box = make("input");
     box.type = "checkbox", box.id = `c-${key}`;
     box.addEventListener("change", () => set(key, String(box.checked)));
     line.append(box);
-    fields[key] = { line, box };
+    fields[key] = { line, was, box };
   }
   return line;
 }
@@ -93,11 +106,40 @@ function steps(control) {
   return control.values.filter((n) => heads % n === 0).concat(control.values.includes(heads) ? [] : [heads]);
 }
 
+// A value in the words of its control.
+function inWords(control, value) {
+  if (control.kind === "flag") return value === "true" ? "on" : "off";
+  const place = control.values.map(String).indexOf(value);
+  return control.kind === "choice" && place >= 0 ? control.names[place] ?? value : value;
+}
+
+// The controls that differ from the preset that the design began with.
+function changed() {
+  const from = parsed(base);
+  if (from.family !== design.family) return [];
+  return controlsOf().filter((control) => means(design, control) || means(from, control)).flatMap((control) => {
+    const [was, is] = [from, design].map((one) => (means(one, control) ? inWords(control, filled(one, control.key)) : "unused"));
+    return was === is ? [] : [{ control, was, is }];
+  });
+}
+
+function showChanges(changes) {
+  const gone = Object.keys(parsed(base).extras).filter((key) => !(key in design.extras));
+  const name = presetOf(base) ?? "the first design", said = changes.map(({ control, was, is }) => `${control.label} ${was} → ${is}`);
+  if (gone.length) said.push(`without ${gone.join(", ")}`);
+  el("changes").hidden = !said.length;
+  el("changes-said").textContent = `Changed from ${name}: ${said.slice(0, 4).join("; ")}${said.length > 4 ? `; and ${said.length - 4} more` : ""}.`;
+}
+
 function show() {
   if (chosenFamily !== design.family) buildControls();
+  const changes = changed();
+  showChanges(changes);
   for (const control of controlsOf()) {
-    const { line, slider, field, select, box } = fields[control.key], on = means(design, control);
-    const value = filled(design, control.key);
+    const { line, was, slider, field, select, box } = fields[control.key], on = means(design, control);
+    const value = filled(design, control.key), before = changes.find((one) => one.control === control);
+    was.textContent = before ? `changed; was ${before.was}` : "";
+    line.classList.toggle("changed", Boolean(before));
     line.classList.toggle("off", !on);
     for (const one of [slider, field, select, box]) if (one) one.disabled = !on;
     if (slider) {
@@ -116,7 +158,7 @@ function show() {
   const kept = Object.entries(design.extras).map(([key, value]) => `${key}=${value.length > 40 ? value.slice(0, 39) + "…" : value}`);
   el("extras").hidden = !kept.length;
   if (kept.length) {
-    const drop = make("button", "Leave out", "quiet");
+    const drop = make("button", "Remove", "quiet");
     drop.type = "button";
     drop.addEventListener("click", () => ((design.extras = {}), refresh()));
     el("extras").replaceChildren(`Also in this design: ${kept.join(", ")} `, drop);
@@ -139,7 +181,7 @@ function show() {
 // ---- asking: one question at a time, and always about the newest design -------------------------------
 const waiting = (ms) => new Promise((done) => setTimeout(done, ms));
 async function ask(question, spec) {
-  if (!DATA.live) return byFormulas(spec);
+  if (!DATA.live) return byFormulas(spec, question === "choices");
   for (let turn = 0; turn < 20; turn++) {
     try {
       const got = await fetch(`api/${question}`, {
@@ -182,24 +224,42 @@ async function refresh() {
   document.documentElement.dataset.spec = written(design);
 }
 
+let choicesTimer = 0;
+// On the static page, what each choice costs is counted when nothing has changed for a while.
+function choicesLater() {
+  clearTimeout(choicesTimer);
+  if (own.choices) return;
+  const spec = written(design);
+  choicesTimer = setTimeout(async () => {
+    const found = await ask("choices", spec);
+    if (spec === written(design) && !found.error) own.choices = found.choices, renderChoices(own);
+  }, 250);
+}
+
 const RESULTS = ["figures", "proof-section", "pieces-section", "symmetries-section", "choices-section", "cost-section", "curve-section"];
 function complain(reason) {
   el("problem").hidden = false;
   el("problem").textContent = sentence(reason);
-  for (const id of RESULTS) el(id).classList.add("stale"), (el(id).inert = true);
-  el("pinned-parameters").textContent = reason.startsWith("Not known here") ? "not known here:" : "this design is refused:";
-  el("pinned-dimension").textContent = "see below";
-  clearTimeout(curveTimer), clearTimeout(heard);
+  for (const id of RESULTS) {
+    el(id).classList.add("stale"), (el(id).inert = true);
+    if (id !== "figures") el(id).hidden = own === null; // nothing has been shown yet
+  }
+  renderNothing();
+  el("pinned-parameters").textContent = /^not known here/i.test(reason) ? "not known here" : "not a valid design";
+  el("pinned-dimension").textContent = "see the message below";
+  clearTimeout(curveTimer), clearTimeout(choicesTimer), clearTimeout(heard);
 }
 
 function render() {
   el("problem").hidden = true;
-  for (const id of RESULTS) el(id).classList.remove("stale"), (el(id).inert = false);
+  for (const id of RESULTS) el(id).classList.remove("stale"), (el(id).inert = el(id).hidden = false);
   const name = isSpec(against) ? PINNED : against;
   renderCounts(own, beside, name);
   renderProof(own, { prove, download });
   renderPieces(own, beside, name);
   renderSymmetries(own);
+  renderChoices(own);
+  choicesLater();
   renderCost(own, beside, name);
   renderCurve();
   clearTimeout(heard);
@@ -208,7 +268,12 @@ function render() {
 
 function renderCurve() {
   clearTimeout(curveTimer);
-  if (!DATA.live) return chart("curve-chart", []), void (el("curve-said").textContent = `The curve is measured by running the design with random weights, which the static page cannot do. Run: segre collapse ${written(design)}`);
+  if (!DATA.live) {
+    status("curve-status", "not run", "not available on this page");
+    chart("curve-chart", []);
+    return void (el("curve-said").textContent = `The curve is measured by running the design with random weights, which the static page cannot do. Run: segre collapse ${written(design)}`);
+  }
+  status("curve-status", "not run", "not measured yet");
   el("curve-said").textContent = "Measuring …";
   const spec = written(design);
   curveTimer = setTimeout(async () => {
@@ -281,12 +346,23 @@ el("copy-spec").addEventListener("click", (event) => copy(written(design), event
 el("copy-link").hidden = DATA.live;
 el("copy-link").addEventListener("click", (event) => copy(location.href, event.currentTarget));
 
+// The address after # is the design: links within the page move the focus themselves.
+for (const link of document.querySelectorAll("[data-to]")) link.addEventListener("click", (event) => {
+  event.preventDefault();
+  const target = el(link.dataset.to);
+  if (target.id === "h-how") el("proof").open = true;
+  target.focus({ preventScroll: true }), target.scrollIntoView();
+});
+
 function open() {
   let hash = "";
   try { hash = decodeURIComponent(location.hash.slice(1)); } catch { /* as if there were none */ }
   const [spec, beside] = hash.split("&against=");
   against = beside !== undefined ? (DATA.presets[beside] || isSpec(beside) ? beside : "") : spec ? "" : DATA.against;
-  design = parsed(spec.includes("/") ? spec : DATA.first);
+  const wanted = spec.includes("/") ? spec : DATA.first;
+  base ??= wanted;
+  if (familyOf(base) !== familyOf(wanted)) base = wanted;
+  design = parsed(wanted);
   refresh();
 }
 window.addEventListener("hashchange", open);

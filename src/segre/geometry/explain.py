@@ -118,12 +118,12 @@ def explain(
     return of_transformer(called(spec), net)
 
 
-def of_transformer(name: str, net: Transformer) -> Explanation:
-    """Symmetries are counted by formulas, with every choice and without it."""
+def of_transformer(name: str, net: Transformer, undo: bool = True) -> Explanation:
+    """Symmetries are counted by formulas: with every choice and, with `undo`, without it."""
     found = at_any_size(net)
     here = _pieces(found)
     choices = []
-    for choice, instead, other in _alternatives(net):
+    for choice, instead, other in _alternatives(net) if undo else ():
         there = _pieces(counted(other))
         change = {group: there[group] - here[group] for group in GROUPS}
         choices.append(Choice(choice, instead, other, change))

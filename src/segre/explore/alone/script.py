@@ -35,5 +35,5 @@ def script() -> str:
     return "\n".join([*python, reached.code({"$byFormulas": by_formulas}), _ENTRY])
 
 
-_ENTRY = """const byFormulas = (spec) => ($forget(), $told($byFormulas(spec)));
+_ENTRY = """const byFormulas = (spec, undo) => ($forget(), $told($byFormulas(spec, undo)));
 """
