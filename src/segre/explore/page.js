@@ -237,7 +237,8 @@ function choicesLater() {
 }
 
 const RESULTS = ["figures", "proof-section", "pieces-section", "symmetries-section", "choices-section", "cost-section", "curve-section"];
-function complain(reason) {
+function complain(said) {
+  const reason = said.replace(/^spec (['"]).*?\1: /, ""); // the spec stands on the page
   el("problem").hidden = false;
   el("problem").textContent = sentence(reason);
   for (const id of RESULTS) {
@@ -246,7 +247,7 @@ function complain(reason) {
   }
   renderNothing();
   el("pinned-parameters").textContent = /^not known here/i.test(reason) ? "not known here" : "not a valid design";
-  el("pinned-dimension").textContent = "see the message below";
+  el("pinned-dimension").textContent = reason.length > 90 ? `${reason.slice(0, 89)}…` : reason;
   clearTimeout(curveTimer), clearTimeout(choicesTimer), clearTimeout(heard);
 }
 

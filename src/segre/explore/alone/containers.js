@@ -1,4 +1,4 @@
-// Lists, dictionaries, sets and strings as in Python; keys are compared by value.
+// Lists, dictionaries, sets and strings as in Python; keys are compared by value. A tuple is a list here.
 let $ids = 0;
 const $identities = new WeakMap();
 const $identity = (x) => { if (!$identities.has(x)) $identities.set(x, ++$ids); return $identities.get(x); };

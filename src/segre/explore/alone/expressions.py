@@ -193,7 +193,9 @@ class Expressions:
 
     def _formattedvalue(self, node: ast.FormattedValue) -> str:
         spec = self.expression(node.format_spec) if node.format_spec else "''"
-        return f"$format({self.expression(node.value)}, {spec})"
+        value = self.expression(node.value)
+        quoted = f"$builtin_repr({value})" if node.conversion == ord("r") else value
+        return f"$format({quoted}, {spec})"
 
     def _comprehended(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp

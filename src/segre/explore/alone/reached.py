@@ -72,9 +72,11 @@ class Reached:
         self._methods: dict[tuple[str, str], str] = {}
         self._attributes: set[str] = set(_HANDED)
         self._waiting: list[Callable[[], None]] = []
+        self._homes: tuple[str, ...] = ("segre",)
 
     def code(self, roots: Mapping[str, Callable[..., Any]]) -> str:
         """All of it, as one script that ends with the roots by name."""
+        self._homes = ("segre", *(root.__module__ for root in roots.values()))
         given = {name: self.name_of(root) for name, root in roots.items()}
         while self._step():
             pass
@@ -106,8 +108,8 @@ class Reached:
         if own:
             return own
         home = getattr(found, "__module__", None) or "segre"
-        if callable(found) and get_origin(found) is None and not home.startswith("segre"):
-            raise UntranslatableError(f"{home}.{_called(found)} is not a function of segre")
+        if callable(found) and get_origin(found) is None and not home.startswith(self._homes):
+            raise UntranslatableError(f"{home}.{found.__name__} is not a function of segre")
         name = self._fresh(_called(found))
         self._names[id(found)] = name
         self._kept.append(found)
