@@ -1,4 +1,4 @@
-"""The page as one HTML file: served by `segre explore`, or by itself, with segre's formulas in it."""
+"""The page as one HTML file: served by `segre explore`, or by itself, with segre's formulas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from segre.report.page.embed import embedded, policy
 from segre.report.page.marks import MARKS
 from segre.report.page.render import environment
 
-_SCRIPTS = ("design.js", "results.js", "page.js")
+_SCRIPTS = ("design.js", "results.js", "controls.js", "page.js")
 _SERVED = (
     "Your own machine computes everything here: theorems at any size, and exact ranks of small "
     "designs on request."

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from segre.errors import SegreError
 
@@ -91,7 +91,9 @@ class Expressions:
         if any(node.id in scope for scope in self.scopes):
             return self.imported.get(node.id) or safe(node.id)
         found = self.resolve(node.id)
-        return found if found is not None else self.stop(node, f"the name {node.id}")
+        if found is None:
+            self.stop(node, f"the name {node.id}")
+        return found
 
     def _attribute(self, node: ast.Attribute) -> str:
         self.attributes.add(node.attr)
@@ -250,11 +252,11 @@ class Expressions:
             return safe(node.id)
         if isinstance(node, ast.Starred):
             return f"...{self.pattern(node.value)}"
-        if isinstance(node, ast.Tuple | ast.List):
-            return f"[{', '.join(map(self.pattern, node.elts))}]"
-        return self.stop(node, "such a target")
+        if not isinstance(node, ast.Tuple | ast.List):
+            self.stop(node, "such a target")
+        return f"[{', '.join(map(self.pattern, node.elts))}]"
 
-    def stop(self, node: ast.AST, what: str) -> str:
+    def stop(self, node: ast.AST, what: str) -> NoReturn:
         """Nothing is translated if anything cannot be."""
         line = getattr(node, "lineno", "?")
         raise UntranslatableError(f"{self.where}:{line}: {what} cannot be translated for the page")

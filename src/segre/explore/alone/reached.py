@@ -14,38 +14,16 @@ import importlib
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cached_property
 from types import FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, get_args, get_origin
 
 from segre.explore.alone.expressions import UntranslatableError, plain
+from segre.explore.alone.names import SPECIAL, called, is_cached_value, members, own_name
 from segre.explore.alone.source import source
 from segre.explore.alone.translate import Translation
-
-# What python.js has of its own, by module and name.
-_OWN = {
-    **{f"itertools.{name}": f"$itertools_{name}" for name in ("accumulate", "combinations")},
-    **{f"itertools.{name}": f"$itertools_{name}" for name in ("pairwise", "product")},
-    **{f"dataclasses.{name}": f"$dataclasses_{name}" for name in ("replace", "asdict")},
-    **{f"math.{name}": f"$math_{name}" for name in ("prod", "comb")},
-    "fractions.Fraction": "$Fraction",
-    "collections.Counter": "$Counter",
-    "typing.get_args": "$get_args",
-    "json.dumps": "$json_dumps",
-}
-_HANDED = (
-    "__init__",
-    "__post_init__",
-    "__str__",
-    "__bool__",
-    "__len__",
-    "__iter__",
-    "__contains__",
-    "__getitem__",
-    "__call__",
-)
 
 
 class Reached:
@@ -70,7 +48,7 @@ class Reached:
         self._constants: list[str] = []
         self._classes: dict[str, type] = {}
         self._methods: dict[tuple[str, str], str] = {}
-        self._attributes: set[str] = set(_HANDED)
+        self._attributes: set[str] = set(SPECIAL)
         self._waiting: list[Callable[[], None]] = []
         self._homes: tuple[str, ...] = ("segre",)
 
@@ -90,7 +68,7 @@ class Reached:
             self._waiting.pop()()
             return True
         for name, kind in list(self._classes.items()):
-            for key, member in _members(kind):
+            for key, member in members(kind):
                 if key in self._attributes and (name, key) not in self._methods:
                     self._methods[name, key] = self._member(key, member)
                     return True
@@ -104,20 +82,20 @@ class Reached:
             return plain(found)
         if id(found) in self._names:
             return self._names[id(found)]
-        own = _own_name(found)
+        own = own_name(found)
         if own:
             return own
         home = getattr(found, "__module__", None) or "segre"
         if callable(found) and get_origin(found) is None and not home.startswith(self._homes):
             raise UntranslatableError(f"{home}.{found.__name__} is not a function of segre")
-        name = self._fresh(_called(found))
+        name = self._fresh(called(found))
         self._names[id(found)] = name
         self._kept.append(found)
         if id(found) in self.left_out and not inspect.isclass(found):
-            self._functions.append(f"const {name} = $missing({_called(found)!r});")
+            self._functions.append(f"const {name} = $missing({called(found)!r});")
         elif inspect.isclass(found):
             self._add_class(name, found)
-        elif _is_cached_value(found):
+        elif is_cached_value(found):
             self._constants.append(f"const {name} = () => {self.name_of(found())};")
         elif hasattr(found, "registry") and hasattr(found, "dispatch"):
             self._waiting.append(lambda: self._dispatched(name, found))
@@ -145,7 +123,7 @@ class Reached:
 
     def _function(self, name: str, found: FunctionType) -> None:
         if id(found) in self.left_out:
-            self._functions.append(f"const {name} = $missing({_called(found)!r});")
+            self._functions.append(f"const {name} = $missing({called(found)!r});")
             return
         self._functions.append(self._translated(found, name))
 
@@ -252,7 +230,7 @@ class Reached:
         if isinstance(value, tuple | list):
             return f"[{', '.join(map(self.name_of, value))}]"
         if isinstance(value, frozenset | set):
-            return f"$set([{', '.join(map(self.name_of, value))}])"
+            return f"$set([{', '.join(map(self.name_of, sorted(value, key=repr)))}])"
         if isinstance(value, dict | MappingProxyType):
             pairs = (f"[{self.name_of(k)}, {self.name_of(v)}]" for k, v in value.items())
             return f"$dict([{', '.join(pairs)}])"
@@ -275,40 +253,3 @@ class Reached:
         raise UntranslatableError(
             f"a constant of type {type(value).__name__} cannot be translated: {value!r:.80}"
         )
-
-
-def _own_name(found: Any) -> str:
-    if found is dataclasses.MISSING:
-        return "$MISSING"
-    name = getattr(found, "__name__", "")
-    module = getattr(found, "__module__", "") or ""
-    if getattr(builtins, name, None) is found:
-        return f"$builtin_{name}"
-    if module == "collections.abc" and name == "Mapping":
-        return "$builtin_dict"
-    return _OWN.get(f"{module}.{name}", "")
-
-
-def _called(found: Any) -> str:
-    name = getattr(found, "__name__", "") or type(found).__name__.lower()
-    module = (getattr(found, "__module__", "") or "").rpartition(".")[2]
-    return re.sub(r"\W", "_", f"{module}_{name}" if hasattr(found, "__name__") else f"_{name}")
-
-
-def _is_cached_value(found: Any) -> bool:
-    """Whether it is a cached function without arguments: its value is written down."""
-    inner = getattr(found, "__wrapped__", None)
-    return (
-        inner is not None
-        and hasattr(found, "cache_info")
-        and not inspect.signature(inner).parameters
-    )
-
-
-def _members(kind: type) -> Iterator[tuple[str, Any]]:
-    for key, member in vars(kind).items():
-        plain = key.startswith("__") and key not in _HANDED
-        generated = key == "__init__" and dataclasses.is_dataclass(kind)
-        field = dataclasses.is_dataclass(kind) and key in {f.name for f in dataclasses.fields(kind)}
-        if not plain and not generated and not field and not key.startswith("_abc_"):
-            yield key, member

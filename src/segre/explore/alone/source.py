@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
 import textwrap
 from types import FunctionType
 from typing import Any
@@ -25,9 +26,9 @@ def _syntax(found: FunctionType) -> ast.FunctionDef | ast.Lambda:
         node = ast.parse(text).body[0]
         assert isinstance(node, ast.FunctionDef)
         return node
-    module = ast.parse(inspect.getsource(inspect.getmodule(found)))  # type: ignore[arg-type]
+    module = ast.parse(inspect.getsource(sys.modules[found.__module__]))
     places = [p for p in found.__code__.co_positions() if p[0] is not None and p[2] is not None]
-    line, _, column, _ = max(places, key=lambda p: (p[0], p[2]))  # type: ignore[type-var]
+    line, _, column, _ = max(places, key=lambda p: (p[0], p[2]))
     inside = [
         node
         for node in ast.walk(module)

@@ -23,7 +23,8 @@ class Translation(Expressions):
             inner.add(args.vararg.arg)
         if args.kwarg:
             inner.add(args.kwarg.arg)
-        body = node.body if isinstance(node.body, list) else [ast.Return(node.body)]
+        body: list[ast.stmt]
+        body = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
         assigned = set(_assigned(body)) - inner
         self.scopes.append(inner | assigned)
         defaults = [None] * (len(names) - len(args.defaults)) + list(args.defaults)
@@ -44,11 +45,9 @@ class Translation(Expressions):
         star = "*" if _yields(body) else ""
         params = [*names, *(one.arg for one in args.kwonlyargs)]
         code = f"function{star} {name}({', '.join(given)}) {{\n" + "\n".join(lines) + "\n}"
-        return (
-            f"$def({code}, {params!r}, {rest!r})"
-            if not name
-            else code + f"\n$def({name}, {params!r}, {rest!r});"
-        )
+        if not name:
+            return f"$def({code}, {params!r}, {rest!r})"
+        return f"{code}\n$def({name}, {params!r}, {rest!r});"
 
     def _parameter(self, name: str, default: ast.expr | None) -> str:
         return safe(name) if default is None else f"{safe(name)} = {self.expression(default)}"
