@@ -62,9 +62,9 @@ def random_stack(rng: random.Random) -> str:
 def test_every_answer_is_segres_own(browser: Browser, tmp_path: Path) -> None:
     """All of it: numbers, names, theorems with their hypotheses, choices, costs, refusals."""
     rng = random.Random(23)
-    specs = [random_design(seed) for seed in range(100, 150)]
-    specs += [random_stack(rng) for _ in range(50)]
-    specs += [*list(presets().values())[::9], *REFUSED]
+    specs = [random_design(seed) for seed in range(100, 136)]
+    specs += [random_stack(rng) for _ in range(40)]
+    specs += [*list(presets().values())[::14], *REFUSED]
     told = run(
         browser,
         tmp_path,
@@ -75,7 +75,7 @@ def test_every_answer_is_segres_own(browser: Browser, tmp_path: Path) -> None:
     answers = [json.loads(strict_json(by_formulas(spec))) for spec in specs]
     for spec, page, own in zip(specs, json.loads(told), answers, strict=True):
         assert page == own, spec
-    assert sum("error" not in one for one in answers) > 70
+    assert sum("error" not in one for one in answers) > 50
     assert {one["status"] for one in answers if "status" in one} == {
         *("proved", "bounded", "estimated")
     }

@@ -310,7 +310,7 @@ def test_a_static_page_agrees_with_segre_wherever_its_controls_go(
 ) -> None:
     answered, kinds = 0, set()
     with opened(browser, file, anchor=f"#{first}") as page:
-        for state in page.js(WALK, [50, 3, None, first]):
+        for state in page.js(WALK, [40, 3, None, first]):
             if state["problem"]:
                 assert state["dimension"] == "–"
                 assert state["badge"] == "not available"
@@ -321,7 +321,7 @@ def test_a_static_page_agrees_with_segre_wherever_its_controls_go(
             answered += 1
             kinds.add(state["badge"].partition(" by")[0].partition(",")[0])
         page.check()
-    assert answered >= 25
+    assert answered >= 20
     assert len(kinds) == 2 or "experts" in first
 
 

@@ -10,12 +10,20 @@ import textwrap
 from types import FunctionType
 from typing import Any
 
+from segre.explore.alone.expressions import UntranslatableError
+
 _OF_WEIGHTS = {"ModularWeights", "Array"}
 
 
 def source(found: FunctionType) -> ast.FunctionDef | ast.Lambda:
     """The syntax of a function; of lambdas on one line, the one whose code it is."""
-    node = _syntax(found)
+    try:
+        node = _syntax(found)
+    except OSError:
+        raise UntranslatableError(
+            f"the source of {found.__module__} is not installed, and the static page is made of "
+            "it; install segre from a wheel or a checkout"
+        ) from None
     _without_builders(node)
     return node
 
