@@ -6,6 +6,7 @@ Names of shards stay in the directory. Pickles are never read.
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,9 @@ def weight_files(directory: Path, names: list[str]) -> tuple[list[str], dict[str
 
 
 def _convert(file: Path) -> str:
-    return f"GGUF files must be converted first: segre weights convert {str(file)!r} -o DIR"
+    return (
+        f"GGUF files must be converted first: segre weights convert {shlex.quote(str(file))} -o DIR"
+    )
 
 
 def _shards(directory: Path, names: list[str]) -> tuple[list[str], dict[str, Any]]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from segre.analysis.comparison import group_of
+from segre.architectures import Architecture
 from segre.errors import SegreError, TooLargeError, UnsupportedError
 from segre.explore.designs import Design, design
 from segre.explore.stacks import as_hybrid, choices_of_stack, known_of_stack
@@ -19,7 +20,6 @@ from segre.geometry.discrete import Discrete, discrete_of_hybrid
 from segre.geometry.explain import of_transformer
 from segre.report.dimensions import value_in_words
 from segre.sequence.cost import costs_of
-from segre.spec import Architecture
 from segre.theorems import apply
 from segre.transformer.spec import Transformer
 

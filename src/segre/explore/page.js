@@ -181,11 +181,7 @@ function open() {
   try { hash = decodeURIComponent(location.hash.slice(1)); } catch { /* as if there were none */ }
   const [spec, beside] = hash.split("&against=");
   against = beside !== undefined ? (DATA.presets[beside] || isSpec(beside) ? beside : "") : spec ? "" : DATA.against;
-  const wanted = spec.includes("/") ? spec : DATA.first;
-  base ??= wanted;
-  if (familyOf(base) !== familyOf(wanted)) base = wanted;
-  design = parsed(wanted);
-  refresh();
+  begin(spec.includes("/") ? spec : DATA.first);
 }
 window.addEventListener("hashchange", open);
 build();

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -50,7 +52,7 @@ def print_demo(made: Demo) -> None:
         console.print(f"{at / name}: {what}", soft_wrap=True)
     console.print("\nTry:")
     for command in _TRY:
-        console.print(f"  segre {command.format(at=at)}", soft_wrap=True)
+        console.print(f"  segre {command.format(at=shlex.quote(str(at)))}", soft_wrap=True)
 
 
 _MODELS = {

@@ -46,7 +46,8 @@ function $class(name, base, fields, members) {
     made.__post_init__?.();
     return made;
   };
-  for (const [key, [how, f]] of Object.entries(members)) {
+  for (const key of Reflect.ownKeys(members)) {
+    const [how, f] = members[key];
     const params = f?.$params?.slice(1);
     if (how === "get") Object.defineProperty(kind.prototype, key, { get() { return f(this); }, configurable: true });
     else if (how === "cached") Object.defineProperty(kind.prototype, key, { get() { const found = f(this); Object.defineProperty(this, key, { value: found }); return found; }, configurable: true });
@@ -65,6 +66,7 @@ function $isinstance(x, kinds) {
   if (kinds.$test) return kinds.$test(x);
   return x instanceof kinds.$kind;
 }
+function* $entries(x) { for (const [name] of x.$fields) yield x[name]; } // of a named tuple
 const $dataclasses_replace = $def((x, words) => {
   const given = x.$fields.map(([name]) => (words.has(name) ? words.at(name) : x[name]));
   return x.$factory(...given);

@@ -21,6 +21,7 @@ _OWN = {
     "typing.get_args": "$get_args",
     "json.dumps": "$json_dumps",
 }
+_OF_TUPLES = ("_fields", "_field_defaults", "_make", "_replace", "_asdict")
 SPECIAL = ("__init__", "__post_init__", "__str__", "__bool__", "__len__")
 
 
@@ -48,13 +49,24 @@ def is_cached_value(found: Any) -> bool:
     return cached and not inspect.signature(found).parameters
 
 
+def is_record(kind: type) -> bool:
+    """Whether it is a dataclass or a named tuple."""
+    return dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")
+
+
+def fields_of(kind: type) -> dict[str, Any]:
+    """The fields of a record with their defaults; MISSING where there is none."""
+    if dataclasses.is_dataclass(kind):
+        return {one.name: one.default for one in dataclasses.fields(kind)}
+    defaults = getattr(kind, "_field_defaults", {})
+    return {name: defaults.get(name, dataclasses.MISSING) for name in getattr(kind, "_fields", ())}
+
+
 def members(kind: type) -> Iterator[tuple[str, Any]]:
     """The methods, properties and constants of a class itself, by name."""
-    fields = (
-        {one.name for one in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else ()
-    )
+    fields = fields_of(kind)
     for key, member in vars(kind).items():
         hidden = key.startswith("__") and key not in SPECIAL
-        generated = key == "__init__" and dataclasses.is_dataclass(kind)
+        generated = is_record(kind) and (key == "__init__" or key in _OF_TUPLES)
         if not hidden and not generated and key not in fields and not key.startswith("_abc_"):
             yield key, member

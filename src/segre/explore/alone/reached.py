@@ -21,7 +21,15 @@ from types import FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, get_args, get_origin
 
 from segre.explore.alone.expressions import UntranslatableError, plain
-from segre.explore.alone.names import SPECIAL, called, is_cached_value, members, own_name
+from segre.explore.alone.names import (
+    SPECIAL,
+    called,
+    fields_of,
+    is_cached_value,
+    is_record,
+    members,
+    own_name,
+)
 from segre.explore.alone.source import source
 from segre.explore.alone.translate import Translation
 
@@ -178,10 +186,8 @@ class Reached:
             if base.__module__.startswith("segre") and not getattr(base, "_is_protocol", False):
                 self.name_of(base)
         self._classes[name] = kind
-        if dataclasses.is_dataclass(kind):
-            for field in dataclasses.fields(kind):
-                if field.default is not dataclasses.MISSING:
-                    self.name_of(field.default)
+        for default in fields_of(kind).values():
+            self.name_of(default)
 
     def _class(self, name: str, kind: type) -> str:
         bases = [
@@ -190,20 +196,21 @@ class Reached:
             if id(base) in self._names and self._names[id(base)] in self._classes
         ]
         base = bases[0] if bases else "$Exception" if issubclass(kind, Exception) else "$Object"
-        if not dataclasses.is_dataclass(kind):
-            fields = "null"
-        else:
-            fields = "[" + ", ".join(map(self._field, dataclasses.fields(kind))) + "]"
+        fields = ", ".join(self._field(kind, *one) for one in fields_of(kind).items())
+        given = f"[{fields}]" if is_record(kind) else "null"
         members = [code for (own, _), code in self._methods.items() if own == name]
+        if issubclass(kind, tuple):
+            members.append("[Symbol.iterator]: ['method', $entries]")
         inside = ",\n".join(members)
-        return f"const {name} = $class({kind.__name__!r}, {base}, {fields}, {{\n{inside}\n}});"
+        return f"const {name} = $class({kind.__name__!r}, {base}, {given}, {{\n{inside}\n}});"
 
-    def _field(self, field: Any) -> str:
-        if field.default_factory is not dataclasses.MISSING:
-            return f"[{field.name!r}, () => {self.name_of(field.default_factory)}()]"
-        if field.default is dataclasses.MISSING:
-            return f"[{field.name!r}]"
-        return f"[{field.name!r}, () => {self.name_of(field.default)}]"
+    def _field(self, kind: type, name: str, default: Any) -> str:
+        factory = getattr(kind, "__dataclass_fields__", {}).get(name)
+        if factory is not None and factory.default_factory is not dataclasses.MISSING:
+            return f"[{name!r}, () => {self.name_of(factory.default_factory)}()]"
+        if default is dataclasses.MISSING:
+            return f"[{name!r}]"
+        return f"[{name!r}, () => {self.name_of(default)}]"
 
     def _member(self, key: str, member: Any) -> str:
         if id(getattr(member, "__func__", member)) in self.left_out:
@@ -227,6 +234,13 @@ class Reached:
     def _written(self, value: Any) -> str:
         if get_origin(value) is not None and get_args(value):  # Literal[...]
             return f"[{', '.join(map(self.name_of, get_args(value)))}]"
+        if is_record(type(value)):
+            pairs = (
+                f"[{name!r}, {self.name_of(getattr(value, name))}]"
+                for name, usual in fields_of(type(value)).items()
+                if usual is dataclasses.MISSING or getattr(value, name) != usual
+            )
+            return f"$keyed({self.name_of(type(value))}, [], [{', '.join(pairs)}])"
         if isinstance(value, tuple | list):
             return f"[{', '.join(map(self.name_of, value))}]"
         if isinstance(value, frozenset | set):
@@ -243,13 +257,6 @@ class Reached:
         if isinstance(value, MethodType):
             self._attributes.add(value.__func__.__name__)
             return f"$bound({self.name_of(value.__self__)}, {value.__func__.__name__!r})"
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            pairs = (
-                f"[{one.name!r}, {self.name_of(getattr(value, one.name))}]"
-                for one in dataclasses.fields(value)
-                if one.default is dataclasses.MISSING or getattr(value, one.name) != one.default
-            )
-            return f"$keyed({self.name_of(type(value))}, [], [{', '.join(pairs)}])"
         raise UntranslatableError(
             f"a constant of type {type(value).__name__} cannot be translated: {value!r:.80}"
         )
