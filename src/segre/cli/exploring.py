@@ -54,7 +54,7 @@ def explore(
     if output is not None:
         from segre.explore.page import write_static_page
 
-        with out.waiting("counting"):
+        with out.waiting("translating the formulas"):
             write_static_page(output)
         out.emit(data={"page": shown(output)}, lines=[f"page: {output} (open it in a browser)"])
         return

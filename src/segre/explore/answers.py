@@ -6,11 +6,8 @@ Here their answers are put side by side, and what would take too long is refused
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-from segre.analysis.comparison import group_of
-from segre.architectures import Architecture
 from segre.certificate import certify
 from segre.collapse.commands import Depth, measure
 from segre.collapse.mechanisms import MechanismStudy
@@ -18,22 +15,14 @@ from segre.collapse.study import Study
 from segre.collapse.variants import Variant
 from segre.errors import SegreError, TooLargeError, UnsupportedError
 from segre.explore.designs import Design, design, on_tokens
-from segre.explore.stacks import as_hybrid, choices_of_stack, known_of_stack
-from segre.finding import GROUPS, Finding
-from segre.geometry.choice import Choice
+from segre.explore.known import admitted, explained, of_finding, told
 from segre.geometry.dimension import dimension, too_large
-from segre.geometry.discrete import Discrete, discrete_of_hybrid
-from segre.geometry.explain import Explanation, explain
 from segre.hybrid.spec import Hybrid
-from segre.report.dimensions import value_in_words
-from segre.sequence.cost import cost
 from segre.spec import Network
 from segre.theorems import apply
 from segre.transformer.spec import Transformer
 
-TOKENS = tuple(2**power for power in range(6, 21, 2))
 MEMORY = 2 << 30
-DEEPEST = 512  # layers that are answered for at once
 _QUICKLY = 200, 6  # parameters and tokens: so many are computed with at once
 _LARGEST_CURVE = 4_000_000  # parameters
 _LONGEST_CURVE = 32  # tokens
@@ -42,139 +31,22 @@ _RANDOM_TOKENS = 256
 
 
 def known(text: str) -> dict[str, Any]:
-    """Everything that follows from formulas and theorems, which is at once."""
-    spec = design(text)
-    if spec.depth > DEEPEST:
-        raise TooLargeError(
-            f"{spec.depth:,} layers: the explorer answers up to {DEEPEST}; use segre explain"
-        )
-    found, discrete, choices = _of_model(spec) if isinstance(spec, Transformer) else _of_stack(spec)
-    return {
-        **of_finding(found),
-        "discrete": [one.document() for one in discrete],
-        "choices": [{**one.document(), "total": str(one.total)} for one in choices if one.total],
-        "cost": costs(spec),
-        "computable": not too_large(spec) and found.lower is None,
-    }
-
-
-def _of_model(spec: Transformer) -> tuple[Finding, Sequence[Discrete], Sequence[Choice]]:
+    """What follows from formulas and theorems; the smallest designs are computed as well."""
+    spec = admitted(text)
     try:
-        explained = explain(spec)
-        assert isinstance(explained, Explanation)
-        return explained.finding, explained.discrete, explained.choices
-    except UnsupportedError as error:
-        why = "they need d > 2, t > 1 and heads no wider than d"
-        return _computed_at_once(spec, f"the formulas do not cover these sizes ({why})", error)
-
-
-def _of_stack(spec: Network | Hybrid) -> tuple[Finding, Sequence[Discrete], Sequence[Choice]]:
-    found = known_of_stack(spec)
-    if found is None:
-        return _computed_at_once(spec, "no formula covers these mechanisms at these sizes", None)
-    if found.value is None and _quick(spec):
+        found, discrete, choices = explained(spec)
+    except UnsupportedError:
+        if not _quick(spec):
+            raise
+        found, discrete, choices = dimension(spec, symmetries=True, memory=MEMORY), (), ()
+    if not isinstance(spec, Transformer) and found.value is None and _quick(spec):
         found = dimension(spec, symmetries=True, memory=MEMORY)
-    return found, discrete_of_hybrid(as_hybrid(spec)), choices_of_stack(spec)
+    computable = not too_large(spec) and found.lower is None
+    return {**told(spec, found, discrete, choices), "computable": computable}
 
 
 def _quick(spec: Design) -> bool:
     return spec.parameters <= _QUICKLY[0] and spec.t <= _QUICKLY[1]
-
-
-def _computed_at_once(
-    spec: Design, why: str, error: UnsupportedError | None
-) -> tuple[Finding, Sequence[Discrete], Sequence[Choice]]:
-    if not _quick(spec):
-        raise UnsupportedError(
-            f"not known here: {why}, and {spec.parameters:,} parameters on {spec.t:,} tokens are "
-            f"too many to compute with at once; run: segre dim {spec}"
-        ) from error
-    return dimension(spec, symmetries=True, memory=MEMORY), (), ()
-
-
-def of_finding(found: Finding) -> dict[str, Any]:
-    """A finding as the page shows it: a bound is said to be one, and so is a prediction."""
-    spec = found.spec
-    upper = found.upper if found.estimate is None else found.estimate
-    pieces = dict.fromkeys(GROUPS, 0)
-    for one in found.symmetries:
-        group = one.group or (group_of(one.name) if found.theorem is None else "")
-        if group:
-            pieces[group] += one.dimension
-    return {
-        "spec": str(spec),
-        "parameters": str(spec.parameters),
-        "dimension": f"predicted {found.estimate:,}"
-        if found.estimate is not None
-        else value_in_words(found, "{:,}".format),
-        "bound": str(upper),
-        "redundant": str(spec.parameters - (upper or 0)),
-        "status": _status(found),
-        "known": _known_by(found),
-        "how": found.how,
-        "notes": list(found.notes),
-        "theorem": _theorem(found.theorem),
-        "unmet": _theorem(_covering(spec)) if found.value is None else None,
-        "pieces": {group: str(count) for group, count in pieces.items()},
-        "symmetries": [
-            {**one.document(), "dimension": str(one.dimension)} for one in found.symmetries
-        ],
-    }
-
-
-def _status(found: Finding) -> str:
-    if found.value is not None:
-        return "proved"
-    return "bounded" if found.estimate is None else "estimated"
-
-
-def _known_by(found: Finding) -> str:
-    """How the dimension is known, in a few words; what is not proved says so."""
-    if found.value is not None and found.theorem is not None:
-        return f"proved by theorem {found.theorem['name']}"
-    if found.value is not None:
-        return "proved by computation"
-    if found.estimate is not None:
-        return "predicted by a formula; neither proved nor a bound"
-    if found.lower is not None:
-        return "both bounds proved by computation; they do not meet"
-    return "upper bound, counted by formulas; not proved to be reached"
-
-
-def _covering(spec: Architecture) -> Mapping[str, Any] | None:
-    """The theorem about such designs, of which some hypothesis fails at these sizes."""
-    applied = apply(spec)
-    return None if applied is None else applied.document()
-
-
-def _theorem(named: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if named is None:
-        return None
-    return {
-        "name": named["name"],
-        "title": named["title"],
-        "proof": named["proof"],
-        "trusts": named["trusts"],
-        "symmetries": {name: str(count) for name, count in named["symmetries"].items()},
-        "hypotheses": [
-            {**one, "left": str(one["left"]), "right": str(one["right"])}
-            for one in named["hypotheses"]
-        ],
-    }
-
-
-def costs(spec: Design) -> list[dict[str, Any]]:
-    """Operations, and numbers kept for later tokens, against the number of tokens."""
-    found = cost(spec, list(TOKENS))
-    return [
-        {
-            "tokens": tokens,
-            "operations": str(found.total(tokens)),
-            "state": None if found.state(tokens) is None else str(found.state(tokens)),
-            "methods": sorted({one.method for one in found.lines if one.tokens == tokens}),
-        }
-        for tokens in found.tokens
-    ]
 
 
 def proof(text: str) -> dict[str, Any]:

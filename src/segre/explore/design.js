@@ -72,10 +72,13 @@ function modelChange(design, key, value) {
   if (key === "heads" && values.kv !== "") values.kv = String(divisor(heads, number(design, "kv")));
   if (number(design, "kv") === heads) values.kv = "";
   if (key === "head" && Number(value) * heads === d) values.head = "";
-  if (key === "d" || key === "heads") delete extras.dv, delete extras.rotary;
+  if ((key === "d" || key === "heads") && values.head === "") delete extras.dv, delete extras.rotary;
   if (values.head === "" && d % heads) values.head = String(Math.max(1, Math.floor(d / heads)));
   const rank = values.head === "" ? d / heads : number(design, "head");
-  if (values.pos === "rope" && !extras.rotary && rank % 2) values.head = String(Math.max(2, rank - (rank % 2)));
+  const latent = number(design, "kvrank") > 0;
+  // the rotary dimensions of latent attention are beside those of a head
+  if (values.pos === "rope" && latent && !extras.rotary) extras.rotary = String(Math.max(2, 2 * Math.floor(rank / 4)));
+  if (values.pos === "rope" && !latent && !extras.rotary && rank % 2) values.head = String(Math.max(2, rank - (rank % 2)));
   if (key === "mlp" && value !== "none" && !number(design, "ff") && !number(design, "experts")) values.ff = String(4 * d);
   if (key === "mlp" && !FAMILIES.transformer.byKey.experts.when.mlp.includes(value)) {
     if (number(design, "experts") && value !== "none" && !number(design, "ff")) values.ff = values.eff;

@@ -1,145 +1,8 @@
 // The loop of the page: controls change a design, segre or its formulas answer, the answer is shown.
-let design = null, against = "", chosenFamily = null;
-const PINNED = "pinned design";
-const controlsOf = () => FAMILIES[design.family].controls;
-const isSpec = (name) => name.includes("/");
-const besideSpec = () => (isSpec(against) ? against : DATA.presets[against]);
-
-// ---- controls -------------------------------------------------------------------------------------
-let fields = {};
-function build() {
-  const names = Object.keys(DATA.presets);
-  for (const [name, family] of Object.entries(FAMILIES)) el("family").append(new Option(family.label, name));
-  el("start").append(new Option("own design", ""), ...names.map((name) => new Option(name, name)));
-  el("against").append(new Option("nothing", ""), ...names.map((name) => new Option(name, name)));
-  el("start").addEventListener("change", () => {
-    if (el("start").value) (design = parsed(DATA.presets[el("start").value])), refresh();
-  });
-  el("family").addEventListener("change", () => {
-    design = parsed(el("family").value === STACK ? DATA.first_stack : DATA.first_model);
-    refresh();
-  });
-  el("against").addEventListener("change", () => ((against = el("against").value), refresh()));
-  el("pin").addEventListener("click", () => {
-    against = written(design);
-    refresh();
-    el("status").textContent = "pinned; change the design to compare with it";
-  });
-  el("controls").closest("form").addEventListener("submit", (event) => event.preventDefault());
-}
-
-function buildControls() {
-  const parts = {};
-  fields = {};
-  el("controls").replaceChildren();
-  for (const control of controlsOf()) {
-    if (!parts[control.part]) {
-      parts[control.part] = make("fieldset");
-      parts[control.part].append(make("legend", control.part));
-      el("controls").append(parts[control.part]);
-    }
-    parts[control.part].append(row(control));
-  }
-  chosenFamily = design.family;
-}
-
-function set(key, value) {
-  change(design, key, value);
-  refresh();
-}
-
-function row(control) {
-  const { key, kind } = control, line = make("div", undefined, `row ${kind}`);
-  const label = make("label", control.label);
-  label.htmlFor = `c-${key}`;
-  if (control.hint) label.append(make("span", control.hint, "hint"));
-  line.append(label);
-  if (kind === "size") {
-    const slider = make("input"), field = make("input");
-    slider.type = "range", slider.min = 0, slider.max = control.values.length - 1, slider.step = 1;
-    slider.id = `s-${key}`;
-    slider.setAttribute("aria-label", `${control.label}, slider`);
-    slider.addEventListener("input", () => set(key, String(steps(control)[slider.value])));
-    field.type = "number", field.id = `c-${key}`, field.min = control.values[0] === 0 ? 0 : 1, field.step = 1, field.inputMode = "numeric";
-    if (control.values[0] === NONE) field.placeholder = NONE;
-    field.addEventListener("change", () => {
-      const whole = Math.floor(Number(field.value));
-      if (field.value === "" && control.values[0] === NONE) set(key, NONE);
-      else if (field.value !== "" && whole >= Number(field.min) && whole < 1e9) set(key, String(whole));
-      else show();
-    });
-    line.append(slider, field);
-    fields[key] = { line, slider, field };
-  } else if (kind === "choice") {
-    const select = make("select");
-    select.id = `c-${key}`;
-    control.values.forEach((value, n) => select.append(new Option(control.names[n] ?? value, value)));
-    select.addEventListener("change", () => set(key, select.value));
-    line.append(select);
-    fields[key] = { line, select };
-  } else {
-    const box = make("input");
-    box.type = "checkbox", box.id = `c-${key}`;
-    box.addEventListener("change", () => set(key, String(box.checked)));
-    line.append(box);
-    fields[key] = { line, box };
-  }
-  return line;
-}
-
-function steps(control) {
-  const heads = number(design, "heads");
-  if (control.key !== "kv") return control.values;
-  return control.values.filter((n) => heads % n === 0).concat(control.values.includes(heads) ? [] : [heads]);
-}
-
-function show() {
-  if (chosenFamily !== design.family) buildControls();
-  for (const control of controlsOf()) {
-    const { line, slider, field, select, box } = fields[control.key], on = means(design, control);
-    const value = filled(design, control.key);
-    line.classList.toggle("off", !on);
-    for (const one of [slider, field, select, box]) if (one) one.disabled = !on;
-    if (slider) {
-      const every = steps(control), far = (n) => (every[n] === NONE ? Infinity : Math.abs(every[n] - Number(value)));
-      slider.max = every.length - 1;
-      slider.value = value === NONE ? 0 : every.reduce((best, _, n) => (far(n) < far(best) ? n : best), 0);
-      slider.setAttribute("aria-valuetext", value);
-      field.value = Number.isFinite(Number(value)) ? value : "";
-    }
-    if (select) {
-      if (![...select.options].some((option) => option.value === value)) select.append(new Option(value, value));
-      select.value = value;
-    }
-    if (box) box.checked = value === "true";
-  }
-  const kept = Object.entries(design.extras).map(([key, value]) => `${key}=${value.length > 40 ? value.slice(0, 39) + "…" : value}`);
-  el("extras").hidden = !kept.length;
-  if (kept.length) {
-    const drop = make("button", "Leave out", "quiet");
-    drop.type = "button";
-    drop.addEventListener("click", () => ((design.extras = {}), refresh()));
-    el("extras").replaceChildren(`Also in this design: ${kept.join(", ")} `, drop);
-  }
-  const spec = written(design);
-  el("family").value = design.family;
-  el("start").value = presetOf(spec) ?? "";
-  el("against").querySelector("[data-pinned]")?.remove();
-  if (isSpec(against)) {
-    const option = new Option(PINNED, against);
-    option.dataset.pinned = "";
-    el("against").append(option);
-  }
-  el("against").value = against;
-  el("spec").replaceChildren(...spec.split(/(?<=\/)/).map((part) => make("span", part)));
-  const hash = `#${spec}${against ? `&against=${against}` : ""}`;
-  try { history.replaceState(null, "", hash); } catch { /* too many changes at once: the next one does it */ }
-}
-
 // ---- asking: one question at a time, and always about the newest design -------------------------------
 const waiting = (ms) => new Promise((done) => setTimeout(done, ms));
 async function ask(question, spec) {
-  if (!DATA.live) return question === "known" ? fixed(spec) : { error: "run segre explore for this" };
+  if (!DATA.live) return byFormulas(spec, question === "choices");
   for (let turn = 0; turn < 20; turn++) {
     try {
       const got = await fetch(`api/${question}`, {
@@ -182,24 +45,43 @@ async function refresh() {
   document.documentElement.dataset.spec = written(design);
 }
 
+let choicesTimer = 0;
+// On the static page, what each choice costs is counted when nothing has changed for a while.
+function choicesLater() {
+  clearTimeout(choicesTimer);
+  if (own.choices) return;
+  const spec = written(design);
+  choicesTimer = setTimeout(async () => {
+    const found = await ask("choices", spec);
+    if (spec === written(design) && !found.error) own.choices = found.choices, renderChoices(own);
+  }, 250);
+}
+
 const RESULTS = ["figures", "proof-section", "pieces-section", "symmetries-section", "choices-section", "cost-section", "curve-section"];
-function complain(reason) {
+function complain(said) {
+  const reason = said.replace(/^spec (['"]).*?\1: /, ""); // the spec stands on the page
   el("problem").hidden = false;
   el("problem").textContent = sentence(reason);
-  for (const id of RESULTS) el(id).classList.add("stale"), (el(id).inert = true);
-  el("pinned-parameters").textContent = reason.startsWith("Not known here") ? "not known here:" : "this design is refused:";
-  el("pinned-dimension").textContent = "see below";
-  clearTimeout(curveTimer), clearTimeout(heard);
+  for (const id of RESULTS) {
+    el(id).classList.add("stale"), (el(id).inert = true);
+    if (id !== "figures") el(id).hidden = own === null; // nothing has been shown yet
+  }
+  renderNothing();
+  el("pinned-parameters").textContent = /^not known here/i.test(reason) ? "not known here" : "not a valid design";
+  el("pinned-dimension").textContent = reason.length > 90 ? `${reason.slice(0, 89)}…` : reason;
+  clearTimeout(curveTimer), clearTimeout(choicesTimer), clearTimeout(heard);
 }
 
 function render() {
   el("problem").hidden = true;
-  for (const id of RESULTS) el(id).classList.remove("stale"), (el(id).inert = false);
+  for (const id of RESULTS) el(id).classList.remove("stale"), (el(id).inert = el(id).hidden = false);
   const name = isSpec(against) ? PINNED : against;
   renderCounts(own, beside, name);
   renderProof(own, { prove, download });
   renderPieces(own, beside, name);
   renderSymmetries(own);
+  renderChoices(own);
+  choicesLater();
   renderCost(own, beside, name);
   renderCurve();
   clearTimeout(heard);
@@ -208,7 +90,12 @@ function render() {
 
 function renderCurve() {
   clearTimeout(curveTimer);
-  if (!DATA.live) return chart("curve-chart", []), void (el("curve-said").textContent = `The curve is measured by running the design with random weights, which the static page cannot do. Run: segre collapse ${written(design)}`);
+  if (!DATA.live) {
+    status("curve-status", "not run", "not available on this page");
+    chart("curve-chart", []);
+    return void (el("curve-said").textContent = `The curve is measured by running the design with random weights, which the static page cannot do. Run: segre collapse ${written(design)}`);
+  }
+  status("curve-status", "not run", "not measured yet");
   el("curve-said").textContent = "Measuring …";
   const spec = written(design);
   curveTimer = setTimeout(async () => {
@@ -281,13 +168,20 @@ el("copy-spec").addEventListener("click", (event) => copy(written(design), event
 el("copy-link").hidden = DATA.live;
 el("copy-link").addEventListener("click", (event) => copy(location.href, event.currentTarget));
 
+// The address after # is the design: links within the page move the focus themselves.
+for (const link of document.querySelectorAll("[data-to]")) link.addEventListener("click", (event) => {
+  event.preventDefault();
+  const target = el(link.dataset.to);
+  if (target.id === "h-how") el("proof").open = true;
+  target.focus({ preventScroll: true }), target.scrollIntoView();
+});
+
 function open() {
   let hash = "";
   try { hash = decodeURIComponent(location.hash.slice(1)); } catch { /* as if there were none */ }
   const [spec, beside] = hash.split("&against=");
   against = beside !== undefined ? (DATA.presets[beside] || isSpec(beside) ? beside : "") : spec ? "" : DATA.against;
-  design = parsed(spec.includes("/") ? spec : DATA.first);
-  refresh();
+  begin(spec.includes("/") ? spec : DATA.first);
 }
 window.addEventListener("hashchange", open);
 build();

@@ -1,8 +1,7 @@
-"""The page as one HTML file: served by `segre explore`, or by itself, with segre's polynomials."""
+"""The page as one HTML file: served by `segre explore`, or by itself, with segre's formulas."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,9 @@ from markupsafe import Markup
 
 from segre import __version__
 from segre.errors import SegreError
+from segre.explore.alone.script import script
 from segre.explore.designs import BESIDE, FIRST, families, presets, shown_first
-from segre.explore.named import named_designs
 from segre.explore.stack_controls import FIRST_STACK
-from segre.explore.stack_table import Row, stack_table
-from segre.explore.table import Design, table
 from segre.files import whole_file
 from segre.finding import GROUPS
 from segre.models import Source
@@ -23,24 +20,23 @@ from segre.report.page.embed import embedded, policy
 from segre.report.page.marks import MARKS
 from segre.report.page.render import environment
 
-_SCRIPTS = ("design.js", "formulas.js", "results.js", "page.js")
+_SCRIPTS = ("design.js", "results.js", "controls.js", "page.js")
 _SERVED = (
     "Your own machine computes everything here: theorems at any size, and exact ranks of small "
     "designs on request."
 )
 _FIXED = Markup(
-    "This page works without a server, from segre’s formulas and theorems alone. It cannot compute "
-    "the exact rank of a small design, measure a collapse curve or cover every combination of "
-    "choices; <code>segre explore</code> on your own machine can."
+    "This page works without a server. It contains segre’s own formulas and theorems, and computes "
+    "with them in your browser. It cannot compute the exact rank of a small design or measure a "
+    "collapse curve; <code>segre explore</code> on your own machine can."
 )
 _SERVED_FOOT = (
     "Only this machine can open this page, and it makes no network requests. The token in "
     "its address is for you alone."
 )
 _FIXED_FOOT = (
-    "The counts of transformers are polynomials, interpolated from segre’s own counts and checked "
-    "against them at other sizes when this page was made. The formulas of stacks and the "
-    "hypotheses of theorems are segre’s own, written down by running them on symbols."
+    "This page contains no formula of its own: segre’s functions were translated from Python to "
+    "JavaScript when it was made. The page makes no network requests."
 )
 
 
@@ -51,26 +47,11 @@ def served_page(first: Source = FIRST, against: str = BESIDE) -> tuple[str, str]
     return _page(data, _SERVED, _SERVED_FOOT), strict
 
 
-def static_page(
-    theorems: str = "",
-    choose: Callable[[Design], bool] = lambda _: True,
-    choose_stacks: Callable[[Row], bool] = lambda _: True,
-) -> str:
-    """The page that needs no server; `theorems` is where the proofs are, if they are anywhere.
-
-    `choose` and `choose_stacks` say which designs the page has formulas for.
-    """
-    models = named_designs()
-    data = {
-        **_data(FIRST, BESIDE),
-        "live": False,
-        "theorems": theorems,
-        "table": table(choose),
-        "stacks": stack_table(choose_stacks),
-        "models": models,
-        "presets": {name: model["spec"] for name, model in models.items()},
-    }
-    return _page(data, _FIXED, _FIXED_FOOT, policy([_script()], styles=[_style()]))
+def static_page(theorems: str = "") -> str:
+    """The page that needs no server; `theorems` is where the proofs are, if they are anywhere."""
+    data = {**_data(FIRST, BESIDE), "live": False, "theorems": theorems}
+    own = _script(script())
+    return _page(data, _FIXED, _FIXED_FOOT, policy([own], styles=[_style()]), own)
 
 
 def write_static_page(path: Path) -> None:
@@ -97,12 +78,14 @@ def _data(first: Source, against: str) -> dict[str, Any]:
     }
 
 
-def _page(data: dict[str, Any], about: str, foot: str, meta: str = "") -> str:
+def _page(
+    data: dict[str, Any], about: str | Markup, foot: str, meta: str = "", script: str = ""
+) -> str:
     template = environment().from_string(_asset("page.html"))
     return template.render(
         policy=meta,
         style=Markup(_style()),
-        script=Markup(_script()),
+        script=Markup(script or _script()),
         data=Markup(embedded(data)),
         marks=MARKS,
         version=__version__,
@@ -112,9 +95,9 @@ def _page(data: dict[str, Any], about: str, foot: str, meta: str = "") -> str:
     )
 
 
-def _script() -> str:
+def _script(formulas: str = "") -> str:
     """All scripts as one, in a scope of its own."""
-    parts = "\n".join(_asset(name) for name in _SCRIPTS)
+    parts = "\n".join([formulas, *(_asset(name) for name in _SCRIPTS)])
     return f'(() => {{\n"use strict";\n{parts}}})();\n'
 
 

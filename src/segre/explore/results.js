@@ -14,6 +14,7 @@ function short(digits) {
   while (value >= 999.5 && step < NAMES.length - 1) [value, step] = [value / 1000, step + 1];
   return `${Number(value.toPrecision(3))}${NAMES[step]}`;
 }
+const billions = (digits) => short(digits).replace(" G", " B"); // as parameters are counted
 function share(part, whole) {
   const percent = (100 * Number(part)) / Number(whole);
   return percent === 0 ? "0 %" : `${percent >= 1e-6 ? percent.toPrecision(3).replace(/\.?0+$/, "") : "under 0.000001"} %`;
@@ -33,6 +34,11 @@ function badge(status, words) {
   return made;
 }
 
+// How the numbers of a part are known, beside its title.
+function status(id, kind, words) {
+  el(id).replaceChildren(badge(kind.replace(" ", "-"), words));
+}
+
 function tr(cells) {
   const line = make("tr");
   for (const [text, kind] of cells) line.append(make("td", text, kind));
@@ -48,21 +54,45 @@ function button(words, act) {
 
 const SIGNS = { proved: "", bounded: "≤ ", estimated: "≈ " };
 const SHORT = { proved: "proved", bounded: "upper bound", estimated: "predicted" };
+const EXACT = "exact count";
+// What is known of the counts of symmetries, which the dimension is made of.
+const COUNTED = {
+  proved: ["exact", EXACT],
+  bounded: ["exact", "exact count of the symmetries that segre knows"],
+  estimated: ["estimated", "predicted by a formula, not proved"],
+};
+const REDUNDANT = {
+  proved: ["proved", "proved, like the dimension"],
+  bounded: ["bounded", "lower bound: more may be redundant"],
+  estimated: ["estimated", "predicted by a formula; neither proved nor a bound"],
+};
 const LEAST = { proved: "", bounded: "at least ", estimated: "predicted " };
 function renderCounts(own, b, name) {
   big("parameters", grouped(own.parameters));
   big("dimension", own.dimension);
   big("redundant", LEAST[own.status] + grouped(own.redundant));
   el("badge").replaceChildren(badge(own.status, own.known));
+  status("parameters-status", "exact", EXACT);
+  status("redundant-status", ...REDUNDANT[own.status]);
+  for (const id of ["pieces-status", "symmetries-status", "choices-status"]) status(id, ...COUNTED[own.status]);
+  status("cost-status", "exact", EXACT);
   el("parameters-beside").textContent = b ? `${name}: ${grouped(b.parameters)}` : "";
   el("dimension-beside").textContent = b ? `${name}: ${b.dimension} (${SHORT[b.status]})` : "";
-  el("redundant-beside").textContent = `${share(own.redundant, own.parameters)} of the parameters` + (b ? `; ${name}: ${grouped(b.redundant)}, ${share(b.redundant, b.parameters)}` : "");
-  el("pinned-parameters").textContent = `${short(own.parameters)} parameters`;
-  el("pinned-dimension").textContent = `dimension ${SIGNS[own.status]}${short(own.bound)}, ${SHORT[own.status]}`;
+  el("redundant-beside").textContent = `${share(own.redundant, own.parameters)} of the parameters` + (b ? `; ${name}: ${LEAST[b.status]}${grouped(b.redundant)} (${share(b.redundant, b.parameters)})` : "");
+  el("pinned-parameters").textContent = `${billions(own.parameters)} parameters`;
+  el("pinned-dimension").textContent = `dimension ${SIGNS[own.status]}${billions(own.bound)}, ${SHORT[own.status]}`;
+}
+
+// The design has no answer: no number of an earlier one stays.
+function renderNothing() {
+  for (const id of ["parameters", "dimension", "redundant"]) big(id, "–"), (el(`${id}-beside`).textContent = "");
+  for (const id of ["parameters-status", "badge", "redundant-status"]) status(id, "not run", "not available");
 }
 
 // ---- the proof -------------------------------------------------------------------------------
 function renderProof(own, { prove, download }) {
+  const is = { proved: "=", bounded: "= at most", estimated: "= a predicted" }[own.status];
+  el("sum").textContent = `${grouped(own.parameters)} parameters − ${LEAST[own.status]}${grouped(own.redundant)} redundant ${is} ${grouped(own.bound)} dimensions`;
   el("how").textContent = [own.how, ...(own.notes ?? [])].map(sentence).join(" ");
   const theorem = own.theorem ?? own.unmet, proved = own.status === "proved", actions = [];
   if (DATA.live && own.computable) actions.push(button("Prove it by computing", prove));
@@ -99,6 +129,7 @@ function statement(own, theorem) {
 }
 
 // ---- pieces, symmetries, choices -----------------------------------------------------------------
+const PIECES = { QK: "queries and keys", VO: "values and outputs", MLP: "hidden units", residual: "basis of the stream" };
 function renderPieces(own, b, name) {
   el("beside-name").textContent = b ? name : "";
   document.querySelector(".key.beside").hidden = !b;
@@ -114,12 +145,14 @@ function renderPieces(own, b, name) {
     }
     const amount = make("span", undefined, "amount");
     amount.append(make("b", grouped(own.pieces[group] ?? "0")), ` · ${share(own.pieces[group] ?? "0", own.parameters)}`);
-    line.append(make("span", group), tracks, amount);
+    const words = make("span", group);
+    if (PIECES[group]) words.append(make("span", PIECES[group], "hint"));
+    line.append(words, tracks, amount);
     return line;
   }));
   const split = Object.values(own.pieces).reduce((sum, n) => sum + BigInt(n), 0n);
   const total = own.symmetries.reduce((sum, one) => sum + BigInt(one.dimension), 0n);
-  el("pieces-said").textContent = split === total ? "Shares of each model’s own parameters. Only symmetries that segre knows are counted."
+  el("pieces-said").textContent = split === total ? "Percentages are shares of each model’s own parameters. Only symmetries that segre knows are counted."
     : "At these sizes the theorem counts the symmetries together, and they are not split by piece.";
 }
 
@@ -128,9 +161,12 @@ function renderSymmetries(own) {
   if (!own.symmetries.length) el("symmetries").append(tr([["none known", ""], ["", ""], ["0", "number"], ["", ""]]));
   const discrete = own.discrete ?? [];
   el("discrete").textContent = discrete.length ? `There are also finite symmetries: ${discrete.map((one) => `${one.what} (${one.group}${one.places > 1 ? `, in each of ${grouped(one.places)} places` : ""})`).join("; ")}.` : "";
-  el("choices-section").hidden = !own.choices;
-  el("choices").replaceChildren(...(own.choices ?? []).map((one) => tr([[one.choice, ""], [one.instead_of, ""], [(one.total[0] === "-" ? "−" : "+") + grouped(one.total.replace("-", "")), "number"]])));
-  if (!(own.choices ?? []).length) el("choices").append(tr([["No single choice changes the redundancy.", ""], ["", ""], ["", ""]]));
+}
+
+function renderChoices(own) {
+  if (!own.choices) return el("choices").replaceChildren(tr([["Counting …", ""], ["", ""], ["", ""]]));
+  el("choices").replaceChildren(...own.choices.map((one) => tr([[one.choice, ""], [one.instead_of, ""], [(one.total[0] === "-" ? "−" : "+") + grouped(one.total.replace("-", "")), "number"]])));
+  if (!own.choices.length) el("choices").append(tr([["No single choice changes the redundancy.", ""], ["", ""], ["", ""]]));
 }
 
 // ---- charts ------------------------------------------------------------------------------------
@@ -176,9 +212,6 @@ const power = (n) => `10${n < 0 ? "⁻" : ""}${[...String(Math.abs(n))].map((c) 
 function renderCost(own, b, name) {
   const other = b?.cost ?? null, mine = own.cost;
   el("cost-beside").textContent = other ? name : "beside";
-  el("cost-table").hidden = !mine;
-  el("cost-said").textContent = mine ? "" : `The static page has no formula for the cost of this mechanism. Run: segre cost ${own.spec}`;
-  if (!mine) return chart("cost-chart", []);
   const points = (rows) => rows.map((one) => [Math.log2(one.tokens), Math.log10(Number(one.operations))]);
   const lines = [{ name: "this design", points: points(mine) }, ...(other ? [{ name, points: points(other) }] : [])];
   chart("cost-chart", lines, { xs: mine.map((one) => Math.log2(one.tokens)), x: (v) => tokensShown(2 ** v), y: power });
@@ -186,6 +219,7 @@ function renderCost(own, b, name) {
 }
 
 function showCurve(found) {
+  status("curve-status", found.error ? "not run" : "measured", found.error ? "not available" : "measured, not proved");
   if (found.error) return chart("curve-chart", []), void (el("curve-said").textContent = sentence(found.error));
   const lines = Object.entries(found.curves).map(([name, logs]) => ({ name, points: logs.map((log, n) => [n, log]).filter((p) => p[1] !== null) }));
   const last = Math.max(...lines.flatMap((one) => one.points.map((p) => p[0])));

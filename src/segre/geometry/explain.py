@@ -115,14 +115,18 @@ def explain(
         return symmetry_table(net, seed, memory=memory, progress=progress)
     if isinstance(net, Hybrid):
         return _of_hybrid(called(spec), net, seed, memory, progress)
+    return of_transformer(called(spec), net)
+
+
+def of_transformer(name: str, net: Transformer, undo: bool = True) -> Explanation:
+    """Symmetries are counted by formulas: with every choice and, with `undo`, without it."""
     found = at_any_size(net)
     here = _pieces(found)
     choices = []
-    for name, instead, other in _alternatives(net):
+    for choice, instead, other in _alternatives(net) if undo else ():
         there = _pieces(counted(other))
         change = {group: there[group] - here[group] for group in GROUPS}
-        choices.append(Choice(name, instead, other, change))
-    name = called(spec)
+        choices.append(Choice(choice, instead, other, change))
     if net.gate == "element":
         found = replace(found, notes=(*found.notes, _MIXTURE))
     return Explanation(name, found, discrete_symmetries(net), tuple(choices))

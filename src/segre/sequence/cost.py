@@ -130,9 +130,13 @@ def cost(spec: Source, t: int | Sequence[int] | None = None, *, number: int = SI
     given = [net.t] if t is None else list(t) if isinstance(t, list | tuple) else [t]
     if not given:
         raise SpecError("t: no sequence length was given; for example 4096")
-    counts = [whole("t", n, LARGEST) for n in given]
+    return costs_of(net, [whole("t", n, LARGEST) for n in given], number)
+
+
+def costs_of(net: Architecture, tokens: Sequence[int], number: int = SINGLE) -> Costs:
+    """The cost of an architecture on each of several sequence lengths."""
     alike, rest = alike_heads(net)
-    lines = [_line(one, n, number) for n in counts for one in _merged(alike)]
+    lines = [_line(one, n, number) for n in tokens for one in _merged(alike)]
     return Costs(net, tuple(lines), rest)
 
 

@@ -14,7 +14,15 @@ from segre.fields.interface import Array
 from segre.geometry.gauge.head_mixing import inverse
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.vocabulary import logits_may_shift
-from segre.geometry.gauge.wiring import End, has, norm_before, points, readers, sublayers, where
+from segre.geometry.gauge.wiring import (
+    End,
+    has,
+    norm_before,
+    producers_of,
+    readers,
+    sublayers,
+    where,
+)
 from segre.geometry.gauge.words import word_columns
 from segre.transformer.spec import Transformer
 
@@ -24,7 +32,7 @@ def free_word_pieces(spec: Transformer) -> Iterator[Piece]:
     if not spec.discrete or spec.embed or spec.embscale or spec.types or spec.latent:
         return
     first = sublayers(spec)[0]
-    if {producer for producer, consumer in points(spec) if consumer == first} != {("embed", "")}:
+    if producers_of(spec, first) != (("embed", ""),):
         return
     spec = spec.at(first[0])
     plain = not spec.embnorm and norm_before(spec, first) is None

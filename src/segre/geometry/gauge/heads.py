@@ -60,13 +60,13 @@ def _names(spec: Transformer, part: str, weight: str) -> list[str]:
 
 
 def _queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
-    still = _still(spec)
-    n = len(still)
+    n = spec.still
     if n:
         name = query_key(n).name
         count = spec.kv * n * n
 
         def basis(w: ModularWeights) -> Array:
+            still = _still(spec)
             canvas = w.canvas(spec.kv * n * n)
             for query, key in zip(
                 _names(spec, part, "W_Q"), _names(spec, part, "W_K"), strict=True
@@ -147,12 +147,12 @@ def _unmet(spec: Transformer, part: str, at: str, key: str, query: str, transpos
 
 
 def _normed_queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
-    planes, still = spec.rotary_dim // 2, _still(spec)
+    planes, n = spec.rotary_dim // 2, spec.still
     if spec.gain:
         groups = spec.kv if spec.qknorm == "all" else 1  # with gains of their own
 
         def gains(w: ModularWeights) -> Array:
-            units = [*map(list, _plane_pairs(spec)), *([j] for j in still)]
+            units = [*map(list, _plane_pairs(spec)), *([j] for j in _still(spec))]
             canvas = w.canvas(groups * len(units))
             for name, sign in (("normq.gain", 1), ("normk.gain", -1)):
                 value = w(part, name).reshape(groups, -1, spec.head)
@@ -162,12 +162,13 @@ def _normed_queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
             return canvas.rows
 
         name = "gains of queries against gains of keys"
-        count = groups * (planes + len(still))
+        count = groups * (planes + n)
         yield Piece("query-key-gains", name, at, "QK", "exact", count, gains)
     else:
-        count = spec.kv * (planes + len(still) * (len(still) - 1) // 2)
+        count = spec.kv * (planes + n * (n - 1) // 2)
 
         def turns(w: ModularWeights) -> Array:
+            still = _still(spec)
             pairs = [*_plane_pairs(spec), *((j, k) for j in still for k in still if k < j)]
             canvas = w.canvas(spec.kv * len(pairs))
             for weight in ("W_Q", "W_K"):
@@ -238,11 +239,11 @@ def _values(spec: Transformer, part: str, at: str) -> Piece:
 
 def _key_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
     """A key bias shifts all scores of a query equally, which cancels in the softmax."""
-    still = _still(spec)
-    if not spec.ignores_shifts or spec.qknorm or not still:
+    if not spec.ignores_shifts or spec.qknorm or not spec.still:
         return
 
     def build(w: ModularWeights) -> Array:
+        still = _still(spec)
         canvas = w.canvas(spec.kv * len(still))
         view = canvas(part, "b_K")
         for row, (g, j) in enumerate((g, j) for g in range(spec.kv) for j in still):
@@ -250,7 +251,7 @@ def _key_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
         return canvas.rows
 
     name = "key biases, which cancel in the softmax"
-    count = spec.kv * len(still)
+    count = spec.kv * spec.still
     yield Piece("key-bias", name, at, "norms and biases", "exact", count, build)
 
 

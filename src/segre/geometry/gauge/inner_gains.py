@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def inner_gain_pieces(spec: Transformer, seen: bool = False) -> Iterator[Piece]:
         bias = writer_bias(spec, end)
         names = [*writers(spec, end), *([bias] if bias else [])]
         shapes = [part_shapes(spec, end[0])[name] for name in names]
-        columns = sum(int(np.prod(shape)) // spec.d for shape in shapes)
+        columns = sum(prod(shape) // spec.d for shape in shapes)
         if columns * (columns + 1) // 2 + columns * seen < spec.d:
             yield _piece(spec, end, names, seen)
 

@@ -20,10 +20,10 @@ def mixing_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
 
 def _group(spec: Transformer, part: str) -> Piece:
     """GL(G) of each key-value head: W_O[q] gains W_O[k] while W_Q[k] loses W_Q[q]."""
-    pairs = list(permutations(range(spec.group), 2))
-    count = spec.kv * len(pairs)
+    count = spec.kv * spec.group * (spec.group - 1)
 
     def build(w: ModularWeights) -> Array:
+        pairs = list(permutations(range(spec.group), 2))
         canvas = w.canvas(count)
         queries = [name for name in ("W_Q", "b_Q") if has(spec, part, name)]
         for row, (g, (q, k)) in enumerate((g, pair) for g in range(spec.kv) for pair in pairs):

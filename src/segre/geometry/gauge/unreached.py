@@ -23,7 +23,7 @@ from segre.geometry.gauge.wiring import (
     norm_at,
     norm_before,
     own_sublayers,
-    points,
+    producers_of,
     readers,
     where,
 )
@@ -86,19 +86,18 @@ def pooled_width(spec: Transformer) -> int:
 
 def sole_producer(spec: Transformer, end: End) -> End | None:
     """The one producer that writes what a consumer reads; None if there are several."""
-    found = {producer for producer, consumer in points(spec) if consumer == end}
+    found = producers_of(spec, end)
     if len(found) != 1 or (spec.residual and ("embed", "") not in found):
         return None
-    return found.pop()
+    return found[0]
 
 
 def _post_norm(spec: Transformer, end: End) -> Norm | None:
     """The LayerNorm whose output a consumer reads as it is, if it is one."""
-    found = {producer for producer, consumer in points(spec) if consumer == end}
-    if spec.norm != "layer" or spec.place != "post" or len(found) != 1:
+    if spec.norm != "layer" or spec.place != "post":
         return None
-    producer = found.pop()
-    return norm_after(spec, producer) if producer[1] else None
+    found = producers_of(spec, end)
+    return norm_after(spec, found[0]) if len(found) == 1 and found[0][1] else None
 
 
 def read_dimension(spec: Transformer, end: End, pooled: bool = False) -> int:

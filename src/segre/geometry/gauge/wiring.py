@@ -196,6 +196,20 @@ def points(spec: Transformer) -> Iterator[tuple[End, End]]:
 
 
 @lru_cache(maxsize=64)
+def _producers(spec: Transformer) -> dict[End, tuple[End, ...]]:
+    out: dict[End, tuple[End, ...]] = {}
+    for producer, consumer in points(spec):
+        before = out.get(consumer, ())
+        out[consumer] = before if producer in before else (*before, producer)
+    return out
+
+
+def producers_of(spec: Transformer, end: End) -> tuple[End, ...]:
+    """What writes to the points that a consumer reads."""
+    return _producers(spec).get(end, ())
+
+
+@lru_cache(maxsize=64)
 def places(spec: Transformer, carried: bool) -> tuple[Place, ...]:
     """Points joined by shared weights and, if `carried`, by skips; in the order of the stream."""
     every = list(points(spec))

@@ -12,7 +12,15 @@ from segre.fields.interface import Array
 from segre.fields.rank import Echelon
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.unreached import normed_columns
-from segre.geometry.gauge.wiring import has, norm_at, norm_before, points, readers, sublayers, where
+from segre.geometry.gauge.wiring import (
+    has,
+    norm_at,
+    norm_before,
+    producers_of,
+    readers,
+    sublayers,
+    where,
+)
 from segre.transformer.spec import Transformer
 
 
@@ -24,7 +32,7 @@ def word_pieces(spec: Transformer) -> Iterator[Piece]:
     if alone and spec.embnorm and not spec.eps:
         yield _word_scales(spec)
     first = sublayers(spec)[0]
-    only = {producer for producer, consumer in points(spec) if consumer == first} == {("embed", "")}
+    only = producers_of(spec, first) == (("embed", ""),)
     if not only or spec.embed or spec.embscale or spec.types or spec.norm_bias:
         return
     if alone and not (spec.residual or spec.embnorm) and spec.eps and spec.normed_before:
@@ -146,9 +154,9 @@ def _directions(spec: Transformer, part: str, name: str) -> Piece:
 def _forms(spec: Transformer, part: str, name: str, width: int) -> Piece:
     """Symmetric R with z^T R z = 0 for the latents z of all words, before their norm: dA = R A."""
     norm, readers = ("normk", ["W_K", "W_V"]) if name == "A_K" else ("normq", ["W_Q", "R_Q"])
-    pairs = list(combinations_with_replacement(range(width), 2))
 
     def build(w: ModularWeights) -> Array:
+        pairs = list(combinations_with_replacement(range(width), 2))
         F, A = w.field, w(part, name)
         z = F.matmul(A, word_columns(w))
         table = np.stack([F.mul(z[i], z[j]) for i, j in pairs], axis=1)
