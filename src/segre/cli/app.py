@@ -41,7 +41,6 @@ Models to try it on   segre demo
 The same function?    segre weights same segre-demo/fine-tune segre-demo/moved
 What changed?         segre diff segre-demo/base segre-demo/moved
 One report on it      segre analyze segre-demo/base -o report.html
-What is unusual?      segre diagnose segre-demo/base
 What is redundant?    segre explain gpt2
 Which design?         segre compare llama-3-8b llama-3-8b/kv=32
 Which dimension?      segre dim softmax/d=10,10,10/a=2,2/t=3
