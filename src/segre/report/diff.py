@@ -15,7 +15,7 @@ from segre.report.console import plain_console
 from segre.report.text import printed
 
 _FEW = 5  # heads, units, tokens
-_FAR = 0.5  # relative distance of models that may be unrelated
+FAR_APART = 0.5  # relative distance of models that may be unrelated
 FAR = (
     "far apart even in one gauge: these may be unrelated models; segre weights lineage A B looks "
     "for a common origin"
@@ -60,7 +60,7 @@ def facts_of(found: Diff) -> Iterator[tuple[str, str]]:
     yield "distance", distance_in_words(found)
     yield "update", update_in_words(found)
     yield "outputs", outputs_in_words(found)
-    if found.value > _FAR:
+    if found.value > FAR_APART:
         yield "note", FAR
 
 
