@@ -30,7 +30,7 @@ def print_merged(merged: Merged) -> None:
         if one.moved:
             near = f"relative distance {before:.3g} before alignment, {after:.3g} after"
         console.print(f"{shown(one.name)} to {shown(one.to)}: {near}", soft_wrap=True)
-        if min(before, after) > FAR_APART:
+        if min(before, after) > FAR_APART and not merged.by.startswith("none"):
             console.print(
                 f"{shown(one.name)} is far from {shown(one.to)}, and may be unrelated: measure the "
                 "result with segre weights barrier before you use it"
