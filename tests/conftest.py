@@ -1,5 +1,6 @@
 """What all tests share: markers, threads, how many examples are tried, and what Ctrl-C does."""
 
+import gc
 import os
 import re
 import signal
@@ -16,6 +17,9 @@ settings.load_profile("segre")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Shells start what runs in the background deaf to Ctrl-C, and so would be all that tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Collecting 13,000 tests makes a million objects that stay: they are not searched for garbage.
+gc.disable()
 
 # By what a file of tests imports it is known what its tests need.
 NEEDS = {
@@ -45,3 +49,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for mark in needed(item.path):
             item.add_marker(mark)
+
+
+def pytest_collection_finish() -> None:
+    """From here on there is garbage to collect, among what tests make."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 5, 5)  # most objects end by themselves before there are so many
+    gc.enable()

@@ -5,6 +5,7 @@
 
 import json
 import re
+import sys
 import tomllib
 import zipfile
 from email.parser import Parser
@@ -14,11 +15,20 @@ import pytest
 
 import segre
 from blocks import ROOT, check_commands
-from support.installation import Environment, built, core, wheel, with_extra
+from support.installation import (
+    Environment,
+    built,
+    core,
+    core_of,
+    interpreter,
+    wheel,
+    with_extra,
+)
 
 pytestmark = [pytest.mark.release, pytest.mark.slow]
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+VERSIONS = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
 LARGEST = 3 << 20
 # A command that needs each extra, and what it prints. Without the extra it is refused
 # (tests/test_alone.py). Two are not for users: dev is these and tools, bench has peers to measure.
@@ -76,7 +86,6 @@ def test_the_wheel_has_the_package_and_nothing_else(archive: zipfile.ZipFile) ->
     package = {str(path.relative_to(ROOT / "src")) for path in files_of(ROOT / "src" / "segre")}
     assert {name for name in inside if not name.startswith(description)} == package
     assert not [name for name in inside if re.search(r"__pycache__|\.pyc$|/tests?/|/test_", name)]
-    assert f"{description}licenses/LICENSE" in inside
     for name in (
         "py.typed",
         "checkpoint/demo/base.safetensors",
@@ -90,6 +99,20 @@ def test_the_wheel_has_the_package_and_nothing_else(archive: zipfile.ZipFile) ->
     ):
         assert f"segre/{name}" in inside, name
     assert max(one.file_size for one in archive.infolist()) < LARGEST
+
+
+def test_the_wheel_states_its_licences(archive: zipfile.ZipFile) -> None:
+    """segre's own, and that of the part of plotly.js in the package."""
+    description = f"segre-{segre.__version__}.dist-info"
+    found = Parser().parsestr(archive.read(f"{description}/METADATA").decode())
+    assert found["License-Expression"] == "Apache-2.0 AND MIT"
+    files = found.get_all("License-File") or []
+    texts = [archive.read(f"{description}/licenses/{file}").decode() for file in files]
+    own, plotly = texts
+    assert "Apache License" in own
+    assert plotly.startswith("MIT License")
+    assert "Plotly" in plotly
+    assert {ROOT / file for file in files} == {ROOT / "LICENSE", *ROOT.glob("src/**/LICENSE")}
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -147,6 +170,46 @@ def test_the_doctor_of_the_core(environment: Environment, tmp_path: Path) -> Non
     shown = environment.segre("doctor", tmp_path)
     assert shown.returncode == 0
     assert shown.stdout.splitlines()[-1].startswith("segre works")
+
+
+# --- other versions of Python -------------------------------------------------------------------
+
+
+def test_the_versions_that_are_named_are_those_of_ci() -> None:
+    assert min(VERSIONS, key=minor) == PROJECT["requires-python"].removeprefix(">=")
+    (matrix, *_) = re.findall(r"python: (\[.*\])", (ROOT / ".github/workflows/ci.yml").read_text())
+    assert json.loads(matrix) == VERSIONS
+
+
+def minor(version: str) -> int:
+    return int(version.partition(".")[2])
+
+
+@pytest.mark.parametrize(
+    "version", [one for one in VERSIONS if minor(one) != sys.version_info.minor]
+)
+def test_the_core_on_another_python(
+    version: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    python = interpreter(version)
+    if python is None:
+        pytest.skip(f"no python{version} that runs, on the path or beside {sys.base_prefix}")
+    with core_of(tmp_path_factory, python) as environment:
+
+        def said(command: str) -> str:
+            done = environment.segre(command, tmp_path)
+            assert (done.returncode, done.stderr) == (0, ""), f"{command}: {done.stderr}"
+            return done.stdout
+
+        found = json.loads(said("doctor --json"))
+        assert found["works"] is True
+        assert found["python"]["version"].startswith(f"{version}.")
+        assert "dimension    28  proved" in said("dim softmax/d=4,4/a=2/t=3")
+        said("certify softmax/d=4,4/a=2/t=3 -o proof.json")
+        assert "valid: dimension 28" in said("verify proof.json")
+        said("demo")
+        same = said("weights same segre-demo/fine-tune segre-demo/moved")
+        assert same.startswith("same function"), same
 
 
 # --- the extras ---------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ def peak(command: str, *arguments: Path, more: str = "") -> tuple[str, int]:
         [sys.executable, "-c", code, *map(str, arguments)],
         check=True,
         capture_output=True,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "2"},
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )
     verdict, size = out.stdout.decode().splitlines()
     return verdict, 1024 * int(size)

@@ -4,11 +4,11 @@ import json
 import re
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
+from support.processes import computing, wait_until
 from support.terminal import SEGRE, run
 
 
@@ -147,7 +147,9 @@ def test_an_interrupted_or_killed_certify_leaves_nothing(tmp_path: Path) -> None
             stderr=subprocess.PIPE,
             text=True,
         )
-        time.sleep(0.25 * (attempt + 1))
+        if attempt:  # the first is killed as it starts, the last may be over
+            far = computing(process, 0.1 * attempt)
+            wait_until(process, lambda: process.poll() is not None or far())  # noqa: B023
         process.send_signal(signal.SIGINT if attempt % 2 else signal.SIGKILL)
         _, errors = process.communicate()
         assert "Traceback" not in errors

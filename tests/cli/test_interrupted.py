@@ -3,7 +3,6 @@
 import signal
 import sqlite3
 import subprocess
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.checkpoints import minilm
+from support.processes import computing, wait_until
 from support.terminal import SEGRE, environment, run
 
 SIGNALS = pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=lambda s: s.name)
@@ -35,18 +35,12 @@ def interrupted(
         cwd=folder,
         env=environment(TMPDIR=str(scratch)),
     )
-    if begun is None:
-        time.sleep(1.5)
-    else:
-        late = time.monotonic() + _PATIENCE
-        while not begun() and process.poll() is None and time.monotonic() < late:
-            time.sleep(0.002)
-    process.send_signal(sent)
     try:
+        wait_until(process, begun or computing(process, 1.0))
+        process.send_signal(sent)
         printed, said = process.communicate(timeout=_PATIENCE)
-    except subprocess.TimeoutExpired:
+    finally:
         process.kill()
-        raise
     assert process.returncode == 130, (printed, said)
     assert printed == ""
     assert said.count("\n") == 1, said
@@ -92,7 +86,7 @@ def test_what_was_written_before_is_named(folder: Path) -> None:
     """A witness is written, and then read again and checked, which takes its time."""
     model, file = minilm(), folder / "turn.safetensors"
     moved = folder.parent / "moved"
-    subprocess.run([SEGRE, "weights", "move", model, "-o", moved], check=True, capture_output=True)
+    assert run("weights", "move", model, "-o", moved).returncode == 0
     line = f"weights same {model} {moved} --witness {file.name}"
     said = interrupted(line, folder, signal.SIGINT, begun=file.exists)
     assert said == f"written before that: {file.name}"

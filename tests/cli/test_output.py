@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from importlib import import_module
@@ -112,6 +113,21 @@ def test_an_answer_has_a_document_and_words(zoo: list[Any]) -> None:
         assert printed(lambda answer=answer: output.emit(answer)).strip(), type(answer)
         as_json = printed(lambda answer=answer: output.emit(answer, "json"))
         assert as_json == strict_json(answer.document(), indent=2, sort_keys=True) + "\n"
+
+
+def test_no_terminal_is_too_narrow_for_an_answer(
+    zoo: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prose wraps, and numbers are never shortened: the same characters at every width."""
+
+    def characters(answer: Any, columns: int) -> Counter[str]:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        return Counter("".join(printed(lambda: output.emit(answer)).split()))
+
+    for answer in zoo:
+        wide = characters(answer, 500)
+        for columns in (1, 20, 40, 80):
+            assert characters(answer, columns) == wide, (type(answer), columns)
 
 
 def test_an_answer_to_a_question_says_how_it_is_known(zoo: list[Any]) -> None:

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -180,7 +179,6 @@ def test_the_command_prints_its_address_and_stops_cleanly() -> None:
     assert "connect-src 'self'" in page.getheader("Content-Security-Policy", "")
     assert b"Design explorer" in page.read()
     connection.close()
-    time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (0, "")

@@ -21,6 +21,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
+from transformers.initialization import no_init_weights
 
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, saving
@@ -75,7 +76,7 @@ def library_outputs(directory: Path, tokens: Tokens) -> np.ndarray:
     config = transformers.AutoConfig.from_pretrained(directory, experts_implementation="eager")
     kind = getattr(transformers, config.architectures[0])
     stored = kind.from_pretrained(directory).state_dict()
-    with Double():  # rotary angles too
+    with Double(), no_init_weights():  # rotary angles too; random weights would be replaced
         theirs = kind(config).double().eval()
     theirs.load_state_dict(stored)
     inputs = {"input_ids": torch.tensor(tokens.words)}

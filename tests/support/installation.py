@@ -98,11 +98,39 @@ def core(factory: pytest.TempPathFactory) -> Environment:
 
     def make(folder: Path) -> None:
         place = folder.with_name("core")  # it cannot be renamed: its scripts name it
-        command = [sys.executable, "-m", "venv", "--without-pip", "--clear", place]
-        subprocess.run(command, check=True)
-        _install(Environment(place), f"segre @ {wheel(factory).as_uri()}")
+        _make_core(Path(sys.executable), place, factory)
 
     return Environment(once(factory, "core-ready", make).with_name("core"))
+
+
+@contextmanager
+def core_of(factory: pytest.TempPathFactory, interpreter: Path) -> Iterator[Environment]:
+    """The same for another interpreter; it is deleted afterwards."""
+    folder = factory.mktemp("other") / "core"
+    try:
+        yield _make_core(interpreter, folder, factory)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def interpreter(version: str) -> Path | None:
+    """A Python of this version that runs: on the path, or installed beside ours."""
+    name = f"python{version}"
+    beside = Path(sys.base_prefix).parent.glob(f"*/bin/{name}")
+    for found in (shutil.which(name), *sorted(beside)):
+        if found is not None and _version(Path(found)) == version:
+            return Path(found)
+    return None
+
+
+def _version(python: Path) -> str:
+    """The version of an interpreter that can make environments; nothing if it does not run."""
+    code = "import sys, venv; print(*sys.version_info[:2], sep='.')"
+    try:
+        done = subprocess.run([python, "-c", code], capture_output=True, text=True, env=clean())
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 @contextmanager
@@ -115,6 +143,13 @@ def with_extra(factory: pytest.TempPathFactory, extra: str) -> Iterator[Environm
         yield own
     finally:
         shutil.rmtree(own.folder, ignore_errors=True)
+
+
+def _make_core(python: Path, place: Path, factory: pytest.TempPathFactory) -> Environment:
+    command = [python, "-m", "venv", "--without-pip", "--clear", place]
+    subprocess.run(command, check=True, env=clean())
+    _install(Environment(place), f"segre @ {wheel(factory).as_uri()}")
+    return Environment(place)
 
 
 def _build(target: str, source: Path, into: Path) -> None:

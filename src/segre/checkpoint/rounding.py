@@ -75,6 +75,11 @@ class Touched:
         """Whether more than a few entries differ outside of what was rewritten."""
         return len(self.entries) > FEW * self.elsewhere
 
+    @property
+    def whole(self) -> bool:
+        """Whether rounding can have changed every entry."""
+        return self.loose or bool(self.rows.all()) or bool(self.columns.all())
+
     def mask(self, start: int, stop: int) -> Array:
         """Which entries of some rows rounding can have changed."""
         width = len(self.columns)
@@ -260,13 +265,14 @@ class Rounded(Model):
                 [self.seed, zlib.crc32(name), *([self.draw] * (self.draw > 0))]
             )
         rows = out.reshape(len(out), -1)
+        whole = found.whole
         for start, stop in row_blocks(len(rows), rows.size):
-            some, mask = rows[start:stop], found.mask(start, stop)
-            if finer:
+            some, mask = rows[start:stop], None if whole else found.mask(start, stop)
+            if finer and mask is not None:
                 some[...] = np.where(mask, some, rounded(some, found.dtype).astype(np.float64))
             if rng is not None:
                 noise = self._noise(rng, spacing(some, found.dtype))
-                if not mask.all():
+                if mask is not None and not mask.all():
                     noise *= mask
                 some += noise
         return out.astype(dtype, copy=False)

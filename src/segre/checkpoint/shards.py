@@ -6,6 +6,7 @@ Names of shards stay in the directory. Pickles are never read.
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,9 @@ def without_config(names: list[str]) -> str:
 
 
 def _convert(file: Path) -> str:
-    return f"GGUF files must be converted first: segre weights convert {str(file)!r} -o DIR"
+    return (
+        f"GGUF files must be converted first: segre weights convert {shlex.quote(str(file))} -o DIR"
+    )
 
 
 def _shards(directory: Path, names: list[str]) -> tuple[list[str], dict[str, Any]]:

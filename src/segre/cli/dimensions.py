@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -174,7 +175,7 @@ def certify(
         data={"file": shown(output), "digest": document["digest"], **claim},
         lines=(
             f"{output}: {claim_in_words(claim)}",
-            f"check it with: segre verify {output}",
+            f"check it with: {shlex.join(('segre', 'verify', str(output)))}",
         ),
     )
 

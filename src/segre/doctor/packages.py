@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.metadata
 import importlib.util
 import os
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib.metadata import Distribution, PackageNotFoundError
+from pathlib import PurePosixPath
 from typing import Literal
 
 from packaging.requirements import Requirement
@@ -29,6 +31,7 @@ NEEDED_FOR = {
     "dev": "working on segre itself: tests, linters, benchmarks",
 }
 _PATIENCE = 120  # seconds for an import
+_CODE = (".py", ".so")  # suffixes of modules
 
 _PEERS = "bench"  # an extra of benchmarks: nothing of segre itself needs it
 
@@ -162,8 +165,10 @@ def _module(there: Distribution, name: str) -> str | None:
     """The module that a package provides; None if there is none."""
     listed = (there.read_text("top_level.txt") or "").split()
     if not listed:
-        files = [file for file in there.files or () if file.suffix in (".py", ".so")]
-        listed = [file.parts[0].partition(".")[0] for file in files]
+        # Not `there.files`: since Python 3.12 it leaves out the files that are missing.
+        rows = csv.reader((there.read_text("RECORD") or "").splitlines())
+        files = [PurePosixPath(row[0]) for row in rows if row]
+        listed = [file.parts[0].partition(".")[0] for file in files if file.suffix in _CODE]
     public = [one for one in listed if one.isidentifier() and not one.startswith("_")]
     alike = [one for one in public if canonicalize_name(one) == canonicalize_name(name)]
     return next(iter([*alike, *public]), None)

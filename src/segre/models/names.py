@@ -5,7 +5,7 @@ Case does not matter in names of kinds, families and presets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -81,12 +81,9 @@ def meaning(name: str | Path) -> Meaning | None:
 def _on_disk(path: Path) -> Meaning | None:
     if is_standard_input(path):
         return Meaning(file=path)
-    if not str(path).isprintable():
+    directory = _holds(path.is_dir)
+    if not str(path).isprintable() and not directory and not _holds(path.is_file):
         return None
-    try:
-        directory = path.is_dir()
-    except OSError:  # a name too long, a directory closed to us
-        directory = False
     if directory:
         return Meaning(file=path / CONFIG, weights=path)
     if path.suffix == TENSORS:
@@ -100,7 +97,7 @@ def unknown(text: str) -> str:
     if "=" in text:
         word = text.partition("/")[0]
         why = f"{quote(word)} is not a known kind or preset{nearest(word, names)}"
-    elif _is_file(text):
+    elif _holds(Path(text).is_file):
         why = "this file is neither .toml nor .json"
     elif "/" in text and hub.is_id(text):
         why = f"no such file, and it is {hub.advice(text)}{nearest(word, names)}"
@@ -112,10 +109,11 @@ def unknown(text: str) -> str:
     )
 
 
-def _is_file(text: str) -> bool:
+def _holds(question: Callable[[], bool]) -> bool:
+    """The answer to a question about a path; no if the system cannot tell."""
     try:
-        return text.isprintable() and Path(text).is_file()
-    except OSError:
+        return question()
+    except (OSError, ValueError):  # a name too long, a directory closed to us, a zero byte
         return False
 
 

@@ -9,8 +9,6 @@ from segre.discovery import QUESTIONS, Catalog, Entry
 from segre.report.console import Lines, plain_console, print_lines
 from segre.report.text import printed
 
-_WIDE = 400
-
 
 @printed.register
 def print_catalog(found: Catalog) -> None:
@@ -30,7 +28,7 @@ def print_catalog(found: Catalog) -> None:
         for entry in found.entries:
             if entry.family.name == family:
                 table.add_row(*_cells(entry))
-    plain_console(_WIDE).print(table, crop=False)
+    plain_console().print(table)
     plain_console().print(
         f"{_count(found.families, 'family', 'families')} and "
         f"{_count(found.presets, 'preset', 'presets')}. The line of a family shows the defaults "

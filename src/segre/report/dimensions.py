@@ -10,7 +10,6 @@ from segre.finding import GROUPS, Finding, Findings, Symmetry
 from segre.report.console import Lines, plain_console, print_lines
 from segre.report.text import printed
 
-_WIDE = 400
 _LONG = 100_000  # from here on thousands are marked
 _COLOURS = {"proved": "green", "lower-bound": "yellow", "upper-bound": "yellow", "estimate": "red"}
 
@@ -126,8 +125,7 @@ def print_findings(several: Findings) -> None:
             value_in_words(one, "{:,}".format),
             known_by(one),
         )
-    # as wide as it is: numbers are not cut, whatever the terminal
-    plain_console(_WIDE).print(table, crop=False)
+    plain_console().print(table)
 
 
 def value_in_words(found: Finding, number: Callable[[int], str]) -> str:

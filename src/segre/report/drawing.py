@@ -6,6 +6,8 @@ a notebook stay as they are.
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,7 +65,9 @@ def picture(path: Path, width: float, height: float) -> Iterator[Figure]:
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure
         _plain_numbers(figure)
-        with whole_file(path) as temporary:
+        _whole_characters(figure)
+        with whole_file(path) as temporary, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"Glyph \d+ ")  # no font has it: a box stands for it
             figure.savefig(temporary, dpi=160)
 
 
@@ -78,6 +82,15 @@ def _plain_numbers(figure: Figure) -> None:
                 axis.set_minor_formatter(lambda _value, _: "")
 
 
+def _whole_characters(figure: Figure) -> None:
+    """Names of files need not be text: matplotlib refuses half a pair of surrogates."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        if isinstance(text, Text):
+            text.set_text(text.get_text().encode("utf-8", "replace").decode())
+
+
 def plain_number(value: float) -> str:
     """A number in a few characters.
 
@@ -89,8 +102,24 @@ def plain_number(value: float) -> str:
 
 
 def _matplotlib() -> Any:
-    library("matplotlib.figure", "drawing a plot")
-    return library("matplotlib", "drawing a plot")
+    with _silent("matplotlib"):
+        library("matplotlib.figure", "drawing a plot")
+        return library("matplotlib", "drawing a plot")
+
+
+@contextmanager
+def _silent(name: str) -> Iterator[None]:
+    """Without a library's log: where no home directory can be written to, its import reports that.
+
+    Nothing is lost: matplotlib then keeps its settings in a temporary directory.
+    """
+    log = logging.getLogger(name)
+    own = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(own)
 
 
 # --- pages ------------------------------------------------------------------------------------

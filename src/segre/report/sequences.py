@@ -11,7 +11,6 @@ from segre.report.drawing import picture
 from segre.report.text import printed, say
 from segre.sequence.cost import Costs
 
-_WIDE = 400
 _INKS = ("#1f5fa8", "#c26a12", "#2f8f4e", "#7a4fb5", "#b3202c", "#5b6770")
 
 
@@ -55,7 +54,7 @@ def print_costs(found: Costs) -> None:
             short(line.state),
             "-" if line.crossover is None else f"{line.crossover:,}",
         )
-    plain_console(_WIDE).print(table, crop=False)
+    plain_console().print(table)
     for tokens in found.tokens:
         state = found.state(tokens)
         kept = (

@@ -17,7 +17,6 @@ from segre.variety.degree import Degree
 from segre.variety.landscape import Landscape
 from segre.variety.quadratic import CriticalPoint, Real, Signs
 
-_WIDE = 400
 _MOST_LINES = 40
 _MOST_LEVELS = 12  # critical points that a picture names; of more it names the minima
 _INKS = ("#1f5fa8", "#c26a12", "#b3202c", "#2f8f4e", "#7a4fb5", "#5b6770")
@@ -87,7 +86,7 @@ def print_landscape(found: Landscape) -> None:
             _exactly(point.loss),
             found.kind(point),
         )
-    plain_console(_WIDE).print(table, crop=False)
+    plain_console().print(table)
     if len(found.points) > _MOST_LINES:
         say(f"and {len(found.points) - _MOST_LINES:,} more, with larger losses (--json has all)")
     say("")
@@ -112,7 +111,7 @@ def _print_endings(found: Landscape) -> None:
     for run in found.runs:
         if lost := ended[run.signs][None]:
             table.add_row(_signs(run.signs), "-", "-", "not yet at a minimum", str(lost))
-    plain_console(_WIDE).print(table, crop=False)
+    plain_console().print(table)
 
 
 def _whole(value: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -52,7 +54,7 @@ def print_demo(made: Demo) -> None:
         console.print("(from an earlier segre demo; nothing was written)")
     console.print("\nTry:")
     for command in _TRY:
-        console.print(f"  segre {command.format(at=at)}", soft_wrap=True)
+        console.print(f"  segre {command.format(at=shlex.quote(str(at)))}", soft_wrap=True)
 
 
 _MODELS = {

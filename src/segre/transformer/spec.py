@@ -41,12 +41,29 @@ class Transformer(Traits):
     (2, 200)
     """
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Of all keys; specs are looked up so often that it is computed once."""
+        return hash(tuple(getattr(self, key) for key in KEYS))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The keys alone: a hash is another one in another process."""
+        return {key: getattr(self, key) for key in KEYS}
+
     @cached_property
     def parameters(self) -> int:
         """Number of weights."""
         from segre.transformer.tensors import count
 
         return count(self)
+
+    @cached_property
+    def shapes_by_part(self) -> dict[str, dict[str, tuple[int, ...]]]:
+        """The shapes of the parts asked for so far: what `tensors.part_shapes` keeps."""
+        return {}
 
     @cached_property
     def digest(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from segre.attention import mechanism
@@ -67,17 +68,26 @@ class Traits(Choices):
 
     def at(self, part: int | str) -> Self:
         """The same spec with the attention of one layer, counted from 1, in all layers."""
-        if part in ("embed", "head"):
+        if part in ("embed", "head") or not (self.by_mechanism or self._turns_by_layer):
             return self
+        found = self._by_layer.get(int(part))
+        if found is None:
+            found = self._by_layer[int(part)] = self._at(int(part))
+        return found
+
+    @cached_property
+    def _by_layer(self) -> dict[int, Self]:
+        """What `at` has answered so far."""
+        return {}
+
+    def _at(self, layer: int) -> Self:
         if isinstance(self.attn, tuple):
-            own = every(self.attn, self.layers)[int(part) - 1]
+            own = every(self.attn, self.layers)[layer - 1]
             rest = _OF_LIGHTNING if own == "softmax" else {**_OF_SOFTMAX, "kv": self.heads}
-            return replace(self, attn=own, **rest).at(part)
-        if not self._turns_by_layer:
-            return self
-        base = every(self.base, self.layers)[int(part) - 1]
+            return replace(self, attn=own, **rest).at(layer)
+        base = every(self.base, self.layers)[layer - 1]
         if base:
-            return replace(self, base=base, rescale=every(self.rescale, self.layers)[int(part) - 1])
+            return replace(self, base=base, rescale=every(self.rescale, self.layers)[layer - 1])
         return replace(self, pos="none", rotary=0, base=Choices.base, rescale="")
 
     @property
