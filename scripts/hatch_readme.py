@@ -10,6 +10,7 @@ from typing import Any
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
+PICTURE = re.compile(r"<picture>.*?</picture>", re.DOTALL)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?://)[^)\s]*\)")
 
 
@@ -18,8 +19,11 @@ def described(readme: str) -> str:
 
     >>> described("![A plot](docs/plot.png)\\n\\nSee [the tutorial](docs/tutorial.md#start).")
     'See the tutorial.'
+    >>> described('<picture>\\n  <img src="docs/plot.png">\\n</picture>\\n\\nA plot.')
+    'A plot.'
     """
-    return LINK.sub(lambda link: "" if link[1] else link[2], readme).lstrip()
+    text = PICTURE.sub("", readme)
+    return LINK.sub(lambda link: "" if link[1] else link[2], text).lstrip()
 
 
 class Readme(MetadataHookInterface):

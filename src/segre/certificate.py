@@ -17,7 +17,7 @@ import numpy as np
 from flint import nmod_mat
 
 from segre.architectures import Architecture
-from segre.errors import SegreError, UnluckyError, UnsupportedError
+from segre.errors import SegreError, TooLargeError, UnluckyError, UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.files import whole_file
@@ -72,7 +72,17 @@ def certify(
         raise UnsupportedError(f"spec {quote(str(net))}: {why_no_theorem(net, applied)}")
     if applied is not None and applied.holds and (method == "theorem" or too_large(net)):
         return certificate_by_theorem(applied)
-    return certificate_of(prove(net, seed, memory=memory, progress=progress))
+    try:
+        return certificate_of(prove(net, seed, memory=memory, progress=progress))
+    except TooLargeError:
+        if method == "exact":
+            raise
+        given = spec if isinstance(spec, str) else str(net)
+        raise TooLargeError(
+            f"spec {quote(given)}: {net.parameters:,} parameters are too many for a proof by "
+            f"computation (--memory is the limit), and {why_no_theorem(net, applied)}; segre dim "
+            "gives an upper bound"
+        ) from None
 
 
 def certificate_of(proof: Proof) -> dict[str, Any]:

@@ -100,7 +100,14 @@ def read_inline(text: str, keys: Iterable[str]) -> dict[str, Any]:
             )
         if key in given:
             raise SpecError(f"spec {quote(text)}: {key} is given twice; allowed: each key once")
-        values = [literal(item) for item in value.split(",")]
+        items = value.split(",")
+        for item in items:
+            if re.match(r"[a-z_]+=", item):
+                raise SpecError(
+                    f"spec {quote(text)}: {key}: {quote(item)} is not a value; write a slash "
+                    f"before it if it is another key, as in {key}={items[0]}/{item}"
+                )
+        values = [literal(item) for item in items]
         given[key] = values[0] if len(values) == 1 else values
     return given
 

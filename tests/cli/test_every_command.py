@@ -112,6 +112,45 @@ def test_examples_of_the_front_page_can_be_typed() -> None:
 
 
 @every_command
+def test_a_help_page_is_plain_and_fits_a_terminal(words: Words) -> None:
+    command = COMMANDS[words]
+    context = command.context_class(command, info_name=" ".join(words), terminal_width=80)
+    shown = command.get_help(context)
+    assert max(map(len, shown.splitlines())) <= 80
+    usage = shown.partition("\n\n")[0]
+    assert not re.search(r"[{<]|\[\[", usage)
+    assert not re.search(r"<(str|int|float|path|list)|x[<>]=", shown), "the reader's own notation"
+    named = re.findall(r"[A-Z]+", usage.partition("[OPTIONS]")[2])
+    assert len(named) == len(set(named)), "two arguments have one name"
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("merge a b", "Did you mean segre weights merge?"),
+        ("lineage a b", "Did you mean segre weights lineage?"),
+        ("gap", "Did you mean segre reproduce gap?"),
+        ("dmi gpt2", "Did you mean segre dim"),
+        ("help", "Did you mean segre --help?"),
+        ("version", "Did you mean segre --version?"),
+        ("xyzzy", "No such command 'xyzzy'. (try segre --help)"),
+        ("--json dim gpt2", "the options of a command come after it"),
+        ("weights same a", "usage: segre weights same A B;"),
+        ("dim softmax d=4,4 a=2 t=3", "write slashes instead of blanks"),
+        ("dim softmax/d=4,4/a=2,t=3", "as in a=2/t=3"),
+        ("certify mixtral-8x7b -o c.json", "no theorem covers this design"),
+        ("dim llama-3-8b --method estimate", "use segre dim with --method auto"),
+    ],
+)
+def test_a_mistake_is_answered_with_the_next_step(line: str, advice: str) -> None:
+    found = run(*line.split())
+    assert found.returncode == 2
+    assert found.stdout == ""
+    assert advice in found.stderr
+    assert found.stderr.count("\n") == 1
+
+
+@every_command
 def test_common_options_are_spelled_alike(words: Words) -> None:
     found = options(COMMANDS[words])
     assert found["--json"].opts == ["--json"]

@@ -132,7 +132,7 @@ def side_by_side(
                 "",
             )
         except SegreError as error:  # another architecture, or one that has no normal form
-            no_diff = _short(str(error))
+            no_diff = _short(str(error).partition(";")[0])  # without what to do next
     command = first.command if only else first.command.replace(f" --only {','.join(parts)}", "")
     return SideBySide(
         first,

@@ -65,6 +65,11 @@ class Comparison(Judged):
         return f"same on the first {self.tokens:,} tokens"
 
     @property
+    def rounded(self) -> bool:
+        """Whether one file is the other, rounded to a coarser type."""
+        return self.verdict == "same function" and self.differing_entries == 0
+
+    @property
     def first(self) -> Block | None:
         """The first block that differs."""
         return next(iter(self.differing), None)
@@ -76,7 +81,12 @@ class Comparison(Judged):
 
     @property
     def sensitivity(self) -> tuple[float, float]:
-        """The relative change that is detected in a typical and in the least sensitive block."""
+        """The relative change that is detected in a typical and in the least sensitive block.
+
+        Files that are equal after rounding one of them do not show what the rounding removed.
+        """
+        if self.rounded and self.roundoff is not None:
+            return 2 * self.roundoff, 2 * self.roundoff
         seen = [block.seen for block in self.blocks if block.matrix]
         return (float(np.median(seen)), float(np.max(seen))) if seen else (0.0, 0.0)
 

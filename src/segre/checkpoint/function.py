@@ -110,6 +110,8 @@ def in_words(one: Transformer, two: Transformer, keys: list[str]) -> str:
 def _said(key: str, value: Any) -> str:
     if key in _NONE and not value:
         return _NONE[key]
+    if isinstance(value, Fraction) and value.denominator > 1:
+        return f"{float(value):g}"
     return ",".join(map(str, value)) if isinstance(value, tuple) else show(value)
 
 

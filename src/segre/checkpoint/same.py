@@ -226,7 +226,8 @@ def require_same_architecture(one: Model, two: Model) -> None:
             names = [f"{each.name!r} ({each.family})" for each in (one, two)]
         raise CheckpointError(
             f"{' and '.join(names)} have different architectures: "
-            f"{in_words(one.spec, two.spec, keys)}"
+            f"{in_words(one.spec, two.spec, keys)}; segre analyze A --against B puts them side by "
+            "side"
         )
 
 

@@ -16,6 +16,7 @@ from segre.values import quote
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+ADAPTER = "adapter_config.json"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 LONGEST_INDEX = 100_000_000
 
@@ -89,8 +90,18 @@ def weight_files(directory: Path, names: list[str]) -> tuple[list[str], dict[str
     elif CONFIG in names:
         problem = f"it has no weights; allowed: {WEIGHTS}, or {INDEX} and its shards"
     else:
-        problem = f"it has no {CONFIG}; give a model directory"
+        problem = f"it has no {CONFIG}; {without_config(names)}"
     raise refusal(directory, problem)
+
+
+def without_config(names: list[str]) -> str:
+    """What to do about a directory without a config."""
+    if ADAPTER in names:
+        return (
+            f"it is an adapter ({ADAPTER}), not a model; merge it into its base model first "
+            "(merge_and_unload of peft) and save that"
+        )
+    return "give a model directory"
 
 
 def _convert(file: Path) -> str:

@@ -27,7 +27,15 @@ from segre.checkpoint.dtypes import (
     is_float,
 )
 from segre.checkpoint.reading import Mapped, map_tensors, read_json, reading, refusal
-from segre.checkpoint.shards import CONFIG, INDEX, WEIGHTS, is_tensor_file, listing, weight_files
+from segre.checkpoint.shards import (
+    CONFIG,
+    INDEX,
+    WEIGHTS,
+    is_tensor_file,
+    listing,
+    weight_files,
+    without_config,
+)
 from segre.checkpoint.sizes import row_blocks
 from segre.errors import TooLargeError
 from segre.fields.interface import Array
@@ -94,7 +102,7 @@ class Store:
             names = listing(directory)
             files, index = weight_files(directory, names)
             if CONFIG not in names:
-                raise refusal(directory, f"it has no {CONFIG}; give a model directory")
+                raise refusal(directory, f"it has no {CONFIG}; {without_config(names)}")
         config = read_json(directory / CONFIG, LONGEST_CONFIG)
         store = cls(directory, config, index, name or str(path))
         store.alone = alone

@@ -118,7 +118,7 @@ COMMANDS = (
         analyze,
         """Examples:
     segre analyze llama-3-8b
-    segre analyze llama/d=8/layers=2/heads=4/kv=2/head=2/ff=16/t=3 -o llama.html
+    segre analyze llama/d=8/layers=2/heads=4/kv=2/ff=16/t=3 -o llama.html
     segre analyze model-directory -o report.html --text book.txt
     segre analyze path/to/config.json --only dimension,redundancy --json
     segre analyze base --against fine-tuned -o both.html

@@ -27,25 +27,26 @@ from segre.cli import (
     sweeps,
     variety,
 )
-from segre.cli.front import Front, Group, verbatim
+from segre.cli.front import Front, Group
+from segre.cli.help_page import Command, verbatim
 from segre.cli.output import with_output
 from segre.files import show_full_paths
 
 app = typer.Typer(
     name="segre",
     cls=Front,
-    help=verbatim("""The exact geometry of attention networks: what a model can express, proved.
+    help=verbatim("""Compare transformers as functions, and prove what an architecture can express.
 
-What is in this model?          segre analyze llama-3-8b -o report.html
-What is its dimension?          segre dim softmax/d=10,10,10/a=2,2/t=3
-Which weights are redundant?    segre explain gpt2
-What does a choice cost?        segre compare softmax/d=8,8/a=4/t=3 double/d=8,8/a=4/t=3
-Can you prove it?               segre certify softmax/d=4,4,4/a=2/t=3 -o cert.json
-Are two checkpoints the same?   segre weights same model other-model
-What did a fine-tune change?    segre diff base fine-tuned
-What is unusual about it?       segre diagnose model --text book.txt
-Does depth collapse?            segre collapse bert-base-uncased --plot bert.png
-Does a formula always hold?     segre sweep run deep-softmax -o softmax.db"""),
+Models to try it on   segre demo
+The same function?    segre weights same segre-demo/fine-tune segre-demo/moved
+What changed?         segre diff segre-demo/base segre-demo/moved
+One report on it      segre analyze segre-demo/base -o report.html
+What is redundant?    segre explain gpt2
+Which design?         segre compare llama-3-8b llama-3-8b/kv=32
+Which dimension?      segre dim softmax/d=10,10,10/a=2,2/t=3
+Prove it              segre certify softmax/d=4,4,4/a=2/t=3 -o cert.json
+Does depth collapse?  segre collapse bert-base-uncased --plot bert.png
+Does a formula hold?  segre sweep run deep-softmax -o softmax.db"""),
     epilog=verbatim(
         "Every command has --help with examples, --json and --quiet; see docs/command-line.md.\n"
         "Exit codes: 0 answered, 1 no or invalid, 2 bad input, 3 inconclusive, 70 failed, "
@@ -91,11 +92,11 @@ ROOMS = (
 )
 for room in ROOMS:
     for command, epilog in room.COMMANDS:
-        app.command(epilog=verbatim(epilog))(with_output(command))
+        app.command(cls=Command, epilog=verbatim(epilog))(with_output(command))
 for name, help_text, group in (*checkpoints.GROUPS, *sweeps.GROUPS, *pictures.GROUPS):
     nested = typer.Typer(cls=Group, help=help_text, no_args_is_help=True, rich_markup_mode=None)
     if name == "reproduce":
         nested = experiments.group()
     for title, command, epilog in group:
-        nested.command(title, epilog=verbatim(epilog))(with_output(command))
+        nested.command(title, cls=Command, epilog=verbatim(epilog))(with_output(command))
     app.add_typer(nested, name=name)

@@ -14,7 +14,7 @@ def models(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]",
+            metavar="NAME",
             help="Show everything about one family, such as llama, or one preset, such as "
             "llama-3-8b.",
             autocompletion=completion.one_of(completion.known_models),

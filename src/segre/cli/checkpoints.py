@@ -11,7 +11,18 @@ from segre.cli.merging import COMMANDS as MERGING
 from segre.cli.options import Seed
 from segre.cli.origins import COMMANDS as ORIGINS
 from segre.cli.output import Out
-from segre.cli.weight_options import By, Directory, Length, Report, Rounds, Target, Text, Untie
+from segre.cli.weight_options import (
+    By,
+    Directory,
+    First,
+    Length,
+    Report,
+    Rounds,
+    Second,
+    Target,
+    Text,
+    Untie,
+)
 from segre.files import shown
 
 
@@ -69,8 +80,8 @@ def move(
 
 
 def same(
-    one: Directory,
-    two: Directory,
+    one: First,
+    two: Second,
     witness: Annotated[
         Path | None,
         typer.Option(
@@ -106,8 +117,8 @@ def same(
 
 
 def check(
-    one: Directory,
-    two: Directory,
+    one: First,
+    two: Second,
     witness: Annotated[
         Path, typer.Argument(metavar="WITNESS", help="A file written by `same --witness`.")
     ],
@@ -122,8 +133,8 @@ def check(
 
 
 def align(
-    one: Directory,
-    two: Directory,
+    one: First,
+    two: Second,
     output: Target,
     by: By = "weights",
     text: Text = None,
@@ -215,7 +226,7 @@ Exit code 3: outputs differ by more than rounding can explain.""",
         "move",
         move,
         """Example:
-    segre weights move model -o other --seed 1 && segre weights same model other""",
+    segre weights move model -o other --seed 1""",
     ),
     (
         "same",
@@ -239,7 +250,7 @@ Exit code 0: the witness holds; 1: it does not.""",
         align,
         """Examples:
     segre weights align base fine-tuned -o fine-tuned-aligned
-    segre weights align one two -o two-aligned --by activations --text words.txt
+    segre weights align one two -o aligned --by activations --text words.txt
 
 Then merge with any tool, or with `segre weights merge`.""",
     ),

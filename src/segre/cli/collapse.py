@@ -181,7 +181,7 @@ COMMANDS = (
     segre collapse bert-base-uncased --plot bert.png
     segre collapse model-directory --text book.txt --variants paper
     segre collapse model-directory --variants what-if
-    segre collapse bert-base-uncased --variants attention,attention:gapless,full:gate
+    segre collapse bert-base-uncased --variants attention:gapless,full:gate
     segre collapse softmax/d=16,16,16,16,16,16,16/a=8/heads=2/t=6 --certify
 
 A colon precedes a change of attention: gapless (1/t subtracted from every weight), window=N, gate

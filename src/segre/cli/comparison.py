@@ -63,9 +63,9 @@ COMMANDS = (
     (
         compare,
         """Examples:
-    segre compare softmax/d=8,8/a=4/t=3 double/d=8,8/a=4/t=3 fast/d=8,8/a=4/t=3
-    segre compare lightning/d=8,8/a=4/decay=0.9/t=3 softmax/d=8,8/a=4/window=1/t=3 --t 4k,1M
-    segre compare gpt2 llama-3-8b mistral-7b -o designs.html --plot designs.png
+    segre compare llama-3-8b llama-3-8b/kv=32 llama-3-8b/tied=true
+    segre compare softmax/d=8,8/a=4/t=3 double/d=8,8/a=4/t=3 --t 4k,1M
+    segre compare gpt2 llama-3-8b -o designs.html --plot designs.png
     segre compare - --csv < specs.txt""",
     ),
 )

@@ -10,12 +10,12 @@ import typer
 from segre.cli.options import Seed
 from segre.cli.output import TableOut
 from segre.cli.pages import require_writable, today
-from segre.cli.weight_options import Directory
+from segre.cli.weight_options import First, Second
 
 
 def diff(
-    one: Directory,
-    two: Directory,
+    one: First,
+    two: Second,
     text: Annotated[
         Path | None,
         typer.Option(

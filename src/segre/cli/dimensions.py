@@ -69,6 +69,10 @@ def dim(
         if not compare:
             raise SegreError("--plot draws several architectures side by side; add --compare")
         require_static_format(plot)
+    if any("=" in spec and "/" not in spec for spec in specs[1:]):
+        raise SegreError(
+            "a spec is one word; write slashes instead of blanks, as in softmax/d=4,4/a=2/t=3"
+        )
     given = [meant(spec, defaults) for spec in listed(specs)]
     if len(given) > 1 and not compare:
         raise SegreError("several architectures were given; add --compare to see them side by side")

@@ -128,7 +128,15 @@ def stop_for_usage(error: Exception, said: str) -> NoReturn:
         _answer(context.get_help())
         leave(2)
     command = "segre" if context is None else context.command_path
-    stop(f"{said} (try {command} --help)", 2)
+    advice = f"try {command} --help"
+    if context is not None and type(error).__name__ == "MissingParameter":
+        from segre.cli.help_page import arguments
+
+        advice = f"usage: {' '.join([command, *arguments(context.command, context)])}; {advice}"
+    if context is not None and context.parent is None and hasattr(error, "option_name"):
+        said = f"No such option before a command: {error.option_name}."
+        advice = "the options of a command come after it, as in segre dim gpt2 --json"
+    stop(f"{said} ({advice})", 2)
 
 
 def stop_for_system(error: OSError) -> NoReturn:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from segre.cli import completion
-from segre.cli.front import Group, verbatim
+from segre.cli.front import Group
+from segre.cli.help_page import Command, verbatim
 from segre.cli.output import Out, with_output, with_parameters
 from segre.cli.resumable import resumable
 
@@ -141,7 +142,8 @@ def _click(experiment: Experiment) -> Any:
 
     alone = typer.Typer(rich_markup_mode=None, add_completion=False)
     epilog = verbatim(examples_of(experiment))
-    alone.command(experiment.name, epilog=epilog)(with_output(command_for(experiment)))
+    made = with_output(command_for(experiment))
+    alone.command(experiment.name, cls=Command, epilog=epilog)(made)
     return get_command(alone)
 
 
@@ -163,6 +165,7 @@ def all_experiments(
     only: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAME",
             help="With --all: only this experiment; repeatable.",
             autocompletion=completion.one_of(completion.experiments),
         ),

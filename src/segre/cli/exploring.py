@@ -17,7 +17,7 @@ def explore(
     spec: Annotated[
         str,
         typer.Argument(
-            metavar="[SPEC]",
+            metavar="SPEC",
             help="The design to start with: a name such as llama-3-8b, an inline spec, a "
             "config.json or a directory with one.",
             autocompletion=completion.architecture,
@@ -99,7 +99,8 @@ COMMANDS = (
     segre explore
     segre explore qwen3-8b --against llama-3-8b
     segre explore softmax/d=32,32,32/a=8/heads=4/gate=head/t=64
-    segre explore llama/d=64/layers=4/heads=4/kv=2/ff=128/vocab=256/t=32 --port 8000 --no-browser
+    segre explore llama/d=64/layers=4/heads=4/ff=128/vocab=256/t=32
+    segre explore gpt2 --port 8000 --no-browser
     segre explore -o explorer.html""",
     ),
 )

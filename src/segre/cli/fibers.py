@@ -11,14 +11,15 @@ from segre.cli.options import Seed
 from segre.cli.output import Out
 from segre.files import shown
 
-WeightsFile = Annotated[
-    Path, typer.Argument(metavar="FILE", help="Weights: a .json or .npz file (docs/geometry.md).")
-]
+_WEIGHTS = "a .json or .npz file (docs/geometry.md)."
+WeightsFile = Annotated[Path, typer.Argument(metavar="FILE", help=f"Weights: {_WEIGHTS}")]
+FirstWeights = Annotated[Path, typer.Argument(metavar="A", help=f"The first weights: {_WEIGHTS}")]
+SecondWeights = Annotated[Path, typer.Argument(metavar="B", help=f"The second weights: {_WEIGHTS}")]
 
 
 def same(
-    one: WeightsFile,
-    two: WeightsFile,
+    one: FirstWeights,
+    two: SecondWeights,
     tolerance: Annotated[
         float,
         typer.Option(help="Relative tolerance for floats; fractions are compared exactly.", min=0),
@@ -151,8 +152,9 @@ Exit code 0: same; 1: different; 3: undecided.""",
     segre point layer.json
     segre point filters.json
 
-where layer.json is {"V": [["1/2", 1], [0, 1]], "A": [[1, 0], [0, 0]], "a": 1} and filters.json is
-{"spec": "cnn/k=2,2/degree=2", "layers": [{"w": [0, 1]}, {"w": [1, 0]}]}""",
+What the two files may contain:
+    {"V": [["1/2", 1], [0, 1]], "A": [[1, 0], [0, 0]], "a": 1}
+    {"spec": "cnn/k=2,2/degree=2", "layers": [{"w": [0, 1]}, {"w": [1, 0]}]}""",
     ),
     (
         recover,

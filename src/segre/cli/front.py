@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Any
 
 from typer.core import TyperGroup
+
+from segre.cli.help_page import option_row, write_epilog
 
 ORDER = (
     *("analyze", "dim", "explain", "symmetries", "samples", "compare", "explore"),
@@ -30,8 +34,12 @@ class Group(TyperGroup):
         """The commands, then the options of segre itself."""
         self.format_commands(ctx, formatter)
         with formatter.section("Options"):
-            records = (option.get_help_record(ctx) for option in self.get_params(ctx))
-            formatter.write_dl([record for record in records if record is not None])
+            rows = (option_row(option, ctx) for option in self.get_params(ctx))
+            formatter.write_dl([row for row in rows if row is not None])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Examples as they are typed, and sentences as wide as the page."""
+        write_epilog(self.epilog, formatter)
 
 
 class Front(Group):
@@ -42,16 +50,34 @@ class Front(Group):
         places = {name: place for place, name in enumerate(ORDER)}
         return sorted(super().list_commands(ctx), key=lambda name: places.get(name, len(places)))
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is asked for; if there is none, the error names the nearest ones."""
+        try:
+            return super().resolve_command(ctx, args)
+        except Exception as error:
+            if args and hasattr(error, "message"):
+                error.message = f"No such command {args[0]!r}.{self._advice(args[0])}"
+            raise
+
+    def _advice(self, given: str) -> str:
+        """What may be meant by a word that is no command."""
+        for option in ("help", "version"):
+            if given.lower() == option:
+                return f" Did you mean segre --{option}?"
+        paths = dict(self._paths())
+        exact = [path for path, name in paths.items() if name == given]
+        near = get_close_matches(given, sorted(set(paths.values())))
+        found = exact or [path for name in near for path in paths if paths[path] == name]
+        return f" Did you mean {' or '.join(found[:3])}?" if found else ""
+
+    def _paths(self) -> Iterator[tuple[str, str]]:
+        """Every command as it is typed, with its last word."""
+        for name, command in self.commands.items():
+            yield f"segre {name}", name
+            for nested in getattr(command, "commands", ()):
+                yield f"segre {name} {nested}", nested
+
 
 def _sentence(text: str) -> str:
     """The first paragraph, on one line."""
     return " ".join(text.strip().split("\n\n")[0].split())
-
-
-def verbatim(text: str) -> str:
-    r"""Help that is printed with its own line breaks instead of being refilled.
-
-    >>> verbatim("Examples:\n    segre dim gpt2\n\nExit code 1: no.")
-    '\x08\nExamples:\n    segre dim gpt2\n\n\x08\nExit code 1: no.'
-    """
-    return "\n\n".join(f"\b\n{paragraph}" for paragraph in text.split("\n\n"))

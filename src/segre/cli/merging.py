@@ -10,12 +10,12 @@ import typer
 from segre.cli.options import Seed
 from segre.cli.output import Out
 from segre.cli.pages import require_writable
-from segre.cli.weight_options import By, Directory, Length, Rounds, Target, Text, Untie
+from segre.cli.weight_options import By, First, Length, Rounds, Second, Target, Text, Untie
 
 
 def merge(
-    one: Directory,
-    two: Directory,
+    one: First,
+    two: Second,
     output: Target,
     weight: Annotated[
         float | None,
@@ -64,10 +64,10 @@ def merge(
 
 
 def barrier(
-    one: Directory,
+    one: First,
     others: Annotated[
         list[Path],
-        typer.Argument(metavar="DIR", help="The checkpoints at the other ends of the lines."),
+        typer.Argument(metavar="B", help="The checkpoints at the other ends of the lines."),
     ],
     text: Annotated[
         Path, typer.Option(metavar="FILE", help="Text file on which losses are measured.")
@@ -102,7 +102,8 @@ COMMANDS = (
         merge,
         """Examples:
     segre weights merge one two -o merged
-    segre weights merge one two -o merged --weight 0.3 --by activations --text words.txt
+    segre weights merge one two -o merged --weight 0.3
+    segre weights merge one two -o merged --by activations --text words.txt
     segre weights merge chat code -o both --task-vector base""",
     ),
     (

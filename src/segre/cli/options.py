@@ -22,6 +22,23 @@ Spec = Annotated[
     str,
     typer.Argument(metavar="SPEC", help=_SPEC_HELP, autocompletion=completion.architecture),
 ]
+PolynomialSpec = Annotated[
+    str,
+    typer.Argument(
+        metavar="SPEC",
+        help="A polynomial network such as poly/4-2-1/degree=2 or cnn/k=3,2/degree=2, or a .toml "
+        "or .json file.",
+        autocompletion=completion.architecture,
+    ),
+]
+StackSpec = Annotated[
+    str,
+    typer.Argument(
+        metavar="SPEC",
+        help="A stack of attention layers such as softmax/d=8,8/a=4/t=3, or a .toml or .json file.",
+        autocompletion=completion.architecture,
+    ),
+]
 Specs = Annotated[
     list[str],
     typer.Argument(metavar="SPEC", help=_SPEC_HELP, autocompletion=completion.architecture),
@@ -36,7 +53,10 @@ Defaults = Annotated[
     ),
 ]
 Memory = Annotated[
-    str, typer.Option(help="Memory limit; if more is needed, segre says how much and stops.")
+    str,
+    typer.Option(
+        metavar="SIZE", help="Memory limit; if more is needed, segre says how much and stops."
+    ),
 ]
 
 

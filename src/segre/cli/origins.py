@@ -18,7 +18,7 @@ _HELP = (
 
 
 def lineage(
-    models: Annotated[list[Path], typer.Argument(metavar="DIR DIR...", help=_HELP)],
+    models: Annotated[list[Path], typer.Argument(metavar="DIR", help=_HELP)],
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw the distances and the tree: .png, .svg or .pdf."),

@@ -31,7 +31,8 @@ def plot_slice(
     point: Annotated[
         list[Path] | None,
         typer.Option(
-            help="With discriminant: weights to mark (a file as for `segre point`); repeatable."
+            metavar="FILE",
+            help="With discriminant: weights to mark (a file as for `segre point`); repeatable.",
         ),
     ] = None,
     spec: Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from segre.cli import completion
-from segre.cli.options import Memory, Spec, memory_bytes, token_counts
+from segre.cli.options import Memory, Spec, StackSpec, memory_bytes, token_counts
 from segre.cli.output import Out, TableOut
 from segre.files import shown
 
@@ -16,7 +16,7 @@ METHODS = ("auto", "dense", "linear", "band")
 
 
 def run(
-    spec: Spec,
+    spec: StackSpec,
     weights: Annotated[
         Path,
         typer.Option(
@@ -109,7 +109,8 @@ COMMANDS = (
         run,
         """Examples:
     segre run softmax/d=8,8/a=4/t=3 --weights w.npz --input x.npy -o y.npy
-    segre run lightning/d=8,8/a=4/t=3 -w w.safetensors -i x.npy -o y.npy --method linear
+    segre run lightning/d=8,8/a=4/t=3 -w w.npz -i x.npy -o y.npy
+
 The number of tokens is that of the input; t in the spec does not limit it.""",
     ),
     (

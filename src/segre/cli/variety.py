@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from segre.cli import completion
-from segre.cli.options import Memory, Seed, Spec, memory_bytes
+from segre.cli.options import Memory, PolynomialSpec, Seed, memory_bytes
 from segre.cli.output import Out
 from segre.errors import SegreError
 
@@ -19,7 +19,7 @@ Seconds = Annotated[
 
 
 def degree(
-    spec: Spec,
+    spec: PolynomialSpec,
     seconds: Seconds = 20,
     seed: Seed = 0,
     memory: Memory = "8G",
@@ -38,7 +38,7 @@ def degree(
 
 
 def critical(
-    spec: Spec,
+    spec: PolynomialSpec,
     metric: Annotated[
         str | None,
         typer.Option(
@@ -134,7 +134,7 @@ Exit code 3: no formula is known, and nothing was counted.""",
         """Examples:
     segre critical cnn/k=2,2/degree=2
     segre critical poly/3-1-1/degree=2 --metric gaussian
-    segre critical poly/4-2-1/degree=2 --target 3,2,1,-1.5 --descent 50 -o descent.png
+    segre critical poly/4-2-1/degree=2 --target 3,2,1,-1.5 --descent 50
 
 Exit code 3: no formula is known, and nothing was counted.""",
     ),

@@ -12,6 +12,12 @@ _HELP = (
     "or the id of a model in the local Hugging Face cache."
 )
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help=_HELP)]
+First = Annotated[
+    Path, typer.Argument(metavar="A", help=f"The first checkpoint: {_HELP[0].lower()}{_HELP[1:]}")
+]
+Second = Annotated[
+    Path, typer.Argument(metavar="B", help="The second checkpoint, in any of these forms.")
+]
 Target = Annotated[
     Path,
     typer.Option(

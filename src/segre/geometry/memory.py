@@ -16,6 +16,7 @@ from segre.transformer.spec import Transformer
 DEFAULT_LIMIT = 8 << 30
 _ENTRY = 8
 _WORKING = 1 << 28
+_MACHINE = 1 << 43  # more memory than any machine that segre is likely to run on
 
 
 @singledispatch
@@ -120,17 +121,19 @@ def bytes_for_symmetries(spec: Architecture) -> int:
 def require_memory(spec: Architecture, needed: int, limit: int) -> None:
     """Stop, saying what would be needed, if it is more than the limit."""
     if needed > limit:
+        more = "raise the limit with --memory, or " if needed < _MACHINE else ""
         raise TooLargeError(
-            f"spec {_short(spec)}: the exact rank of {spec.parameters:,} parameters needs "
-            f"{_gib(needed)} of memory, over the limit of {limit / 2**30:,.1f} GiB; raise the "
-            f"limit with --memory, or get an upper bound from segre dim {_instead(spec)}"
+            f"spec {_short(spec)}: the rank of the Jacobian of {spec.parameters:,} parameters "
+            f"needs {_gib(needed)} of memory, over the limit of {limit / 2**30:,.1f} GiB; {more}"
+            f"use {_instead(spec)}"
         )
 
 
 def _instead(spec: Architecture) -> str:
-    if isinstance(spec, Polynomial):
-        return "--method closed-form"
-    return "--method count" if spec.counted else "--method closed-form (one-head stacks)"
+    if spec.counted:
+        return "segre dim with --method auto: a theorem, or an upper bound by counting symmetries"
+    stacks = "" if isinstance(spec, Polynomial) else " (one-head stacks)"
+    return f"segre dim with --method closed-form{stacks}: an upper bound"
 
 
 def _gib(count: int) -> str:

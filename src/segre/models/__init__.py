@@ -152,6 +152,10 @@ def _meant(given: Mapping[str, Any], quoted: str, defaults: bool) -> Spec:
         given = {**given, "kind": kind}
     else:
         problem = "kind is missing" if kind is None else f"kind {quote(str(kind))} is not known"
+        if kind is None and {"claim", "checksum"} <= given.keys():
+            raise SpecError(
+                f"spec {quote(quoted)}: this is a certificate; check it with segre verify"
+            )
         raise SpecError(
             f"spec {quote(quoted)}: {problem}{nearest(str(kind), KINDS) if kind else ''}; {LIST}; "
             f"allowed: a kind, or model_type, as in {CONFIG}"

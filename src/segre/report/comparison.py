@@ -16,8 +16,12 @@ from segre.report.text import printed
 
 _AT_ONCE = 6  # designs beside each other
 EXPONENT = (
-    "exponent: if tokens differ by eps, the relative residual after a layer is of order eps to "
-    "this power (softmax has 3); listed by layer where layers differ"
+    "collapse exponent: if tokens differ by eps, the relative residual after a layer is of order "
+    "eps to this power (softmax has 3); listed by layer where layers differ"
+)
+UNKNOWN = (
+    "For skips, norms and MLPs no exponent is known; segre collapse measures whether tokens become "
+    "alike with depth."
 )
 
 
@@ -32,7 +36,8 @@ def rows(found: Comparison) -> Iterator[tuple[str, list[str]]]:
     for group in GROUPS:
         if any(one.pieces[group] for one in designs):
             yield f"  {group}", [f"{one.pieces[group]:,}" for one in designs]
-    yield "exponent", [exponent_in_words(one) for one in designs]
+    if any(one.exponents is not None for one in designs):
+        yield "collapse exponent", [exponent_in_words(one) for one in designs]
     for trait, words in GUARANTEES.items():
         yield words, ["yes" if one.guaranteed(trait) else "no" for one in designs]
     for tokens in found.tokens:
@@ -51,9 +56,15 @@ def _share(one: Design) -> str:
 def exponent_in_words(one: Design) -> str:
     """By layer; one number if all are the same."""
     if one.exponents is None:
-        return "measure"
+        return "-"
     words = ["zero" if power is None else str(power) for power in one.exponents]
     return words[0] if len(set(words)) == 1 else ",".join(words)
+
+
+def exponents_explained(found: Comparison) -> str:
+    """What the line of exponents means, and why some designs have none."""
+    known = [one.exponents is not None for one in found.designs]
+    return " ".join([EXPONENT + "."] * any(known) + [UNKNOWN] * (not all(known)))
 
 
 def _state(one: Design, tokens: int) -> str:
@@ -96,8 +107,4 @@ def print_comparison(found: Comparison) -> None:
             grid.add_row(title, *(words[number] for number in shown))
         console.print()
         console.print(grid)
-    console.print(f"\n{EXPONENT}")
-    if any(one.exponents is None for one in found.designs):
-        console.print(
-            "measure: the rule does not cover skips, norms and MLPs; segre collapse measures it"
-        )
+    console.print(f"\n{exponents_explained(found)}")

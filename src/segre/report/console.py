@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 from rich.console import Console, RenderableType
 from rich.measure import Measurement
@@ -66,7 +67,22 @@ def plain_console(width: int | None = None) -> Console:
             force_jupyter=False,
             color_system=None,
         )
-    return _Uncut(highlight=False, markup=False, width=width, _environ=_environment())
+    trimmed = None if sys.stdout.isatty() else cast("IO[str]", _Trimmed(sys.stdout))
+    return _Uncut(file=trimmed, highlight=False, markup=False, width=width, _environ=_environment())
+
+
+class _Trimmed:
+    """A stream without the blanks with which tables fill their last column."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write text, without blanks at the end of its lines."""
+        return self._stream.write(re.sub(r" +(?=\n)", "", text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def progress_console() -> Console:

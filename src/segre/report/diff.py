@@ -15,6 +15,11 @@ from segre.report.console import plain_console
 from segre.report.text import printed
 
 _FEW = 5  # heads, units, tokens
+FAR_APART = 0.5  # relative distance of models that may be unrelated
+FAR = (
+    "far apart even in one gauge: these may be unrelated models; segre weights lineage A B looks "
+    "for a common origin"
+)
 _LAYERS = 40  # rows of the grid that are printed; of more layers, those that changed most
 
 
@@ -42,7 +47,7 @@ def print_diff(found: Diff) -> None:
     console.print(grid)
     for title, spots in spots_of(found):
         words = "; ".join(spot_in_words(spot) for spot in spots[:_FEW])
-        console.print(Text(f"{title}: {words}"), soft_wrap=True)
+        console.print(Text(f"{title}: {words}"))
 
 
 def facts_of(found: Diff) -> Iterator[tuple[str, str]]:
@@ -55,6 +60,8 @@ def facts_of(found: Diff) -> Iterator[tuple[str, str]]:
     yield "distance", distance_in_words(found)
     yield "update", update_in_words(found)
     yield "outputs", outputs_in_words(found)
+    if found.value > FAR_APART:
+        yield "note", FAR
 
 
 def config_in_words(found: Diff) -> str:
@@ -77,6 +84,8 @@ def distance_in_words(found: Diff) -> str:
         return "0: all weights are equal"
     if found.value <= 8 * found.roundoff:
         same = f"{found.value:.2g}, no more than rounding (1 part in {1 / found.roundoff:,.0f})"
+        if not found.changes.moved:
+            return same
         return f"{same}; {total.relative_raw:.3g} as stored: the whole difference is gauge"
     share = f"{100 * found.gauge:.3g} %"
     return (
@@ -145,8 +154,8 @@ def rows_of(found: Diff) -> list[tuple[str, dict[str, float]]]:
 def spots_of(found: Diff) -> Iterator[tuple[str, list[Spot]]]:
     """What changed most."""
     for title, spots in (
-        ("heads that changed most", found.changes.heads),
-        ("units that changed most", found.changes.units),
+        ("heads that changed most (layer.head)", found.changes.heads),
+        ("units that changed most (layer.unit)", found.changes.units),
         ("tokens that changed most", found.changes.tokens),
     ):
         if spots:
@@ -154,11 +163,15 @@ def spots_of(found: Diff) -> Iterator[tuple[str, list[Spot]]]:
 
 
 def spot_in_words(spot: Spot) -> str:
-    """A head, unit or token."""
+    """A head, unit or token, and how far it moved.
+
+    >>> spot_in_words(Spot("2", 1, 2.8, "QK 5.6e-08, VO 2.8")), spot_in_words(Spot("2", 20, 0.95))
+    ('2.1 (QK 5.6e-08, VO 2.8)', '2.20 (0.95)')
+    """
     if spot.part == "embed":
         named = f" {spot.text!r}" if spot.text else ""
-        return f"{spot.number}{named} {spot.distance:.2g}"
-    return f"{spot.part}.{spot.number} {spot.distance:.2g}{f' ({spot.text})' if spot.text else ''}"
+        return f"{spot.number}{named} ({spot.distance:.2g})"
+    return f"{spot.part}.{spot.number} ({spot.text or f'{spot.distance:.2g}'})"
 
 
 def rank_in_words(update: Update) -> str:

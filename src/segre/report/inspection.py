@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from rich.table import Table
 from rich.text import Text
@@ -46,7 +49,12 @@ def print_diagnosis(found: Diagnosis) -> None:
 def head_of(found: Diagnosis) -> str:
     """The model and its input."""
     loss = "" if found.loss is None else f", loss {found.loss:.3f} nats"
-    return f"{found.model['model']} on {found.inputs} ({found.tokens} tokens{loss})"
+    return f"{_named(found.model)} on {found.inputs} ({found.tokens} tokens{loss})"
+
+
+def _named(model: Mapping[str, Any]) -> str:
+    """The name of a model, and whether it was trained."""
+    return f"{model['model']}{' with random weights' if model['weights'] == 'random' else ''}"
 
 
 def beside(finding: Finding) -> str:
@@ -74,7 +82,7 @@ def rows_of(found: Diagnosis) -> list[list[str]]:
         at = {
             "depth": f"depth {place[0]}",
             "layer": f"layer {place[0] + 1}",
-            "head": ".".join(str(n + 1) for n in place),
+            "head": f"head {'.'.join(str(n + 1) for n in place)}",
         }[one.axis]
         numbers = [float(values.min()), float(np.median(values)), float(values.max())]
         row = [one.title, *(f"{number:.3g}" for number in numbers), at]
@@ -133,14 +141,16 @@ def trace_head(found: Trace) -> str:
         said = f" {found.output_text!r}" if found.output_text else ""
         what = f"the logit of token {found.output}{said} ({found.target:.3f})"
     place = _text(found, found.position)
-    return f"{found.model['model']}: {what} at token {found.position}{place} of {found.inputs}"
+    return f"{_named(found.model)}: {what} at token {found.position}{place} of {found.inputs}"
 
 
 def terms_in_words(found: Trace) -> str:
     """How the terms sum to the output."""
     total = float(found.scores["operator"].sum())
     sums = found.lengths.sum(axis=1)
-    split = ", ".join(f"{name} {term:.3g}" for name, term in zip(LENGTHS, sums, strict=True))
+    least = 1e-12 * float(np.abs(sums).max())  # longer paths than the model has are rounding errors
+    named = [(name, term) for name, term in zip(LENGTHS, sums, strict=True) if abs(term) > least]
+    split = ", ".join(f"{name} {term:.3g}" for name, term in named)
     return (
         f"operator: tokens {total:.4g} and constants {found.constant:.4g} sum to the target "
         f"{found.target:.4g} (error {found.error:.0e}); by number of heads on the path: {split}"

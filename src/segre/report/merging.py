@@ -11,6 +11,7 @@ from segre.checkpoint.merge import Merged
 from segre.files import shown
 from segre.report.captions import GREY
 from segre.report.console import plain_console
+from segre.report.diff import FAR_APART
 from segre.report.drawing import picture
 from segre.report.text import printed
 
@@ -29,6 +30,11 @@ def print_merged(merged: Merged) -> None:
         if one.moved:
             near = f"relative distance {before:.3g} before alignment, {after:.3g} after"
         console.print(f"{shown(one.name)} to {shown(one.to)}: {near}", soft_wrap=True)
+        if min(before, after) > FAR_APART and not merged.by.startswith("none"):
+            console.print(
+                f"{shown(one.name)} is far from {shown(one.to)}, and may be unrelated: measure the "
+                "result with segre weights barrier before you use it"
+            )
     if all(one.moved for one in merged.aligned):
         console.print(f"aligned by {merged.by}", soft_wrap=True)
     elif merged.by.startswith("none"):

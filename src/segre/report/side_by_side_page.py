@@ -13,7 +13,7 @@ from segre.collapse.variants import FULL, variant
 from segre.report.analysis.charts import Number, lines
 from segre.report.cards.diff import pieces_of, tiles_of
 from segre.report.cards.side_by_side import table_of_rows
-from segre.report.comparison import EXPONENT, letter
+from segre.report.comparison import exponents_explained, letter
 from segre.report.diff import facts_of
 from segre.report.dimensions import value_in_words
 from segre.report.inspection_blocks import findings_block, heads_block
@@ -77,7 +77,9 @@ def _sections(found: SideBySide) -> Iterator[Section]:
         "labelled. Operations and state are counted.",
         command="segre compare " + shlex.join(names),
         data={},
-        blocks=(table_of_rows("sizes", "Sizes", size_rows(found), EXPONENT),),
+        blocks=(
+            table_of_rows("sizes", "Sizes", size_rows(found), exponents_explained(found.designs)),
+        ),
     )
     for key, title, blocks in (
         ("findings", "What stands out", tuple(_findings(found))),

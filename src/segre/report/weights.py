@@ -50,6 +50,8 @@ def print_demo(made: Demo) -> None:
     console, at = plain_console(), made.directory
     for name, what in _MODELS.items():
         console.print(f"{at / name}: {what}", soft_wrap=True)
+    if not made.written:
+        console.print("(from an earlier segre demo; nothing was written)")
     console.print("\nTry:")
     for command in _TRY:
         console.print(f"  segre {command.format(at=shlex.quote(str(at)))}", soft_wrap=True)
@@ -84,6 +86,13 @@ def print_sameness(found: Comparison) -> None:
     console.print(found.reason)
     if not found.blocks:
         return
+    if found.rounded:
+        console.print(
+            f"relative difference of outputs on random tokens: {found.outputs:.2g}; a relative "
+            f"change of a weight by more than {found.sensitivity[1]:.1g} would be detected, a "
+            "smaller one may be lost in the rounding"
+        )
+        return
     nearest = sorted(found.blocks, key=lambda block: -block.excess)
     differing = found.differing
     console.print(block_table(nearest[: min(_SHOWN, len(differing)) or 3]))
@@ -110,7 +119,7 @@ def print_sameness(found: Comparison) -> None:
 
 def block_table(blocks: list[Block]) -> Table:
     """Differences compared with the effect of rounding, and the member that differs most."""
-    table = _table("block", "difference", "rounding", "ratio", "most")
+    table = _table("block", "difference", "rounding", "ratio", "largest ratio in it")
     for block in blocks:
         most = "" if len(block.sizes) == 1 else f"{block.name} ({block.ratios[block.worst]:.2g})"
         table.add_row(

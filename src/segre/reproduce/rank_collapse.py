@@ -285,7 +285,7 @@ EXPERIMENT = Experiment(
     run=run,
     examples=(
         "rank-collapse -o collapse.png",
-        "rank-collapse -o small.png --model bert --layers 4 --width 128",
+        "rank-collapse -o small.png --model bert --layers 4",
     ),
     options=(
         Option(

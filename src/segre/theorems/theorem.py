@@ -39,6 +39,19 @@ class Hypothesis:
         """How much the left side would have to grow; at most 0 if the condition holds."""
         return self.right - self.left + (self.relation == ">")
 
+    @property
+    def failure(self) -> str:
+        """Why it does not hold.
+
+        >>> Hypothesis("C1", "V >= 2d + 2", 11, ">=", 18).failure
+        'C1 needs V >= 2d + 2, but 11 < 18 (7 short)'
+        """
+        against = {">=": "<", ">": "<="}[self.relation]
+        return (
+            f"{self.name} needs {self.says}, but {self.left:,} {against} {self.right:,} "
+            f"({self.missing:,} short)"
+        )
+
     def __str__(self) -> str:
         return f"{self.name}: {self.says} ({self.left:,} {self.relation} {self.right:,})"
 
@@ -125,7 +138,7 @@ class Application:
             number = len(self.hypotheses)
             conditions = f"{number} hypotheses hold" if number != 1 else "its hypothesis holds"
             return f"theorem {theorem.name} ({theorem.title}): {conditions}; proof: {theorem.page}"
-        short = "; ".join(f"{one}, {one.missing:,} short" for one in self.failing)
+        short = "; ".join(one.failure for one in self.failing)
         return f"theorem {theorem.name} ({theorem.title}) does not apply: {short}"
 
     def document(self) -> dict[str, Any]:

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from segre.checkpoint.commands import move
+from segre.checkpoint.commands import move, same
 from segre.checkpoint.folder import new_directory
+from segre.errors import SegreError
 from segre.files import shown
 from segre.shown import Shown
 
@@ -31,14 +33,22 @@ class Demo(Shown):
     """The places of the models."""
 
     directory: Path
+    written: bool = True  # False: they were there already
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {"directory": shown(self.directory), "models": list(NAMES), "text": TEXT}
+        return {
+            "directory": shown(self.directory),
+            "models": list(NAMES),
+            "text": TEXT,
+            "written": self.written,
+        }
 
 
 def demo(directory: str | Path = "segre-demo") -> Demo:
     """Write the three models and a text of the dialect into a new directory.
+
+    A directory that already holds them is left as it is.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.commands import same
@@ -52,6 +62,8 @@ def demo(directory: str | Path = "segre-demo") -> Demo:
     updated = {name.removesuffix(".up") for name in factors if name.endswith(".up")}
     update = {name: factors[f"{name}.up"] @ factors[f"{name}.down"] for name in updated}
     tuned = {name: value + update.get(name, np.float32(0)) for name, value in base.items()}
+    if _is_there(Path(directory), {_BASE: base, _TUNED: tuned}):
+        return Demo(Path(directory), written=False)
     with new_directory(directory) as folder:
         for name, weights in ((_BASE, base), (_TUNED, tuned)):
             own = folder / name
@@ -62,3 +74,18 @@ def demo(directory: str | Path = "segre-demo") -> Demo:
         move(folder / _TUNED, folder / _MOVED, report=False)
         shutil.copyfile(_SHIPPED / TEXT, folder / TEXT)
     return Demo(Path(directory))
+
+
+def _is_there(folder: Path, wanted: dict[str, dict[str, Any]]) -> bool:
+    """Whether a directory holds the models as they were written."""
+    try:
+        for name, weights in wanted.items():
+            held = load_file(folder / name / "model.safetensors")
+            if held.keys() != weights.keys():
+                return False
+            if not all(np.array_equal(held[key], value) for key, value in weights.items()):
+                return False
+        unchanged = (folder / TEXT).read_bytes() == (_SHIPPED / TEXT).read_bytes()
+        return unchanged and same(folder / _TUNED, folder / _MOVED).same
+    except (OSError, SafetensorError, SegreError):
+        return False

@@ -197,22 +197,22 @@ def verdict(data: Mapping[str, Any]) -> tuple[str, str]:
     if data["kind"] == "stack":
         last = _medians(data["log10"]["relative"])[-1]
         if last is None:
-            return "collapses", "tokens become alike, to the last digit; random weights"
+            return "become alike", "equal to the last digit; random weights"
         if last < log10(THRESHOLD):
             return (
-                "collapses",
-                f"tokens become alike: residual {from_logarithm(last)}; random weights",
+                "become alike",
+                f"relative residual {from_logarithm(last)}; random weights",
             )
-        return "holds", f"tokens stay different: residual {from_logarithm(last)}; random weights"
+        return "stay different", f"relative residual {from_logarithm(last)}; random weights"
     full = next(curve for curve in data["curves"] if curve["variant"] == "full")
     last = _values(full["log10"])[-1]
     weights = f"{data['weights']} weights"
     if last is None:
         return "cannot be judged", f"numbers are lost; {weights}"
     if last < THRESHOLD:
-        word, said = "collapses", f"tokens become alike: residual {last:.2g}"
+        word, said = "become alike", f"relative residual {last:.2g}"
     else:
-        word, said = "holds", f"tokens stay different: residual {last:.2g}"
+        word, said = "stay different", f"relative residual {last:.2g}"
     if full["sink"] is not None:
         without = full["without"]["mean"][-1]
         said += f", or {without:.2g} without token {full['sink']['position']}"

@@ -126,7 +126,7 @@ def _proof_tile(part: Part) -> Iterator[Tile]:
 def _depth_tile(part: Part) -> Iterator[Tile]:
     assert part.data is not None
     value, remark = depth.verdict(part.data)
-    yield Tile("Rank with depth", value, part.status, remark)
+    yield Tile("Tokens with depth", value, part.status, remark)
 
 
 def _weights_tile(part: Part) -> Iterator[Tile]:
@@ -135,7 +135,7 @@ def _weights_tile(part: Part) -> Iterator[Tile]:
     layers = len(part.data["measured"]["layers"])
     value = f"nearly: {nearly}" if nearly and not exactly else str(exactly)
     remark = f"of {layers}" if nearly == 0 or not exactly else f"of {layers}; nearly: {nearly}"
-    yield Tile("Layers at special points", value, part.status, remark)
+    yield Tile("Layers with extra redundancy", value, part.status, remark)
 
 
 _TILES: dict[str, Callable[[Part], Iterator[Tile]]] = {

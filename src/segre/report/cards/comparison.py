@@ -6,7 +6,7 @@ from segre.analysis.comparison import GUARANTEES, Comparison
 from segre.finding import GROUPS
 from segre.report.cards import carded, tabled
 from segre.report.cards.card import Card
-from segre.report.comparison import EXPONENT, exponent_in_words, letter, rows
+from segre.report.comparison import exponent_in_words, exponents_explained, letter, rows
 from segre.report.page.blocks import Cell, Items, Table
 
 
@@ -43,7 +43,7 @@ def table_of_comparison(found: Comparison) -> Table:
         tuple(columns),
         tuple(out),
         tuple(column not in words for column in columns),
-        note=EXPONENT,
+        note=exponents_explained(found),
     )
 
 
@@ -61,7 +61,7 @@ def lines_of(found: Comparison) -> Table:
         (name, *map(_cell, words)) for name, words in rows(found)
     )
     letters = (letter(number) for number in range(len(found.names)))
-    return Table("comparison", "", ("", *letters), cells, note=EXPONENT)
+    return Table("comparison", "", ("", *letters), cells, note=exponents_explained(found))
 
 
 def _cell(word: str) -> Cell:

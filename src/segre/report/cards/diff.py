@@ -41,7 +41,7 @@ def tiles_of(found: Diff) -> tuple[Tile, ...]:
     rank = "none changed" if not found.changed else "full" if found.low_rank is None else "low"
     remark = f"at most {found.low_rank}" if found.low_rank is not None else "of matrices"
     tiles = [
-        Tile("distance", f"{found.value:.3g}", "measured", "relative, in a common gauge"),
+        Tile("Distance", f"{found.value:.3g}", "measured", "relative, in a common gauge"),
         Tile(
             "was gauge",
             f"{100 * found.gauge:.3g} %",

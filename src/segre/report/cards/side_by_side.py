@@ -14,7 +14,8 @@ from segre.report.side_by_side import Row, depth_rows, findings_of, measure_rows
 
 def table_of_rows(key: str, title: str, rows: Sequence[Row], note: str = "") -> Table:
     """A row for each quantity, a column for each model."""
-    return Table(key, title, ("", letter(0), letter(1)), tuple(rows), note=note)
+    numbers = (False, True, True)
+    return Table(key, title, ("", letter(0), letter(1)), tuple(rows), numbers, note=note)
 
 
 @tabled.register

@@ -30,7 +30,7 @@ MEANINGS: dict[Status, str] = {
     "estimated": "a guess from samples or a smaller model; proves nothing",
     "not run": "not done for this model; the part says why",
 }
-TALL = 12  # tables with more rows than this scroll in a box of their own
+TALL = 24  # tables with more rows than this scroll in a box of their own
 WIDE = 18  # tables with more columns than this are left out on paper
 
 
