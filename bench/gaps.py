@@ -16,9 +16,9 @@ from typing import Any
 
 from bench.harness import Report, arguments, blas_threads
 from bench.random_specs import random_core, random_stack
+from segre.architectures import Architecture
 from segre.errors import SegreError
 from segre.geometry.dimension import prove
-from segre.spec import Architecture
 from segre.transformer.spec import Transformer
 
 FEATURES: dict[str, Callable[[Transformer], bool]] = {

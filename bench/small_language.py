@@ -22,23 +22,24 @@ SPREAD = 2.0  # of the logarithms of probabilities
 class Language:
     """Sentences, drawn word by word; `dialect` changes a share of what follows what."""
 
-    def __init__(self, dialect: int = 0, share: float = 0.25) -> None:
+    def __init__(self, dialect: int = 0, share: float = 0.25, words: int = WORDS) -> None:
+        self.words = words
         rng = np.random.default_rng(0)
-        logits = rng.gumbel(size=(CLASSES, WORDS, WORDS)) * SPREAD
-        self.classes = rng.permutation(WORDS) % CLASSES
+        logits = rng.gumbel(size=(CLASSES, words, words)) * SPREAD
+        self.classes = rng.permutation(words) % CLASSES
         if dialect:
             own = np.random.default_rng([0, dialect])
-            changed = own.random((CLASSES, WORDS)) < share
-            logits[changed] = own.gumbel(size=(int(changed.sum()), WORDS)) * SPREAD
+            changed = own.random((CLASSES, words)) < share
+            logits[changed] = own.gumbel(size=(int(changed.sum()), words)) * SPREAD
         odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
         self.sums = np.cumsum(odds / odds.sum(axis=-1, keepdims=True), axis=-1)
 
     def sentences(self, count: int, rng: np.random.Generator) -> Array:
         """Tokens (count, LENGTH)."""
-        out = rng.integers(WORDS, size=(count, LENGTH))
+        out = rng.integers(self.words, size=(count, LENGTH))
         for i in range(2, LENGTH):
             below = self.sums[self.classes[out[:, i - 2]], out[:, i - 1]] < rng.random((count, 1))
-            out[:, i] = below.sum(axis=1).clip(max=WORDS - 1)
+            out[:, i] = below.sum(axis=1).clip(max=self.words - 1)
         return out
 
     def write(self, file: Path, count: int, seed: int) -> Path:
@@ -48,14 +49,14 @@ class Language:
         return file
 
 
-def new_model(kind: str, seed: int, width: int = 64) -> Any:
+def new_model(kind: str, seed: int, width: int = 64, words: int = WORDS) -> Any:
     """A model with random weights: gpt2 tied, llama untied or llama tied."""
     import torch
     import transformers as t
 
     torch.manual_seed(seed)
     made: Any = t
-    common: dict[str, Any] = {"vocab_size": WORDS, "bos_token_id": 0, "eos_token_id": 0}
+    common: dict[str, Any] = {"vocab_size": words, "bos_token_id": 0, "eos_token_id": 0}
     if kind == "gpt2 tied":
         sizes: dict[str, Any] = {"n_positions": LENGTH, "n_embd": width, "n_inner": 4 * width}
         still: dict[str, Any] = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)
@@ -97,7 +98,7 @@ def saved(model: Any, folder: Path) -> Path:
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     model.save_pretrained(folder)
-    vocab = {f"w{number}": number for number in range(WORDS)}
+    vocab = {f"w{number}": number for number in range(model.config.vocab_size)}
     data = {
         "version": "1.0",
         "added_tokens": [],

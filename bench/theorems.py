@@ -15,12 +15,12 @@ from time import process_time
 from typing import Any
 
 from bench.harness import Report, arguments, blas_threads
+from segre.architectures import Architecture
 from segre.certificate import certify
 from segre.discovery import catalog
 from segre.geometry.dimension import dimension
 from segre.models import architecture
 from segre.referee import verify
-from segre.spec import Architecture
 from segre.theorems import apply
 
 _WIDTHS = (10, 20, 40)

@@ -4,7 +4,7 @@ A fence names its kind, and after it, for console blocks, how exact the output s
 
     console            every character is as printed
     console floats     a table whose first five columns are exact, the others floating point
-    console measured   words and counts (14,712) are as printed, other numbers are measurements
+    console measured   words and counts (16,248) are as printed, other numbers are measurements
 
 Other blocks may name a file (`toml equal.toml`): commands after them find it beside them.
 

@@ -203,7 +203,7 @@ def test_every_argument_is_explained(door: ModuleType, name: str) -> None:
 def test_every_field_is_documented(name: str) -> None:
     of = getattr(segre, name)
     section = API.split(f"### `{name}`\n")[1].split("\n#")[0]
-    own = (kind for kind in of.__mro__ if kind.__name__ in (name, "Choices"))
+    own = (kind for kind in of.__mro__ if kind.__name__ in (name, "Choices", "Traits"))
     every = {key for kind in own for key in vars(kind)}
     properties = {key for key in every if not key.startswith("_")}
     methods = {key for key in properties if callable(getattr(of, key))}

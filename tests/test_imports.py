@@ -14,6 +14,7 @@ ORDER = [
     {"slope", "values"},
     {"fields"},
     {"attention"},
+    {"architectures"},
     {"spec"},
     {"finding", "stage"},
     {"hybrid"},

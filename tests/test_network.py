@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from segre.architectures import Architecture
 from segre.fields import Ball, Prime, Real
 from segre.fields.draw import Stream
 from segre.geometry.real_point import RealPoint
 from segre.models import architecture
 from segre.network import forward, jacobian, jacobian_rows, layer_starts, slots
-from segre.spec import Architecture, Network
+from segre.spec import Network
 from support.architectures import networks, random_gates, random_projections, random_transformers
 from support.hybrids import random_hybrid
 from support.polynomials import random_polynomials

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from flint import nmod_mat
 
+from segre.architectures import Architecture
 from segre.errors import SegreError, UnluckyError, UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
@@ -32,7 +33,6 @@ from segre.hybrid.spec import Hybrid
 from segre.models import Source, architecture
 from segre.polynomial.bounds import bound
 from segre.polynomial.spec import Polynomial
-from segre.spec import Architecture
 from segre.theorems import Application, apply
 from segre.values import quote
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from segre.architectures import Architecture
 from segre.shown import Shown, Tabular
-from segre.spec import Architecture
 
 GROUPS = ("QK", "VO", "MLP", "norms and biases", "shifts", "residual")
 HOLDS = ("exact", "eps=0", "softmax")

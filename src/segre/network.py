@@ -19,6 +19,7 @@ from typing import Generic
 
 import numpy as np
 
+from segre.architectures import Architecture
 from segre.attention import mechanism
 from segre.attention.pattern import pattern
 from segre.fields.dual import Dual, DualArray
@@ -30,7 +31,7 @@ from segre.hybrid.stages import tensors as hybrid_tensors
 from segre.polynomial.spec import Polynomial
 from segre.polynomial.stages import stages as polynomial_stages
 from segre.polynomial.stages import tensors as polynomial_tensors
-from segre.spec import Architecture, Layer, Network
+from segre.spec import Layer, Network
 from segre.stage import Slot, Stage
 from segre.transformer.spec import Transformer
 from segre.transformer.stages import stages as transformer_stages

@@ -1,4 +1,4 @@
-"""An architecture as data: what is a network, before any number is chosen?
+"""A stack of attention layers as data: what is it, before any number is chosen?
 
 A `Network` is frozen and validated, holds no arrays, and has a digest, so that a result can name
 exactly the architecture it is about. It is read from an inline string, a TOML or JSON file, or a
@@ -13,153 +13,36 @@ mapping; all four have the same keys.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
+from segre.architectures import Layered
 from segre.attention import PLAIN as NAMES
 from segre.attention import mechanism
 from segre.attention.mechanism import Mechanism
 from segre.errors import SpecError
 from segre.files import is_standard_input
-from segre.values import choice, optional, quote, read_file, read_inline, short_names, show, whole
+from segre.values import (
+    choice,
+    optional,
+    quote,
+    read_file,
+    read_inline,
+    require_keys,
+    short_names,
+    show,
+    whole,
+)
 
 VERSION = 1
+OF_TRANSFORMERS = (
+    "; for residuals, norms, MLPs and positions use a spec that begins with transformer/"
+)
 DEEPEST = 10_000
-
-
-class Architecture(Protocol):
-    """What stacks and transformers have in common."""
-
-    @property
-    def t(self) -> int:
-        """Number of tokens."""
-        ...
-
-    @property
-    def depth(self) -> int:
-        """Number of layers."""
-        ...
-
-    @property
-    def width(self) -> int:
-        """Width of the input of the first layer."""
-        ...
-
-    @property
-    def width_in(self) -> int:
-        """Rows of an input."""
-        ...
-
-    @property
-    def vocab(self) -> int:
-        """Rows of an input that give the token; 0 if inputs are arbitrary matrices."""
-        ...
-
-    @property
-    def types(self) -> int:
-        """Rows of an input that give the type of the token."""
-        ...
-
-    @property
-    def discrete(self) -> bool:
-        """Whether inputs are token sequences."""
-        ...
-
-    @property
-    def output_shape(self) -> tuple[int, int]:
-        """Rows and columns of an output."""
-        ...
-
-    @property
-    def head_axes(self) -> int:
-        """Number of tensor axes that count heads."""
-        ...
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """The widths of tokens before the first layer and after each."""
-        ...
-
-    @property
-    def parameters(self) -> int:
-        """Number of weights."""
-        ...
-
-    @property
-    def exponentials(self) -> bool:
-        """Whether it computes any transcendental function."""
-        ...
-
-    @property
-    def piecewise(self) -> bool:
-        """Whether it is given by different formulas in different regions."""
-        ...
-
-    @property
-    def salted(self) -> bool:
-        """Whether points mod p have salts, for which its square roots exist."""
-        ...
-
-    @property
-    def has_closed_form(self) -> bool:
-        """Whether the dimension is known as a formula in the sizes."""
-        ...
-
-    @property
-    def counted(self) -> bool:
-        """Whether its symmetries are counted by formulas, at any size."""
-        ...
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the canonical JSON document, in hexadecimal."""
-        ...
-
-    def document(self) -> dict[str, Any]:
-        """The canonical mapping."""
-        ...
-
-
-class Layered(ABC):
-    """The sizes of networks that are lists of layers."""
-
-    layers: tuple[Any, ...]
-
-    @property
-    def depth(self) -> int:
-        """Number of layers l."""
-        return len(self.layers)
-
-    @cached_property
-    def widths(self) -> tuple[int, ...]:
-        """(d0, ..., dl): before the first layer and after each."""
-        return (self.layers[0].width_in, *(layer.width_out for layer in self.layers))
-
-    @property
-    def width_in(self) -> int:
-        """Rows of an input."""
-        return self.widths[0]
-
-    @property
-    def width(self) -> int:
-        """Width of the input of the first layer."""
-        return self.width_in
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the canonical JSON document, in hexadecimal."""
-        text = json.dumps(self.document(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    @abstractmethod
-    def document(self) -> dict[str, Any]:
-        """The canonical mapping."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +90,10 @@ class Network(Layered):
     layers: tuple[Layer, ...]
     t: int
 
-    vocab: ClassVar[int] = 0  # inputs are any matrices
-    types: ClassVar[int] = 0
-    discrete: ClassVar[bool] = False
     residual: ClassVar[bool] = False
     head_axes: ClassVar[int] = 1
     piecewise: ClassVar[bool] = False
     salted: ClassVar[bool] = False  # there are no square roots
-    counted: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for before, after in zip(self.layers, self.layers[1:], strict=False):
@@ -326,7 +205,7 @@ class Network(Layered):
     @classmethod
     def from_inline(cls, text: str) -> Network:
         """Read a network from an inline string that is not the name of a file."""
-        return cls.from_mapping(read_inline(text, _KEYS[2:]), quoted=text)
+        return cls.from_mapping(read_inline(text, _KEYS), quoted=text)
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any], quoted: str | None = None) -> Network:
@@ -343,18 +222,11 @@ _DEFAULTS: dict[str, Any] = {
     "heads": 1,
     "dv": None,
 }
-_KEYS = ("version", "kind", "d", "layers", *_DEFAULTS, "t")
+_KEYS = ("d", "layers", *_DEFAULTS, "t")
 
 
 def _build(given: Mapping[str, Any]) -> Network:
-    for key in given:
-        if key not in _KEYS:
-            raise SpecError(
-                f"unknown key {quote(str(key))}; allowed: {', '.join(_KEYS)}; for residuals, "
-                "norms, MLPs, masks and positions use a spec that begins with transformer/"
-            )
-    if given.get("version", VERSION) != VERSION:
-        raise SpecError(f"version {quote(str(given['version']))} is not known; allowed: {VERSION}")
+    require_keys(given, _KEYS, VERSION, OF_TRANSFORMERS)
     score = choice("kind", given.get("kind"), NAMES)
     widths = widths_of(given)
     depth = len(widths) - 1

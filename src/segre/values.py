@@ -68,6 +68,21 @@ def fraction(key: str, value: Any) -> Fraction:
     return number
 
 
+def require_keys(
+    given: Mapping[str, Any], keys: Iterable[str], version: int, elsewhere: str = ""
+) -> None:
+    """Refuse keys beside `version`, `kind` and these, and versions that are not known.
+
+    `elsewhere` says where keys of other kinds of specs belong.
+    """
+    allowed = ("version", "kind", *keys)
+    for key in given:
+        if key not in allowed:
+            raise SpecError(f"unknown key {quote(str(key))}; allowed: {', '.join(keys)}{elsewhere}")
+    if given.get("version", version) != version:
+        raise SpecError(f"version {quote(str(given['version']))} is not known; allowed: {version}")
+
+
 def read_inline(text: str, keys: Iterable[str]) -> dict[str, Any]:
     """The keys and values of kind/key=value/key=value/...; numbers may be fractions.
 

@@ -5,12 +5,10 @@ all of the BERT, through the commands.
 """
 
 import os
-import random
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +34,6 @@ from support.checkpoints import (
     smollm2,
     stored,
 )
-
-SEGRE = Path(sys.executable).parent / "segre"
 
 
 @pytest.mark.slow
@@ -177,29 +173,60 @@ def test_a_real_llama(
     assert found.first.title.startswith("layer 4, MLP unit")
 
 
+# Ends itself, as `kill -9` does, at the given step of what it does to files; 0 counts the steps.
+KILLED = """
+import os, pathlib, shutil, signal, sys
+from segre.checkpoint.writer import TensorWriter
+from segre.cli import main
+
+step, last = 0, int(sys.argv.pop(1))
+
+def counted(owner, name):
+    whole = getattr(owner, name)
+    def call(*args, **options):
+        global step
+        step += 1
+        if step == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return whole(*args, **options)
+    setattr(owner, name, call)
+
+counted(shutil, "copyfile")
+counted(TensorWriter, "_start")
+counted(TensorWriter, "_put")
+counted(os, "fsync")
+counted(pathlib.Path, "mkdir")
+counted(pathlib.Path, "rename")
+try:
+    main()
+finally:
+    print(step)
+"""
+
+
 @pytest.mark.slow
 def test_killed_at_any_moment_it_leaves_nothing_or_everything(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A real process on real weights, killed 10 times while it starts, computes, writes."""
+    """A real process on real weights, killed before its first, its last, and other steps."""
     model = shortened(minilm(), tmp_path_factory.mktemp("few") / "model", 3)
     target = tmp_path / "out"
-    command = [SEGRE, "weights", "canonical", model, "-o", target, "--quiet"]
-    began = time.monotonic()
-    subprocess.run(command, check=True, capture_output=True)
-    whole = time.monotonic() - began
-    complete = stored(target)
-    rng, finished, killed = random.Random(0), 0, 0
-    for _ in range(10):
-        clear(target)
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(rng.uniform(0.3, 1.1) * whole)
-        process.send_signal(signal.SIGKILL)
-        code = process.wait()
-        killed += code == -signal.SIGKILL
-        finished += code == 0
-        assert code in (0, -signal.SIGKILL)
+
+    def command(step: int) -> subprocess.CompletedProcess[str]:
+        line = ["weights", "canonical", model, "-o", target, "--quiet"]
+        code = [sys.executable, "-c", KILLED, str(step)]
+        return subprocess.run([*code, *line], capture_output=True, text=True, check=False)
+
+    done = command(0)
+    assert done.returncode == 0, done.stderr
+    steps, complete = int(done.stdout.split()[-1]), stored(target)
+    assert steps > len(complete)
+    there = 0
+    for step in sorted({1, 2, *np.linspace(3, steps, 7, dtype=int).tolist()}):
+        shutil.rmtree(target, ignore_errors=True)
+        assert command(step).returncode == -signal.SIGKILL
         if target.exists():  # then it is all there
+            there += 1
             found = stored(target)
             assert all((found[name] == complete[name]).all() for name in complete)
         for path in tmp_path.rglob("*.safetensors"):  # no other file has the name of a whole one
@@ -207,14 +234,7 @@ def test_killed_at_any_moment_it_leaves_nothing_or_everything(
                 path.parent == target
                 or path.stat().st_size == (model / "model.safetensors").stat().st_size
             )
-    assert killed > 2
-    clear(target)
-    subprocess.run(command, check=True, capture_output=True)
+    assert there == 1  # the last step comes after renaming
+    shutil.rmtree(target)
+    assert command(0).returncode == 0
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
-def clear(target: Path) -> None:
-    if target.exists():
-        for path in sorted(target.rglob("*"), reverse=True):
-            path.rmdir() if path.is_dir() else path.unlink()
-        target.rmdir()

@@ -66,7 +66,7 @@ def test_known_numbers(text: str) -> None:
 
 
 @pytest.mark.parametrize("spec", EVERY, ids=str)
-def test_ranks_grow_as_they_must(spec: segre.spec.Architecture) -> None:
+def test_ranks_grow_as_they_must(spec: segre.architectures.Architecture) -> None:
     """By less and less, by at least one, up to the dimension, and never past a bound."""
     found = samples(spec)
     gains = found.gains
@@ -85,7 +85,7 @@ def test_ranks_grow_as_they_must(spec: segre.spec.Architecture) -> None:
 
 
 @pytest.mark.parametrize("spec", [*POLYNOMIALS[:12], *HEADS[:2]], ids=str)
-def test_ranks_are_those_of_fractions(spec: segre.spec.Architecture) -> None:
+def test_ranks_are_those_of_fractions(spec: segre.architectures.Architecture) -> None:
     """At random rational weights and inputs, by another library."""
     found = samples(spec)
     field = Rational()

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-import json
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bench.faults.certificates import altered, at, places, sealed
-from bench.referee import Watch, hostile
+from bench.referee import hostile
 
 from segre.certificate import certify, write_certificate
 from segre.errors import SpecError, TooLargeError
 from segre.hybrid.spec import Hybrid
-from segre.referee import Verdict, verify
+from segre.referee import verify
 from segre.referee.claims import sha256
 from segre.referee.hybrid.weights import Layout, parameter_count
 from segre.referee.meter import Meter
+from support.certificates import (
+    certificate,
+    holds,
+    malformed,
+    rank_is_recounted,
+    refused,
+    refused_at_once,
+    replaced,
+)
 from support.random_mechanisms import random_hybrids
 
 ONE_LAYER = [
@@ -82,33 +88,6 @@ SMALL = "mix/d=2,1/a=2/heads=fast+softmax:causal/t=2"
 SMALL_BALLS = "mix/d=2,1/a=1/heads=linear:normalise=none/t=2"
 
 
-@cache
-def _certificate(spec: str) -> str:
-    return json.dumps(certify(spec))
-
-
-def certificate(spec: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(_certificate(spec))
-    return loaded
-
-
-def refused(document: Any) -> Verdict:
-    verdict = verify(document)
-    assert not verdict.valid, document
-    assert verdict.reason
-    assert "\n" not in verdict.reason
-    return verdict
-
-
-def holds(document: dict[str, Any]) -> None:
-    """It is accepted, and the work was estimated to be at least as much as it was."""
-    watch = Watch()
-    verdict = verify(document, meter=watch)
-    assert verdict.valid, (document["spec"], verdict.reason)
-    assert verdict.claim == document["claim"]
-    assert 0 < watch.spent <= watch.estimated
-
-
 # What is honest is accepted.
 
 
@@ -163,12 +142,6 @@ def test_less_may_be_claimed() -> None:
 # Alterations.
 
 
-def replaced(document: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    result = copy.deepcopy(document)
-    at(result, path[:-1])[path[-1]] = value
-    return result
-
-
 MODULAR = "mix/d=2,1/a=2/heads=softmax:unit=sphere:gate=head/t=2"
 
 
@@ -182,20 +155,6 @@ def test_what_is_malformed_is_refused(spec: str) -> None:
         refused(changed)
         count += 1
     assert count > 500
-
-
-def malformed(value: Any) -> Iterator[Any]:
-    """Values that can stand nowhere in place of this one."""
-    yield from ("no\nline", 1.5, float("nan"), -1, 10**30, 10**5000, object(), [[[]]])
-    yield from () if isinstance(value, bool) else (True,)
-    yield from () if value is None else (None,)
-    if isinstance(value, int):
-        yield from (str(value), float(value), [value])
-    elif isinstance(value, list) and value:
-        yield from (value[:-1], [*value, value[-1]], [*value, 0], {})
-    elif isinstance(value, dict):
-        yield {**value, "more": 1}
-        yield from ({k: v for k, v in value.items() if k != key} for key in value)
 
 
 @pytest.mark.parametrize("spec", [MODULAR, SMALL_BALLS])
@@ -262,13 +221,7 @@ def test_one_change(path: tuple[Any, ...], change: Callable[[Any], Any], reason:
 @pytest.mark.parametrize("step", [1, -1])
 @pytest.mark.parametrize("spec", [SMALL, SMALL_BALLS, *STACKS[:3]])
 def test_ranks_are_recounted(spec: str, step: int) -> None:
-    """Rank and claim are kept consistent, so only a recount can tell."""
-    document = certificate(spec)
-    document["upper"]["rank"] += step
-    claim = document["claim"]
-    claim["upper"] -= step
-    claim["status"] = "proved" if claim["upper"] == claim["lower"] else "lower-bound"
-    assert refused(sealed(document)).reason.startswith(("upper.rank", "claim: lower"))
+    rank_is_recounted(spec, step)
 
 
 def true(document: dict[str, Any]) -> None:
@@ -413,8 +366,4 @@ def test_another_spec_under_the_same_proof(spec: str, change: dict[str, Any]) ->
     ],
 )
 def test_what_is_too_large_is_refused_at_once(spec: str) -> None:
-    meter = Meter(seconds=300)
-    with pytest.raises(TooLargeError) as error:
-        verify(hostile(spec), meter=meter)
-    assert "\n" not in str(error.value)
-    assert meter.spent == 0, "nothing was computed"
+    refused_at_once(hostile(spec), seconds=300)

@@ -8,20 +8,18 @@ import json
 import random
 import re
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bench.faults.certificates import Truth, altered, at, forged, healed, places, sealed
-from bench.referee import Watch
 
 from segre.certificate import certify, checksum, write_certificate
 from segre.errors import CertificateError, TooLargeError
 from segre.geometry.dimension import dimension
 from segre.polynomial.bounds import bound, sums_of_powers
 from segre.polynomial.spec import Polynomial
-from segre.referee import Verdict, verify
+from segre.referee import verify
 from segre.referee.by_theorem.designs import POLYNOMIALS, uncovered
 from segre.referee.by_theorem.hypotheses import hypotheses
 from segre.referee.by_theorem.parameters import parameters
@@ -32,6 +30,7 @@ from segre.referee.polynomial.inequalities import RULES, Step, check_steps
 from segre.referee.polynomial.network import parameter_count
 from segre.referee.rejection import RejectionError
 from segre.theorems import apply
+from support.certificates import certificate, holds, refused
 from support.polynomials import random_polynomial, random_polynomials
 from support.terminal import run
 
@@ -56,34 +55,6 @@ SPECS = [
     "cnn/k=2,2,1/stride=2,1,3/n=9/degree=3/bias=true",
     "cnn/k=2,1,3/stride=1,2,1/degree=1/bias=true",
 ]
-
-
-@cache
-def _certificate(spec: str) -> str:
-    return json.dumps(certify(spec))
-
-
-def certificate(spec: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(_certificate(spec))
-    return loaded
-
-
-def refused(document: Any) -> Verdict:
-    verdict = verify(document)
-    assert not verdict.valid, document
-    assert verdict.reason
-    assert "\n" not in verdict.reason
-    assert len(verdict.reason) < 1000
-    return verdict
-
-
-def holds(document: dict[str, Any]) -> None:
-    """It is accepted, and the work was estimated to be at least as much as it was."""
-    watch = Watch()
-    verdict = verify(document, meter=watch)
-    assert verdict.valid, (document["spec"], verdict.reason)
-    assert verdict.claim == document["claim"]
-    assert 0 < watch.spent <= watch.estimated
 
 
 # What is honest is accepted.

@@ -195,7 +195,7 @@ def small(family: str, scaled: tuple[tuple[str, float], ...] = ()) -> Loaded:
     weights = Read(replace(spec, t=32), weights_of(model, spec), scaled)
     trunk = Read(weights.spec.trunk(), weights.vector, scaled)
     assert list(tensors(trunk.spec)) == list(tensors(spec))[: len(tensors(trunk.spec))]
-    return Loaded(family, family, trunk)
+    return Loaded(family, trunk, family=family)
 
 
 def states(family: str, ids: np.ndarray) -> list[np.ndarray]:

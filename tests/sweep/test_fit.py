@@ -60,7 +60,7 @@ def test_a_search_that_is_cut_short_says_so(
     path = swept(tmp_path, "softmax", {"layers": "1..3", "d": "2..4", "a": "1..4", "t": 2})
     whole = fit(path, fresh=2)
     assert not whole.cut_short
-    monkeypatch.setattr("segre.sweep.fit._WORK", 0)
+    monkeypatch.setattr("segre.sweep.search._WORK", 0)
     with pytest.raises(SweepError, match="stopped early; give fewer --fields"):
         fit(path, fresh=2)
 

@@ -9,9 +9,10 @@ from functools import singledispatch
 from segre.analysis.part import Answer, percent
 from segre.analysis.pieces import parameters_by_piece, where_most_are
 from segre.analysis.workbench import Workbench
+from segre.architectures import Architecture
 from segre.hybrid.spec import Hybrid
 from segre.polynomial.spec import Polynomial
-from segre.spec import Architecture, Network
+from segre.spec import Network
 from segre.transformer.by_layer import every
 from segre.transformer.spec import Transformer
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from segre.architectures import Architecture
 from segre.attention.mechanism import Mechanism
 from segre.collapse.mechanisms import expected_order
 from segre.errors import SpecError, TooLargeError
@@ -27,7 +28,7 @@ from segre.hybrid.spec import Hybrid
 from segre.models import Source, called, with_attention
 from segre.sequence.cost import Costs, cost
 from segre.shown import Tabular
-from segre.spec import Architecture, Network
+from segre.spec import Network
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from segre.analysis.part import percent
+from segre.architectures import Architecture
 from segre.network import tensors
-from segre.spec import Architecture
 
 
 def parameters_by_piece(spec: Architecture) -> dict[str, int]:

@@ -12,13 +12,13 @@ from typing import Any
 
 from segre.analysis.part import Answer
 from segre.analysis.workbench import Workbench
+from segre.architectures import Architecture
 from segre.certificate import certificate_of, certify
 from segre.errors import SegreError, UnsupportedError
 from segre.finding import Status
 from segre.geometry.dimension import without_computing
 from segre.models.instances import small_instance
 from segre.referee import Verdict, verify
-from segre.spec import Architecture
 from segre.transformer.spec import Transformer
 
 

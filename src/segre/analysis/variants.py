@@ -1,4 +1,4 @@
-"""What is a variant of a model called in words, and which of the variants collapse?"""
+"""Which variants of a model collapse, in words?"""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from segre.collapse.curves import Curves
-from segre.collapse.variants import ALONE, FULL, Variant
+from segre.collapse.variants import ALONE, FULL, PARTS, Variant
 from segre.collapse.verdict import THRESHOLD, collapses
-from segre.values import listed
 
 _ALONE = {
     True: "makes tokens alike",
@@ -16,32 +15,6 @@ _ALONE = {
     None: "gives numbers that cannot be judged",
 }
 _THEY = {True: "they become alike", False: "they stay different", None: "this cannot be judged"}
-PARTS = {"skip": "skips", "mlp": "MLPs", "norm": "norms"}
-
-
-def in_words(variant: Variant) -> str:
-    """The name of a variant for readers who do not know the keys of `--variants`.
-
-    >>> in_words(FULL), in_words(ALONE), in_words(Variant(skip=False, norm=False))
-    ('the whole model', 'attention only', 'without skips and norms')
-    >>> in_words(Variant(skip=False, mlp=False, norm=False))
-    'attention only, without norms'
-    >>> in_words(Variant(skip=False, mlp=False, gapless=True)), in_words(Variant(window=8))
-    ('attention only, uniform part removed', 'with a window of 8 tokens')
-    """
-    changes = {
-        "uniform part removed": variant.gapless,
-        f"with a window of {variant.window} tokens": variant.window > 0,
-        "with random gates": variant.gate,
-        "the MLPs with skips": variant.mlp_skip is True and not variant.skip,
-        "the MLPs without skips": variant.mlp_skip is False and variant.skip,
-    }
-    changed = [words for words, there in changes.items() if there]
-    if not variant.skip and not variant.mlp:
-        return ", ".join(["attention only", *["without norms"] * (not variant.norm), *changed])
-    gone = [words for part, words in PARTS.items() if not getattr(variant, part)]
-    removed = [f"without {listed(gone)}"] if gone else []
-    return ", ".join([*removed, *changed]) or "the whole model"
 
 
 def versions(found: Curves) -> list[dict[str, Any]]:
@@ -49,7 +22,7 @@ def versions(found: Curves) -> list[dict[str, Any]]:
     return [
         {
             "variant": str(curve.variant),
-            "words": in_words(curve.variant),
+            "words": curve.variant.words,
             "collapses": collapses(curve, THRESHOLD),
             "from_layer": curve.below(THRESHOLD),
         }
@@ -127,4 +100,4 @@ def _changed(alone: bool | None, outcomes: Mapping[Variant, bool | None]) -> str
 
 
 def _names(variants: Iterable[Variant]) -> str:
-    return "; ".join(in_words(one) for one in variants)
+    return "; ".join(one.words for one in variants)

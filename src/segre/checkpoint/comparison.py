@@ -16,8 +16,30 @@ from segre.shown import Tabular
 Verdict = Literal["identical", "same function", "same on common tokens", "different", "undecided"]
 
 
+class Judged(Unbounded, Tabular):
+    """A verdict on two checkpoints, with the reason for it."""
+
+    verdict: str
+    reason: str
+
+    @property
+    def value(self) -> str:
+        """The verdict."""
+        return self.verdict
+
+    @property
+    def status(self) -> Status:
+        """Equality of files is exact; everything else is measured and compared with rounding."""
+        return "exact" if self.verdict == "identical" else "measured"
+
+    @property
+    def how(self) -> str:
+        """The evidence for the verdict."""
+        return self.reason
+
+
 @dataclass(frozen=True)
-class Comparison(Unbounded, Tabular):
+class Comparison(Judged):
     """The verdict on two checkpoints, and its evidence."""
 
     verdict: Verdict
@@ -62,21 +84,6 @@ class Comparison(Unbounded, Tabular):
     def worst(self) -> Block | None:
         """The block nearest to its limit, or furthest beyond it."""
         return max(self.blocks, key=lambda block: block.excess, default=None)
-
-    @property
-    def value(self) -> Verdict:
-        """The verdict."""
-        return self.verdict
-
-    @property
-    def status(self) -> Status:
-        """Equality of files is exact; everything else is measured and compared with rounding."""
-        return "exact" if self.verdict == "identical" else "measured"
-
-    @property
-    def how(self) -> str:
-        """The evidence for the verdict."""
-        return self.reason
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""

@@ -47,6 +47,11 @@ def is_float(dtype: DType) -> bool:
     return dtype in FLOATS.values()
 
 
+def float_info(dtype: DType) -> Any:
+    """The precision and range of a type, as `numpy.finfo`, also for the types of ml_dtypes."""
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+
+
 def all_finite(values: Array) -> bool:
     """Whether all values are finite; suppresses the warnings of NumPy."""
     if not values.size:

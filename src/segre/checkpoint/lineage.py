@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from segre.checkpoint.comparison import Comparison
+from segre.checkpoint.comparison import Comparison, Judged
 from segre.checkpoint.function import differing_keys, in_words, require_same_scale
 from segre.checkpoint.grids import Grid, grid_of
 from segre.checkpoint.kinship import NULL_MODELS, NULL_MOST, NULL_PAIRS, Kinship, kinship
@@ -51,7 +51,7 @@ SURE = 10.0  # ... if the change is so many times larger than what chance does t
 
 
 @dataclass(frozen=True)
-class Relation(Unbounded, Tabular):
+class Relation(Judged):
     """How two checkpoints are related, and the evidence."""
 
     one: str
@@ -85,21 +85,6 @@ class Relation(Unbounded, Tabular):
             f"independently trained models had more than {NULL_MOST:.0%}: false positives "
             f"below {self.kinship.error:.1%} (95% confidence, assuming independent pairs)"
         )
-
-    @property
-    def value(self) -> Kind:
-        """The verdict."""
-        return self.verdict
-
-    @property
-    def status(self) -> Status:
-        """Equality of files is exact; everything else is measured."""
-        return "exact" if self.verdict == "identical" else "measured"
-
-    @property
-    def how(self) -> str:
-        """The evidence for the verdict."""
-        return self.reason
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""

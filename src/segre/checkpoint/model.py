@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from ml_dtypes import finfo
 
+from segre.checkpoint.dtypes import float_info
 from segre.checkpoint.folder import carry_along, new_directory
 from segre.checkpoint.layout import Held, Tensors, layout, stacked
 from segre.checkpoint.opening import opened
@@ -120,7 +120,7 @@ def unit_roundoff(dtype: np.dtype) -> float:
     >>> unit_roundoff(np.dtype("float32")) == 2.0**-24
     True
     """
-    return float(finfo(dtype).eps) / 2  # type: ignore[no-untyped-call]
+    return float(float_info(dtype).eps) / 2
 
 
 def described(store: Store, *, compare: bool = True, trunk: bool = False) -> Model:

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 import numpy.typing as npt
-from ml_dtypes import finfo
 
-from segre.checkpoint.dtypes import DType, rounded
+from segre.checkpoint.dtypes import DType, float_info, rounded
 from segre.checkpoint.layout import Held, Tensors
 from segre.checkpoint.model import Model, unit_roundoff
 from segre.checkpoint.outputs import Running
@@ -45,7 +44,7 @@ def spacing(values: Array, dtype: DType) -> Array:
     >>> spacing(np.array([1.0, 3.0, 0.0]), np.dtype("float16")).tolist()
     [0.0009765625, 0.001953125, 0.0]
     """
-    info = finfo(dtype)  # type: ignore[no-untyped-call]
+    info = float_info(dtype)
     out = (np.asarray(values, np.float64).view(np.int64) & EXPONENT).view(np.float64)
     np.maximum(out, 2.0 ** int(info.minexp), out=out)
     out *= 2.0 ** -int(info.nmant)

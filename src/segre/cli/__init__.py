@@ -47,7 +47,8 @@ def _end(error: BaseException) -> NoReturn:
     if type(error).__name__ == "Abort":  # how older argument readers answer an interruption
         ending.stop_for_interruption()
     if isinstance(error, Exception) and hasattr(error, "format_message"):
-        ending.stop_for_usage(error)  # only the argument reader's errors have it
+        # only the errors of the argument reader have it
+        ending.stop_for_usage(error, error.format_message())
     if isinstance(error, OSError):
         ending.stop_for_system(error)
     if isinstance(error, MemoryError):

@@ -121,14 +121,13 @@ def stop_for_module(error: ModuleNotFoundError) -> NoReturn:
     stop(f"the package {error.name!r} is not installed; {advice}", 2)
 
 
-def stop_for_usage(error: Exception) -> NoReturn:
+def stop_for_usage(error: Exception, said: str) -> NoReturn:
     """An exception of the argument parser: a request for help, or a bad argument."""
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError" and context is not None:
         _answer(context.get_help())
         leave(2)
     command = "segre" if context is None else context.command_path
-    said = error.format_message()  # type: ignore[attr-defined]
     stop(f"{said} (try {command} --help)", 2)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, MutableMapping
+from functools import partial
 from pathlib import Path
+from types import GenericAlias
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from segre.cli import completion
 from segre.cli.front import Group, verbatim
-from segre.cli.output import Out, with_output
+from segre.cli.output import Out, with_output, with_parameters
 from segre.cli.resumable import resumable
 
 if TYPE_CHECKING:
@@ -44,9 +46,6 @@ def command_for(experiment: Experiment) -> Callable[..., None]:
             plot_outcome(found, output)
         out.emit(found, files={"run": run, "plot": output})
 
-    parameters = list(_parameters(experiment))
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
     command.__name__ = experiment.name.replace("-", "_")
     command.__doc__ = f"""{experiment.title}
 
@@ -54,7 +53,7 @@ def command_for(experiment: Experiment) -> Callable[..., None]:
 
     The state is kept in a .run file beside the plot, from which the same command continues.
     """
-    return command
+    return with_parameters(command, _parameters(experiment))
 
 
 def _require_allowed(own: dict[str, Option], given: dict[str, Any]) -> None:
@@ -83,12 +82,12 @@ def _parameters(experiment: Experiment) -> Iterator[inspect.Parameter]:
     )
     yield option("output", Path, Path(f"{experiment.name}.png"), picture)
     for one in experiment.options:
-        allowed = completion.one_of(lambda one=one: one.allowed) if one.allowed else None  # type: ignore[misc]
+        allowed = completion.one_of(partial(tuple, one.allowed)) if one.allowed else None
         spelled = (f"--{one.name}",)
         info = typer.Option(
             *spelled, help=one.help, min=one.least, max=one.most, autocompletion=allowed
         )
-        kind: Any = list[one.kind] if one.several else one.kind  # type: ignore[name-defined]
+        kind: Any = GenericAlias(list, (one.kind,)) if one.several else one.kind
         yield option(one.key, kind if one.default is not None else kind | None, one.default, info)
     if experiment.longer:
         said = f"The longer run: {experiment.longer}."

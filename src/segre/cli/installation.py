@@ -51,7 +51,7 @@ COMMANDS = (
     segre demo
     segre demo try-here && segre diff try-here/base try-here/moved
 
-The base model is a Llama with 14,712 parameters, trained on a small artificial language. The
+The base model is a Llama with 16,248 parameters, trained on a small artificial language. The
 fine-tune learned a dialect of it with an update of rank 2. The third directory holds the fine-tune
 again, with different weights but the same function.""",
     ),

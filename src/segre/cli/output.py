@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,10 +137,17 @@ def with_output(command: Callable[..., None]) -> Callable[..., None]:
         asked = [name for name in _formats(command) if given.pop(_flag(name))]
         command(**given, out=Out(asked[0] if asked else TEXT, quiet))
 
-    parameters = list(_parameters(command))
-    read.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    read.__annotations__ = {one.name: one.annotation for one in parameters}
-    return read
+    return with_parameters(read, _parameters(command))
+
+
+def with_parameters(
+    command: Callable[..., None], parameters: Iterable[inspect.Parameter]
+) -> Callable[..., None]:
+    """A command whose parameters are these for the argument parser."""
+    own = list(parameters)
+    command.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in own}
+    return command
 
 
 def _parameters(command: Callable[..., None]) -> Iterator[inspect.Parameter]:

@@ -238,7 +238,7 @@ def decompose(
         loaded = load(model, seed, memory=memory)
         tokens = _tokens(loaded, 1, length or min(_TOKENS, loaded.longest or _TOKENS), text, seed)
         done = record(loaded, tokens.batches[0][0], kept, memory=memory)
-        name = f"{loaded.name} ({kept.described})"
+        name = f"{loaded.name} ({kept.words})"
     sums, heads = path_sums(done), head_shares(done)
     error = float(abs(sums.total - done.output).max() / abs(done.output).max())
     return Paths(name, sums, heads, error, _drawn(done, sample, of_length, seed))

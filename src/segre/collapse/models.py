@@ -25,11 +25,10 @@ from segre.values import quote, read_file
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """A transformer up to its last hidden states, its weights, and where they are from."""
+class Runnable:
+    """A transformer, its weights, and where they are from."""
 
     name: str
-    family: str
     weights: WeightSource
     folder: Path | None = None  # of its config; there may be a tokenizer
     seed: int | None = None  # of random weights; None: they are trained
@@ -38,6 +37,25 @@ class Loaded:
     def spec(self) -> Transformer:
         """Its architecture."""
         return self.weights.spec
+
+    def document(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "model": shown(self.name),
+            "weights": "trained" if self.seed is None else "random",
+            "seed": self.seed,
+            "layers": self.spec.layers,
+            "width": self.spec.d,
+            "heads": self.spec.heads,
+            "parameters": self.spec.parameters,
+        }
+
+
+@dataclass(frozen=True)
+class Loaded(Runnable):
+    """A transformer up to its last hidden states."""
+
+    family: str = ""
 
     @property
     def layers(self) -> int:
@@ -80,16 +98,7 @@ class Loaded:
 
     def document(self) -> dict[str, Any]:
         """As plain data."""
-        return {
-            "model": shown(self.name),
-            "family": self.family,
-            "weights": "trained" if self.seed is None else "random",
-            "seed": self.seed,
-            "layers": self.layers,
-            "width": self.width,
-            "heads": self.heads,
-            "parameters": self.parameters,
-        }
+        return {**super().document(), "family": self.family}
 
 
 def load(given: Source, seed: int = 0, *, memory: int = DEFAULT_LIMIT) -> Loaded:
@@ -114,7 +123,7 @@ def _trained(given: Source) -> Loaded:
     store = opened(given)
     _require_known(store.config, store.name)
     model = described(store, trunk=True)
-    return Loaded(store.name, model.family, model, store.directory)
+    return Loaded(store.name, model, store.directory, family=model.family)
 
 
 def _random(given: Source, seed: int) -> Loaded:
@@ -133,7 +142,7 @@ def _random(given: Source, seed: int) -> Loaded:
         raise SpecError(f"spec {quote(name)} has no vocabulary; add one, for example vocab=1000")
     found = meaning(given) if isinstance(given, str | Path) else None
     folder = None if found is None else found.folder
-    return Loaded(name, family_of(given), Drawn(spec.trunk(), seed), folder, seed)
+    return Loaded(name, Drawn(spec.trunk(), seed), folder, seed, family_of(given))
 
 
 def family_of(given: Source) -> str:

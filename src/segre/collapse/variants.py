@@ -36,6 +36,7 @@ from segre.transformer.rules import require
 from segre.transformer.spec import Transformer
 from segre.values import listed, quote
 
+PARTS = {"skip": "skips", "mlp": "MLPs", "norm": "norms"}
 _ALL_KEYS = "1/t is subtracted from the weights of all t keys"
 _PER_WINDOW = 4  # the window of `what_if` is this part of the tokens
 
@@ -109,20 +110,29 @@ class Variant:
             raise UnsupportedError(f"variant {self}: {error}") from None
 
     @property
-    def described(self) -> str:
-        """Its name, and what it is.
+    def words(self) -> str:
+        """What it is, for readers who do not know the keys of `--variants`.
 
-        >>> Variant().described, Variant(skip=False, norm=False).described
-        ('full, the whole model', 'attention+mlp-norm, without skips and norms')
-        >>> Variant(mlp=False, window=4).described
-        'attention+skip:window=4, without MLPs, attention changed'
+        >>> Variant().words, Variant(skip=False, mlp=False).words
+        ('the whole model', 'attention only')
+        >>> Variant(skip=False, norm=False).words, Variant(window=8).words
+        ('without skips and norms', 'with a window of 8 tokens')
+        >>> Variant(skip=False, mlp=False, norm=False, gapless=True).words
+        'attention only, without norms, uniform part removed'
         """
-        parts = {"skips": self.skip, "MLPs": self.mlp, "norms": self.norm}
-        gone = [name for name, there in parts.items() if not there]
-        changed = "" if self == self.plain else ", attention changed"
-        if not gone:
-            return f"{self}{changed or ', the whole model'}"
-        return f"{self}, without {listed(gone)}{changed}"
+        changes = {
+            "uniform part removed": self.gapless,
+            f"with a window of {self.window} tokens": self.window > 0,
+            "with random gates": self.gate,
+            "the MLPs with skips": self.mlp_skip is True and not self.skip,
+            "the MLPs without skips": self.mlp_skip is False and self.skip,
+        }
+        changed = [words for words, there in changes.items() if there]
+        if not self.skip and not self.mlp:
+            return ", ".join(["attention only", *["without norms"] * (not self.norm), *changed])
+        gone = [words for part, words in PARTS.items() if not getattr(self, part)]
+        removed = [f"without {listed(gone)}"] if gone else []
+        return ", ".join([*removed, *changed]) or "the whole model"
 
     def __str__(self) -> str:
         mlp = "mlp"

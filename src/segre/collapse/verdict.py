@@ -10,12 +10,11 @@ import numpy as np
 
 from segre.collapse.curves import Curve, Curves
 from segre.collapse.sinks import Sink
-from segre.collapse.variants import FULL
+from segre.collapse.variants import FULL, PARTS
 from segre.transformer.drawn import DEVIATION
 
 THRESHOLD = 1e-3
 FORESEEN = 5  # times the depth: how far a rate is believed to go on
-PARTS = {"skip": "skips", "mlp": "MLPs", "norm": "norms"}
 CHANGES = {"gapless": "removing the gap", "window": "a window", "gate": "a gate"}
 
 

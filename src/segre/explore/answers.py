@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from segre.analysis.comparison import group_of
+from segre.architectures import Architecture
 from segre.certificate import certify
 from segre.collapse.commands import Depth, measure
 from segre.collapse.mechanisms import MechanismStudy
@@ -26,7 +27,7 @@ from segre.geometry.explain import Explanation, explain
 from segre.hybrid.spec import Hybrid
 from segre.report.dimensions import value_in_words
 from segre.sequence.cost import cost
-from segre.spec import Architecture, Network
+from segre.spec import Network
 from segre.theorems import apply
 from segre.transformer.spec import Transformer
 

@@ -68,7 +68,7 @@ def design(text: str) -> Design:
     if text.startswith("transformer/"):
         return Transformer.parse(text)
     if text.partition("/")[0] in KINDS:
-        return read_stack(read_inline(text, KEYS[2:]), text)
+        return read_stack(read_inline(text, KEYS), text)
     raise SegreError(
         f"spec {quote(text)}: the explorer takes transformers and stacks of attention layers; for "
         "example transformer/d=64/heads=4/t=16 or softmax/d=8/layers=2/a=4/t=16"

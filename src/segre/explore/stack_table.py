@@ -27,6 +27,7 @@ from segre.explore.trace import Path, Tree, traced, value
 from segre.hybrid.fiber import covered, of_traits, parts
 from segre.hybrid.layer import Group, HybridLayer
 from segre.hybrid.spec import Hybrid
+from segre.transformer.spec import Transformer
 
 # Options whose values are sizes: a row has them or not, and the page fills in the letter.
 LETTERS = {"window": "w", "local": "b"}
@@ -199,9 +200,11 @@ def check(
 def _counts(text: str) -> dict[tuple[str, ...], int]:
     """Segre's own; none where the formula says nothing, or a design contradicts itself."""
     try:
-        spec = as_hybrid(design(text))  # type: ignore[arg-type]
+        stack = design(text)
     except SpecError:
         return {}
+    assert not isinstance(stack, Transformer)
+    spec = as_hybrid(stack)
     found = parts(spec)
     if found is None:
         return {}

@@ -168,15 +168,6 @@ class Ball(Operators):
         out[np.eye(rows, columns, first, dtype=bool)] = arb(1)
         return out
 
-    def anchor(
-        self,
-        x: Array,
-        used: Array | None = None,  # noqa: ARG002
-        axis: int = -2,  # noqa: ARG002
-    ) -> Array:
-        """Nothing to do: balls have exponents of any size."""
-        return x
-
     def regular(self, matrix: Array) -> bool:
         """Whether a square matrix A is *proved* regular; False proves nothing.
 

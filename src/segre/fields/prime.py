@@ -267,12 +267,3 @@ class Prime(Composite[Array]):
             swapped = level.reshape(-1, 2)[:, ::-1]
             inverse = self.mul(swapped, inverse[: len(swapped), None]).reshape(-1)
         return inverse[: x.size].reshape(x.shape)
-
-    def anchor(
-        self,
-        x: Array,
-        used: Array | None = None,  # noqa: ARG002
-        axis: int = -2,  # noqa: ARG002
-    ) -> Array:
-        """Nothing to do: residues do not overflow."""
-        return x

@@ -50,15 +50,6 @@ class Rational(Operators):
             raise UnluckyError("division by zero")
         return np.asarray(1 / x)
 
-    def anchor(
-        self,
-        x: Array,
-        used: Array | None = None,  # noqa: ARG002
-        axis: int = -2,  # noqa: ARG002
-    ) -> Array:
-        """Nothing to do."""
-        return x
-
 
 def fraction(item: Any) -> fmpq:
     """One exact rational number; raises ValueError for what is none."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from segre.architectures import Architecture
 from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.geometry.real_point import RealPoint
 from segre.network import forward
-from segre.spec import Architecture
 
 _NEXT = 0x9E3779B9  # so far apart are the seeds of the points that are tried
 _INPUTS = 24  # to look at each point with

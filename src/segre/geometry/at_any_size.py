@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from segre.architectures import Architecture
 from segre.errors import UnsupportedError
 from segre.finding import Bound, Finding, Symmetry
 from segre.geometry.closed_form import closed_form
 from segre.geometry.redundancy import counted
-from segre.spec import Architecture
 from segre.theorems import Application, apply, nearest
 from segre.transformer.spec import Transformer
 from segre.values import quote

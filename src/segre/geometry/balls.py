@@ -15,6 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
+from segre.architectures import Architecture
 from segre.errors import UnluckyError
 from segre.fields.ball import Ball
 from segre.fields.interface import Array
@@ -26,7 +27,6 @@ from segre.geometry.progress import Progress, quiet
 from segre.geometry.real_point import RealPoint
 from segre.geometry.richest import nearly_signs, richer_points
 from segre.network import jacobian_rows
-from segre.spec import Architecture
 from segre.transformer.spec import Transformer
 
 _BITS = (128, 256, 512, 1024)

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from segre.architectures import Architecture
 from segre.attention import PLAIN as NAMES
 from segre.errors import TooLargeError, UnluckyError
 from segre.geometry.memory import bytes_for_symmetries, require_memory
 from segre.geometry.point import Point
 from segre.geometry.rank import SymmetryRank, symmetry_rank
 from segre.polynomial.spec import Dense, Polynomial
-from segre.spec import Architecture, Attention, Network
+from segre.spec import Attention, Network
 
 
 @dataclass(frozen=True)

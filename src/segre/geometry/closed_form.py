@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from math import comb
 
+from segre.architectures import Architecture
 from segre.errors import UnsupportedError
 from segre.finding import Bound, Evidence
 from segre.hybrid.fiber import fiber
@@ -17,7 +18,7 @@ from segre.hybrid.spec import Hybrid
 from segre.models import Source, architecture
 from segre.polynomial.bounds import bound
 from segre.polynomial.spec import Polynomial
-from segre.spec import Architecture, Network
+from segre.spec import Network
 
 
 def closed_form(spec: Source) -> Bound:

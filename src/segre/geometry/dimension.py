@@ -13,6 +13,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from segre.architectures import Architecture
 from segre.errors import SegreError, UnluckyError
 from segre.fields.threads import threads_for
 from segre.finding import Bound, Evidence, Finding
@@ -40,7 +41,7 @@ from segre.geometry.rank import JacobianRank, SymmetryRank, jacobian_rank, symme
 from segre.geometry.redundancy import asked_for, counted
 from segre.geometry.wider import Wider, wider_bound
 from segre.models import Source, architecture
-from segre.spec import Architecture, Network
+from segre.spec import Network
 from segre.theorems import apply
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer

@@ -12,13 +12,13 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from segre.architectures import Architecture
 from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.finding import Evidence, Finding
 from segre.geometry.memory import DEFAULT_LIMIT, inputs_at_once, require_memory
 from segre.geometry.real_point import RealPoint
 from segre.network import jacobian, stages
-from segre.spec import Architecture
 
 _SMALL_GAP = 1e3
 

@@ -20,6 +20,7 @@ from dataclasses import field as dataclass_field
 
 import numpy as np
 
+from segre.architectures import Architecture
 from segre.errors import UnluckyError
 from segre.fields.draw import Stream
 from segre.fields.formal import Formal
@@ -31,7 +32,7 @@ from segre.geometry.reach import reached
 from segre.geometry.salts import Roots, SaltedInputs, Salts, find_salts
 from segre.hybrid.spec import Hybrid
 from segre.network import forward, named_tensors, stages, with_head_axes
-from segre.spec import Architecture, Network
+from segre.spec import Network
 from segre.transformer.choices import PIECEWISE
 from segre.transformer.rotary import frequencies
 from segre.transformer.spec import Transformer

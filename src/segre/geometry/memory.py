@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import singledispatch
 from math import prod
 
+from segre.architectures import Architecture
 from segre.errors import TooLargeError
 from segre.hybrid.spec import Hybrid
 from segre.network import stages
 from segre.polynomial.spec import Polynomial
-from segre.spec import Architecture, Layer, Network
+from segre.spec import Layer, Network
 from segre.transformer.spec import Transformer
 
 DEFAULT_LIMIT = 8 << 30

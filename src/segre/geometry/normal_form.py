@@ -151,8 +151,12 @@ Head = tuple[Array, Array, Array, Array | None]
 def stacked(heads: list[Head]) -> LayerWeights[Array]:
     """The tensors of a layer from (W_K, W_Q, W_V, W_O) of its heads."""
     outs = [out for *_, out in heads if out is not None]
-    K, Q, V = (np.stack([head[n] for head in heads]) for n in range(3))  # type: ignore[misc]
-    return LayerWeights(K, Q, V, np.stack(outs) if outs else None)
+    return LayerWeights(
+        np.stack([K for K, _, _, _ in heads]),
+        np.stack([Q for _, Q, _, _ in heads]),
+        np.stack([V for _, _, V, _ in heads]),
+        np.stack(outs) if outs else None,
+    )
 
 
 def factor_through(algebra: LinearAlgebra, matrix: Array, inner: int) -> tuple[Array, Array]:

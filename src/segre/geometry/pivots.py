@@ -12,6 +12,7 @@ from math import ceil, log, prod
 
 import numpy as np
 
+from segre.architectures import Architecture
 from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.geometry.alive import can_die, points_to_try
@@ -19,7 +20,6 @@ from segre.geometry.memory import inputs_at_once
 from segre.geometry.progress import Progress
 from segre.geometry.real_point import RealPoint, sequences
 from segre.network import jacobian
-from segre.spec import Architecture
 from segre.transformer.spec import Transformer
 
 _CUTS = (1e-11, 1e-9, 1e-7, 1e-5)  # where the rank ends: a smaller minor may be proved regular

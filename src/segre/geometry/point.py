@@ -9,6 +9,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from segre.architectures import Architecture
 from segre.errors import UnluckyError
 from segre.fields.draw import Stream, words
 from segre.fields.formal import Formal
@@ -18,7 +19,6 @@ from segre.geometry.memory import inputs_at_once
 from segre.geometry.real_point import RealPoint
 from segre.geometry.salts import Roots, SaltedInputs, find_salts
 from segre.network import jacobian
-from segre.spec import Architecture
 
 FEW_PARAMETERS = 256  # a network with no more is small: most of its time is calls of NumPy
 _AHEAD = 5

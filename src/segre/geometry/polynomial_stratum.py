@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from segre.fields.linear import TOLERANCE
-from segre.finding import Status, Unbounded
+from segre.geometry.strata import KindOfPoint
 from segre.polynomial.spec import Polynomial
 
 Reason = Literal["zero function", "several filters", "rank drop"]
 
 
 @dataclass(frozen=True)
-class PolynomialPoint(Unbounded):
+class PolynomialPoint(KindOfPoint):
     """What the two kinds of points share.
 
     `tangent` is the rank of the parametrisation at the weights given. At a smooth point with
@@ -26,21 +26,6 @@ class PolynomialPoint(Unbounded):
     dimension: int
     tangent: int | None
     exact: bool
-
-    @property
-    def kind(self) -> str:
-        """Smooth or singular."""
-        return "singular" if self.singular else "smooth"
-
-    @property
-    def value(self) -> str:
-        """The kind of point."""
-        return self.kind
-
-    @property
-    def status(self) -> Status:
-        """Exact for fractions; floats are measured."""
-        return "exact" if self.exact else "measured"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""

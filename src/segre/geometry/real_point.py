@@ -12,10 +12,10 @@ from math import inf
 
 import numpy as np
 
+from segre.architectures import Architecture
 from segre.fields.draw import Stream, words
 from segre.fields.interface import Array
 from segre.network import tensors
-from segre.spec import Architecture
 
 _GRID = 1 << 20
 _TYPES = np.uint64(1 << 41)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache, lru_cache
 
+from segre.architectures import Architecture
 from segre.errors import SpecError, UnsupportedError
 from segre.finding import Bound, Evidence, Finding, Symmetry
 from segre.geometry.gauge.all import pieces
 from segre.geometry.gauge.narrow import filled_by_embeddings
 from segre.models import architecture
 from segre.models.instances import PROVED, small_instance
-from segre.spec import Architecture
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
 from segre.values import quote

@@ -20,12 +20,13 @@ from dataclasses import replace
 from functools import singledispatch
 from math import prod
 
+from segre.architectures import Architecture
 from segre.finding import Bound, Evidence
 from segre.geometry.closed_form import closed_form
 from segre.hybrid.spec import Hybrid
 from segre.polynomial.bounds import bound
 from segre.polynomial.spec import Dense, Polynomial
-from segre.spec import Architecture, Network
+from segre.spec import Network
 
 
 def at_most(spec: Architecture, inputs: int) -> Bound:

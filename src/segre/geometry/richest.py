@@ -10,13 +10,13 @@ from math import prod
 
 import numpy as np
 
+from segre.architectures import Architecture
 from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.geometry.alive import seed_of
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.real_point import RealPoint
 from segre.network import jacobian
-from segre.spec import Architecture
 from segre.transformer.spec import Transformer
 
 _CUTS = (1e-11, 1e-9, 1e-7)  # where the rank ends: the sum prefers what is clear

@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from segre.architectures import Architecture
 from segre.errors import UnluckyError
 from segre.fields.formal import Drawn, Formal
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.hybrid.spec import Hybrid
 from segre.network import named_tensors, stages, with_head_axes
-from segre.spec import Architecture
 from segre.transformer.spec import Transformer
 
 MOST_SALTS = 1 << 13

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from segre.architectures import Architecture
 from segre.errors import UnluckyError, UnsupportedError
 from segre.fields.rank import Echelon
 from segre.fields.threads import threads_for
@@ -31,7 +32,6 @@ from segre.geometry.rank import JacobianRank
 from segre.geometry.restricted import at_most, least_inputs
 from segre.models import Source, architecture
 from segre.shown import Tabular
-from segre.spec import Architecture
 from segre.theorems import apply
 from segre.values import quote
 

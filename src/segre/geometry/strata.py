@@ -29,8 +29,30 @@ from segre.spec import Network
 Reason = Literal["zero function", "rank drop of A", "crossing sheets", "fold"]
 
 
+class KindOfPoint(Unbounded):
+    """A point of a space of functions, smooth or singular."""
+
+    singular: bool
+    exact: bool
+
+    @property
+    def kind(self) -> str:
+        """Smooth or singular."""
+        return "singular" if self.singular else "smooth"
+
+    @property
+    def value(self) -> str:
+        """The kind of point."""
+        return self.kind
+
+    @property
+    def status(self) -> Status:
+        """Exact for fractions; floats are measured."""
+        return "exact" if self.exact else "measured"
+
+
 @dataclass(frozen=True)
-class Stratum(Unbounded):
+class Stratum(KindOfPoint):
     """What kind of point a function is, and the numbers behind it.
 
     `tangent` is the rank of the parametrisation at the given weights (or at one factorisation of
@@ -51,21 +73,6 @@ class Stratum(Unbounded):
     tangent: int
     tangent_span: int
     exact: bool
-
-    @property
-    def kind(self) -> str:
-        """smooth or singular."""
-        return "singular" if self.singular else "smooth"
-
-    @property
-    def value(self) -> str:
-        """The kind of point."""
-        return self.kind
-
-    @property
-    def status(self) -> Status:
-        """Exact for fractions; floats are measured."""
-        return "exact" if self.exact else "measured"
 
     @property
     def how(self) -> str:

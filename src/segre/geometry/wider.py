@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from segre.architectures import Architecture
 from segre.errors import UnluckyError
 from segre.finding import Bound, Evidence
 from segre.geometry.point import Point
 from segre.geometry.rank import SymmetryRank, symmetry_rank
-from segre.spec import Architecture
 from segre.transformer.spec import Transformer
 
 

@@ -12,6 +12,22 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from segre.attention.mechanism import Mechanism
+from segre.attention.symmetries import (
+    FEATURE_ROW,
+    KEY_BIAS,
+    KEY_FILTER,
+    LENGTHS,
+    MEANS,
+    QUERY_BIAS,
+    SCALE,
+    SCORE_SCALE,
+    VALUE_FILTER,
+    SymmetryName,
+    between,
+    query_key,
+    rotations,
+    value_output,
+)
 from segre.hybrid.layer import Group, HybridLayer
 from segre.hybrid.spec import Hybrid
 
@@ -29,7 +45,7 @@ def fiber(spec: Hybrid) -> int | None:
 
 
 def parts(spec: Hybrid) -> dict[Part, int] | None:
-    """The fiber by piece and name, over all layers; the names are those of geometry/gauge.
+    """The fiber by piece and name, over all layers.
 
     >>> parts(Hybrid.parse("softmax/d=4,4,4/a=2/gate=head/t=3"))
     {('QK', 'query-key basis GL(2)'): 8, ('residual', 'token basis GL(4)'): 16}
@@ -45,14 +61,19 @@ def covered(spec: Hybrid) -> bool:
 def of_traits(spec: Hybrid) -> dict[Part, int]:
     """What the traits of the heads leave open, and the bases between layers, at any size."""
     found: dict[Part, int] = {}
+    for symmetry, count in _open(spec):
+        part = symmetry.group, symmetry.name
+        found[part] = found.get(part, 0) + count
+    return found
+
+
+def _open(spec: Hybrid) -> Iterator[tuple[SymmetryName, int]]:
     for number, layer in enumerate(spec.layers, 1):
         for group in layer.groups:
-            for part, count in _of_head(layer, group):
-                found[part] = found.get(part, 0) + group.heads * count
+            for symmetry, count in _of_head(layer, group):
+                yield symmetry, group.heads * count
         if number < spec.depth:
-            part, count = _between(layer)
-            found[part] = found.get(part, 0) + count
-    return found
+            yield _between(layer)
 
 
 def rowwise(one: Mechanism) -> bool:
@@ -60,45 +81,42 @@ def rowwise(one: Mechanism) -> bool:
     return one.gate == "element" or one.conv == "depthwise"
 
 
-def _between(layer: HybridLayer) -> tuple[Part, int]:
+def _between(layer: HybridLayer) -> tuple[SymmetryName, int]:
     d = layer.width_out
-    if layer.dv is None and any(rowwise(group.mechanism) for group in layer.groups):
-        return ("residual", f"token torus({d})"), d
-    return ("residual", f"token basis GL({d})"), d**2
+    diagonal = layer.dv is None and any(rowwise(group.mechanism) for group in layer.groups)
+    return between(d, diagonal=diagonal), d if diagonal else d**2
 
 
-def _of_head(layer: HybridLayer, group: Group) -> Iterator[tuple[Part, int]]:
+def _of_head(layer: HybridLayer, group: Group) -> Iterator[tuple[SymmetryName, int]]:
     one, a, d = group.mechanism, layer.a, layer.width_in
     if one.unit != "none":
         biases = {"none": 0, "key": 1, "query": 1, "both": 2}[one.bias]
         turning = a - 1 if one.unit == "layer" else a
-        yield ("QK", "lengths of queries and keys"), 2
+        yield LENGTHS, 2
         if one.feature == "none":
-            yield ("QK", f"query-key rotations O({turning})"), turning * (turning - 1) // 2
+            yield rotations(turning), turning * (turning - 1) // 2
         if one.unit == "layer":
-            yield ("shifts", "means of queries and keys"), 2 * d + biases
+            yield MEANS, 2 * d + biases
     elif one.feature in ("square", "relu") or (one.feature == "none" and one.conv == "depthwise"):
-        yield ("QK", f"query-key torus({a})"), a
+        yield query_key(a, diagonal=True), a
     elif one.feature == "none":
-        yield ("QK", f"query-key basis GL({a})"), a * a
+        yield query_key(a), a * a
     elif one.feature == "exp" and one.weigh == "identity" and one.normalise != "none":
-        yield ("shifts", "a row added to all features"), d
+        yield FEATURE_ROW, d
     if one.unit == one.feature == "none":
         if one.ignores_shifts and one.bias in ("key", "both"):
-            yield ("shifts", "key bias"), a
+            yield KEY_BIAS, a
         if one.ignores_key_shifts and one.bias in ("query", "both"):
-            yield ("shifts", "query bias"), a
+            yield QUERY_BIAS, a
     if one.unit == "none" and one.homogeneous:
-        alone = ("QK", "scale of scores"), 1
-        yield alone if one.normalise != "none" else (("VO", "scale of scores against values"), 1)
-    if layer.dv is not None and rowwise(one):
-        yield ("VO", f"value-output torus({layer.dv})"), layer.dv
-    elif layer.dv is not None:
-        yield ("VO", f"value-output basis GL({layer.dv})"), layer.dv**2
+        yield SCORE_SCALE if one.normalise != "none" else SCALE, 1
+    if layer.dv is not None:
+        diagonal = rowwise(one)
+        yield value_output(layer.dv, diagonal=diagonal), layer.dv if diagonal else layer.dv**2
     if one.conv in ("depthwise", "shared"):
         several = one.conv == "depthwise"
-        yield ("QK", "scale of the key filter"), a if several else 1
-        yield ("VO", "scale of the value filter"), layer.inner if several else 1
+        yield KEY_FILTER, a if several else 1
+        yield VALUE_FILTER, layer.inner if several else 1
 
 
 def _simple(spec: Hybrid, layer: HybridLayer) -> bool:

@@ -11,17 +11,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+from segre.architectures import Layered
 from segre.attention import NAMES, PLAIN
 from segre.attention.mechanism import NAMED, OPTIONS, Mechanism
 from segre.attention.reading import heads_of, with_options
 from segre.errors import SpecError
 from segre.hybrid.layer import HybridLayer, regrouped
-from segre.spec import VERSION, Layered, Network, layerwise, widths_of
-from segre.values import choice, optional, quote, read_inline, short_names, show, whole
+from segre.spec import OF_TRANSFORMERS, VERSION, Network, layerwise, widths_of
+from segre.values import (
+    choice,
+    optional,
+    quote,
+    read_inline,
+    require_keys,
+    short_names,
+    show,
+    whole,
+)
 
 MIX = "mix"
 KINDS = (*NAMES, MIX)
-KEYS = ("version", "kind", "d", "layers", "a", "heads", "dv", *OPTIONS, "t")
+KEYS = ("d", "layers", "a", "heads", "dv", *OPTIONS, "t")
 
 
 @dataclass(frozen=True)
@@ -38,13 +48,9 @@ class Hybrid(Layered):
     layers: tuple[HybridLayer, ...]
     t: int
 
-    vocab: ClassVar[int] = 0  # inputs are any matrices
-    types: ClassVar[int] = 0
-    discrete: ClassVar[bool] = False
     residual: ClassVar[bool] = False
     head_axes: ClassVar[int] = 1
     salted: ClassVar[bool] = True
-    counted: ClassVar[bool] = False
     has_closed_form: ClassVar[bool] = False
     piecewise_units: ClassVar[bool] = False
     roots_after_mixing: ClassVar[bool] = False
@@ -133,7 +139,7 @@ class Hybrid(Layered):
         """Read a stack with any mechanisms from an inline string or a mapping."""
         if isinstance(source, cls):
             return source
-        given = source if isinstance(source, Mapping) else read_inline(str(source), KEYS[2:])
+        given = source if isinstance(source, Mapping) else read_inline(str(source), KEYS)
         try:
             return _build(short_names(given, d_head="a"))
         except SpecError as error:
@@ -175,14 +181,7 @@ def _mechanisms(heads: Any) -> bool:
 
 
 def _build(given: Mapping[str, Any]) -> Hybrid:
-    for key in given:
-        if key not in KEYS:
-            raise SpecError(
-                f"unknown key {quote(str(key))}; allowed: {', '.join(KEYS)}; for residuals, "
-                "norms, MLPs and positions begin with transformer/"
-            )
-    if given.get("version", VERSION) != VERSION:
-        raise SpecError(f"version {quote(str(given['version']))} is not known; allowed: {VERSION}")
+    require_keys(given, KEYS, VERSION, OF_TRANSFORMERS)
     kind = choice("kind", given.get("kind"), KINDS)
     for key, example in (("a", "a=2"), ("t", "t=3")):
         if key not in given:

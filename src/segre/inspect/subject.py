@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 from segre.checkpoint.model import described
 from segre.checkpoint.opening import opened, trained
-from segre.collapse.models import load
+from segre.collapse.models import Runnable, load
 from segre.errors import SegreError, SpecError, UnsupportedError
-from segre.files import shown
 from segre.models import Source, called, with_attention
 from segre.transformer.drawn import Drawn
-from segre.transformer.forward import WeightSource
 from segre.transformer.spec import Transformer
 from segre.values import quote
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A transformer, its weights, and where they are from."""
-
-    name: str
-    weights: WeightSource
-    folder: Path | None = None  # of its config; there may be a tokenizer
-    seed: int | None = None  # of random weights; None: they are trained
-
-    @property
-    def spec(self) -> Transformer:
-        """Its architecture."""
-        return self.weights.spec
+class Subject(Runnable):
+    """A transformer with its head."""
 
     @property
     def predicts(self) -> bool:
@@ -41,18 +27,6 @@ class Subject:
     def twin(self, seed: int = 0) -> Subject:
         """The same architecture with random weights."""
         return Subject(f"{self.name} with random weights", Drawn(self.spec, seed), None, seed)
-
-    def document(self) -> dict[str, Any]:
-        """As plain data."""
-        return {
-            "model": shown(self.name),
-            "weights": "trained" if self.seed is None else "random",
-            "seed": self.seed,
-            "layers": self.spec.layers,
-            "width": self.spec.d,
-            "heads": self.spec.heads,
-            "parameters": self.spec.parameters,
-        }
 
 
 def subject(given: Source, seed: int = 0) -> Subject:

@@ -132,7 +132,7 @@ def trace(
             f"model {quote(model.name)}: its attention has no patterns, which trace needs"
         )
     position, output = _target(target, seen)
-    loaded = Loaded(model.name, "", model.weights, model.folder, model.seed)
+    loaded = Loaded(model.name, model.weights, model.folder, model.seed)
     done = record(loaded, ids, FULL, memory=memory)
     covector, fixed, value = _functional(seen, position, output)
     terms = (pulled(done, covector) * done.X).sum(axis=-1)

@@ -15,14 +15,15 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
+from segre.architectures import Layered
 from segre.errors import SpecError
-from segre.spec import DEEPEST, VERSION, Layered, layerwise, widths_of
-from segre.values import choice, flag, quote, read_inline, show, whole
+from segre.spec import DEEPEST, VERSION, layerwise, widths_of
+from segre.values import choice, flag, quote, read_inline, require_keys, show, whole
 
 DENSE, CONVOLUTIONAL = KINDS = ("poly", "cnn")
 KEYS = {
-    DENSE: ("version", "kind", "d", "layers", "degree", "bias"),
-    CONVOLUTIONAL: ("version", "kind", "k", "layers", "stride", "n", "degree", "bias"),
+    DENSE: ("d", "layers", "degree", "bias"),
+    CONVOLUTIONAL: ("k", "layers", "stride", "n", "degree", "bias"),
 }
 HIGHEST_DEGREE = 1000
 
@@ -83,14 +84,10 @@ class Polynomial(Layered):
     bias: bool = False
 
     t: ClassVar[int] = 1  # an input is one vector
-    vocab: ClassVar[int] = 0
-    types: ClassVar[int] = 0
-    discrete: ClassVar[bool] = False
     head_axes: ClassVar[int] = 0
     exponentials: ClassVar[bool] = False
     piecewise: ClassVar[bool] = False
     salted: ClassVar[bool] = False
-    counted: ClassVar[bool] = False
     has_closed_form: ClassVar[bool] = True  # an upper bound, which most networks reach
 
     @property
@@ -177,7 +174,7 @@ def inline(text: str) -> dict[str, Any]:
     first, slash, others = rest.partition("/")
     if kind == DENSE and "=" not in first:
         text = f"{kind}/d={first.replace('-', ',')}{slash}{others}"
-    return read_inline(text, KEYS.get(kind, KEYS[DENSE])[2:])
+    return read_inline(text, KEYS.get(kind, KEYS[DENSE]))
 
 
 def receptive_field(kernels: list[int], strides: list[int]) -> int:
@@ -195,11 +192,7 @@ def receptive_field(kernels: list[int], strides: list[int]) -> int:
 
 def _build(given: Mapping[str, Any]) -> Polynomial:
     kind = choice("kind", given.get("kind"), KINDS)
-    for key in given:
-        if key not in KEYS[kind]:
-            raise SpecError(f"unknown key {quote(str(key))}; allowed: {', '.join(KEYS[kind])}")
-    if given.get("version", VERSION) != VERSION:
-        raise SpecError(f"version {quote(str(given['version']))} is not known; allowed: {VERSION}")
+    require_keys(given, KEYS[kind], VERSION)
     if "degree" not in given:
         raise SpecError(
             "degree is missing; give the exponent of the activation, for example degree=2"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flint import nmod_mat
 
+from segre.referee.claims import well_formed
 from segre.referee.document import Certificate, Independence
 from segre.referee.formulas import ambient, closed_form
 from segre.referee.limits import check_size
@@ -17,11 +18,7 @@ from segre.referee.symmetries import check_symmetries
 def check(certificate: Certificate, checks: list[str], progress: Progress) -> None:
     """Check all parts; what holds is added to `checks`, what does not is raised."""
     net, claim = certificate.net, certificate.claim
-    name = str(net) if len(str(net)) <= 120 else str(net)[:117] + "..."
-    checks.append(
-        f"The file is complete and well formed, and describes {name} with {claim.parameters} "
-        "parameters."
-    )
+    checks.append(well_formed(net, claim.parameters))
     checks.append(f"{certificate.prime} is prime.")
     kind = certificate.upper.kind
     if kind != "symmetries":

@@ -77,6 +77,28 @@ def read_claim(value: Any, expected: int) -> Claim:
     return Claim(parameters, lower, upper, status)
 
 
+def read_rank(value: Any, gained: int, claim: Claim) -> int:
+    """The rank of symmetries whose pieces add up to `gained`, which gives the upper bound."""
+    rank = whole(value, "upper.rank", 0, claim.parameters)
+    if rank != gained:
+        raise RejectionError(f"upper.rank: {rank}, but the pieces add up to {gained}")
+    if claim.upper != claim.parameters - rank:
+        raise RejectionError(
+            f"claim.upper: {claim.upper}, but {claim.parameters} parameters and "
+            f"symmetries of rank {rank} give {claim.parameters - rank}"
+        )
+    return rank
+
+
+def well_formed(spec: object, parameters: int) -> str:
+    """The first sentence about a certificate: its form is right, and what it is about."""
+    name = str(spec)
+    name = name if len(name) <= 120 else name[:117] + "..."
+    return (
+        f"The file is complete and well formed, and describes {name} with {parameters} parameters."
+    )
+
+
 def read_places(
     value: Any, claim: Claim, inputs: int, outputs: int
 ) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:

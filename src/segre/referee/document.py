@@ -19,6 +19,7 @@ from segre.referee.claims import (
     read_claim,
     read_places,
     read_prime,
+    read_rank,
 )
 from segre.referee.dimensions import Dimensions
 from segre.referee.rejection import RejectionError
@@ -191,13 +192,5 @@ def _upper(value: Any, net: Network, claim: Claim) -> Upper:
             head = whole(head, f"{where}.head", 1, heads)
         gain = whole(piece["dimension"], f"{where}.dimension", 1, claim.parameters)
         pieces.append(ListedPiece(piece["kind"], layer, head, gain))
-    rank = whole(value["rank"], "upper.rank", 0, claim.parameters)
-    gained = sum(piece.dimension for piece in pieces)
-    if rank != gained:
-        raise RejectionError(f"upper.rank: {rank}, but the pieces add up to {gained}")
-    if claim.upper != claim.parameters - rank:
-        raise RejectionError(
-            f"claim.upper: {claim.upper}, but {claim.parameters} parameters and "
-            f"symmetries of rank {rank} give {claim.parameters - rank}"
-        )
+    rank = read_rank(value["rank"], sum(piece.dimension for piece in pieces), claim)
     return Upper(kind, tuple(pieces), rank)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from segre.analysis.variants import in_words
 from segre.collapse.commands import Depth, Paths
 from segre.collapse.curves import Curves
 from segre.collapse.mechanisms import MechanismStudy
@@ -42,9 +41,9 @@ def _plot_curves(found: Curves, path: Path) -> None:
             colour = _COLOURS[number % 4]
             means = 10.0 ** np.maximum(curve.log10, -300)
             style = "-" if curve.variant.norm else "--"
-            axes.plot(layers, means, style, color=colour, label=in_words(curve.variant), lw=1.8)
+            axes.plot(layers, means, style, color=colour, label=curve.variant.words, lw=1.8)
             if curve.sink is not None:
-                label = f"{in_words(curve.variant)}, without {curve.sink.name}"
+                label = f"{curve.variant.words}, without {curve.sink.name}"
                 axes.plot(layers, curve.mean("without"), ":", color=colour, label=label, lw=1.4)
             last = curve.floored  # spreads are known as far as single precision goes
             low, high = curve.values["relative"].min(axis=-1), curve.values["relative"].max(axis=-1)

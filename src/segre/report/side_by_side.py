@@ -107,10 +107,9 @@ def measure_rows(found: SideBySide) -> list[Row]:
     one, two = found.diagnoses
     if one is None or two is None:
         return []
-    loss = (one.loss, two.loss)
     out: list[Row] = []
-    if None not in loss:
-        out.append(("Loss, nats", *(f"{value:.3f}" for value in loss)))  # type: ignore[arg-type]
+    if one.loss is not None and two.loss is not None:
+        out.append(("Loss, nats", f"{one.loss:.3f}", f"{two.loss:.3f}"))
     for measure, first, second in pairs(one, two):
         out.append((measure.title, _number(first), _number(second)))
     return out

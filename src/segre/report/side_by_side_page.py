@@ -9,7 +9,6 @@ from pathlib import Path
 
 from segre import __version__
 from segre.analysis.side_by_side import SideBySide
-from segre.analysis.variants import in_words
 from segre.collapse.variants import FULL, variant
 from segre.report.analysis.charts import Number, lines
 from segre.report.cards.diff import pieces_of, tiles_of
@@ -124,7 +123,7 @@ def _depth(found: SideBySide) -> Iterator[Block]:
             if curve["variant"] in _SHOWN:
                 logs = curve["log10"]
                 values = [None if log is None or log < -300 else 10.0**log for log in logs]
-                words = in_words(variant(curve["variant"]))
+                words = variant(curve["variant"]).words
                 every[f"{letter(number)}: {words}"] = values
     longest = max(map(len, every.values()))
     series = {name: [*values, *[None] * (longest - len(values))] for name, values in every.items()}
@@ -150,7 +149,7 @@ def _ends(series: Mapping[str, Sequence[Number]]) -> str:
     said = []
     for name, values in series.items():
         own, _, words = name.partition(": ")
-        if words == in_words(FULL):
+        if words == FULL.words:
             last = values[-1]
             said.append(f"{last:.2g} in {own}" if last is not None else f"not known in {own}")
     return f"After the last layer the relative residual is {' and '.join(said)}."

@@ -10,8 +10,9 @@ from rich.table import Table
 from segre.report.console import plain_console
 from segre.report.text import printed
 from segre.sweep.builtin import Builtin
-from segre.sweep.fit import CUT_SHORT, Fit
+from segre.sweep.fit import Fit
 from segre.sweep.run import Ran, Swept
+from segre.sweep.search import CUT_SHORT
 from segre.sweep.status import Standing
 from segre.sweep.store import Row
 

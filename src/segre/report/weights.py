@@ -56,7 +56,7 @@ def print_demo(made: Demo) -> None:
 
 
 _MODELS = {
-    "base": "a small language model, a Llama with 14,712 parameters",
+    "base": "a small language model, a Llama with 16,248 parameters",
     "fine-tune": "the same model, trained further on a dialect",
     "moved": "the fine-tune with different weights but the same function",
 }

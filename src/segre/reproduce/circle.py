@@ -90,7 +90,7 @@ def run(given: Run) -> Found:
     claims = (
         holds("Attention alone merges the tokens", "paper", [*map(_ends, ends[alone])]),
         *(
-            holds(f"With {name} they merge later, or not", "paper", _later(ends, name))
+            holds(f"With {name}, they merge later or never", "paper", _later(ends, name))
             for name in others
         ),
     )
@@ -104,11 +104,12 @@ def run(given: Run) -> Found:
         for name, each in found.items()
     )
     table = Table(
-        "Two tokens on a circle of radius 0.3, moved by one trained layer again and again",
-        ("layer", "error of a step", "last distance, by seed", "merged from step, by seed"),
+        "Two tokens on a circle of radius 0.3, moved repeatedly by one trained layer",
+        ("layer", "step error", "final distance, by seed", "merged at step, by seed"),
         rows,
         ("", ".1e", "", ""),
-        "Distances are over the first one; merged: they stay below a tenth of it.",
+        "Distances are relative to the initial distance. Tokens have merged once their distance "
+        "stays below a tenth of it.",
     )
     notes = (
         "The paper gives no numbers. The order of the variants depends on the seed and on "
@@ -162,7 +163,12 @@ def _panels(tokens: dict[str, list[Array]]) -> tuple[Panel, ...]:
         for place, one in enumerate(each)
     )
     apart = Panel(
-        "Distance of the tokens, all seeds", "step", "over the first", lines, low=0, high=3
+        "Distance between the tokens, all seeds",
+        "step",
+        "distance / initial distance",
+        lines,
+        low=0,
+        high=3,
     )
     return (*panels, apart)
 
@@ -184,9 +190,9 @@ def near(pairs: Array, copies: int, seed: int) -> Array:
 
 EXPERIMENT = Experiment(
     name="circle",
-    title="Two tokens, moved by one trained layer again and again.",
+    title="Two tokens moved repeatedly by one trained layer.",
     work=NOT_ALL,
-    question="Does one attention layer, applied again and again, merge two tokens?",
+    question="Does one attention layer, applied repeatedly, merge two tokens?",
     run=run,
     examples=("circle -o circle.png", "circle -o longer.png --epochs 40"),
     options=(

@@ -140,18 +140,18 @@ def run(given: Run) -> Found:
 
     first, other = "log-normal", "exponential"
     limit: Source = "closed form"
-    s1, s2 = "Largest singular value", "the second singular value"
+    s1, s2 = "Largest singular value", "Second singular value"
     plain, removed = ([one[name] for one in stacks] for name in ("plain", "removed"))
     claims = (
         near(f"{s1}, n = {last}", "paper", 1, at(first, "s1"), tolerance=0.01),
-        near(f"Exponent of {s2} in n", "paper", -0.5, slope(first), tolerance=0.03),
-        near("The same, key-query", "paper", -0.5, slope("key-query"), tolerance=0.05),
+        near(f"{s2}: exponent in n", "paper", -0.5, slope(first), tolerance=0.03),
+        near("The same for key-query attention", "paper", -0.5, slope("key-query"), tolerance=0.05),
         near(f"s2 sqrt(n), {first}, n = {last}", limit, 2, at(first, "s2"), tolerance=0.1),
         near(f"s2 sqrt(n), {other}, n = {last}", limit, 2, at(other, "s2"), tolerance=0.1),
         near(f"|lambda2| sqrt(n), n = {last}", limit, 1, at(first, "lambda2"), tolerance=0.1),
         near(f"Stable rank, n = {last}", limit, 2, at(first, "rank"), tolerance=0.05),
         near(
-            f"Stable rank over n without the outlier, n = {last}",
+            f"Stable rank / n without the outlier, n = {last}",
             limit,
             0.25,
             at(first, "removed"),
@@ -164,20 +164,20 @@ def run(given: Run) -> Found:
             [one[2] for one in plain],
         ),
         at_least(
-            "Stable rank after one layer without the outlier, over plain",
+            "Stable rank after one layer: outlier removed / plain",
             "paper",
             5,
             [b[1] / a[1] for a, b in zip(plain, removed, strict=True)],
         ),
         holds(
-            "Removal slows the loss of rank in depth and does not stop it",
+            "Removing the outlier slows the loss of rank with depth but does not stop it",
             "derived here",
             [one[1] > one[3] > one[DEPTH] > 2 for one in removed],
         ),
         not_testable(
-            "Removal helps to train transformers",
+            "Removing the outlier helps to train transformers",
             "paper",
-            "it takes training runs of the paper's size",
+            "this needs training runs of the paper's size",
         ),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
@@ -192,11 +192,20 @@ def run(given: Run) -> Found:
     tables = (
         Table(
             "Spectra of random attention, means over seeds",
-            ("entries", "n", "s1", "s2 sqrt(n)", "|lambda2| sqrt(n)", "stable rank", "removed / n"),
+            (
+                "entries",
+                "n",
+                "s1",
+                "s2 sqrt(n)",
+                "|lambda2| sqrt(n)",
+                "stable rank",
+                "without outlier / n",
+            ),
             rows,
             ("", "d", ".4f", ".3f", ".3f", ".3f", ".3f"),
-            "key-query is attention of n orthonormal tokens with Gaussian weights: its entries are "
-            "not independent, and the limits of the other two do not apply to it.",
+            "key-query: attention of n orthonormal tokens with Gaussian weights. Its entries are "
+            "not independent, so the limits of the other two do not apply to it. without "
+            "outlier: the stable rank.",
         ),
         Table(
             f"Stable rank of {TOKENS} tokens of width {TOKENS} after each layer, means over seeds",
@@ -239,9 +248,9 @@ def run(given: Run) -> Found:
         ),
     )
     notes = (
-        "Exponents are slopes over four widths, and log-normal entries have heavy tails: over "
-        "seeds a slope spreads by about as much as its tolerance.",
-        "The limits at variance 1 are random matrix theory, not numbers of the paper. The stable "
+        "Exponents are slopes over four widths. Log-normal entries have heavy tails, so that a "
+        "slope varies over seeds by about as much as its tolerance.",
+        "The limits at variance 1 come from random matrix theory, not from the paper. The stable "
         "rank is that of X; the published code takes that of X X'.",
     )
     return Found(claims, tables, panels, notes)
@@ -257,7 +266,7 @@ def _means(rows: list[list[float]]) -> tuple[float, ...]:
 
 EXPERIMENT = Experiment(
     name="gap",
-    title="Spectra of random Markov attention, and rank in depth with and without its outlier.",
+    title="Spectra of random Markov attention, and rank by depth with and without the outlier.",
     work=Work(
         "Mind the Gap: a Spectral Analysis of Rank Collapse and Signal Propagation in "
         "Attention Layers",
@@ -265,7 +274,7 @@ EXPERIMENT = Experiment(
         2024,
         "2410.07799",
     ),
-    question="Is random attention nearly of rank one in width, and does removing its outlier help?",
+    question="Is wide random attention nearly of rank one, and does removing its outlier help?",
     run=run,
     examples=("gap -o gap.png", "gap -o wide.svg --full --widest 2000"),
     options=(Option("widest", int, 2000, "Largest number of tokens.", 125, 2000),),

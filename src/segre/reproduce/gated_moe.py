@@ -38,7 +38,7 @@ from segre.reproduce.experiment import (
 )
 from segre.reproduce.state import Kept
 
-GATES = ("none", "head", "element")
+GATES = {"none": "no gate", "head": "a gate per head", "element": "a gate per element"}
 DIMENSIONS = {  # sizes, and the dimension for each gate; an upper bound that meets the exact rank
     "softmax/d=4,4/a=2/dv=3/t=3": (27, 31, 45),
     "softmax/d=4,4/a=2/dv=3/heads=2/t=3": (54, 62, 90),
@@ -134,20 +134,27 @@ def run(given: Run) -> Found:
     )
     ranks = given.each_seed("depth", _depth)
     claims = (
-        at_most("Identity: layer and mixture differ by, relative", "paper", 1e-13, identity),
+        at_most(
+            "Relative difference between the gated layer and the mixture of experts",
+            "paper",
+            1e-13,
+            identity,
+        ),
         *_dimension_claims(counts),
         *_flow_claims(flows),
         *_rank_claims(ranks),
         not_testable(
-            "With the gate polynomially many samples suffice, without it takes exponentially many",
+            "With the gate, polynomially many samples suffice; without it, exponentially many "
+            "are needed",
             "paper",
-            "no experiment shows a rate of sample complexity",
+            "no experiment can show a rate of sample complexity",
         ),
     )
     notes = (
-        "The identity is the paper's. Dimensions, conserved quantities and exponents are derived "
-        "here from the group that is left. Each dimension is proved by segre: the exact rank mod "
-        "p meets the upper bound from symmetries.",
+        "That the layer is a mixture of experts is the paper's statement. Dimensions, conserved "
+        "quantities and exponents are derived here from the symmetry group that remains. Each "
+        "dimension is proved by segre: the exact rank mod p meets the upper bound from "
+        "symmetries.",
     )
     return Found(claims, _tables(counts, flows, ranks), _panels(flows, ranks), notes)
 
@@ -171,7 +178,7 @@ def _depth(seed: int, _kept: Kept) -> dict[str, Any]:
 def _dimension_claims(counts: dict[tuple[str, str], Any]) -> list[Claim]:
     return [
         near(
-            f"Dimension of {base}, gate {gate}",
+            f"Dimension of {base}, {GATES[gate]}",
             "derived here",
             value,
             [_value(counts[base, gate])],
@@ -182,6 +189,11 @@ def _dimension_claims(counts: dict[tuple[str, str], Any]) -> list[Claim]:
     ]
 
 
+def _said(gate: str) -> str:
+    """A gate in words, at the start of a sentence."""
+    return GATES[gate].capitalize()
+
+
 def _value(count: Any) -> float:
     return float("nan") if count["value"] is None else float(count["value"])
 
@@ -189,14 +201,18 @@ def _value(count: Any) -> float:
 def _flow_claims(flows: list[Any]) -> list[Claim]:
     still, moves = 1e-8, 1e-3
     source: Source = "derived here"
-    every = "V V' - O' O stays: its entries off the diagonal change by at most"
     claims = [
-        at_most(f"Gate {gate}: {every}", source, still, [one[gate]["others"] for one in flows])
+        at_most(
+            f"{_said(gate)}: change of V V' - O' O off the diagonal",
+            source,
+            still,
+            [one[gate]["others"] for one in flows],
+        )
         for gate in ("none", "head")
     ]
     claims += [
         at_most(
-            f"Gate {gate}: the diagonal of V V' - O' O changes by at most",
+            f"{_said(gate)}: change of V V' - O' O on the diagonal",
             source,
             still,
             [one[gate]["diagonal"] for one in flows],
@@ -205,7 +221,7 @@ def _flow_claims(flows: list[Any]) -> list[Claim]:
     ]
     claims.append(
         at_least(
-            "Gate element: the other entries of V V' - O' O change by at least",
+            f"{_said('element')}: change of V V' - O' O off the diagonal",
             source,
             moves,
             [one["element"]["others"] for one in flows],
@@ -218,7 +234,7 @@ def _rank_claims(ranks: list[Any]) -> list[Claim]:
     source: Source = "derived here"
     claims = [
         near(
-            f"Gate {gate}: exponent of the relative residual in one layer",
+            f"{_said(gate)}: exponent of the relative residual in one layer",
             source,
             3 if gate == "none" else 1,
             [one[gate]["exponent"] for one in ranks],
@@ -228,7 +244,7 @@ def _rank_claims(ranks: list[Any]) -> list[Claim]:
     ]
     claims.append(
         at_least(
-            "log10 of the relative residual after six layers, gate element less no gate",
+            "log10 of the relative residual after six layers: a gate per element minus no gate",
             source,
             50,
             [one["element"]["relative"][-1] - one["none"]["relative"][-1] for one in ranks],
@@ -266,7 +282,13 @@ def _tables(
         ),
         Table(
             f"Gradient flow of {TRAINED}: largest changes over seeds",
-            ("gate", "loss, end over start", "V V'", "V V' - O' O, diagonal", "other entries"),
+            (
+                "gate",
+                "final / initial loss",
+                "V V'",
+                "V V' - O' O, diagonal",
+                "off-diagonal entries",
+            ),
             flow,
             ("", ".3f", ".1e", ".1e", ".1e"),
             "Changes are relative to |V V'| + |O' O| at the start.",
@@ -285,7 +307,7 @@ def _panels(flows: list[Any], ranks: list[Any]) -> tuple[Panel, ...]:
     least = 1e-17
     kinds = (
         ("diagonal", "diagonal entries"),
-        ("others", "other entries"),
+        ("others", "off-diagonal entries"),
         ("one side", "V V' alone"),
     )
     changes = tuple(
@@ -299,7 +321,7 @@ def _panels(flows: list[Any], ranks: list[Any]) -> tuple[Panel, ...]:
     )
     lines = tuple(
         Series(
-            f"gate {gate}",
+            GATES[gate],
             tuple(range(len(ranks[0][gate]["relative"]))),
             tuple(np.mean([one[gate]["relative"] for one in ranks], axis=0).tolist()),
         )
@@ -308,13 +330,13 @@ def _panels(flows: list[Any], ranks: list[Any]) -> tuple[Panel, ...]:
     return (
         Panel(
             "Change of V V' - O' O in gradient flow",
-            "gate: 0 none, 1 of a head, 2 of every element",
+            "gate: 0 none, 1 per head, 2 per element",
             "largest relative change",
             changes,
             log_y=True,
             ticks=places,
         ),
-        Panel("Rank in depth", "layer", "log10 of the relative residual", lines),
+        Panel("Rank by depth", "layer", "log10 of the relative residual", lines),
     )
 
 
@@ -328,7 +350,7 @@ EXPERIMENT = Experiment(
         2026,
         "2602.01468",
     ),
-    question="What does a gate after attention change: in dimension, in training, in depth?",
+    question="What does a gate after attention change in dimension, in training and in depth?",
     run=run,
     examples=("gated-moe -o gate.png", "gated-moe -o longer.png --time 20"),
     options=(

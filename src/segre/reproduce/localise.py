@@ -99,7 +99,7 @@ def run(given: Run) -> Found:
     last, highest = len(RATIOS) - 1, float(np.log(TOKENS))
     claims = (
         at_most(
-            "Random walk: attended distance at the largest ratio, over that at ratio 0",
+            "Random walk: attended distance at the largest ratio / at ratio 0",
             "paper",
             0.5,
             [
@@ -108,7 +108,7 @@ def run(given: Run) -> Found:
             ],
         ),
         holds(
-            "Random walk: attended distance falls with the ratio",
+            "Random walk: attended distance decreases with the ratio",
             "paper",
             [_monotone([-one[walk][n]["distance"] for n in range(len(RATIOS))]) for one in found],
         ),
@@ -118,13 +118,13 @@ def run(given: Run) -> Found:
             [_monotone([one[walk][n]["residual"] for n in range(len(RATIOS))]) for one in found],
         ),
         at_least(
-            "Random walk: entropy at the largest ratio, over ln n: it does not collapse",
+            "Random walk, no collapse: entropy / ln n at the largest ratio",
             "paper",
             0.5,
             [value / highest for value in at(walk, "entropy", last)],
         ),
         at_most(
-            "Independent tokens: entropy at the largest ratio, over ln n: it does collapse",
+            "Independent tokens, collapse: entropy / ln n at the largest ratio",
             "derived here",
             0.5,
             [value / highest for value in at(other, "entropy", last)],
@@ -146,7 +146,7 @@ def run(given: Run) -> Found:
         not_testable(
             "Shrinking the deviation in training (LocAteR) lowers perplexity",
             "paper",
-            "it takes the training of language models",
+            "this needs the training of language models",
         ),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
@@ -155,13 +155,13 @@ def run(given: Run) -> Found:
         for place, ratio in enumerate(RATIOS)
     )
     table = Table(
-        f"{TOKENS} tokens of width {WIDTH}, means over {draws} draws and the seeds",
+        f"{TOKENS} tokens of width {WIDTH}, means over {draws} draws and all seeds",
         ("tokens", "mean / deviation", "attended distance", "residual ratio", "entropy"),
         rows,
         ("", "g", ".2f", ".3f", ".2f"),
         f"Uniform attention has distance {(TOKENS**2 - 1) / (3 * TOKENS):.2f} and entropy "
-        f"{highest:.2f}. Residual ratio: relative residual of the mixed tokens over that of the "
-        "tokens.",
+        f"{highest:.2f}. Residual ratio: the relative residual of the mixed tokens divided by "
+        "that of the tokens.",
     )
     names = ("attended distance", "residual ratio", "entropy")
     panels = tuple(
@@ -175,9 +175,9 @@ def run(given: Run) -> Found:
         for title, name in zip(names, MEASURES, strict=True)
     )
     notes = (
-        "The tokens are a model: a walk with independent steps, every token scaled to the same "
-        "norm. The paper's statement is about such correlated tokens; for independent ones "
-        "the same spectrum makes a token attend to itself alone.",
+        "The tokens are a model: a walk with independent steps, each token scaled to the same "
+        "norm. The paper's statement is about correlated tokens like these; with independent "
+        "tokens, the same spectrum makes each token attend to itself alone.",
     )
     return Found(claims, (table,), panels, notes)
 

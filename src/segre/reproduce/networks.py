@@ -70,8 +70,10 @@ class Attention(nn.Module):
 
     def heads(self) -> Heads:
         """The same in NumPy."""
-        given = {name: _array(weight) for name, weight in self.named_parameters()}
-        return Heads(**given)  # type: ignore[arg-type]
+        return Heads(
+            *(_array(self.W_Q), _array(self.W_K), _array(self.W_V), _array(self.W_O)),
+            *(_array(self.b_Q), _array(self.b_K), _array(self.b_V), _array(self.b_O)),
+        )
 
 
 class AttentionLayer(nn.Module):

@@ -69,8 +69,8 @@ def run(given: Run) -> Found:
         ("kind", "d", *COLUMNS),
         rows,
         ("", "d", "d", "d", "", "d", ".0e", "d"),
-        "float64, float32: ranks of floating-point Jacobians, which are estimates; gap: between "
-        "the singular values that are counted and those that are not. Of the first seed.",
+        "float64, float32: ranks of floating-point Jacobians, which are estimates, for the first "
+        "seed. gap: between the singular values that are counted and those that are not.",
     )
     return Found(
         tuple(_claim(kind, widths, found, given.seeds) for kind in KINDS),
@@ -78,8 +78,8 @@ def run(given: Run) -> Found:
         tuple(_panel(kind, widths, found) for kind in KINDS),
         (
             "Certified: the exact rank of the Jacobian mod p meets the upper bound from "
-            "symmetries. The public script of the paper plots the formula under the label of the "
-            "estimate; it is no evidence, and is not used here.",
+            "symmetries. The paper's public script plots the formula under the label of the "
+            "estimate; it is not evidence, and is not used here.",
         ),
     )
 
@@ -87,8 +87,8 @@ def run(given: Run) -> Found:
 def _claim(kind: str, widths: list[int], found: dict[Any, Any], seeds: Sequence[int]) -> Claim:
     """How often the dimension is proved and is the expected one."""
     return near(
-        f"Widths d = 3..{widths[-1]} at which the certified dimension of {kind} layers is that of "
-        f"the {KINDS[kind]}",
+        f"Number of widths d = 3..{widths[-1]} at which the certified dimension of {kind} layers "
+        f"is that of the {KINDS[kind]}",
         "paper",
         len(widths),
         [
@@ -108,7 +108,7 @@ def _panel(kind: str, widths: list[int], found: dict[Any, Any]) -> Panel:
     return Panel(
         f"Two {kind} layers, t = 3, a = 2",
         "width d",
-        "dimension of the space of functions",
+        "dimension of the function space",
         (
             series("parameters", "parameters", "dots", -1),
             series(f"formula ({KINDS[kind]})", "conjectured", "line", 0),
@@ -121,7 +121,7 @@ def _panel(kind: str, widths: list[int], found: dict[Any, Any]) -> Panel:
 
 EXPERIMENT = Experiment(
     name="normalized-dimension",
-    title="Two attention layers, l = 2, t = 3, a = 2, d = 3..10: dimensions, certified.",
+    title="Certified dimensions of two attention layers, l = 2, t = 3, a = 2, d = 3..10.",
     work=Work(
         "Geometry of Lightning Self-Attention: Identifiability and Dimension",
         "Henry, Marchetti, Kohn",

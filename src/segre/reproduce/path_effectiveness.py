@@ -108,14 +108,14 @@ def _claims(
     published = plan.published
     claims = [
         at_least(
-            f"Accuracy of the network: {published.full} less {NEAR}",
+            f"Accuracy of the network, published as {published.full}, with a tolerance of {NEAR}",
             "paper",
             published.full - NEAR,
             [one["accuracy"] for one in found],
         ),
         holds(
-            "Isolated paths lose effect with length: the best are of length 2 at most, and from "
-            f"length {plan.layers // 2} on two thirds of the effect are gone",
+            "Isolated paths lose effect with length: the best have length at most 2, and from "
+            f"length {plan.layers // 2} on two thirds of the effect is gone",
             "paper",
             [_decays(plan, one) for one in found],
         ),
@@ -135,7 +135,8 @@ def _claims(
     half = plan.layers // 2
     claims.append(
         holds(
-            f"Exact terms: all paths of length up to {half} come within {NEAR} of the network",
+            f"Exact sums: all paths of length up to {half} together come within {NEAR} of the "
+            "network",
             "derived here",
             [one["up_to"][half] >= one["accuracy"] - NEAR for one in found],
         )
@@ -155,13 +156,13 @@ def _summary(plan: Plan, found: Sequence[Any]) -> Table:
     published = plan.published
     rows: list[tuple[Cell, ...]] = [
         ("accuracy", *_mean_of(found, "accuracy"), published.full, published.rerun),
-        ("on what was learned from", *_mean_of(found, "on_learned"), None, None),
+        ("on training data", *_mean_of(found, "on_learned"), None, None),
         ("most frequent label", *_mean_of(found, "majority"), published.chance, None),
     ]
     if found[0]["ceiling"] < 1:
-        rows.append(("most that is possible", *_mean_of(found, "ceiling"), None, None))
-    title = f"{plan.title[0].upper()}{plan.title[1:]}, accuracy token by token"
-    columns = ("", "segre", "± seeds", "paper", "published code rerun")
+        rows.append(("highest possible", *_mean_of(found, "ceiling"), None, None))
+    title = f"{plan.title[0].upper()}{plan.title[1:]}, accuracy per token"
+    columns = ("", "segre", "± over seeds", "paper", "published code rerun")
     return Table(title, columns, tuple(rows), ("", ".3f", ".3f", "", ""))
 
 
@@ -186,13 +187,13 @@ def _by_length(plan: Plan, found: Sequence[Any], paths: Sequence[int], as_publis
     count = len(paths)
     isolated = (f"{number} isolated" for number in paths)
     return Table(
-        "Accuracy by length of paths, means over seeds",
+        "Accuracy by path length, means over seeds",
         ("length", "paths", "exact", "up to k", *isolated, "published code rerun"),
         tuple(row(k) for k in range(plan.layers + 1)),
         ("d", ",d", ".3f", ".3f", *(".3f",) * count, ".2f"),
-        "exact: all paths of a length, as terms of the network. up to k: all paths of length at "
-        "most k, with the biases of the layers. isolated: so many paths drawn at random, each run "
-        "as a network of its own with one head in a layer, as in the published code (five draws).",
+        "exact: all paths of one length, as terms of the network. up to k: all paths of length "
+        "at most k, with the biases of the layers. isolated: that many random paths, each run as "
+        "a separate network with one head per layer, as in the published code (five draws).",
     )
 
 
@@ -223,16 +224,14 @@ def _panels(
     )
     rerun = plan.published.lengths if as_published else ()
     crosses = (Series("published code rerun", lengths[: len(rerun)], rerun, "crosses", 3),)
-    axes = ("path length k", "accuracy, token by token")
-    limits = {"low": -0.06, "high": 1.06, "ticks": lengths}
-    return (
-        Panel("Exact sums of all paths", *axes, (*own, *levels), **limits),  # type: ignore[arg-type]
-        Panel(
-            "Sampled paths, as networks of their own",
-            *axes,
-            (*other, *(crosses if rerun else ()), *levels),
-            **limits,  # type: ignore[arg-type]
-        ),
+    lines = {
+        "Exact sums of all paths": own,
+        "Sampled paths, run as separate networks": (*other, *(crosses if rerun else ())),
+    }
+    axes = ("path length k", "accuracy per token")
+    return tuple(
+        Panel(title, *axes, (*some, *levels), low=-0.06, high=1.06, ticks=lengths)
+        for title, some in lines.items()
     )
 
 
@@ -290,9 +289,9 @@ def _experiment(name: str, *examples: str) -> Experiment:
         name=name,
         title=f"Train a network to {_TASKS[name]}, and read it out path by path.",
         work=NOT_ALL,
-        question=f"Do short paths carry the work in {plan.title}?"
+        question=f"Do short paths do the work in {plan.title}?"
         if name == "path-sort"
-        else f"Do short paths carry the work in learning {plan.title}?",
+        else f"Do short paths do the work in learning {plan.title}?",
         run=lambda run: run_plan(name, run),
         examples=(f"{name} -o {name[5:]}.png", *examples),
         options=_OPTIONS,

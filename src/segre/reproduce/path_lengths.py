@@ -1,4 +1,4 @@
-"""How long are the paths of the models that the paper counts? Computed; nothing is trained.
+"""How long are the paths in the models that the paper names?
 
 >>> [round(share, 4) for share in rows()[1].shares[-2:]]  # of BERT-base
 [0.3827, 0.3827]
@@ -68,7 +68,12 @@ def run(given: Run) -> Found:
     every = rows()
     kept = given.unit("shares", lambda _kept: [row.apart for row in every])
     claims = tuple(
-        at_most(f"Shares P(L) and P(L-1) of {row.model}, difference", "paper", 0.5e-4, [apart])
+        at_most(
+            f"{row.model}: largest difference from the published P(L) and P(L-1)",
+            "paper",
+            0.5e-4,
+            [apart],
+        )
         for row, apart in zip(every, kept, strict=True)
     )
     lines: tuple[tuple[Cell, ...], ...] = tuple(
@@ -102,9 +107,9 @@ def run(given: Run) -> Found:
 
 EXPERIMENT = Experiment(
     name="path-lengths",
-    title="Shares of paths by length in the paper's models; nothing is trained.",
+    title="Shares of paths by length in the paper's models, without training.",
     work=NOT_ALL,
-    question="How long are the paths of the models that the paper counts?",
+    question="How long are the paths in the models that the paper names?",
     run=run,
     examples=("path-lengths -o lengths.png",),
     seeded=False,

@@ -63,7 +63,7 @@ class Plan:
 
 
 SORT = Plan(
-    *("path-sort", "sorting 8 letters of 10", 2, 6, 48, 10),
+    *("path-sort", "sorting 8 letters from an alphabet of 10", 2, 6, 48, 10),
     *(65, 1e-3, 30, 1000, 200, 8),
     Published(
         "Adam 1e-5, 65 epochs",
@@ -74,8 +74,9 @@ SORT = Plan(
     vocabulary=10,
     positions=True,
     notes=(
-        "The published code trains at a rate of 1e-5. At that rate sorting stays at .37 in a run "
-        "of that code, far from the published .98; at 1e-3 it reaches .996. Here the rate is 1e-3.",
+        "The published code trains with a learning rate of 1e-5. Run with that rate, it stays at "
+        ".37 on sorting, far below the published .98; with 1e-3 it reaches .996. Here the rate "
+        "is 1e-3.",
     ),
 )
 HULL = Plan(
@@ -89,8 +90,8 @@ HULL = Plan(
     ),
     full=(("epochs", 70), ("lr", 1e-5)),
     notes=(
-        "The published training is 70 epochs at 1e-5 (--full); by default it is 5 epochs at 3e-4. "
-        "The published weight decay and its falling rate are left out.",
+        "Published training runs 70 epochs at 1e-5 (--full); the default here is 5 epochs at "
+        "3e-4. The published weight decay and falling learning rate are left out.",
     ),
 )
 MEMORIZE = Plan(
@@ -101,10 +102,11 @@ MEMORIZE = Plan(
     decay=0.01,
     full=(("epochs", 50), ("length", 128)),
     notes=(
-        "The published texts are 500 of RTE, up to 128 tokens each; here they are 500 sentences "
-        "from a grammar of segre's own, cut to 32 words, and 10 epochs rather than 50 (--full has "
-        "the published sizes). As published there are no positions: a word that is repeated in a "
-        "sentence has one answer for all its places, which bounds what can be learned.",
+        "The published texts are 500 from RTE, up to 128 tokens each. Here there are 500 "
+        "sentences from segre's own grammar, cut to 32 words, and 10 epochs rather than 50 "
+        "(--full has the published sizes). As in the published code there are no positions: a "
+        "word that is repeated in a sentence gets the same answer everywhere, which bounds what "
+        "can be learned.",
     ),
 )
 PLANS = {plan.name: plan for plan in (SORT, HULL, MEMORIZE)}

@@ -125,21 +125,21 @@ def run(given: Run) -> Found:
         not_testable(
             "The curves of XLNet",
             "paper",
-            "it has relative positions with two streams, which specs cannot say",
+            "it has relative positions with two streams, which specs cannot express",
         ),
         not_testable(
             "The curves of pretrained models",
             "paper",
-            "no weights are downloaded; `segre collapse` measures a checkpoint that is there",
+            "no weights are downloaded; `segre collapse` measures a local checkpoint",
         ),
     ]
     tables = tuple(_table(model, each, as_published) for model, each in found.items())
     panels = tuple(_panel(model, each, as_published) for model, each in found.items())
     notes = (
-        "The layers of ALBERT share one draw of weights, so that its numbers spread over seeds: "
-        "those of the paper are of one draw.",
-        "paper: read off its figures, on 32 texts; published code rerun: on random tokens, as "
-        f"here. fl: at most {FLOOR:.1e}, which is rounding in single precision.",
+        "The layers of ALBERT share one draw of weights, so its numbers vary over seeds; the "
+        "paper's come from a single draw.",
+        "paper: read off its figures, on 32 texts. published code rerun: on random tokens, as "
+        f"here. fl: at most {FLOOR:.1e}, the rounding floor of single precision.",
     )
     return Found(tuple(claims), tables, panels, notes)
 
@@ -148,8 +148,8 @@ def _orderings(found: Mapping[str, Sequence[Any]]) -> Iterator[Claim]:
     for model, each in found.items():
         for says, variants, collapses in (
             ("attention alone collapses", VARIANTS[:1], True),
-            ("an MLP without skips does not save it", VARIANTS[1:2], True),
-            ("skips prevent it, with and without MLPs", VARIANTS[2:], False),
+            ("MLPs without skips do not prevent collapse", VARIANTS[1:2], True),
+            ("skips prevent collapse, with and without MLPs", VARIANTS[2:], False),
         ):
             yield holds(
                 f"{_named(model)}: {says}",
@@ -168,7 +168,7 @@ def _numbers(found: Mapping[str, Sequence[Any]]) -> Iterator[Claim]:
             if model == "albert" and name == "+ skip":
                 continue  # the paper's number is of its own surgery
             yield near(
-                f"{_named(model)}, {name}, layer 12",
+                f"{_named(model)} ({name}): relative residual after layer 12",
                 "paper",
                 FIGURE[model][place][-1] or 0,
                 [one[name][-1] for one in each],
@@ -176,14 +176,15 @@ def _numbers(found: Mapping[str, Sequence[Any]]) -> Iterator[Claim]:
             )
         first, last = RERUN[model][0][1] or 1, RERUN[model][3][-1] or 1
         yield near(
-            f"{_named(model)}, attention, layer 1, log10 (within a factor of two)",
+            f"{_named(model)} (attention): log10 of the relative residual after layer 1, within a "
+            "factor of two",
             "published code rerun",
             float(np.log10(first)),
             [float(np.log10(one["attention"][1])) for one in each],
             tolerance=float(np.log10(2)),
         )
         yield near(
-            f"{_named(model)}, full, layer 12",
+            f"{_named(model)} (full): relative residual after layer 12",
             "published code rerun",
             last,
             [one["full"][-1] for one in each],
@@ -192,14 +193,14 @@ def _numbers(found: Mapping[str, Sequence[Any]]) -> Iterator[Claim]:
     if "albert" in found:
         each = found["albert"]
         yield near(
-            f"ALBERT, {SURGERY}, layer 12",
+            f"ALBERT ({SURGERY}): relative residual after layer 12",
             "paper",
             0.256,
             [one[SURGERY][-1] for one in each],
             tolerance=0.05,
         )
         yield near(
-            "ALBERT, + skip, the whole MLP taken out, layer 12",
+            "ALBERT (+ skip, whole MLP removed): relative residual after layer 12",
             "derived here",
             0.08,
             [one["+ skip"][-1] for one in each],
@@ -278,7 +279,7 @@ def _config(model: str, layers: int | None, width: int | None) -> dict[str, Any]
 
 EXPERIMENT = Experiment(
     name="rank-collapse",
-    title="Rank by depth in BERT and ALBERT: what collapses, what does not.",
+    title="Rank by depth in BERT and ALBERT: what collapses and what does not.",
     work=NOT_ALL,
     question="Do BERT and ALBERT lose rank with depth at initialisation, and what prevents it?",
     run=run,

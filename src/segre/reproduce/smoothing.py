@@ -130,18 +130,32 @@ def run(given: Run) -> Found:
     own: Source = "derived here"
     tried = options["layers"]
     claims = (
-        at_most(f"Distance over the bound, largest of {tried:,} layers", own, 1, ratios),
-        near("lambda, scores of deviation 1", own, 0.35, _column(seen, 1), tolerance=0.03),
-        near("lambda, scores of deviation 3", own, 1.24, _column(seen, 3), tolerance=0.1),
+        at_most(f"Distance / bound, largest over {tried:,} random layers", own, 1, ratios),
+        near(
+            "lambda for scores with standard deviation 1",
+            own,
+            0.35,
+            _column(seen, 1),
+            tolerance=0.03,
+        ),
+        near(
+            "lambda for scores with standard deviation 3",
+            own,
+            1.24,
+            _column(seen, 3),
+            tolerance=0.1,
+        ),
         holds("lambda is above 1 for causal patterns", own, [min(one) > 1 for one in causal]),
         holds(
-            "BERT at initialisation: the cosine between tokens grows from first to last layer",
+            "BERT at initialisation: the cosine between tokens grows from the first to the last "
+            "layer",
             "paper",
             [one["cosine"][-1] > one["cosine"][0] for one in models],
         ),
         *(
             holds(
-                f"The streams of all layers fused ({fuse}) are further apart than the last",
+                f"Fusing the streams of all layers ({fuse}) leaves tokens further apart than in "
+                "the last layer",
                 "paper",
                 [one[fuse] > one["residual"][-1] for one in models],
             )
@@ -150,7 +164,8 @@ def run(given: Run) -> Found:
         not_testable(
             "Hierarchical fusion with a trained gate improves BERT on GLUE",
             "paper",
-            "it takes fine-tuning of pretrained models; fusion is measured on the residual only",
+            "this needs fine-tuning of pretrained models; here fusion is measured only by the "
+            "residual",
         ),
     )
     cosine, residual = (
@@ -168,10 +183,10 @@ def run(given: Run) -> Found:
         Table(
             f"lambda of random patterns of {TOKENS} tokens, means over seeds",
             ("patterns", *(f"deviation {one:g}" for one in DEVIATIONS)),
-            (("all tokens seen", *_means(seen)), ("causal", *_means(causal))),
+            (("bidirectional", *_means(seen)), ("causal", *_means(causal))),
             ("", *(".3f",) * len(DEVIATIONS)),
-            "deviation: of the scores. Tokens become alike by the bound only where lambda is "
-            "small; above 1 it says nothing.",
+            "deviation: standard deviation of the scores. The bound implies that tokens become "
+            "alike only where lambda is small; above 1 it says nothing.",
         ),
         Table(
             f"BERT of width {options['width']} with random weights, by layer, means over seeds",
@@ -180,9 +195,9 @@ def run(given: Run) -> Found:
             ("", *(".3f",) * len(shown)),
         ),
         Table(
-            "Relative residual of the streams of all layers, fused",
+            "Relative residual after fusing the streams of all layers",
             ("fusion", "relative residual"),
-            (*fused, ("none: the last layer", float(residual[-1]))),
+            (*fused, ("none (last layer)", float(residual[-1]))),
             ("", ".3f"),
         ),
     )
@@ -190,10 +205,10 @@ def run(given: Run) -> Found:
     panels = (
         Panel(
             "lambda of random patterns",
-            "deviation of the scores",
+            "standard deviation of the scores",
             "lambda",
             (
-                Series("all tokens seen", DEVIATIONS, _means(seen)),
+                Series("bidirectional", DEVIATIONS, _means(seen)),
                 Series("causal", DEVIATIONS, _means(causal)),
                 Series("1", DEVIATIONS[:1] + DEVIATIONS[-1:], (1.0, 1.0), "dots", -1),
             ),
@@ -211,9 +226,9 @@ def run(given: Run) -> Found:
         ),
     )
     notes = (
-        "The bound is derived here from the paper's argument, with the deviations of the norms of "
-        "each layer in it. `segre diagnose` gives lambda for the heads of a checkpoint; in trained "
-        "models it is mostly above 1.",
+        "The bound is derived here from the paper's argument, and includes the standard "
+        "deviations in the norms of each layer. `segre diagnose` gives lambda for the heads of a "
+        "checkpoint; in trained models it is mostly above 1.",
     )
     return Found(claims, tables, panels, notes)
 

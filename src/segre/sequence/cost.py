@@ -12,6 +12,7 @@ from functools import singledispatch
 from math import prod
 from typing import Any
 
+from segre.architectures import Architecture
 from segre.attention.mechanism import Mechanism
 from segre.errors import SpecError
 from segre.finding import Status, Unbounded
@@ -21,7 +22,7 @@ from segre.sequence.choice import Sizes, choose, crossover, method_cost, state_s
 from segre.sequence.forms import factors
 from segre.sequence.stack import levels
 from segre.shown import Tabular
-from segre.spec import Architecture, Network
+from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes, routed
 from segre.values import LARGEST, whole

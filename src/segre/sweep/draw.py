@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from segre.architectures import Architecture
 from segre.errors import SpecError, SweepError
 from segre.models import architecture
-from segre.spec import Architecture
 from segre.sweep.names import fields_of, known_at_once, with_entries
 from segre.sweep.plan import SPECS, Plan, places
 

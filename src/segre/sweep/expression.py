@@ -17,6 +17,7 @@ import ast
 import operator
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from segre.errors import SweepError
@@ -262,8 +263,7 @@ def _arithmetic(apply: Callable[[int, int], int], x: Value, y: Value) -> int:
 def _comparison(node: ast.Compare, names: Mapping[str, Any]) -> Value:
     values = [_value(v, names) for v in (node.left, *node.comparators)]
     results = [
-        _entrywise(lambda x, y, op=op: _compare(op, x, y), values[i], values[i + 1])  # type: ignore[misc]
-        for i, op in enumerate(node.ops)
+        _entrywise(partial(_compare, op), values[i], values[i + 1]) for i, op in enumerate(node.ops)
     ]
     found = results[0]
     for result in results[1:]:

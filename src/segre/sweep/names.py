@@ -16,12 +16,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from segre.architectures import Architecture
 from segre.geometry.closed_form import predicted
 from segre.hybrid.spec import Hybrid
 from segre.models import STACKS
 from segre.polynomial.bounds import expected
 from segre.polynomial.spec import CONVOLUTIONAL, DENSE, Polynomial
-from segre.spec import Architecture, Network
+from segre.spec import Network
 from segre.theorems import apply
 from segre.transformer.choices import KEYS as TRANSFORMER_KEYS
 from segre.transformer.spec import Transformer

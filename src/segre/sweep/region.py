@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
+from operator import eq, ge, le, lt
 
 Point = Mapping[str, int]
+Test = Callable[[Point], bool]
 _BOUNDS = 3  # smallest and largest values of a field that may bound a region
 
 
@@ -15,7 +17,7 @@ class Region:
     """Some of the points: those where all comparisons hold."""
 
     texts: tuple[str, ...]
-    tests: tuple[Callable[[Point], bool], ...]
+    tests: tuple[Test, ...]
     inside: int  # which of the points it was made from, one bit each
 
     @property
@@ -52,15 +54,21 @@ def regions(names: Sequence[str], points: Sequence[Point]) -> Iterator[Region]:
     yield from sorted(found.values(), key=lambda r: (-r.size, len(r.texts), r.texts))
 
 
-def _comparisons(
-    names: Sequence[str], points: Sequence[Point]
-) -> Iterator[tuple[str, Callable[[Point], bool]]]:
+def _comparisons(names: Sequence[str], points: Sequence[Point]) -> Iterator[tuple[str, Test]]:
     for x, y in permutations(names, 2):
-        yield f"{x} <= {y}", lambda p, x=x, y=y: p[x] <= p[y]  # type: ignore[misc]
-        yield f"{x} < {y}", lambda p, x=x, y=y: p[x] < p[y]  # type: ignore[misc]
+        yield f"{x} <= {y}", _fields(le, x, y)
+        yield f"{x} < {y}", _fields(lt, x, y)
     for x in names:
         values = sorted({point[x] for point in points})
         for c in values[1 : 1 + _BOUNDS]:
-            yield f"{x} >= {c}", lambda p, x=x, c=c: p[x] >= c  # type: ignore[misc]
+            yield f"{x} >= {c}", _constant(ge, x, c)
         for c in values[:_BOUNDS]:
-            yield f"{x} == {c}", lambda p, x=x, c=c: p[x] == c  # type: ignore[misc]
+            yield f"{x} == {c}", _constant(eq, x, c)
+
+
+def _fields(compare: Callable[[int, int], bool], x: str, y: str) -> Test:
+    return lambda point: compare(point[x], point[y])
+
+
+def _constant(compare: Callable[[int, int], bool], x: str, c: int) -> Test:
+    return lambda point: compare(point[x], c)

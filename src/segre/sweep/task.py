@@ -10,11 +10,11 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any
 
+from segre.architectures import Architecture
 from segre.errors import SegreError
 from segre.finding import Bound
 from segre.models import architecture
 from segre.polynomial.spec import Polynomial
-from segre.spec import Architecture
 from segre.theorems import apply
 
 Task = dict[str, Any]  # digest, document, compute, seed, memory

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from segre.architectures import Architecture
 from segre.polynomial.spec import Polynomial
-from segre.spec import Architecture, Network
+from segre.spec import Network
 from segre.theorems.decoders import D_QWEN2, B, C, E
 from segre.theorems.polynomial import K, M, V
 from segre.theorems.stacks import A_PRIME, L1, A, L

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from segre.spec import Architecture
+from segre.architectures import Architecture
 from segre.theorems.theorem import Hypothesis
 from segre.transformer.choices import DEFAULTS, KEYS
 from segre.transformer.spec import Transformer

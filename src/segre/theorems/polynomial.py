@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from segre.architectures import Architecture
 from segre.polynomial.bounds import bound, sums_of_powers
 from segre.polynomial.spec import Polynomial
-from segre.spec import Architecture
 from segre.theorems.theorem import Hypothesis, Theorem
 
 _SCALES = "scales of hidden units"

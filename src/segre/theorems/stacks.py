@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segre.spec import Architecture, Network
+from segre.architectures import Architecture
+from segre.spec import Network
 from segre.theorems.theorem import Hypothesis, Theorem
 
 _INVARIANT = "changes that keep every M_i and L"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from segre.architectures import Architecture
 from segre.finding import Bound, Evidence
-from segre.spec import Architecture
 
 PAGE = "docs/theorems.md"
 

@@ -29,7 +29,7 @@ from segre.transformer.choices import (
     Router,
 )
 from segre.transformer.rescale import rescale
-from segre.values import choice, flag, fraction, quote, whole
+from segre.values import choice, flag, fraction, quote, require_keys, whole
 
 VERSION = 1
 
@@ -132,12 +132,7 @@ _READERS = {item.name: _reader(str(item.type)) for item in fields(Choices)}
 
 def read(given: Mapping[str, Any]) -> dict[str, Any]:
     """The values of the given keys, in the types of the fields."""
-    allowed = ("version", "kind", *KEYS)
-    for key in given:
-        if key not in allowed:
-            raise SpecError(f"unknown key {quote(str(key))}; allowed: {', '.join(KEYS)}")
-    if given.get("version", VERSION) != VERSION:
-        raise SpecError(f"version {quote(str(given['version']))} is not known; allowed: {VERSION}")
+    require_keys(given, KEYS, VERSION)
     values = {
         key: _READERS[key](key, value)
         for key, value in given.items()

@@ -124,8 +124,7 @@ def rescale(text: str) -> Rescale:
     ('yarn:4:4096:fast=16', False)
     """
     kind, *numbers = text[: _LONGEST + 1].split(":")
-    choice("rescale", kind, tuple(PLACES))
-    names = PLACES[kind]  # type: ignore[index]
+    names = PLACES[choice("rescale", kind, tuple(PLACES))]
     plain = [item for item in numbers if "=" not in item]
     options = dict(item.split("=", 1) for item in numbers if "=" in item)
     wanted = ":".join([kind, *names])

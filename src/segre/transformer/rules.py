@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from segre.errors import SpecError
 from segre.spec import DEEPEST
-from segre.transformer.choices import PIECEWISE, Choices
+from segre.transformer.choices import PIECEWISE
 from segre.transformer.rescale import rescale
+from segre.transformer.traits import Traits
 from segre.values import show, whole
 
 
-def require(spec: Choices) -> None:
+def require(spec: Traits) -> None:
     """Refuse contradictory choices, naming the key and what would be allowed."""
     for key in ("d", "layers", "heads", "t"):
         whole(key, getattr(spec, key), DEEPEST if key == "layers" else 10**9)
@@ -124,7 +125,7 @@ def require(spec: Choices) -> None:
         raise SpecError("expbias needs experts, norm=rms and shared=0")
 
 
-def _require_scores(spec: Choices) -> None:
+def _require_scores(spec: Traits) -> None:
     """Choices that depend on the mechanism of all layers."""
     if spec.cap and not spec.mechanism.ignores_shifts:
         raise SpecError("cap needs attn=softmax")
@@ -139,7 +140,7 @@ def _require_scores(spec: Choices) -> None:
         raise SpecError("decay needs attn=lightning, and neither pos=rope nor window")
 
 
-def _require_skip(spec: Choices) -> None:
+def _require_skip(spec: Traits) -> None:
     """A factor of the skip needs post-norm with RMSNorms."""
     if not spec.skip:
         raise SpecError("skip: 0 is not allowed; allowed: numbers above 0, or residual=false")
@@ -147,7 +148,7 @@ def _require_skip(spec: Choices) -> None:
         raise SpecError("skip needs norm=rms, place=post, bias=none and project=false")
 
 
-def _require_mechanisms(spec: Choices) -> None:
+def _require_mechanisms(spec: Traits) -> None:
     """Layers of both mechanisms: lightning layers are as in MiniMax, softmax layers are plain."""
     if spec.feature == "none" or not spec.mixnorm or spec.gate != "element":
         raise SpecError("attn by layer needs feature=silu, gate=element and mixnorm=true")
@@ -166,7 +167,7 @@ def _require_mechanisms(spec: Choices) -> None:
             )
 
 
-def _require_patches(spec: Choices) -> None:
+def _require_patches(spec: Traits) -> None:
     """Choices that depend on patches as inputs."""
     if spec.cls and not spec.patch:
         raise SpecError("cls needs patch, for example patch=12")
@@ -197,7 +198,7 @@ def _require_patches(spec: Choices) -> None:
         raise SpecError(f"output={spec.output} with patch needs labels, for example labels=2")
 
 
-def _require_labels(spec: Choices) -> None:
+def _require_labels(spec: Traits) -> None:
     """Choices that depend on labels."""
     if not spec.labels and spec.read != "all":
         raise SpecError(f"read={spec.read} needs labels, for example labels=2")
@@ -234,7 +235,7 @@ def _require_labels(spec: Choices) -> None:
             raise SpecError(f"relation: {spec.relation} is not allowed; allowed: 2 to vocab")
 
 
-def _require_rotations(spec: Choices) -> None:
+def _require_rotations(spec: Traits) -> None:
     if spec.pos != "rope":
         if spec.rotary or spec.rescale:
             raise SpecError(f"{'rescale' if spec.rescale else 'rotary'} needs pos=rope")
@@ -259,7 +260,7 @@ def _require_rotations(spec: Choices) -> None:
         raise SpecError("base and rescale by layer cannot be combined with share=true")
 
 
-def _require_groups(spec: Choices) -> None:
+def _require_groups(spec: Traits) -> None:
     """A token first chooses groups by their two largest affinities, then experts within them."""
     if not spec.groups:
         raise SpecError(
@@ -280,7 +281,7 @@ def _require_groups(spec: Choices) -> None:
         raise SpecError("groups need router=sigmoid or sigmoid-raw")
 
 
-def _require_absorbed(spec: Choices) -> None:
+def _require_absorbed(spec: Traits) -> None:
     """Weights must be able to absorb the factors of the scores, since proofs rely on it."""
     grows = next((how for _, how in spec.rotations if how and rescale(how).grows), "")
     if spec.qknorm and not spec.gain and (spec.scale or spec.bylayer or grows):
@@ -290,7 +291,7 @@ def _require_absorbed(spec: Choices) -> None:
         raise SpecError("bylayer=true cannot be combined with share=true")
 
 
-def _require_first_norm(spec: Choices) -> None:
+def _require_first_norm(spec: Traits) -> None:
     """A first attention without a norm reads the normed embeddings."""
     if spec.norm == "none" or spec.place != "pre" or not spec.embnorm or spec.embed:
         raise SpecError("firstnorm=false needs norms before the layers and embnorm=true")
@@ -306,7 +307,7 @@ def _require_first_norm(spec: Choices) -> None:
             )
 
 
-def _require_projection(spec: Choices) -> None:
+def _require_projection(spec: Traits) -> None:
     """Narrow embeddings are projected to the stream and back; positions are added in the stream."""
     if not 0 < spec.embed < spec.d:
         raise SpecError("project needs embed, less than d, for example embed=4")
@@ -322,7 +323,7 @@ def _require_projection(spec: Choices) -> None:
             raise SpecError(f"{key} cannot be combined with project")
 
 
-def _require_parallel(spec: Choices) -> None:
+def _require_parallel(spec: Traits) -> None:
     """Parallel attention and MLP: both must exist, with a skip and at most pre-norms."""
     if not spec.parallel:
         return

@@ -18,16 +18,17 @@ from functools import cached_property
 from typing import Any
 
 from segre.errors import SpecError
-from segre.transformer.choices import DEFAULTS, KEYS, Choices, Output
+from segre.transformer.choices import DEFAULTS, KEYS, Output
 from segre.transformer.reading import FILLED, VERSION, completed, read
 from segre.transformer.rules import require
+from segre.transformer.traits import Traits
 from segre.values import quote, read_inline, short_names, show
 
 _NO_LABELS: dict[str, Any] = {"labels": 0, "read": "all", "relation": 0}
 
 
 @dataclass(frozen=True)
-class Transformer(Choices):
+class Transformer(Traits):
     """A transformer on t tokens.
 
     With `vocab` = 0, inputs are arbitrary d x t matrices and the outputs are the last hidden

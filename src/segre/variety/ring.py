@@ -49,15 +49,6 @@ class Symbols(Operators):
         """Refused: polynomials have no inverses."""
         raise SegreError("the outputs of a network with division are not polynomials")
 
-    def anchor(
-        self,
-        x: Array,
-        used: Array | None = None,  # noqa: ARG002
-        axis: int = -2,  # noqa: ARG002
-    ) -> Array:
-        """Nothing to do."""
-        return x
-
 
 @dataclass(frozen=True)
 class Functions:

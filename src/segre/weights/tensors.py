@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from segre.architectures import Architecture
 from segre.errors import WeightsError
 from segre.fields.interface import Array
 from segre.files import whole_file
-from segre.spec import Architecture
 from segre.values import quote
 from segre.weights.arrays import common_kind, number_array
 

@@ -1,6 +1,6 @@
 """Three small models to try commands on: a base model, a fine-tune, and the fine-tune moved.
 
-The base model is a Llama with 14,712 parameters that has learned a small artificial language. The
+The base model is a Llama with 16,248 parameters that has learned a small artificial language. The
 fine-tune has learned a dialect of it, through an update of rank 2 in the last layer. The third is
 the fine-tune with different weights but the same function. scripts/train_demo.py trained the first
 two; the package ships the base model and the factors of the update.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import singledispatch
 
+from segre.architectures import Architecture
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.geometry.gauge import stack_mixing
@@ -44,7 +45,7 @@ from segre.geometry.gauge.wiring import layer_parts
 from segre.geometry.gauge.words import word_pieces
 from segre.hybrid.spec import Hybrid
 from segre.polynomial.spec import Polynomial
-from segre.spec import Architecture, Network
+from segre.spec import Network
 from segre.transformer.spec import Transformer
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from segre.attention.symmetries import SCALE, query_key, value_output
 from segre.fields.interface import Array
 from segre.geometry.gauge.latents import latent_pieces, latent_planes
 from segre.geometry.gauge.mixed_norm import mixed_norm_pieces
@@ -62,7 +63,7 @@ def _queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
     still = _still(spec)
     n = len(still)
     if n:
-        name = f"query-key basis GL({n})"
+        name = query_key(n).name
         count = spec.kv * n * n
 
         def basis(w: ModularWeights) -> Array:
@@ -231,7 +232,7 @@ def _values(spec: Transformer, part: str, at: str) -> Piece:
                 row += 1
         return canvas.rows
 
-    name = "scale of every value, against outputs" if single else f"value-output basis GL({v})"
+    name = "scale of every value, against outputs" if single else value_output(v).name
     return Piece("value-output", name, at, "VO", "exact", count, build)
 
 
@@ -309,5 +310,4 @@ def _scale(spec: Transformer, part: str, at: str) -> Piece:
                 canvas(part, tensor)[row, g, q] = -w(part, tensor)[g, q]
         return canvas.rows
 
-    name = "scale of scores against values"
-    return Piece("scale", name, at, "QK", "exact", spec.heads, build)
+    return Piece(*SCALE, at, "QK", "exact", spec.heads, build)

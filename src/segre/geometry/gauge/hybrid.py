@@ -13,6 +13,16 @@ from functools import partial
 
 import numpy as np
 
+from segre.attention.symmetries import (
+    POOLED,
+    SCALE,
+    UNREACHED,
+    UNREAD,
+    VALUE_FILTER,
+    between,
+    group_of,
+    value_output,
+)
 from segre.fields.interface import Array
 from segre.geometry.gauge.hybrid_mixing import mixing_pieces
 from segre.geometry.gauge.hybrid_scores import (
@@ -24,7 +34,7 @@ from segre.geometry.gauge.hybrid_scores import (
     any_change,
     score_families,
 )
-from segre.geometry.gauge.piece import Group, ModularWeights, Piece
+from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.hybrid_passage import (
     Blind,
     HeadPlace,
@@ -35,6 +45,7 @@ from segre.geometry.hybrid_passage import (
     parallel_tokens,
     pools,
 )
+from segre.hybrid.fiber import rowwise
 from segre.hybrid.layer import HybridLayer
 from segre.hybrid.spec import Hybrid
 from segre.hybrid.stages import named
@@ -52,20 +63,12 @@ def hybrid_pieces(spec: Hybrid) -> Iterator[Piece]:
         layer, where = spec.layers[i], f"layer {i + 1}"
         if i + 1 < spec.depth:
             yield _between(spec, i)
-        yield _piece("unread", "directions that no layer reads", where, partial(_unread, i=i), i)
-        yield _piece(
-            "unreached", "directions that no token reaches", where, partial(_unreached, i=i), i
-        )
+        yield _piece(*UNREAD, where, partial(_unread, i=i), i)
+        yield _piece(*UNREACHED, where, partial(_unreached, i=i), i)
         for place in heads_of(layer):
             yield from _head_pieces(spec, i, place, parallel[i])
         for pool in pools(spec, layer):
-            yield _piece(
-                "pooled-heads",
-                "differences of heads, of which only the sum matters",
-                where,
-                partial(_pooled, i=i, pool=pool),
-                i,
-            )
+            yield _piece(*POOLED, where, partial(_pooled, i=i, pool=pool), i)
         yield from mixing_pieces(spec, i, parallel[i])
 
 
@@ -73,28 +76,11 @@ def _everything(w: ModularWeights) -> Array:
     return np.eye(w.spec.parameters)
 
 
-GROUP_OF: dict[str, Group] = {
-    "between": "residual",
-    "unread": "residual",
-    "unreached": "residual",
-    "value-output": "VO",
-    "scale": "VO",
-    "pooled-heads": "VO",
-    "zero-head": "VO",
-    "zero": "VO",
-    "value-filter": "VO",
-    "mean": "shifts",
-    "silent-bias": "shifts",
-    "bias-pairs": "shifts",
-    "bias-factor": "shifts",
-}
-
-
 def _piece(
     kind: str, name: str, where: str, build: Build, i: int | None = None, head: int | None = None
 ) -> Piece:
     number = None if i is None else i + 1
-    return Piece(kind, name, where, GROUP_OF.get(kind, "QK"), "exact", None, build, number, head)
+    return Piece(kind, name, where, group_of(kind), "exact", None, build, number, head)
 
 
 def _head_pieces(spec: Hybrid, i: int, place: HeadPlace, parallel: bool) -> Iterator[Piece]:
@@ -130,12 +116,6 @@ def _last(layer: HybridLayer, tensors: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(n for n in tensors if n.partition("+")[0] == "W_V")
 
 
-def _rowwise(layer: HybridLayer, group: int) -> bool:
-    """Whether the rows of the value map are told apart before they are written or added."""
-    one = layer.groups[group].mechanism
-    return one.gate == "element" or one.conv == "depthwise"
-
-
 def _value_families(
     spec: Hybrid, layer: HybridLayer, head: Head, place: HeadPlace
 ) -> Iterator[Family]:
@@ -149,23 +129,15 @@ def _value_families(
         return
     if layer.dv is not None:
         rows = range(layer.dv)
-        diagonal = _rowwise(layer, place.group)
+        diagonal = rowwise(layer.groups[place.group].mechanism)
         pairs = [(j, k) for j in rows for k in rows if j == k or not diagonal]
-        name = f"value-output {'torus' if diagonal else 'basis GL'}({layer.dv})"
-        yield Family("value-output", name, partial(_inner, values=values, pairs=pairs))
+        name = value_output(layer.dv, diagonal=diagonal)
+        yield Family(*name, partial(_inner, values=values, pairs=pairs))
     if head.filters("V"):
-        yield Family(
-            "value-filter",
-            "scale of the value filter",
-            lambda own: against(own, head.filters("V"), ("W_V",)),
-        )
+        yield Family(*VALUE_FILTER, lambda own: against(own, head.filters("V"), ("W_V",)))
     if one.scales:
         power = 2 if one.feature == "square" else 1
-        yield Family(
-            "scale",
-            "scale of scores against values",
-            partial(_scale, last=last, down=head.side("Q"), power=power),
-        )
+        yield Family(*SCALE, partial(_scale, last=last, down=head.side("Q"), power=power))
     bias = next((n for n in ("b_Q", "b_K") if n in head.tensors), None)
     if (
         one.weigh == "identity"
@@ -202,7 +174,7 @@ def _between(spec: Hybrid, i: int) -> Piece:
     """Basis of the tokens between two layers: written with C, read with C^-1."""
     layer, after = spec.layers[i], spec.layers[i + 1]
     d, part, following = layer.width_out, str(i + 1), str(i + 2)
-    diagonal = layer.dv is None and any(_rowwise(layer, n) for n in range(len(layer.groups)))
+    diagonal = layer.dv is None and any(rowwise(group.mechanism) for group in layer.groups)
     pairs = [(j, k) for j in range(d) for k in range(d) if j == k or not diagonal]
     writing = [named(n, x) for n, own in enumerate(layer.shapes) for x in _last(layer, tuple(own))]
     reading = [
@@ -224,8 +196,8 @@ def _between(spec: Hybrid, i: int) -> Piece:
                 change[n, :, :, k] = -tensor[:, :, j]
         return canvas.rows
 
-    name = f"token {'torus' if diagonal else 'basis GL'}({d})"
-    return _piece("between", name, f"between layers {i + 1} and {i + 2}", build, i)
+    where = f"between layers {i + 1} and {i + 2}"
+    return _piece(*between(d, diagonal=diagonal), where, build, i)
 
 
 def _unreached(w: ModularWeights, i: int) -> Array:

@@ -12,6 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from segre.attention.mechanism import Mechanism
+from segre.attention.symmetries import (
+    FEATURE_ROW,
+    KEY_BIAS,
+    KEY_FILTER,
+    LENGTHS,
+    MEANS,
+    QUERY_BIAS,
+    SCORE_SCALE,
+    query_key,
+    rotations,
+    skew_scores,
+)
 from segre.fields.interface import Array
 
 Change = dict[str, Array]  # tangents of a head's tensors, by name
@@ -109,20 +121,19 @@ def _bases(head: Head) -> Iterator[Family]:
     if one.unit == "none" and one.feature == "none":
         diagonal = one.conv == "depthwise"
         pairs = [(j, k) for j in range(a) for k in range(a) if j == k or not diagonal]
-        name = f"query-key torus({a})" if diagonal else f"query-key basis GL({a})"
-        yield Family("query-key", name, lambda own: _opposite(head, own, pairs))
+        name = query_key(a, diagonal=diagonal)
+        yield Family(*name, lambda own: _opposite(head, own, pairs))
     elif one.unit == "none" and one.feature in ("square", "relu"):
         pairs = [(j, j) for j in range(a)]
-        yield Family("query-key", f"query-key torus({a})", lambda own: _opposite(head, own, pairs))
+        yield Family(*query_key(a, diagonal=True), lambda own: _opposite(head, own, pairs))
     elif one.unit != "none":
-        yield Family("unit-scale", "lengths of queries and keys", lambda own: _lengths(head, own))
+        yield Family(*LENGTHS, lambda own: _lengths(head, own))
         if one.feature == "none" and one.conv != "depthwise":
             turning = a - (one.unit == "layer")
             if turning > 1:
-                name = f"query-key rotations O({turning})"
-                yield Family("query-key", name, lambda own: _rotations(head, own))
+                yield Family(*rotations(turning), lambda own: _rotations(head, own))
     if one.homogeneous and one.unit == "none" and one.normalise != "none":
-        yield Family("score-scale", "scale of scores", lambda own: iter([_scaled(head, own, "Q")]))
+        yield Family(*SCORE_SCALE, lambda own: iter([_scaled(head, own, "Q")]))
 
 
 def _opposite(head: Head, own: Own, pairs: list[tuple[int, int]]) -> Iterator[Change]:
@@ -164,12 +175,11 @@ def _shifts(head: Head) -> Iterator[Family]:
     """What is added to all entries of keys or queries, or to all scores of a query or key."""
     one = head.mechanism
     if one.unit == "layer":
-        yield Family("mean", "means of queries and keys", lambda own: _rows(head, own, "KQ"))
+        yield Family(*MEANS, lambda own: _rows(head, own, "KQ"))
     elif one.unit == "none" and one.feature == "exp" and one.weigh == "identity":
         letter = {"keys": "Q", "centred": "Q", "both": "K"}.get(one.normalise, "")
         if letter:
-            name = "a row added to all features"
-            yield Family("mean", name, lambda own: _rows(head, own, letter))
+            yield Family(*FEATURE_ROW, lambda own: _rows(head, own, letter))
         if one.normalise != "none" and one.bias != "none":
             yield Family("bias-factor", "factor of all features", lambda own: _factors(head, own))
     if one.unit == "none" and one.feature == "exp" and one.bias == "both":
@@ -181,14 +191,12 @@ def _shifts(head: Head) -> Iterator[Family]:
 
 
 def _one_bias(letter: str) -> Family:
-    word = "key" if letter == "K" else "query"
-
     def changes(own: Own) -> Iterator[Change]:
         bias = own(f"b_{letter}")
         for j in range(len(bias)):
             yield {f"b_{letter}": np.eye(len(bias))[:, [j]]}
 
-    return Family("silent-bias", f"{word} bias", changes)
+    return Family(*(KEY_BIAS if letter == "K" else QUERY_BIAS), changes)
 
 
 def _rows(head: Head, own: Own, letters: str) -> Iterator[Change]:
@@ -226,7 +234,7 @@ def _filters(head: Head) -> Iterator[Family]:
     def changes(own: Own) -> Iterator[Change]:
         yield from against(own, head.filters("K"), ("W_K",))
 
-    yield Family("filter", "scale of the key filter", changes)
+    yield Family(*KEY_FILTER, changes)
 
 
 def against(own: Own, filters: tuple[str, ...], maps: tuple[str, ...]) -> Iterator[Change]:
@@ -263,7 +271,7 @@ def _skew(head: Head) -> Iterator[Family]:
                     change[j], change[k] = other[k], -other[j]
                     yield {name: change}
 
-    yield Family("skew-scores", f"skew part of scores, O({head.a},{head.a})", changes)
+    yield Family(*skew_scores(head.a), changes)
 
 
 def _sums(head: Head, own: Own) -> Iterator[Change]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from segre.attention.symmetries import SCALE
 from segre.fields.interface import Array
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.wiring import has
@@ -54,8 +55,7 @@ def _scores(spec: Transformer, part: str, at: str) -> Piece:
                 canvas(part, name)[g, g] = -w(part, name)[g]
         return canvas.rows
 
-    name = "scale of scores against values"
-    return Piece("scale", name, at, "QK", "exact", spec.kv, build)
+    return Piece(*SCALE, at, "QK", "exact", spec.kv, build)
 
 
 def _values(spec: Transformer, part: str, at: str) -> Piece:

@@ -9,12 +9,13 @@ from typing import Literal
 
 import numpy as np
 
+from segre.architectures import Architecture
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.finding import Symmetry
 from segre.geometry.reach import Passage
 from segre.network import layer_starts, tensors, unflatten
-from segre.spec import Architecture, Network
+from segre.spec import Network
 from segre.transformer.spec import Transformer
 
 # Of a transformer's redundancy; the pieces of a stack are in no group.

@@ -12,6 +12,16 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from segre.attention.symmetries import (
+    POOLED,
+    SCALE,
+    UNREACHED,
+    UNREAD,
+    between,
+    query_key,
+    skew_scores,
+    value_output,
+)
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.geometry.gauge.head_mixing import BilinearHeads, Tangents
@@ -92,7 +102,7 @@ def _query_key(spec: Network, i: int, h: int) -> Piece:
         dK[range(a * a), h, k] = -w(part, "W_K")[h, j]
         return canvas.rows
 
-    return _piece(spec, "query-key", f"query-key basis GL({a})", i, build, h)
+    return _piece(spec, *query_key(a), i, build, h)
 
 
 def _skew_scores(spec: Network, i: int, h: int) -> Piece:
@@ -109,7 +119,7 @@ def _skew_scores(spec: Network, i: int, h: int) -> Piece:
             dQ[2 * n + 1, h, j], dQ[2 * n + 1, h, k] = K[k], -K[j]
         return canvas.rows
 
-    return _piece(spec, "skew-scores", f"skew part of scores, O({a},{a})", i, build, h)
+    return _piece(spec, *skew_scores(a), i, build, h)
 
 
 def _value_output(spec: Network, i: int, h: int) -> Piece:
@@ -126,7 +136,7 @@ def _value_output(spec: Network, i: int, h: int) -> Piece:
                 dO[j * dv + k, h, :, k] = -out[:, j]
         return canvas.rows
 
-    return _piece(spec, "value-output", f"value-output basis GL({dv})", i, build, h)
+    return _piece(spec, *value_output(dv), i, build, h)
 
 
 def _scale(spec: Network, i: int, h: int) -> Piece:
@@ -139,7 +149,7 @@ def _scale(spec: Network, i: int, h: int) -> Piece:
         canvas(part, "W_Q")[0, h] = -w(part, "W_Q")[h]
         return canvas.rows
 
-    return _piece(spec, "scale", "scale of scores against values", i, build, h)
+    return _piece(spec, *SCALE, i, build, h)
 
 
 def _between(spec: Network, i: int) -> Piece:
@@ -155,7 +165,7 @@ def _between(spec: Network, i: int) -> Piece:
             canvas(after, name)[range(d * d), :, :, k] = -reading
         return canvas.rows
 
-    return _piece(spec, "between", f"token basis GL({d})", i, build)
+    return _piece(spec, *between(d), i, build)
 
 
 def _unreached(spec: Network, i: int) -> Piece:
@@ -177,7 +187,7 @@ def _unreached(spec: Network, i: int) -> Piece:
                 start += len(forms)
         return canvas.rows
 
-    return _piece(spec, "unreached", "directions that no token reaches", i, build)
+    return _piece(spec, *UNREACHED, i, build)
 
 
 def _unread(spec: Network, i: int) -> Piece:
@@ -199,7 +209,7 @@ def _unread(spec: Network, i: int) -> Piece:
                 start += len(vectors)
         return canvas.rows
 
-    return _piece(spec, "unread", "directions that no layer reads", i, build)
+    return _piece(spec, *UNREAD, i, build)
 
 
 def _annihilators(w: ModularWeights, columns: Array) -> Array:
@@ -234,8 +244,7 @@ def _pooled_heads(spec: Network, i: int) -> Piece:
     """The scores have no effect: only the sum of the value maps of heads matters."""
     head, part = spec.layers[i].attention, str(i + 1)
     if head.dv is None:
-        name = "differences of heads, of which only the sum matters"
-        return _piece(spec, "pooled-heads", name, i, lambda w: _pooled(w, part))
+        return _piece(spec, *POOLED, i, lambda w: _pooled(w, part))
     inner = head.heads * head.dv
 
     def build(w: ModularWeights) -> Array:

@@ -9,7 +9,7 @@ from segre.referee.by_theorem.document import Certificate
 from segre.referee.by_theorem.hypotheses import Hypothesis, hypotheses
 from segre.referee.by_theorem.parameters import parameters
 from segre.referee.by_theorem.symmetries import Counted, symmetries
-from segre.referee.claims import Claim
+from segre.referee.claims import Claim, well_formed
 from segre.referee.rejection import RejectionError
 from segre.referee.shapes import quote
 
@@ -21,11 +21,7 @@ def check(certificate: Certificate, checks: list[str]) -> None:
         raise RejectionError(f"theorem.name: theorem {theorem} does not cover {found}")
     P = parameters(spec)
     _compare("claim.parameters", claim.parameters, P)
-    name = str(spec)
-    name = name if len(name) <= 120 else name[:117] + "..."
-    checks.append(
-        f"The file is complete and well formed, and describes {name} with {P} parameters."
-    )
+    checks.append(well_formed(spec, P))
     checks.append(f"It is a certificate by theorem: theorem {theorem} covers this design.")
     asked = hypotheses(spec, theorem)
     _check_hypotheses(certificate.hypotheses, asked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from segre.referee.claims import well_formed
 from segre.referee.hybrid.document import Certificate
 from segre.referee.hybrid.forward import record
 from segre.referee.hybrid.limits import check_bits, check_size
@@ -13,15 +14,13 @@ from segre.referee.network import Progress
 from segre.referee.rejection import RejectionError
 from segre.referee.transformers.balls import real_matrix
 from segre.referee.transformers.content import BallMinor
+from segre.referee.transformers.lower import check_modular, in_balls
 from segre.referee.transformers.modular import FreeRoots, Modular
 from segre.referee.transformers.numbers import Matrix, Numbers
 from segre.referee.transformers.recording import Recording
 from segre.referee.transformers.regular import prove_minor
 from segre.referee.transformers.tensors import Key
 from segre.referee.transformers.witness import (
-    check_independence,
-    check_minor,
-    check_roots,
     jacobian_mod_p,
 )
 
@@ -29,37 +28,16 @@ from segre.referee.transformers.witness import (
 def check(certificate: Certificate, checks: list[str], progress: Progress) -> None:
     """Check all parts; what holds is added to `checks`, what does not is raised."""
     spec, claim, lower = certificate.spec, certificate.claim, certificate.lower
-    name = str(spec) if len(str(spec)) <= 120 else str(spec)[:117] + "..."
-    checks.append(
-        f"The file is complete and well formed, and describes {name} with {claim.parameters} "
-        "parameters."
-    )
+    checks.append(well_formed(spec, claim.parameters))
     checks.append(f"{certificate.prime} is prime, and 3 mod 4.")
     check_size(certificate)
     _check_upper(certificate, checks, progress)
     if isinstance(lower, BallMinor):
         bits = _prove(certificate, lower, progress)
-        checks.append(
-            f"The Jacobian at the real point of seed {lower.seed} has a minor of size "
-            f"{claim.lower} that is regular, in balls of {bits} bits: the dimension is at least "
-            f"{claim.lower}."
-        )
+        checks.append(in_balls(claim, lower, bits))
         return
     point = Point(certificate.layout, Modular(certificate.prime, certificate.seed))
-    check_roots(point, certificate.roots, progress)
-    if certificate.roots:
-        checks.append(f"Each of {len(certificate.roots)} radicands is no square at some point.")
-    check_minor(point, lower, progress)
-    checks.append(
-        f"The Jacobian at the point of seed {certificate.seed} has a minor of size "
-        f"{claim.lower} that is not zero mod p: the dimension is at least {claim.lower}."
-    )
-    if (independence := certificate.independence) is not None:
-        check_independence(point, independence, progress)
-        checks.append(
-            f"The arguments are independent: a determinant of size {len(independence.points)} "
-            "of their differences is not zero mod p."
-        )
+    checks += check_modular(certificate, lower, point, progress)
 
 
 def _check_upper(certificate: Certificate, checks: list[str], progress: Progress) -> None:

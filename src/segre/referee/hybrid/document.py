@@ -14,7 +14,6 @@ from segre.errors import SpecError, TooLargeError
 from segre.hybrid.spec import Hybrid
 from segre.referee.claims import (
     MOST_PARAMETERS,
-    Claim,
     canonical,
     check_seal,
     read_claim,
@@ -28,10 +27,7 @@ from segre.referee.rejection import RejectionError
 from segre.referee.residues import WORD
 from segre.referee.shapes import items, keys, quote, whole
 from segre.referee.transformers.content import (
-    BallMinor,
-    Independence,
-    ModularMinor,
-    Root,
+    Evidence,
     Symmetries,
 )
 from segre.referee.transformers.limits import check_bytes
@@ -43,16 +39,10 @@ _SEVERAL = re.compile(r"\*([0-9]{1,9})", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Evidence):
     """A certificate whose form is right and whose parts fit together."""
 
     layout: Layout
-    claim: Claim
-    prime: int
-    seed: int
-    lower: ModularMinor | BallMinor
-    independence: Independence | None
-    roots: tuple[Root, ...]
     upper: Symmetries
 
     @property
@@ -81,7 +71,7 @@ def examine(document: Mapping[str, Any]) -> Certificate:
     lower = reader.lower(document["lower"])
     witnesses = reader.witnesses(document, lower)
     upper = reader.symmetries(document["upper"], "is 'symmetries'")
-    return Certificate(layout, claim, prime, seed, lower, *witnesses, upper)
+    return Certificate(claim, prime, seed, lower, *witnesses, layout, upper)
 
 
 def _spec(value: Any) -> Hybrid:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flint import nmod_mat
 
+from segre.referee.claims import well_formed
 from segre.referee.linear import determinant, select
 from segre.referee.network import Progress
 from segre.referee.polynomial.document import Certificate
@@ -18,11 +19,7 @@ from segre.referee.residues import Draw
 def check(certificate: Certificate, checks: list[str], progress: Progress) -> None:
     """Check all parts; what holds is added to `checks`, what does not is raised."""
     spec, claim, upper = certificate.spec, certificate.claim, certificate.upper
-    name = str(spec) if len(str(spec)) <= 120 else str(spec)[:117] + "..."
-    checks.append(
-        f"The file is complete and well formed, and describes {name} with {claim.parameters} "
-        "parameters."
-    )
+    checks.append(well_formed(spec, claim.parameters))
     checks.append(f"{certificate.prime} is prime.")
     check_size(certificate)
     if upper.kind == "inequalities":

@@ -19,6 +19,7 @@ from segre.referee.claims import (
     read_claim,
     read_places,
     read_prime,
+    read_rank,
     sha256,
 )
 from segre.referee.document import KEYS, ListedPiece, Minor
@@ -107,15 +108,7 @@ def _upper(value: Any, spec: Polynomial, claim: Claim) -> Upper:
     keys(value, ("kind", "pieces", "rank"), "upper")
     listed = items(value["pieces"], "upper.pieces")
     pieces = tuple(_piece(one, i, spec, claim) for i, one in enumerate(listed))
-    rank = whole(value["rank"], "upper.rank", 0, claim.parameters)
-    gained = sum(piece.dimension for piece in pieces)
-    if rank != gained:
-        raise RejectionError(f"upper.rank: {rank}, but the pieces add up to {gained}")
-    if claim.upper != claim.parameters - rank:
-        raise RejectionError(
-            f"claim.upper: {claim.upper}, but {claim.parameters} parameters and "
-            f"symmetries of rank {rank} give {claim.parameters - rank}"
-        )
+    rank = read_rank(value["rank"], sum(piece.dimension for piece in pieces), claim)
     return Upper(kind, pieces, rank)
 
 

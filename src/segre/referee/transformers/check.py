@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+from segre.referee.claims import well_formed
 from segre.referee.network import Progress
 from segre.referee.rejection import RejectionError
 from segre.referee.transformers.content import (
     BallMinor,
     Certificate,
     Contexts,
-    ModularMinor,
     outputs,
 )
 from segre.referee.transformers.contexts import few_contexts
 from segre.referee.transformers.limits import check_size
+from segre.referee.transformers.lower import check_modular, in_balls
 from segre.referee.transformers.modular import FreeRoots, Modular
 from segre.referee.transformers.regular import check_ball_minor
 from segre.referee.transformers.symmetries import symmetry_rank
 from segre.referee.transformers.tangents import Point
 from segre.referee.transformers.witness import (
-    check_independence,
-    check_minor,
-    check_roots,
     jacobian_mod_p,
 )
 
@@ -28,11 +26,7 @@ from segre.referee.transformers.witness import (
 def check(certificate: Certificate, checks: list[str], progress: Progress) -> None:
     """Check all parts; what holds is added to `checks`, what does not is raised."""
     spec, claim, lower = certificate.spec, certificate.claim, certificate.lower
-    name = str(spec) if len(str(spec)) <= 120 else str(spec)[:117] + "..."
-    checks.append(
-        f"The file is complete and well formed, and describes {name} with {claim.parameters} "
-        "parameters."
-    )
+    checks.append(well_formed(spec, claim.parameters))
     checks.append(f"{certificate.prime} is prime, and 3 mod 4.")
     check_size(certificate)
     point = Point(certificate.layout, Modular(certificate.prime, certificate.seed))
@@ -40,37 +34,9 @@ def check(certificate: Certificate, checks: list[str], progress: Progress) -> No
     _check_upper(certificate, point, checks, progress)
     if isinstance(lower, BallMinor):
         bits = check_ball_minor(certificate.layout, lower, progress)
-        checks.append(
-            f"The Jacobian at the real point of seed {lower.seed} has a minor of size "
-            f"{claim.lower} that is regular, in balls of {bits} bits: the dimension is at least "
-            f"{claim.lower}."
-        )
+        checks.append(in_balls(claim, lower, bits))
         return
-    _check_modular(certificate, lower, point, checks, progress)
-
-
-def _check_modular(
-    certificate: Certificate,
-    minor: ModularMinor,
-    point: Point,
-    checks: list[str],
-    progress: Progress,
-) -> None:
-    claim, roots = certificate.claim, certificate.roots
-    check_roots(point, roots, progress)
-    if roots:
-        checks.append(f"Each of {len(roots)} radicands is no square at some point.")
-    check_minor(point, minor, progress)
-    checks.append(
-        f"The Jacobian at the point of seed {certificate.seed} has a minor of size "
-        f"{claim.lower} that is not zero mod p: the dimension is at least {claim.lower}."
-    )
-    if (independence := certificate.independence) is not None:
-        check_independence(point, independence, progress)
-        checks.append(
-            f"The arguments are independent: a determinant of size {len(independence.points)} "
-            "of their differences is not zero mod p."
-        )
+    checks += check_modular(certificate, lower, point, progress)
 
 
 def _check_upper(

@@ -77,16 +77,22 @@ class Contexts:
 
 
 @dataclass(frozen=True)
-class Certificate:
-    """A certificate whose form is right and whose parts fit together."""
+class Evidence:
+    """What certificates of transformers and of hybrid stacks have in common."""
 
-    layout: Layout
     claim: Claim
     prime: int
     seed: int
     lower: ModularMinor | BallMinor
     independence: Independence | None
     roots: tuple[Root, ...]
+
+
+@dataclass(frozen=True)
+class Certificate(Evidence):
+    """A certificate whose form is right and whose parts fit together."""
+
+    layout: Layout
     upper: Upper | Contexts
 
     @property

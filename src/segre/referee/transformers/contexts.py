@@ -30,11 +30,12 @@ def few_contexts(spec: Transformer, claimed: int) -> int:
     for letters_of in product(range(letters), repeat=spec.t):
         place = range(spec.t) if spec.pos == "learned" else [0] * spec.t
         now: list[Context] = list(zip(letters_of, place, strict=True))
+        numbers: list[int] = []
         for layer in range(1, spec.layers + 1):
             now = [_seen(spec, layer, now, c) for c in range(spec.t)]
-            now = [(known.setdefault(context, len(known)),) for context in now]
-        kept = {"first": now[:1], "last": now[-1:]}.get(spec.read, now)
-        found.update(known_number for (known_number,) in kept)  # type: ignore[misc]
+            numbers = [known.setdefault(context, len(known)) for context in now]
+            now = [(number,) for number in numbers]
+        found.update({"first": numbers[:1], "last": numbers[-1:]}.get(spec.read, numbers))
     if len(found) != claimed:
         raise RejectionError(f"upper.contexts: {claimed}, but there are {len(found)}")
     return _bound(spec, claimed)

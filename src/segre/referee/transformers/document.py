@@ -53,7 +53,7 @@ def examine(document: Mapping[str, Any]) -> Certificate:
     lower = reader.lower(document["lower"])
     independence, roots = reader.witnesses(document, lower)
     upper = reader.upper(document["upper"])
-    return Certificate(layout, claim, prime, seed, lower, independence, roots, upper)
+    return Certificate(claim, prime, seed, lower, independence, roots, layout, upper)
 
 
 def _spec(value: Any) -> Transformer:

@@ -8,8 +8,9 @@ from segre.report.cards import carded, tabled
 from segre.report.cards.card import Card
 from segre.report.page.blocks import Block, Facts, Items, Table, Tile
 from segre.sweep.export import table
-from segre.sweep.fit import CUT_SHORT, Fit
+from segre.sweep.fit import Fit
 from segre.sweep.run import Ran, Swept
+from segre.sweep.search import CUT_SHORT
 from segre.sweep.status import Standing
 from segre.sweep.store import Row
 

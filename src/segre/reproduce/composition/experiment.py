@@ -50,16 +50,16 @@ def run(given: Run) -> Found:
         (_table(full), _lookups(widths), _stacks(stacks)),
         tuple(_panels(widths, stacks)),
         (
-            "All weights are set by hand: one head looks up, another carries the token along; no "
-            "skips, no MLPs, causal. Every symbol is asked for.",
-            "A linear lookup adds up the values of all symbols, weighed by how alike their keys "
-            "are; a softmax picks one. With as many coordinates as symbols both are exact.",
+            "All weights are set by hand: one head looks up, another carries the token along. "
+            "Attention is causal; there are no skips and no MLPs. Every symbol is queried.",
+            "A linear lookup sums the values of all symbols, weighted by the similarity of their "
+            "keys; a softmax picks one. With as many coordinates as symbols, both are exact.",
         ),
     )
 
 
 def _accuracy(task: Task, rng: np.random.Generator, count: int) -> tuple[float, float]:
-    """The share of right answers over random functions, and how far answers are from exact ones."""
+    """The share of correct answers over random functions, and the largest error of an answer."""
     vector = weights(task, embedding(task, rng))
     right, off = [], 0.0
     for _ in range(count):
@@ -110,7 +110,8 @@ def _claims(
     return [
         *(
             near(
-                f"{L + 1} layers of full attention, {L} steps of {m} symbols: right answers",
+                f"{L + 1} layers of full attention, {L} steps, {m} symbols: share of correct "
+                "answers",
                 "paper",
                 1,
                 [one["share"] for one in found],
@@ -119,31 +120,32 @@ def _claims(
             for (L, m), found in full.items()
         ),
         at_most(
-            "The same: how far an answer is from an exact one, at most",
+            "The same networks: largest distance between an answer and the exact one",
             "derived here",
             1e-12,
             [max(found[seed]["off"] for found in full.values()) for seed in range(len(widths))],
         ),
         holds(
-            f"Full lookups of {SYMBOLS} symbols with keys of any width are right",
+            f"Lookups by full attention among {SYMBOLS} symbols are correct at every key width",
             "derived here",
             [min(one["full"]) == 1 for one in widths],
         ),
         holds(
-            f"Linear lookups with keys of width 8 or less are not, and with {SYMBOLS} they are",
+            f"Linear lookups make errors up to key width 8 and none at width {SYMBOLS}",
             "derived here",
             [max(one["linear"][: WIDTHS.index(8) + 1]) < 1 == one["linear"][-1] for one in widths],
         ),
         holds(
-            f"{STEPS} steps, keys of width {REPLACED}: all answers are right only if no lookup is "
+            f"{STEPS} steps, key width {REPLACED}: all answers are correct only if no lookup is "
             "linear",
             "derived here",
             [max(one[1:]) < 1 == one[0] for one in stacks],
         ),
         not_testable(
-            "No hybrid of L - 1 full layers and 2^(3 L^2) linear ones composes L functions",
+            "No hybrid of L - 1 full layers and 2^(3 L^2) linear layers composes L functions",
             "paper",
-            "no experiment shows that something is impossible, and failed training is no evidence",
+            "no experiment can show that something is impossible, and failed training is not "
+            "evidence",
         ),
     ]
 
@@ -159,7 +161,7 @@ def _table(full: dict[tuple[int, int], list[dict[str, float]]]) -> Table:
     ]
     return Table(
         "Composition by full attention",
-        ("steps", "symbols", "layers", "tokens", "width", "right", "off by at most"),
+        ("steps", "symbols", "layers", "tokens", "width", "correct", "largest error"),
         tuple(rows),
         ("d", "d", "d", "d", "d", ".1%", ".0e"),
     )
@@ -168,7 +170,8 @@ def _table(full: dict[tuple[int, int], list[dict[str, float]]]) -> Table:
 def _lookups(widths: list[dict[str, list[float]]]) -> Table:
     linear, full = ([one[name] for one in widths] for name in ("linear", "full"))
     return Table(
-        f"One lookup of {SYMBOLS} symbols: right answers by the width of keys, means over seeds",
+        f"One lookup among {SYMBOLS} symbols: share of correct answers by key width, means over "
+        "seeds",
         ("width", "linear", "± over seeds", "full"),
         tuple(
             zip(
@@ -185,8 +188,8 @@ def _lookups(widths: list[dict[str, list[float]]]) -> Table:
 
 def _stacks(stacks: list[list[float]]) -> Table:
     return Table(
-        f"{STEPS} steps of {SYMBOLS} symbols, keys of width {REPLACED}: right answers by how many "
-        "lookups, from the first, are linear; means over seeds",
+        f"{STEPS} steps, {SYMBOLS} symbols, key width {REPLACED}: share of correct answers if the "
+        "first lookups are linear, means over seeds",
         tuple(f"{linear} linear" for linear in range(STEPS + 1)),
         (tuple(np.mean(stacks, axis=0).tolist()),),
         (".1%",) * (STEPS + 1),
@@ -200,9 +203,9 @@ def _panels(widths: list[dict[str, list[float]]], stacks: list[list[float]]) -> 
 
     return [
         Panel(
-            f"One lookup of {SYMBOLS} symbols",
+            f"One lookup among {SYMBOLS} symbols",
             "width of keys and queries",
-            "share of right answers",
+            "share of correct answers",
             (
                 series("full (softmax)", WIDTHS, [one["full"] for one in widths], 0),
                 series("linear", WIDTHS, [one["linear"] for one in widths], 1),
@@ -212,9 +215,9 @@ def _panels(widths: list[dict[str, list[float]]], stacks: list[list[float]]) -> 
             high=1.05,
         ),
         Panel(
-            f"{STEPS} steps, keys of width {REPLACED}",
-            "lookups that are linear",
-            "share of right answers",
+            f"{STEPS} steps, key width {REPLACED}",
+            "linear lookups",
+            "share of correct answers",
             (series("", tuple(range(STEPS + 1)), stacks, 1),),
             ticks=tuple(range(STEPS + 1)),
             low=0,
@@ -232,7 +235,8 @@ EXPERIMENT = Experiment(
         2026,
         "2602.01763",
     ),
-    question="Do L + 1 layers of full attention compose L functions, and what do linear ones lose?",
+    question="Do L + 1 layers of full attention compose L functions, and what do linear layers "
+    "lose?",
     run=run,
     examples=("composition -o composition.png", "composition -o small.png --steps 4"),
     options=(

@@ -35,10 +35,12 @@ def run(given: Run) -> Found:
         (_panel(found, given.seeds),),
         (
             "12 sequences of 4 tokens of width 3, targets of width 2 from a random layer of 4 "
-            f"heads, beta = {BETA:g}; the best of {restarts} trainings for each number of heads.",
-            "Gaps are proved: both sides are exact fractions, and the dual point is shown feasible "
-            "in ball arithmetic. The rank of the optimum is that of the solver's floats. That few "
-            "heads do not reach the optimum is what training found, and not proved.",
+            f"heads, beta = {BETA:g}; the best of {restarts} training runs for each number of "
+            "heads.",
+            "Gaps are proved: both sides are exact fractions, and the dual point is shown to be "
+            "feasible in ball arithmetic. The rank of the optimum is read off the solver's "
+            "floats. That too few heads miss the optimum is what training found; it is not "
+            "proved.",
         ),
     )
 
@@ -86,20 +88,20 @@ def _few(one: dict[str, Any]) -> list[float]:
 def _claims(found: list[dict[str, Any]]) -> list[Claim]:
     return [
         at_most(
-            "The convex problem is solved: the relative duality gap, proved",
+            "Convex solver: proved relative duality gap",
             "paper",
             CLOSE,
             [one["solver"] for one in found],
         ),
         at_most(
-            "Training with at least as many heads as the optimum has rank reaches it: the relative "
-            "gap, proved",
+            "Training with at least as many heads as the rank of the optimum: proved relative gap",
             "paper",
             CLOSE,
             [max(_enough(one)) for one in found],
         ),
         holds(
-            "With fewer heads training ends above it, and every head makes the gap smaller",
+            "With fewer heads, training ends above the optimum, and each additional head narrows "
+            "the gap",
             "derived here",
             [
                 min(_few(one)) > CLOSE and bool((np.diff([*_few(one), _enough(one)[0]]) < 0).all())
@@ -107,19 +109,19 @@ def _claims(found: list[dict[str, Any]]) -> list[Claim]:
             ],
         ),
         holds(
-            f"Weak duality: {RANDOM} random weights are not below the bound, in exact fractions",
+            f"Weak duality: none of {RANDOM} random weights is below the bound, in exact fractions",
             "closed form",
             [one["weak"] for one in found],
         ),
         not_testable(
-            "The same for attention with ReLU, MLP-mixers and Fourier operators",
+            "The same for ReLU attention, MLP-Mixers and Fourier operators",
             "paper",
             "only linear attention is implemented here",
         ),
         not_testable(
-            "Convex heads fine-tuned on CIFAR-100",
+            "The results of convex heads fine-tuned on CIFAR-100",
             "paper",
-            "it takes the paper's data and backbone",
+            "this needs the paper's data and backbone",
         ),
     ]
 
@@ -130,8 +132,8 @@ def _table(found: list[dict[str, Any]], seeds: tuple[int, ...]) -> Table:
         for seed, one in zip(seeds, found, strict=True)
     ]
     return Table(
-        "The optimum, its rank, and the proved relative gap of the solver and of training with so "
-        "many heads",
+        "The optimum, its rank, and the proved relative gaps of the solver and of training, by "
+        "number of heads",
         ("seed", "optimum", "rank", "solver", *(f"{n} head" + "s" * (n > 1) for n in HEADS)),
         tuple(rows),
         ("d", ".4f", "d", ".0e", *(".1e",) * len(HEADS)),
@@ -140,9 +142,9 @@ def _table(found: list[dict[str, Any]], seeds: tuple[int, ...]) -> Table:
 
 def _panel(found: list[dict[str, Any]], seeds: tuple[int, ...]) -> Panel:
     return Panel(
-        "How far from the optimum training ends, at most",
+        "Gap between training and the optimum, at most",
         "heads",
-        "gap over the objective",
+        "gap / objective",
         tuple(
             Series(f"seed {seed}, rank {one['rank']}", HEADS, tuple(one["gaps"]))
             for seed, one in zip(seeds, found, strict=True)

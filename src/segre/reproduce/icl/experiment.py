@@ -64,10 +64,10 @@ def run(given: Run) -> Found:
         (
             f"Inputs of dimension {len(EIGENVALUES)} with eigenvalues "
             f"{', '.join(f'{float(value):g}' for value in EIGENVALUES)}, {CONTEXT} pairs in "
-            f"context, {HEADS} heads, steps of {RATE}; the first weights of both parametrisations "
-            "are the same function. Near a level: within 5 % of it.",
-            "A run that has not come to the last level after all steps is not yet there; it does "
-            "not end elsewhere.",
+            f"context, {HEADS} heads, steps of {RATE}; both parametrisations start at the same "
+            "function. Near a level: within 5 % of it.",
+            "A run that has not reached the last level by the final step is still on its way; it "
+            "has not converged elsewhere.",
         ),
     )
 
@@ -89,71 +89,72 @@ def _claims(
     ends = {(), nested[-1]}
     return [
         holds(
-            f"With separate key and query all {2**size} sets of eigenvectors are fixed points: "
-            "the gradient is exactly 0, in fractions",
+            f"Separate keys and queries: all {2**size} sets of eigenvectors are fixed points, "
+            "with a gradient of exactly 0 in fractions",
             "paper",
             [all(point.slope == 0 for point in points)],
         ),
         holds(
-            "With merged key and query only two of them are: nothing learned, and the optimum",
+            "Merged keys and queries: only two of them are fixed points, nothing learned and the "
+            "optimum",
             "paper",
             [{point.directions for point in points if point.merged_slope == 0} == ends],
         ),
         at_least(
-            f"Separate: steps near each of the levels 1 to {size - 1}, the fewest",
+            f"Separate: fewest steps near any of the levels 1 to {size - 1}",
             "derived here",
             600,
             [min(apart["near levels"][m][seed] for m in inner) for seed in _runs(apart)],
         ),
         at_most(
-            f"Merged: steps near each of the levels 1 to {size - 1}, the most",
+            f"Merged: most steps near any of the levels 1 to {size - 1}",
             "derived here",
             80,
             [max(joined["near levels"][m][seed] for m in inner) for seed in _runs(joined)],
         ),
         holds(
-            "Separate: of all fixed points only those are visited that have learned the largest "
-            "eigenvalues, one more after another",
+            "Separate: training visits only the fixed points that have learned the largest "
+            "eigenvalues, one more at a time",
             "paper",
             [set(one) == set(nested) for one in visited],
         ),
         holds(
-            "Merged: no fixed point but the first and the last is visited",
+            "Merged: training visits only the first and the last fixed point",
             "paper",
             [set(one) <= ends for one in visited_merged],
         ),
         near(
-            "Merged: the loss at the end",
+            "Merged: final loss",
             "closed form",
             known[-1],
             joined["last"],
             tolerance=1e-4,
         ),
         near(
-            f"Separate: the loss after {steps:,} steps",
+            f"Separate: loss after {steps:,} steps",
             "closed form",
             known[-1],
             apart["last"],
             tolerance=1e-4,
         ),
         at_most(
-            f"The trained layer, run by segre on {4 * count:,} drawn sequences: standard errors "
-            "between its mean loss and the closed form",
+            f"The trained layer, run by segre on {4 * count:,} random sequences: difference "
+            "between its mean loss and the closed form, in standard errors",
             "closed form",
             4,
             [abs(value) for value in apart["off"]],
         ),
         at_least(
-            f"Trained on {count:,} drawn sequences: the share of steps at which the expected "
-            "loss is near one of the levels",
+            f"Trained on {count:,} random sequences: share of steps at which the expected loss is "
+            "near one of the levels",
             "derived here",
             0.95,
             data["near a level"],
         ),
         not_testable(
-            "Rates of the drops as the first weights go to zero, and low-rank keys and queries",
+            "Rates of the drops as the initial weights go to zero, and low-rank keys and queries",
             "paper",
-            "limits are not reached by runs, and only rank one is run here",
+            "a run does not reach a limit, and only rank one is run here",
         ),
     ]
 
@@ -180,7 +181,7 @@ def _levels(apart: dict[str, Any], joined: dict[str, Any], known: list[float]) -
         for m, level in enumerate(known)
     ]
     return Table(
-        "Steps within 5 % of each level of the loss, the fewest and the most over seeds",
+        "Number of steps within 5 % of each level of the loss, range over seeds",
         ("directions learned", "loss", "separate", "merged"),
         tuple(rows),
         ("d", ".5f", "", ""),
@@ -201,13 +202,13 @@ def _points(apart: dict[str, Any], joined: dict[str, Any], points: Sequence[Fixe
         for place, point in enumerate(points)
     ]
     return Table(
-        "Fixed points, exactly: the eigenvectors learned, the loss, the largest derivative by a "
-        "weight, and the steps of training spent near it",
-        ("learned", "loss", "", "slope", "merged slope", "separate", "merged"),
+        "Exact fixed points: the eigenvectors learned, the loss, the largest partial derivative, "
+        "and the number of training steps spent nearby",
+        ("learned", "loss", "", "gradient", "merged gradient", "separate", "merged"),
         tuple(rows),
         ("", "", ".5f", "", "", "", ""),
-        "Eigenvectors are numbered from the largest eigenvalue. Near: the distance of W is at most "
-        "5 % of the length of the optimum.",
+        "Eigenvectors are numbered from the largest eigenvalue. Nearby: the distance of W is at "
+        "most 5 % of the norm of the optimum.",
     )
 
 
@@ -240,14 +241,14 @@ def _panels(
 
     one = [
         *plateaus(apart),
-        *curves(apart, "separate key and query", 0),
+        *curves(apart, "separate keys and queries", 0),
         *curves(joined, "merged", 1),
     ]
     other = [*plateaus(data), *curves(data, f"separate, {count:,} sequences", 2)]
     return [
         Panel("Expected loss", "step", "loss", tuple(one), log_x=True, low=0, high=1.05),
         Panel(
-            "Loss on drawn sequences", "step", "loss", tuple(other), log_x=True, low=0, high=1.05
+            "Loss on random sequences", "step", "loss", tuple(other), log_x=True, low=0, high=1.05
         ),
     ]
 

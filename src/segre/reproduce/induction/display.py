@@ -16,6 +16,7 @@ PARENTS = ((1, 3), (2,), (1, 2))
 EVERY = sets(WINDOW)
 RIGHT = EVERY.index(tuple(lag - 1 for lag in PARENTS[0]))  # the heads of the parents
 KINDS = {"chain": "from the chain", "uniform": "uniform"}  # how the last context is drawn
+CONTEXTS = {"chain": "context from the chain", "uniform": "uniform context"}
 
 
 def named(lags: tuple[int, ...]) -> str:
@@ -34,14 +35,14 @@ def losses_table(found: Mapping[str, list[dict[str, Any]]], seeds: tuple[int, ..
         for seed, one in zip(seeds, found[kind], strict=True)
     ]
     return Table(
-        "Cross-entropy of the next token, by how the context that it depends on is drawn",
+        "Cross-entropy of the next token, by how its context is drawn",
         (
             *("context", "seed", "oracle", "model", "unigram"),
             *(f"share of {named(PARENTS[0])}", "sharpness", "pseudo-count"),
         ),
         tuple(rows),
         ("", "d", ".4f", ".4f", ".4f", ".3f", ".2f", ".2f"),
-        "The pseudo-count is what the empty token adds to the counts of whole matches. The oracle "
+        "The pseudo-count is what the empty token adds to the counts of full matches; the oracle "
         f"adds {SYMBOLS * ALPHA:g}.",
     )
 
@@ -73,7 +74,7 @@ def panels(found: Mapping[str, list[dict[str, Any]]]) -> tuple[Panel, ...]:
     for colour, (kind, said) in enumerate(KINDS.items()):
         for n, one in enumerate(found[kind]):
             above = tuple(look[1] - one["oracle, first"] for look in one["looks"])
-            curves.append(Series(f"context {said}" * (not n), at, above, "line", colour))
+            curves.append(Series(CONTEXTS[kind] * (not n), at, above, "line", colour))
         level = float(np.mean([one["unigram"] - one["oracle"] for one in found[kind]]))
         curves.append(Series(f"unigram, {said}", ends, (level, level), "dots", colour))
     models = [one for kind in KINDS for one in found[kind]]

@@ -19,6 +19,7 @@ from segre.reproduce.experiment import Experiment, Found, Option, Run, Work
 from segre.reproduce.induction.chains import Chains, information, oracle_loss, unigram_loss
 from segre.reproduce.induction.display import (
     ALPHA,
+    CONTEXTS,
     KINDS,
     PARENTS,
     RIGHT,
@@ -60,11 +61,12 @@ def run(given: Run) -> Found:
         panels(found),
         (
             f"Chains of {SYMBOLS} symbols with parents at lags {named(PARENTS[0])}, rows from a "
-            f"Dirichlet({ALPHA:g}) distribution, sequences of {plan.length} tokens, each from a "
-            f"chain of its own; a window of {WINDOW} lags, {WINDOW} heads, {steps} steps of Adam. "
-            f"Losses are in nats, on {plan.test:,} new sequences.",
-            "The oracle knows the parents and counts; the unigram counts tokens. If the last "
-            "context is uniform, as in a version of the authors' code, it may never have occurred.",
+            f"Dirichlet({ALPHA:g}) distribution, sequences of {plan.length} tokens, each from its "
+            f"own chain; a window of {WINDOW} lags, {WINDOW} heads, {steps} steps of Adam. Losses "
+            f"are in nats, on {plan.test:,} new sequences.",
+            "The oracle knows the parents and counts matches; the unigram counts tokens. A "
+            "uniform last context, as in one version of the authors' code, may never have "
+            "occurred before.",
             "The empty token of the classifier is not in the paper; --bare trains without it.",
         ),
     )
@@ -101,7 +103,7 @@ def _claims(known: list[dict[str, Any]], found: dict[str, list[dict[str, Any]]])
     whole = named(tuple(range(1, WINDOW + 1)))
     claims = [
         holds(
-            f"The modified information picks the parents {{{named(parents)}}}",
+            f"Modified information selects the parents {{{named(parents)}}}",
             "paper",
             [_picked(one[named(parents)]) == named(parents) for one in known],
         )
@@ -109,7 +111,8 @@ def _claims(known: list[dict[str, Any]], found: dict[str, list[dict[str, Any]]])
     ]
     claims.append(
         at_most(
-            "Plain information does not: that of all lags less that of the parents, at most",
+            "Plain information does not single them out: difference between all lags and the "
+            "parents",
             "derived here",
             1e-6,
             [
@@ -118,17 +121,17 @@ def _claims(known: list[dict[str, Any]], found: dict[str, list[dict[str, Any]]])
             ],
         )
     )
-    for kind, said in KINDS.items():
-        models = found[kind]
+    for kind, context in CONTEXTS.items():
+        models, said = found[kind], f"{context[0].upper()}{context[1:]}"
         claims += [
             at_most(
-                f"Context {said}: the trained model's loss over that of the oracle",
+                f"{said}: loss of the model / loss of the oracle",
                 "derived here",
                 1.1,
                 [one["loss"] / one["oracle"] for one in models],
             ),
             at_most(
-                f"Context {said}: what is left of the way from the unigram to the oracle",
+                f"{said}: remaining share of the gap between unigram and oracle",
                 "derived here",
                 0.1,
                 [
@@ -137,13 +140,13 @@ def _claims(known: list[dict[str, Any]], found: dict[str, list[dict[str, Any]]])
                 ],
             ),
             at_least(
-                f"Context {said}: the share that the selector gives the parents",
+                f"{said}: weight of the parents in the selector",
                 "paper",
                 0.9,
                 [one["selected"][RIGHT] for one in models],
             ),
             at_least(
-                f"Context {said}: how much the heads of the parents copy from their lags",
+                f"{said}: weight of their lags in the parents' heads",
                 "paper",
                 0.9,
                 [min(one["copied"][lag - 1][lag - 1] for lag in PARENTS[0]) for one in models],
@@ -152,9 +155,9 @@ def _claims(known: list[dict[str, Any]], found: dict[str, list[dict[str, Any]]])
     return [
         *claims,
         not_testable(
-            "Gradient flow converges to this model, in three stages, at stated rates",
+            "Gradient flow converges to this model in three stages, at stated rates",
             "paper",
-            "it is a theorem about a limit; here all weights are trained at once, by Adam",
+            "this is a theorem about a limit; here all weights are trained at once with Adam",
         ),
     ]
 

@@ -1,4 +1,4 @@
-"""Can many heads of rank one stand in for one of full rank?
+"""Can many heads of rank one replace one head of full rank?
 
 Read in the paper (its abstract, and its code): one full-rank head finds the nearest neighbour for
 any number of tokens; heads of low rank need exponentially many, even for two tokens; the matrix C
@@ -49,9 +49,9 @@ def run(given: Run) -> Found:
         (_table(found, counts), _full(found, samples)),
         (_panel(found, counts),),
         (
-            "The error is the root of the mean square error; the target has length 1. Heads of "
-            "rank one are hard (a softmax with very large scores), have random keys and queries, "
-            "and are weighed by the best numbers for the exact distribution of points.",
+            "The error is the root mean square error; targets have norm 1. Heads of rank one are "
+            "hard (a softmax with very large scores), have random keys and queries, and are "
+            "combined with the best weights for the exact distribution of points.",
         ),
     )
 
@@ -82,13 +82,13 @@ def _claims(found: dict[int, list[dict[str, Any]]], counts: tuple[int, ...]) -> 
     middle = counts.index(64) if 64 in counts else last
     return [
         at_most(
-            f"One full-rank head on up to {TOKENS[-1]} tokens: the largest error over widths",
+            f"One full-rank head on up to {TOKENS[-1]} tokens: largest error over all widths",
             "paper",
             0.001,
             [max(error for d in WIDTHS for error in found[d][seed]["full"]) for seed in seeds],
         ),
         holds(
-            "Heads of rank one: the error falls with every four times as many heads",
+            "Heads of rank one: the error falls each time the number of heads is quadrupled",
             "closed form",
             [all((np.diff(found[d][seed]["errors"]) < 0).all() for d in WIDTHS) for seed in seeds],
         ),
@@ -101,7 +101,7 @@ def _claims(found: dict[int, list[dict[str, Any]]], counts: tuple[int, ...]) -> 
             ],
         ),
         at_most(
-            "Heads that are run by segre and the closed form: standard errors between them",
+            "Heads run by segre: difference from the closed form, in standard errors",
             "closed form",
             4,
             [max(abs(found[d][seed]["off"]) for d in WIDTHS) for seed in seeds],
@@ -109,7 +109,7 @@ def _claims(found: dict[int, list[dict[str, Any]]], counts: tuple[int, ...]) -> 
         not_testable(
             "Exponentially many heads of low rank are necessary",
             "paper",
-            "it is a lower bound over all heads; random ones only show what these can do",
+            "this is a lower bound over all heads; random heads show only what random heads can do",
         ),
         not_testable(
             "Two layers of low rank suffice for short contexts, and trained transformers agree",
@@ -134,7 +134,7 @@ def _table(found: dict[int, list[dict[str, Any]]], counts: tuple[int, ...]) -> T
         for values in zip(*(_deviations(found[d], "errors") for d in WIDTHS), strict=True)
     ]
     return Table(
-        "The error of heads of rank one with the best weights, two tokens, means over seeds",
+        "Error of heads of rank one with the best weights, two tokens, means over seeds",
         ("heads", *(f"d = {d}" for d in WIDTHS), "± at most"),
         tuple(zip(counts, *columns, spread, strict=True)),
         ("d", *(".3f",) * (len(WIDTHS) + 1)),
@@ -147,7 +147,7 @@ def _full(found: dict[int, list[dict[str, Any]]], samples: int) -> Table:
         for place, tokens in enumerate(TOKENS)
     ]
     return Table(
-        f"The error of one full-rank softmax head on {samples:,} samples, the largest over seeds",
+        f"Error of one full-rank softmax head on {samples:,} samples, largest over seeds",
         ("tokens", *(f"d = {d}" for d in WIDTHS)),
         tuple(rows),
         ("d", *(".1e",) * len(WIDTHS)),
@@ -179,11 +179,11 @@ def _panel(found: dict[int, list[dict[str, Any]]], counts: tuple[int, ...]) -> P
 
 EXPERIMENT = Experiment(
     name="rank",
-    title="The nearest neighbour by one full-rank head, or by many heads of rank one.",
+    title="Finding the nearest neighbour with one full-rank head or many heads of rank one.",
     work=Work(
         "On the Benefits of Rank in Attention Layers", "Amsel, Yehudai, Bruna", 2024, "2407.16153"
     ),
-    question="Can many heads of rank one stand in for one of full rank?",
+    question="Can many heads of rank one replace one head of full rank?",
     run=run,
     examples=("rank -o rank.png", "rank -o more.png --full --heads 4096"),
     options=(

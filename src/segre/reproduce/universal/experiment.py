@@ -57,11 +57,11 @@ def run(given: Run) -> Found:
             ),
         ),
         (
-            "Functions change by at most |x - y|, in several dimensions by the sum of the "
-            f"distances of coordinates. Their errors are the largest at {points} random points; "
-            "those of the truncated identity are proved over all of [0, 1].",
+            "Functions change by at most |x - y|; in several dimensions, by at most the sum of "
+            f"the distances in each coordinate. Their errors are the largest over {points} random "
+            "points; those of the truncated identity are proved over all of [0, 1].",
             "The error of the truncated identity is not exactly 1/(2p): it is about 1/(2p) times "
-            "1 + 2 exp(-8), and a little less than 1.0008 is proved.",
+            "1 + 2 exp(-8). The proved factor is slightly below 1.0008.",
         ),
     )
 
@@ -108,7 +108,7 @@ def _claims(
     return [
         *(
             near(
-                f"The truncated identity on {p} anchors: the largest error, proved",
+                f"Truncated identity on {p} anchors: proved bound on the error",
                 "derived here",
                 1 / (2 * p),
                 [upper],
@@ -117,46 +117,47 @@ def _claims(
             for p, upper in zip(counts, uppers, strict=True)
         ),
         at_most(
-            "The same for all p, times p over the length of the interval",
+            "The same for all p, times p / length of the interval",
             "derived here",
             1,
             [max(p * upper for p, upper in zip(counts, uppers, strict=True))],
         ),
         at_most(
-            "Truncated linear maps of random tokens: the largest error times p",
+            "Truncated linear maps of random tokens: largest error times p",
             "derived here",
             1,
             [_worst(counts, one["linear"]) for one in drawn],
         ),
         near(
-            "The same: the exponent of the error in p",
+            "The same: exponent of the error in p",
             "derived here",
             -1,
             slopes,
             tolerance=0.02,
         ),
         at_most(
-            "Random functions of slope 1: the largest error times p",
+            "Random functions of slope 1: largest error times p",
             "derived here",
             1,
             [_worst(counts, one["line"]) for one in drawn],
         ),
         at_most(
-            f"Random maps of sequences of {TOKENS} tokens: the largest error times p / {TOKENS}",
+            f"Random maps of sequences of {TOKENS} tokens: largest error times p / {TOKENS}",
             "derived here",
             1,
             [_worst(SIDES, one["cube"]) / TOKENS for one in drawn],
         ),
         at_most(
-            "One layer of self-attention, with anchors as tokens, and the head: their difference",
+            "Difference between the head and one layer of self-attention with the anchors as "
+            "tokens",
             "derived here",
             1e-12,
             [one["self"] for one in drawn],
         ),
         not_testable(
-            "Every continuous map of sequences is approximated to any precision",
+            "Every continuous map of sequences can be approximated to any precision",
             "paper",
-            "it is a theorem about all functions; an experiment shows some of them",
+            "this is a theorem about all functions; an experiment shows only some of them",
         ),
         not_testable(
             "Trained networks find such heads",
@@ -187,7 +188,7 @@ def _table(
         strict=True,
     )
     return Table(
-        "The largest error by the number of anchors p",
+        "Largest error by number of anchors p",
         (
             *("p", "1/(2p)", "identity, at least", "at most"),
             *("truncated linear", "slope 1", "± over seeds"),
@@ -208,7 +209,7 @@ def _sequences(drawn: list[dict[str, Any]]) -> Table:
         strict=True,
     )
     return Table(
-        f"Maps of sequences of {TOKENS} tokens in [0, 1]: the largest error",
+        f"Maps of sequences of {TOKENS} tokens in [0, 1]: largest error",
         ("p", "anchors", "error", "± over seeds", f"{TOKENS}/p"),
         tuple(rows),
         ("d", "d", ".5f", ".5f", ".5f"),
@@ -220,7 +221,7 @@ def _error_panel(
 ) -> Panel:
     ends = (min(SIDES), max(counts))
     return Panel(
-        "The largest error by the number of anchors",
+        "Largest error by number of anchors",
         "anchors p in each dimension",
         "largest error",
         (
@@ -246,7 +247,7 @@ def _error_panel(
 
 EXPERIMENT = Experiment(
     name="universal",
-    title="Functions from softmax attention over anchors, constructed, with their errors.",
+    title="Functions constructed from softmax attention over anchors, with their errors.",
     work=Work(
         "Universal Approximation with Softmax Attention",
         "Hu, Liu, Chen, Wu, Liu",
