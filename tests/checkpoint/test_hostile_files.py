@@ -385,7 +385,7 @@ def test_names_are_given_as_the_user_gave_them(
         (["a.pt"], "save the model as safetensors"),
         (["a.pth"], "pickle"),
         (["a.ckpt"], "pickle"),
-        (["a.gguf"], "a.gguf' -o DIR"),
+        (["a.gguf"], "a.gguf -o DIR"),
         (["a.gguf", "b.bin"], "GGUF files must be converted first: segre weights convert "),
         (["a.safetensors", "b.safetensors"], "2 safetensors files but no model.safetensors.index"),
         (["._a.safetensors"], "it has no weights"),

@@ -125,8 +125,11 @@ def _require_new(given: Path, inputs: Iterable[Path]) -> Path:
     """Where to write, without links; refused if that would overwrite or mix up anything."""
     try:
         path = given.resolve()
-    except (RuntimeError, ValueError):  # a loop of links, a name with a null byte
-        raise CheckpointError(f"cannot write {str(given)!r}: not the name of a directory") from None
+        loop = path.is_symlink()  # Python 3.13 returns a loop of links as it is
+    except (RuntimeError, ValueError):  # older ones raise; a name with a null byte
+        loop = True
+    if loop:
+        raise CheckpointError(f"cannot write {str(given)!r}: not the name of a directory")
     for other in (item.resolve() for item in inputs):
         if path == other or path in other.parents or other in path.parents:
             raise CheckpointError(
