@@ -18,6 +18,7 @@ LARGEST = 10**9
 LONGEST_FILE = 1 << 20
 _NUMBER = re.compile(r"[0-9]{1,30}(\.[0-9]{0,30}|/[0-9]{1,30})?(e[+-]?[0-9]{1,2})?", re.ASCII)
 _DIVIDER = re.compile(r"(?<![0-9])/|/(?![0-9])", re.ASCII)  # not within a fraction
+_KEY = re.compile(r"[a-z_]+")
 LONGEST_NUMBER = 300  # digits; more are no size of anything, and no float
 
 
@@ -102,7 +103,7 @@ def read_inline(text: str, keys: Iterable[str]) -> dict[str, Any]:
             raise SpecError(f"spec {quote(text)}: {key} is given twice; allowed: each key once")
         items = value.split(",")
         for item in items:
-            if re.match(r"[a-z_]+=", item):
+            if _KEY.fullmatch(item.partition("=")[0]) and "=" in item:
                 raise SpecError(
                     f"spec {quote(text)}: {key}: {quote(item)} is not a value; write a slash "
                     f"before it if it is another key, as in {key}={items[0]}/{item}"
