@@ -121,7 +121,7 @@ def lines(
     )
     table = Table(f"{key}-numbers", title, (first, *series), rows, (True,) * (1 + len(series)))
     shown = [value for values in series.values() for value in values if (value or 0) > lowest]
-    scale = log_axis(shown) if log else {}
+    scale = ratio_axis(shown) if log else {}
     layout = {
         "xaxis": {"title": {"text": first}, **whole_ticks(len(layers))},
         "yaxis": {"title": {"text": y}, **scale},
@@ -207,13 +207,19 @@ def switched(
     return Figure(key, title, alt, takeaway, traces, layout, numbers, figures[0].height)
 
 
-def log_axis(values: Sequence[Number]) -> dict[str, Any]:
-    """A logarithmic axis: powers of ten, or plain numbers if there are not two of them."""
+def ratio_axis(values: Sequence[Number]) -> dict[str, Any]:
+    """An axis for ratios: logarithmic, or from zero if no two values are far apart.
+
+    >>> [ratio_axis([1, low]).get("type", "linear") for low in (0.8, 0.1, 1e-6)]
+    ['linear', 'log', 'log']
+    """
     known = [value for value in values if value is not None and value > 0]
-    if known and max(known) / min(known) > 100:
-        apart = 1 if max(known) / min(known) < 1e12 else 5  # powers of ten
-        return {"type": "log", "exponentformat": "power", "dtick": apart}
-    return {"type": "log", "dtick": "D2", "tickformat": "~g"}
+    span = max(known) / min(known) if known else 1.0
+    if span < 4:  # a logarithmic axis would have one number or none
+        return {"rangemode": "tozero", "tickformat": "~g"}
+    if span <= 100:
+        return {"type": "log", "dtick": "D2", "tickformat": "~g"}
+    return {"type": "log", "exponentformat": "power", "dtick": 1 if span < 1e12 else 5}
 
 
 def whole_ticks(count: int) -> dict[str, Any]:
