@@ -90,8 +90,9 @@ def test_training_is_told_from_noise(family: str, pool: dict[str, list[Any]]) ->
         assert found.change.moved == (other is not tuned)
 
 
-def test_training_of_a_part_is_seen(bases: dict[str, Checkpoint]) -> None:
-    """Only tables; only vectors; only one matrix, by an update of rank 2."""
+@pytest.mark.parametrize("stored", ["float32", "float16", "bfloat16"])
+def test_training_of_a_part_is_seen(stored: str, bases: dict[str, Checkpoint]) -> None:
+    """Only tables; only vectors; only one matrix, by an update of rank 2; the rest is rounded."""
     arrays, config = bases["llama"]
     rng = np.random.default_rng(0)
 
@@ -110,9 +111,11 @@ def test_training_of_a_part_is_seen(bases: dict[str, Checkpoint]) -> None:
             else x
             for n, x in arrays.items()
         }
-        found = relation((arrays, config), (changed, config))
+        base = stored_as((arrays, config), np.dtype(stored))
+        found = relation(base, (changed, config))
         assert found.verdict == "fine-tuned", found.reason
         assert words in found.reason
+        assert relation(base, moved((changed, config))).verdict == "fine-tuned"
 
 
 def test_models_that_were_trained_apart_are_unrelated(pool: dict[str, list[Any]]) -> None:

@@ -235,6 +235,8 @@ def _changed(found: Change, kin: Kinship, one: Grid, two: Grid) -> tuple[Kind, s
     what = "matrices" if found.layers else "only embedding tables"
     size = f"{where}{what} differ by {found.size:.2%}"
     if one.type != two.type and not found.moved and found.widest <= SPACING:
+        if found.vectors > SPACING:
+            return "fine-tuned", "only vectors differ by more than rounding, no matrices"
         narrow = max((one, two), key=lambda grid: unit_roundoff(grid.dtype)).type
         return "rounded", f"{size}, and all values of one are exact in type {narrow}"
     bits = {one.bits, two.bits} - {None}

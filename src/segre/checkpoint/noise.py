@@ -20,7 +20,7 @@ from segre.checkpoint.align import Alignment, FartherError, Known
 from segre.checkpoint.alignment import stream_freedom
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import best_stream, stream_products
-from segre.checkpoint.model import Model, Progress, no_progress
+from segre.checkpoint.model import Model, Progress, no_progress, unit_roundoff
 from segre.checkpoint.pairs import Centred, Finder, aligned_pairs
 from segre.checkpoint.rounding import spacing
 from segre.fields.interface import Array
@@ -30,6 +30,7 @@ ROWS = 512  # of a change whose inner products are taken
 NEARER = 0.8  # of the distance: an alignment that leaves less than this shows that weights moved
 STRUCTURE = 1.1  # a change with less is noise ...
 MOVED_STRUCTURE = 1.12  # ... and if an alignment, which fits a little, was needed
+ROUNDINGS = 4  # of a number: a matrix that changed by less, in relative size, was only rounded
 TABLES = ("embed", "head")
 
 
@@ -41,7 +42,8 @@ class Change:
     size: float  # relative
     structure: float  # 1 for noise
     zeroed: float  # fraction of numbers that are zero in one and not in the other
-    widest: float  # the largest change of a number, in spacings of the coarser type
+    widest: float  # the largest change of a number, in spacings of the coarser type ...
+    vectors: float  # ... and of a number in a vector or a narrow matrix
     layers: int  # matrices of layers that differ ...
     tables: int  # ... and of embeddings and heads
     numbers: int  # that were looked at
@@ -101,13 +103,18 @@ def _aligned(one: Model, two: Model, progress: Progress) -> Iterator[tuple[str, 
 def _measured(
     parts: Iterator[tuple[str, Tensors, Tensors]], dtype: np.dtype[Any], *, moved: bool
 ) -> Change:
-    """Of the layers; of the tables, if no matrix of a layer changed."""
-    layers, tables = _Sums(), _Sums()
+    """Of the layers; of the tables, if no matrix of a layer changed.
+
+    Matrices that were only rounded say nothing of what was done to others.
+    """
+    layers, tables, vectors = (_Sums(dtype, moved) for _ in range(3))
     for part, one, two in parts:
         for name in one:
             a, b = (_matrix(name, w[name]) for w in (one, two))
-            if min(a.shape) >= NARROW:
-                (tables if part in TABLES else layers).add(a, b, None if moved else dtype)
+            wide = min(a.shape) >= NARROW
+            (vectors if not wide else tables if part in TABLES else layers).add(a, b)
+    if not layers.structures and not tables.structures:
+        layers.structures, tables.structures = layers.rounded, tables.rounded
     found = layers if layers.structures else tables
     return Change(
         moved,
@@ -115,6 +122,7 @@ def _measured(
         _without_ends(found.structures),
         found.zeroed / max(found.numbers, 1),
         max(layers.widest, tables.widest),
+        vectors.widest,
         len(layers.structures) // 2,
         len(tables.structures) // 2,
         found.numbers,
@@ -126,15 +134,18 @@ def _measured(
 class _Sums:
     """Of several matrices."""
 
+    dtype: np.dtype[Any]  # the coarser type
+    moved: bool
     size: float = 0.0
     apart: float = 0.0
     widest: float = 0.0
     zeroed: int = 0
     numbers: int = 0
     structures: list[float] = field(default_factory=list)
+    rounded: list[float] = field(default_factory=list)  # of changes no larger than rounding
 
-    def add(self, one: Array, two: Array, dtype: np.dtype[Any] | None) -> None:
-        """Count a matrix; with a type, how many of its spacings the largest change is."""
+    def add(self, one: Array, two: Array) -> None:
+        """Count a matrix; in place, also how many spacings of the type the largest change is."""
         change = two - one
         self.size += _square(one)
         self.apart += _square(change)
@@ -142,9 +153,12 @@ class _Sums:
         self.numbers += one.size
         if not change.any():
             return
-        self.structures += [structure(change), structure(change.T)]
-        if dtype is not None:
-            steps = spacing(np.maximum(np.abs(one), np.abs(two)), dtype)
+        limit = ROUNDINGS * unit_roundoff(self.dtype)
+        small = _square(change) <= limit**2 * _square(one)
+        kept = self.rounded if small else self.structures
+        kept += [structure(change), structure(change.T)]
+        if not self.moved:
+            steps = spacing(np.maximum(np.abs(one), np.abs(two)), self.dtype)
             there = steps > 0
             self.widest = max(self.widest, float((np.abs(change)[there] / steps[there]).max()))
 
