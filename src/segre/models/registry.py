@@ -46,6 +46,7 @@ from segre.models import (
 from segre.models.config import Config
 from segre.models.family import Family
 from segre.models.modules import MODULES
+from segre.transformer.choices import KEYS
 from segre.transformer.spec import Transformer
 from segre.values import choice, quote, show
 
@@ -139,10 +140,11 @@ def to_config(family: str, spec: Transformer, quoted: str) -> dict[str, Any]:
         **found.write(spec),
     }
     back = from_config(config, quoted)
-    for key, value in vars(spec).items():
-        if key not in ASIDE and getattr(back, key, value) != value:
+    for key in KEYS:
+        value, allowed = getattr(spec, key), getattr(back, key)
+        if key not in ASIDE and allowed != value:
             raise SpecError(
                 f"spec {quote(quoted)}: {key}={show(value)} cannot be expressed in a config of "
-                f"{family}; allowed: {show(getattr(back, key))}"
+                f"{family}; allowed: {show(allowed)}"
             )
     return config
