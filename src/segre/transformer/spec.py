@@ -61,11 +61,6 @@ class Transformer(Traits):
         return count(self)
 
     @cached_property
-    def shapes_by_part(self) -> dict[str, dict[str, tuple[int, ...]]]:
-        """The shapes of the parts asked for so far: what `tensors.part_shapes` keeps."""
-        return {}
-
-    @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON document, in hexadecimal."""
         text = json.dumps(self.document(), sort_keys=True, separators=(",", ":"))

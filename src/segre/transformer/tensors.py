@@ -76,15 +76,9 @@ def parts(spec: Transformer) -> list[str]:
     return ["embed", *(str(i) for i in range(1, own + 1)), "head"]
 
 
+@lru_cache(maxsize=4096)
 def part_shapes(spec: Transformer, part: str) -> Mapping[str, tuple[int, ...]]:
-    """The tensors of one part and their shapes; the spec keeps them, since they are asked often."""
-    found = spec.shapes_by_part.get(part)
-    if found is None:
-        found = spec.shapes_by_part[part] = _part_shapes(spec, part)
-    return found
-
-
-def _part_shapes(spec: Transformer, part: str) -> Shapes:
+    """The tensors of one part and their shapes; kept, since they are asked for often."""
     if part == "embed":
         return _embed_shapes(spec)
     if part == "head":

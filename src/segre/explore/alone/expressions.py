@@ -11,8 +11,6 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from segre.errors import SegreError
-
 Resolve = Callable[[str], str | None]  # the JavaScript name of a global name; None: there is none
 Static = Callable[[ast.expr], str | None]  # what is known before the page is opened
 
@@ -48,7 +46,7 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 }
 
 
-class UntranslatableError(SegreError):
+class UntranslatableError(Exception):
     """A construct that the page's JavaScript cannot express."""
 
 

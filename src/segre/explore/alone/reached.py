@@ -37,18 +37,9 @@ from segre.explore.alone.translate import Translation
 class Reached:
     """The definitions that some functions need, in an order in which they can be read."""
 
-    def __init__(
-        self,
-        left_out: tuple[Any, ...] = (),
-        same: tuple[Any, ...] = (),
-        kept: tuple[Any, ...] = (),
-    ) -> None:
-        """What is `left_out` the page never calls, and what is the `same` returns its argument.
-
-        Answers of the functions in `kept` are computed once.
-        """
+    def __init__(self, left_out: tuple[Any, ...] = (), same: tuple[Any, ...] = ()) -> None:
+        """What is `left_out` the page never calls, and what is the `same` returns its argument."""
         self.left_out = {id(one): one for one in left_out}
-        self.kept = {id(one): one for one in kept}
         self._names: dict[int, str] = {id(one): "$same" for one in same}
         self._kept: list[Any] = []  # so that no id is used twice
         self._taken: set[str] = set()
@@ -110,10 +101,6 @@ class Reached:
         elif callable(getattr(found, "__wrapped__", None)):
             inner = self.name_of(found.__wrapped__)
             self._functions.append(f"const {name} = $memo({inner});")
-        elif isinstance(found, FunctionType) and id(found) in self.kept:
-            inner = self._fresh(name)
-            self._functions.append(f"const {name} = $memo({inner});")
-            self._waiting.append(lambda: self._function(inner, found))
         elif isinstance(found, FunctionType):
             self._waiting.append(lambda: self._function(name, found))
         else:

@@ -19,7 +19,6 @@ from segre.sequence.cost import Costs
 from segre.shown import Shown
 from segre.slope import Slope
 from segre.spec import Network
-from segre.transformer.tensors import part_shapes
 
 _BUILTIN = r"\$(?:builtin|itertools|math|dataclasses)_\w+"
 _ENTRY = "const byFormulas = (spec, undo) => ($forget(), $told($byFormulas(spec, undo)));\n"
@@ -37,7 +36,7 @@ def script() -> str:
     """A script that defines `byFormulas`: segre's answer to an inline spec, as plain data."""
     home = files("segre.explore.alone")
     python = [home.joinpath(name).read_text(encoding="utf-8") for name in _PYTHON]
-    reached = Reached(_LEFT_OUT, same=(architecture,), kept=(part_shapes,))
+    reached = Reached(_LEFT_OUT, same=(architecture,))
     code = "\n".join([*python, reached.code({"$byFormulas": by_formulas}), _ENTRY])
     missing = set(re.findall(_BUILTIN, code)) - set(
         re.findall(rf"(?:const|function\*?|,) ({_BUILTIN})", code)

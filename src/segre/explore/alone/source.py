@@ -10,7 +10,7 @@ import textwrap
 from types import FunctionType
 from typing import Any
 
-from segre.explore.alone.expressions import UntranslatableError
+from segre.errors import SegreError
 
 _OF_WEIGHTS = {"ModularWeights", "Array"}
 
@@ -20,7 +20,7 @@ def source(found: FunctionType) -> ast.FunctionDef | ast.Lambda:
     try:
         node = _syntax(found)
     except OSError:
-        raise UntranslatableError(
+        raise SegreError(
             f"the source of {found.__module__} is not installed, and the static page is made of "
             "it; install segre from a wheel or a checkout"
         ) from None
