@@ -19,6 +19,7 @@ from segre.geometry.at_any_size import at_any_size
 from segre.geometry.dimension import too_large
 from segre.transformer.spec import Transformer
 from support.browser import Opened, opened, running
+from support.terminal import run
 
 pytestmark = pytest.mark.browser
 
@@ -45,7 +46,7 @@ def server() -> Iterator[Explorer]:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "explorer.html"
-    path.write_text(static_page("theorems.html"), encoding="utf-8")
+    path.write_text(static_page(theorems="theorems.html"), encoding="utf-8")
     return path
 
 
@@ -365,6 +366,27 @@ def test_what_changed_is_said_and_can_be_undone(browser: Browser, file: Path) ->
         assert page.js("() => document.getElementById('changes').hidden")
         page.page.locator("#choices", has_text="grouped queries").wait_for()
         page.check()
+
+
+def test_a_static_page_begins_with_the_design_that_is_given(
+    browser: Browser, tmp_path: Path
+) -> None:
+    path = tmp_path / "page.html"
+    done = run("explore", "llama-3-8b/kv=4", "--against", "bert-base-uncased", "-o", path)
+    assert done.returncode == 0, done.stderr
+    with opened(browser, path) as seen:
+        assert design(text(seen, "spec")) == segre.architecture("llama-3-8b/kv=4")
+        assert seen.js("() => document.getElementById('against').value") == "bert-base-uncased"
+
+
+@pytest.mark.parametrize(
+    "given", [["nosuch"], ["llama-3-8b/kv=5"], ["gpt2", "--against", "nosuch"]]
+)
+def test_a_static_page_of_no_design_is_not_written(given: list[str], tmp_path: Path) -> None:
+    done = run("explore", *given, "-o", tmp_path / "page.html")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_static_page_says_what_it_does_not_know(browser: Browser, file: Path) -> None:

@@ -55,7 +55,7 @@ def explore(
         from segre.explore.page import write_static_page
 
         with out.waiting("translating the formulas"):
-            write_static_page(output)
+            write_static_page(output, spec, against)
         out.emit(data={"page": shown(output)}, lines=[f"page: {output} (open it in a browser)"])
         return
     from segre.explore.page import served_page
@@ -101,6 +101,7 @@ COMMANDS = (
     segre explore softmax/d=32,32,32/a=8/heads=4/gate=head/t=64
     segre explore llama/d=64/layers=4/heads=4/ff=128/vocab=256/t=32
     segre explore gpt2 --port 8000 --no-browser
-    segre explore -o explorer.html""",
+    segre explore -o explorer.html
+    segre explore qwen3-8b --against llama-3-8b -o qwen.html""",
     ),
 )

@@ -47,18 +47,18 @@ def served_page(first: Source = FIRST, against: str = BESIDE) -> tuple[str, str]
     return _page(data, _SERVED, _SERVED_FOOT), strict
 
 
-def static_page(theorems: str = "") -> str:
+def static_page(first: Source = FIRST, against: str = BESIDE, *, theorems: str = "") -> str:
     """The page that needs no server; `theorems` is where the proofs are, if they are anywhere."""
-    data = {**_data(FIRST, BESIDE), "live": False, "theorems": theorems}
+    data = {**_data(first, against), "live": False, "theorems": theorems}
     own = _script(script())
     return _page(data, _FIXED, _FIXED_FOOT, policy([own], styles=[_style()]), own)
 
 
-def write_static_page(path: Path) -> None:
+def write_static_page(path: Path, first: Source = FIRST, against: str = BESIDE) -> None:
     """Write the static page, whole or not at all."""
     if path.suffix not in (".html", ".htm"):
         raise SegreError(f"--output {str(path)!r}: a page is written as .html")
-    text = static_page()
+    text = static_page(first, against)
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
