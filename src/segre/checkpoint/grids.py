@@ -6,22 +6,28 @@ looked for in some rows and columns of every matrix.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from segre.checkpoint.dtypes import FLOATS, DType, dtype_name, rounded
 from segre.checkpoint.model import Model, unit_roundoff
+from segre.checkpoint.rounding import spacing
 from segre.fields.interface import Array
 
 LINES = 8  # rows, and columns, of a matrix that are looked at
-GROUPS = (0, 128, 64, 32)  # numbers that share a scale; 0: whole rows or columns
+GROUPS = (0, 128, 64, 32, 16)  # numbers that share a scale; 0: whole rows or columns
 FEWEST = 12  # numbers that can show a grid
-BITS = (2, 3, 4, 5, 6, 8)
+LEVELS = 256  # of a grid, at most
+FP4 = {0, 1, 2, 3, 4, 6, 8, 12}  # the numbers of 4-bit floats, twice
 MOST = 0.5  # of the matrices must be on a grid, of which ...
 CLEAR = 0.8  # ... so many of the groups are
-NEAR, LOOSE = 1e-3, 0.05  # of a step
+SOME = 2  # groups that are tried before the others are, and ...
+FIRST = 16  # ... so many numbers of a group
+EVIDENCE = 12  # numbers off the grid would fit it with a chance of 1 in 2 to this power
+FAR = 2.0**-12  # of the largest: floats of 8 bits that are smaller have fewer digits
+ARITHMETIC = 2.0**-22  # of the largest number: what computing in single precision does
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ def grid_of(model: Model) -> Grid:
             matrix = model.store.raw(held.file).reshape(-1, entry.shape[-1])
             lines = [x.astype(np.float64) for x in _lines(matrix)]
             widest.append(_narrowest(lines, entry.dtype))
-            levels.append(_levels(lines, unit_roundoff(entry.dtype)))
+            levels.append(_levels(lines, matrix, entry.dtype))
             zeros += sum(int((x == 0).sum()) for x in lines)
             total += sum(len(x) for x in lines)
     known = [bits for bits in levels if bits is not None]
@@ -69,24 +75,33 @@ def _lines(matrix: Array) -> Iterator[Array]:
         yield from (np.ascontiguousarray(side[i]) for i in at)
 
 
-def _narrowest(lines: list[Array], stored: DType) -> DType:
+def _narrowest(lines: list[Array], stored: DType, among: Iterable[DType] = ()) -> DType:
     """The type with the largest rounding error that has all these numbers."""
     values = np.concatenate(lines)
-    types = [t for t in FLOATS.values() if unit_roundoff(t) >= unit_roundoff(stored)]
+    types = among or FLOATS.values()
+    types = [t for t in types if unit_roundoff(t) >= unit_roundoff(stored)]
     for dtype in sorted(types, key=unit_roundoff, reverse=True):
         if np.array_equal(rounded(values, dtype).astype(np.float64), values):
             return dtype
     return stored
 
 
-def _levels(lines: list[Array], unit: float) -> int | None:
+def _levels(lines: list[Array], matrix: Array, stored: DType) -> int | None:
     """The bits of the levels on which most groups of numbers lie; rows, or else columns."""
     half = len(lines) // 2
-    for side in (lines[:half], lines[half:], [np.concatenate(lines)]):
-        for size in GROUPS:
+    wide = [t for t in FLOATS.values() if unit_roundoff(t) <= unit_roundoff(FLOATS["BF16"])]
+    dtype = _narrowest(lines, stored, wide)
+    flat = matrix.reshape(-1)[: max(GROUPS) * LINES].astype(np.float64)  # groups across rows
+    across = [size for size in GROUPS if size and matrix.shape[1] % size]
+    sides = (lines[:half], GROUPS), ([flat], across), (lines[half:], GROUPS)
+    for side, sizes in (*sides, ([np.concatenate(lines)], GROUPS[:1])):
+        for size in sizes:
             groups = [group for line in side for group in _groups(line, size)]
-            found = [bits for group in groups if (bits := _bits(group, unit)) is not None]
-            if groups and len(found) >= CLEAR * len(groups):
+            groups = [x for x in groups if np.count_nonzero(x) >= FEWEST][: LINES * LINES]
+            if not any(_bits(x, dtype) for x in groups[:SOME]):
+                continue
+            found = [bits for x in groups if (bits := _bits(x, dtype)) is not None]
+            if len(found) >= CLEAR * len(groups):
                 return max(found)
     return None
 
@@ -97,31 +112,70 @@ def _groups(line: Array, size: int) -> list[Array]:
     return [line[i : i + size] for i in range(0, len(line) - size + 1, size)]
 
 
-def _bits(group: Array, unit: float) -> int | None:
-    """How many bits hold a group of numbers, up to one scale and one shift; None if too many.
+def _bits(group: Array, dtype: DType) -> int | None:
+    """How many bits hold a group of numbers, which were then rounded to a type; None if too many.
 
-    >>> _bits(np.arange(-7, 8) * 0.3, 2.0**-24)
+    The levels are multiples of a step, with a shift or without; floats of 8 bits with a scale;
+    or any 16 numbers.
+
+    >>> _bits(np.arange(-7, 8) * 0.3, np.dtype("float32"))
     4
-    >>> _bits(np.random.default_rng(0).standard_normal(64), 2.0**-24) is None
+    >>> _bits(np.random.default_rng(0).standard_normal(64), np.dtype("float32")) is None
     True
     """
     there = group[group != 0]
-    if len(there) < FEWEST:
+    distinct = len(np.unique(there))
+    if len(there) < FEWEST or distinct == 1:
         return None
-    distinct = np.unique(there)
-    if len(there) >= 48 and 1 < len(distinct) <= 16:
+    if len(there) >= 48 and distinct <= 16:
+        return max(2, int(np.ceil(np.log2(distinct + 1))))
+    shifts = (0.0, there[np.abs(there).argmin()])
+    if found := [bits for x in shifts if (bits := _on_steps(there, x, dtype)) is not None]:
+        return min(found)
+    sizes = np.abs(there)
+    sizes = sizes[sizes > FAR * sizes.max()]
+    steps = [
+        sizes.max() / m * 2.0 ** np.floor(np.log2(sizes / (sizes.max() / m * 2**p)) + 1e-9)
+        for p in (2, 3)
+        for m in range(2**p, 2 ** (p + 1))
+    ]
+    return 8 if (_evidence(sizes, 0.0, np.array(steps), dtype) >= EVIDENCE).any() else None
+
+
+def _on_steps(values: Array, shift: float, dtype: DType) -> int | None:
+    """The bits, if values are multiples of one step, up to a shift."""
+    most = np.abs(values - shift).max()
+    steps = most / np.arange(1, LEVELS)
+    fits = _evidence(values, shift, steps[:, None], dtype) >= EVIDENCE
+    if not fits.any():
+        return None
+    places = np.round((values - shift) / steps[fits.argmax()])
+    if not shift and {*np.abs(places)} <= FP4:
         return 4
-    top, low, high = np.abs(there).max(), group.min(), group.max()
-    for bits in BITS:
-        half = 2 ** (bits - 1)
-        near = max(NEAR, 4 * unit * 2**bits)
-        if near > LOOSE or len(distinct) > 2**bits:
-            continue
-        steps = (top / (half - 1) if half > 1 else top, top / half, (high - low) / (2**bits - 1))
-        for step, first in zip(steps, (0.0, 0.0, low), strict=True):
-            if not step:
-                continue
-            places = (there - first) / step
-            if np.abs(places - np.round(places)).max() <= near:
-                return bits
-    return None
+    bits = max(2, int(np.ceil(np.log2(np.ptp(np.append(places, 0)) + 1))))
+    return bits if 2**bits <= LEVELS else None
+
+
+def _evidence(values: Array, shift: float, steps: Array, dtype: DType) -> Array:
+    """For every row of steps: minus the logarithm of the chance that random numbers fit it.
+
+    Minus infinity if these do not fit. A step is known as well as the largest number.
+    """
+    half = spacing(values, dtype) / 2
+    places = np.abs(values - shift)
+    most = places.argmax()
+    error = half + ARITHMETIC * np.abs(values).max()
+    if shift:
+        error = error + half.min()
+    error = error + places * (error[most] / places[most])
+    some = np.append(np.arange(min(FIRST, len(values))), most)
+    out = np.full(len(steps), -np.inf)
+    for which in (some, np.arange(len(values))):  # most steps do not fit the first few
+        kept = np.flatnonzero(np.isfinite(out)) if which is not some else np.arange(len(steps))
+        own = np.broadcast_to(steps, (len(steps), len(values)))[np.ix_(kept, which)]
+        off = np.abs(places[which] - np.round(places[which] / own) * own)
+        chance = np.log2(np.minimum(1, 2 * error[which] / own))
+        chance[:, which == most] = 0
+        sums = -chance.sum(axis=1) - np.log2(len(steps))
+        out[kept] = np.where((off <= error[which]).all(axis=1), sums, -np.inf)
+    return out
