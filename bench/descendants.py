@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -11,8 +12,11 @@ import numpy as np
 
 import segre
 from bench.tiny_models import Checkpoint
+from segre.checkpoint.layout import layout
 from segre.checkpoint.model import Kept, Model, Saving
 from segre.fields.interface import Array
+from segre.models.registry import from_config
+from segre.transformer.tensors import part_shapes
 
 
 def each(checkpoint: Checkpoint, change: Callable[[Array], Array]) -> Checkpoint:
@@ -179,3 +183,61 @@ def smaller_llama(checkpoint: Checkpoint, heads: int, units: int) -> Checkpoint:
     out = {n: x[cut.get(".".join(n.split(".")[-2:]), np.s_[:])] for n, x in arrays.items()}
     fewer = {"num_attention_heads": heads, "num_key_value_heads": heads, "head_dim": size}
     return out, {**config, **fewer, "intermediate_size": units}
+
+
+def relayered(checkpoint: Checkpoint, order: Sequence[int]) -> Checkpoint:
+    """A model made of these layers of another, counted from 0."""
+    arrays, config = checkpoint
+    depth = "n_layer" if "n_layer" in config else "num_hidden_layers"
+    per = re.compile(r"(.*(?:layers?|h)\.)(\d+)(\..*)")
+    out = {name: x for name, x in arrays.items() if not per.fullmatch(name)}
+    for at, source in enumerate(order):
+        for name, x in arrays.items():
+            found = per.fullmatch(name)
+            if found and int(found[2]) == source:
+                out[f"{found[1]}{at}{found[3]}"] = x
+    given = {key: x[: len(order)] for key, x in config.items() if key == "layer_types" and x}
+    return out, {**config, depth: len(order), **given}
+
+
+def with_tokens_permuted(checkpoint: Checkpoint, seed: int = 0) -> Checkpoint:
+    """Token rows in another order, in all tables."""
+    arrays, config = checkpoint
+    vocab = config["vocab_size"]
+    order = np.random.default_rng(seed).permutation(vocab)
+    table = re.compile(
+        r".*(wte|embed_tokens|word_embeddings|embed_in|embed_out|lm_head|decoder|predictions)\.(weight|bias)"
+    )
+    return {
+        name: x[order] if table.fullmatch(name) and len(x) == vocab else x
+        for name, x in arrays.items()
+    }, config
+
+
+def narrowed(checkpoint: Checkpoint, width: int = 24, seed: int = 0) -> Checkpoint:
+    """Some coordinates of the stream, and the first heads where their number follows from it."""
+    with Model.open(checkpoint) as model:
+        config, d = dict(model.store.config), model.spec.d
+        kept = np.sort(np.random.default_rng(seed).permutation(d)[:width])
+        config["n_embd" if "n_embd" in config else "hidden_size"] = width
+        if model.family in ("gpt2", "gpt_neox", "bert"):
+            heads = "n_head" if "n_head" in config else "num_attention_heads"
+            config[heads] = width * config[heads] // d
+        else:
+            config["head_dim"] = model.spec.head
+        spec = replace(from_config(config, "narrowed"), output=model.spec.output)
+        out = {}
+        for part, every in layout(spec, model.family, config).items():
+            tensors = model.part(part)
+            shapes = part_shapes(spec, part)
+            small = {
+                name: x[np.ix_(*(_kept(n, m, kept) for n, m in zip(x.shape, shapes[name], strict=True)))]
+                for name, x in tensors.items()
+            }
+            out |= {held.file: held.pack(small).astype(np.float32) for held in every}
+        return out, config
+
+
+def _kept(many: int, few: int, stream: Array) -> Array:
+    """Which places of an axis stay."""
+    return stream if (many, few) == (32, len(stream)) else np.arange(few)

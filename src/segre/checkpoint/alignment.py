@@ -116,7 +116,7 @@ class StreamAlignment:
     def _still(self) -> bool:
         """Whether it changes nothing: tables are large, and need no copies."""
         if self.matrix is not None:
-            return bool((self.matrix == np.eye(len(self.matrix))).all())
+            return np.array_equal(self.matrix, np.eye(len(self.matrix)))
         assert self.order is not None
         assert self.signs is not None
         return bool((self.order == np.arange(len(self.order))).all() and (self.signs == 1).all())

@@ -20,10 +20,9 @@ from segre.checkpoint.alignment import StreamAlignment
 from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.likeness import head_likeness
-from segre.checkpoint.match import unembedding_products
 from segre.checkpoint.model import Model, Progress, no_progress
-from segre.checkpoint.pairs import Centred
 from segre.checkpoint.reduce import reduced
+from segre.checkpoint.structure import stream_basis
 from segre.checkpoint.units import signed, unit_sizes
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
@@ -152,8 +151,7 @@ def _in_one_basis(one: Model, two: Model) -> Iterator[tuple[str, Tensors, Tensor
     for a, b in zip(reduced(one), reduced(two), strict=True):
         w = b.tensors
         if a.part == "embed":
-            products = unembedding_products(one, two)
-            basis = Centred().stream(one.spec, a.tensors, w, products)
+            basis = stream_basis(one, two, a.tensors, w)
         if a.part in ("embed", "head"):
             continue
         basis.apply(two.spec, a.part, w)

@@ -19,7 +19,10 @@ from segre.transformer.spec import Transformer
 
 def head_likeness(spec: Transformer, one: Tensors, two: Tensors) -> Array:
     """(kv, kv, group, group): between -1 and 1 for either product."""
-    return _values(one, two) + _scores(spec, one, two)
+    values = _values(one, two)
+    if queries(one).shape[-2] != queries(two).shape[-2]:
+        return 2 * values  # heads of other widths have other planes
+    return values + _scores(spec, one, two)
 
 
 def _values(one: Tensors, two: Tensors) -> Array:

@@ -2,7 +2,8 @@
 
 The first question is whether they have a common origin (`kinship`), with an error rate calibrated
 on independently trained models. The second is what kind of change leads from one to the other:
-none, a change of basis, rounding, noise, training, pruning or quantisation (`change`, `grids`).
+none, a change of basis, rounding, noise, training, pruning or quantisation (`change`, `grids`), or
+other layers, tokens or widths (`structure`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from segre.checkpoint.noise import Change, change
 from segre.checkpoint.one_form import in_one_form
 from segre.checkpoint.rounding import differences
 from segre.checkpoint.same import require_same_architecture, same_checkpoint
+from segre.checkpoint.structure import rebuilt
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.files import shown
@@ -32,15 +34,26 @@ from segre.shown import Tabular
 Kind = Literal[
     "identical",
     "same function, moved",
+    "same up to rounding, moved",
     "rounded",
     "noise added",
     "fine-tuned",
+    "common origin",
     "pruned",
     "quantised",
+    "width pruned",
+    "layers dropped",
+    "layers duplicated",
+    "layers reordered",
+    "tokens permuted",
     "unrelated",
     "undecided",
 ]
-PRUNABLE = {"heads", "kv", "ff", "eff"}  # may differ: what has fewer may have lost some
+# may differ: what has fewer may have lost some
+PRUNABLE = {"heads", "kv", "ff", "eff", "d", "head", "dv", "layers"}
+EXACT = 2.0**-24  # rounding errors of types that are not called rounded
+BETWEEN = 0.35  # a cosine: seen from a checkpoint between them, two others are this far apart
+CLOSE = 0.05  # of the distance of two checkpoints: a third so near to one of them is a copy of it
 NEAR, UNITS = 2e-3, 32  # distance of relatives, or so many rounding errors: one function, perhaps
 SPACING = 1.0  # rounding changes a number by at most this, in spacings of the type
 ZEROED = 0.01  # numbers that became zero, for pruning
@@ -71,9 +84,13 @@ class Relation(Judged):
     @property
     def distance(self) -> float:
         """Mean distance of nearest relatives: 0 for copies, about 1.3 for unrelated models."""
-        if self.verdict in ("identical", "same function, moved") or self.kinship is None:
-            return 0.0
-        return self.kinship.distance
+        return 0.0 if self.kinship is None else self.kinship.distance
+
+    @property
+    def said(self) -> str:
+        """The verdict as a heading: two fine-tunes look like a model and its fine-tune."""
+        both = "fine-tuned: one from the other, or both from a common origin"
+        return both if self.verdict == "fine-tuned" else self.verdict
 
     @property
     def calibration(self) -> str:
@@ -132,6 +149,23 @@ class Lineage(Unbounded, Tabular):
         return np.asarray(linkage(squareform(self.distances, checks=False), "average"))
 
     @property
+    def branches(self) -> tuple[tuple[str, str, float], ...]:
+        """The tree of nearest relatives: pairs that join each group with the least distance.
+
+        Each comes as the one nearer to the middle of the group, the other, and their distance.
+        """
+        found, apart = [], self.distances
+        for group in self.groups:
+            left = [self.names.index(name) for name in group]
+            done = [left.pop(int(apart[np.ix_(left, left)].sum(axis=1).argmin()))]
+            while left:
+                i, j = min(((i, j) for i in done for j in left), key=lambda x: apart[x])
+                found.append((self.names[i], self.names[j], float(apart[i, j])))
+                done.append(j)
+                left.remove(j)
+        return tuple(found)
+
+    @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
         """Groups of checkpoints connected by pairs with a common origin."""
         group = {name: {name} for name in self.names}
@@ -165,6 +199,7 @@ class Lineage(Unbounded, Tabular):
             "pairs": [pair.document() for pair in self.pairs],
             "distances": self.distances.tolist(),
             "tree": self.tree.tolist(),
+            "branches": [list(branch) for branch in self.branches],
         }
 
 
@@ -173,19 +208,40 @@ def related_checkpoints(one: Model, two: Model, progress: Progress = no_progress
     one, two, _ = in_one_form(one, two)
     names = one.name, two.name
     keys = set(differing_keys(one.spec, two.spec))
-    if keys and keys <= PRUNABLE:
-        return _smaller(one, two, sorted(keys), progress)
-    if keys and one.family != two.family:
+    if keys and one.family != two.family and not keys <= PRUNABLE:
         raise CheckpointError(
             f"{names[0]!r} is a {one.family} model and {names[1]!r} is a {two.family} model, "
             f"which cannot be compared; {in_words(one.spec, two.spec, sorted(keys))}"
         )
-    require_same_architecture(one, two)
+    if not keys <= PRUNABLE or (keys and (one.spec.share or one.spec.embed)):
+        require_same_architecture(one, two)
+    if not keys and (equal := _identical(one, two)) is not None:
+        return equal
+    found = rebuilt(one, two)
+    out = _compared(found.one, found.two, progress)
+    if not found.found or not out.related:
+        return out
+    rest = out.reason if out.verdict == "pruned" else f"apart from that: {out.verdict}"
+    reason = "; ".join([*(words for _, words in found.found), rest])
+    return replace(out, verdict=found.found[0][0], reason=reason)
+
+
+def _identical(one: Model, two: Model) -> Relation | None:
+    """The verdict on files with the same numbers, in the same type."""
     require_same_scale(one, two)
+    if one.roundoff() != two.roundoff() or differences(one, two).differing:
+        return None
+    return Relation(one.name, two.name, "identical", "all tensors have the same values")
+
+
+def _compared(one: Model, two: Model, progress: Progress) -> Relation:
+    """The verdict on two whose layers and tokens are in the same places."""
+    names = one.name, two.name
+    if keys := differing_keys(one.spec, two.spec):
+        return _smaller(one, two, sorted(keys), progress)
+    if (equal := _identical(one, two)) is not None:
+        return equal
     found = differences(one, two)
-    exact = one.roundoff() == two.roundoff()
-    if found.differing == 0 and exact:
-        return Relation(*names, "identical", "all tensors have the same values")
     kin = kinship(one, two, progress)
     near = max(NEAR, UNITS * max(one.roundoff(), two.roundoff()))
     if kin.related is None or (kin.related and kin.distance <= near):
@@ -218,7 +274,13 @@ def _smaller(one: Model, two: Model, keys: list[str], progress: Progress) -> Rel
 def _same(same: Comparison, *, in_place: bool) -> tuple[Kind, str]:
     if same.verdict == "identical":
         return "identical", same.reason
-    return ("rounded" if in_place else "same function, moved"), same.reason
+    if in_place:
+        return "rounded", same.reason
+    assert same.roundoff is not None
+    assert same.outputs is not None
+    reason = f"{same.reason}; outputs differ by {same.outputs:.2g}"
+    exact = same.roundoff <= EXACT
+    return ("same function, moved" if exact else "same up to rounding, moved"), reason
 
 
 def _strangers(kin: Kinship) -> tuple[Kind, str]:
@@ -255,7 +317,9 @@ def _changed(found: Change, kin: Kinship, one: Grid, two: Grid) -> tuple[Kind, s
         return "pruned", f"{size}; the second lacks exactly the part that differs"
     about = f"structure {found.structure:.2f}; 1 is pure noise"
     if found.is_noise:
-        return "noise added", f"{size}; values changed independently of each other ({about})"
+        before = ", as noise does, or rounding before the change of basis" if found.moved else ""
+        said = f"values changed independently of each other{before}"
+        return "noise added", f"{size}; {said} ({about})"
     return "fine-tuned", f"{size}; rows changed together ({about})"
 
 
@@ -272,4 +336,30 @@ def lineage_of(models: Sequence[Model], progress: Progress = no_progress) -> Lin
         replace(related_checkpoints(one, two, progress), one=names[i], two=names[j])
         for (i, one), (j, two) in combinations(enumerate(models), 2)
     )
-    return Lineage(tuple(names), pairs)
+    return Lineage(tuple(names), tuple(_among_others(pair, pairs) for pair in pairs))
+
+
+def _among_others(pair: Relation, pairs: Sequence[Relation]) -> Relation:
+    """The verdict on a pair that was trained, in view of all others.
+
+    If a third checkpoint lies between them, or none of the three between the two others, then
+    neither of the pair came directly from the other.
+    """
+    if pair.verdict != "fine-tuned":
+        return pair
+    apart = {frozenset((x.one, x.two)): x.distance for x in pairs if x.related}
+    for third in dict.fromkeys(name for x in pairs for name in (x.one, x.two)):
+        a, b = (apart.get(frozenset((third, name)), 0.0) for name in (pair.one, pair.two))
+        if min(a, b) <= CLOSE * pair.distance:
+            continue
+        if _cosine(a, b, pair.distance) <= BETWEEN:
+            return replace(pair, verdict="common origin", reason=f"{third} lies between them")
+        if min(_cosine(a, pair.distance, b), _cosine(b, pair.distance, a)) > BETWEEN:
+            reason = f"neither of them, and not {third}, lies between the two others"
+            return replace(pair, verdict="common origin", reason=reason)
+    return pair
+
+
+def _cosine(one: float, two: float, opposite: float) -> float:
+    """Of the angle between two sides of a triangle."""
+    return (one**2 + two**2 - opposite**2) / max(2 * one * two, 1e-300)

@@ -1,0 +1,224 @@
+"""Which layers, tokens and coordinates of one checkpoint are those of another?
+
+Layers are compared by what all their heads, and all their units, do to the stream together: sums
+that depend on no basis and no order within a layer. Tokens that have other numbers are found by
+sizes that no basis changes. Where one stream is narrower, the token tables give the map between
+the two. What was found is undone in a view of one of the two, so that the rest can be compared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from segre.checkpoint.alignment import StreamAlignment
+from segre.checkpoint.assignment import assignment, copied_rows
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.match import unembedding_products
+from segre.checkpoint.model import Model
+from segre.checkpoint.one_form import some_tokens
+from segre.checkpoint.pairs import Centred, centred
+from segre.checkpoint.reduce import reduced
+from segre.fields.interface import Array
+
+PROBES = 64  # directions in which the sums of a layer are seen
+TWIN = 0.5  # a cosine: layers this much alike are one layer
+BETTER = 0.2  # a layer is taken for another one only if it is so much more like it
+MUTUAL = 0.7  # of the tokens must find each other
+OPEN = 1e-5  # of the largest singular value: less determines nothing
+
+Rebuilt = Literal[
+    "tokens permuted", "layers dropped", "layers duplicated", "layers reordered", "width pruned"
+]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Two checkpoints with layers and tokens in the same places, and what had to be undone."""
+
+    one: Model
+    two: Model
+    found: tuple[tuple[Rebuilt, str], ...] = ()
+
+
+def rebuilt(one: Model, two: Model) -> Structure:
+    """Put the tokens and layers of two checkpoints in the same places."""
+    found: list[tuple[Rebuilt, str]] = []
+    tokens = _copied_tokens(one, two)
+    alike = None if tokens is not None else layer_likeness(one, two)
+    if alike is not None and alike.max(initial=0.0) < TWIN:
+        tokens = _alike_tokens(one, two)
+    if tokens is not None:
+        two = some_tokens(two, tokens)
+        again = layer_likeness(one, two)
+        count = int((tokens != np.arange(len(tokens))).sum())
+        if alike is None or again.max(initial=0.0) >= TWIN:
+            found.append(("tokens permuted", f"{count:,} of {len(tokens):,} token rows have moved"))
+        alike = again
+    assert alike is not None
+    one, two, layers = _with_layers_matched(one, two, alike)
+    found += layers
+    if one.spec.d != two.spec.d:
+        found.append(("width pruned", f"the stream has {one.spec.d} and {two.spec.d} dimensions"))
+    return Structure(one, two, tuple(found))
+
+
+# --- layers -----------------------------------------------------------------------------------
+
+
+def _with_layers_matched(
+    one: Model, two: Model, alike: Array
+) -> tuple[Model, Model, list[tuple[Rebuilt, str]]]:
+    """Both with the layers that correspond to each other; the one that lost or repeats some."""
+    to_one, to_two = _twins(alike), _twins(alike.T)
+    if to_one is None and to_two is None:
+        if alike.shape[0] == alike.shape[1]:
+            return one, two, []
+        wide = alike.shape[0] > alike.shape[1]
+        own = np.sort(assignment(alike.T if wide else alike)).tolist()
+        return (_view(one, own), two, []) if wide else (one, _view(two, own), [])
+    if to_one is not None:
+        return _view(one, to_one), two, _said(to_one, len(alike), one.name, two.name)
+    assert to_two is not None
+    return one, _view(two, to_two), _said(to_two, alike.shape[1], two.name, one.name)
+
+
+def _twins(alike: Array) -> list[int] | None:
+    """For every column, the row that is most like it; None if one has nothing like it."""
+    best = alike.argmax(axis=0)
+    if (alike.max(axis=0) < TWIN).any():
+        return None
+    if alike.shape[0] == alike.shape[1]:
+        stays = alike.max(axis=0) - np.diag(alike) < BETTER
+        best = np.where(stays, np.arange(len(best)), best)
+    return [int(i) for i in best]
+
+
+def _view(model: Model, order: Sequence[int]) -> Model:
+    """A model made of some layers of another, which may be repeated."""
+    if list(order) == list(range(model.spec.layers)):
+        return model
+    parts = {"embed": "embed", **{str(i): str(n + 1) for i, n in enumerate(order, 1)}}
+    parts["head"] = "head"
+    return replace(
+        model,
+        spec=replace(model.spec, layers=len(order)),
+        held={new: model.held[old] for new, old in parts.items() if old in model.held},
+        factors={n: model.factors[old] for n, old in parts.items() if old in model.factors},
+    )
+
+
+def _said(order: list[int], layers: int, source: str, other: str) -> list[tuple[Rebuilt, str]]:
+    """What leads from all layers of a source to these, in words."""
+    found: list[tuple[Rebuilt, str]] = []
+    if lost := [i + 1 for i in range(layers) if i not in order]:
+        found.append(("layers dropped", f"{other!r} lacks {_listed(lost)} of {source!r}"))
+    if again := [i + 1 for i, count in Counter(order).items() if count > 1]:
+        found.append(("layers duplicated", f"{other!r} repeats {_listed(again)} of {source!r}"))
+    if sorted(order) != order and not again:
+        said = f"{other!r} has {_listed([i + 1 for i in order])} of {source!r}, in this order"
+        found.append(("layers reordered", said))
+    return found
+
+
+def _listed(layers: list[int]) -> str:
+    """Numbers of layers in words.
+
+    >>> _listed([3]), _listed([3, 5])
+    ('layer 3', 'layers 3, 5')
+    """
+    return f"layer{'s' * (len(layers) > 1)} {', '.join(map(str, layers))}"
+
+
+def layer_likeness(one: Model, two: Model) -> Array:
+    """Cosines of all layers of one to all layers of two, (layers, layers)."""
+    basis, first, second = StreamAlignment(), [], []
+    others = reduced(two)
+    for a in reduced(one):
+        if a.part == "embed":
+            basis = stream_basis(one, two, a.tensors, next(others).tensors)
+        elif a.part != "head":
+            first.append(_sums(a.tensors, one.spec.d))
+    for b in others:
+        if b.part not in ("embed", "head"):
+            basis.apply(two.spec, b.part, b.tensors)
+            second.append(_sums(b.tensors, one.spec.d))
+    kinds = [np.array(x) for x in zip(*first, strict=True)]
+    theirs = [np.array(x) for x in zip(*second, strict=True)]
+    return np.asarray(np.mean([a @ b.T for a, b in zip(kinds, theirs, strict=True)], axis=0))
+
+
+def _sums(w: Tensors, d: int) -> list[Array]:
+    """What all heads, and all units, of a layer write to some directions for others; length 1."""
+    rng = np.random.default_rng(0)
+    seen, given = (rng.standard_normal((min(PROBES, d), d)) for _ in range(2))
+    found = []
+    if w["W_V"].shape[-1] == d:
+        read = (w["W_V"] @ given.T).sum(axis=1)  # (kv, v, probes)
+        found.append(np.einsum("hgpv,hvq->pq", seen @ w["W_O"], read, optimize=True))
+    if "W_up" in w:
+        inner = (seen @ w["W_down"]) @ (w["W_up"] @ given.T)
+        found.append(inner.reshape(-1, *inner.shape[-2:]).sum(axis=0))
+    return [x.ravel() / max(float(np.linalg.norm(x)), 1e-300) for x in found]
+
+
+# --- the stream -------------------------------------------------------------------------------
+
+
+def stream_basis(one: Model, two: Model, a: Tensors, b: Tensors) -> StreamAlignment:
+    """The basis of the stream of the first for the second, from the reduced token tables."""
+    if one.spec.d == two.spec.d:
+        return Centred().stream(one.spec, a, b, unembedding_products(one, two))
+    x, y = (centred(w)["tokens"] for w in (a, b))
+    wide, narrow = (x, y) if len(x) > len(y) else (y, x)
+    u, s, v = np.linalg.svd(np.linalg.lstsq(wide.T, narrow.T)[0], full_matrices=False)
+    kept = s > OPEN * s[0]
+    matrix = u[:, kept] @ v[kept]  # from the narrow stream into the wide one
+    return StreamAlignment(matrix=matrix if len(x) > len(y) else matrix.T)
+
+
+# --- tokens -----------------------------------------------------------------------------------
+
+
+def _copied_tokens(one: Model, two: Model) -> Array | None:
+    """The order in which the token rows of two files are equal, if it is not that of the files."""
+    if not one.spec.vocab or one.spec.vocab != two.spec.vocab or one.spec.d != two.spec.d:
+        return None
+    x, y = (model.part("embed", ["tokens"])["tokens"].T for model in (one, two))
+    if np.array_equal(x, y):
+        return None
+    found = copied_rows(x, y)
+    return None if found is None or not np.array_equal(x, y[found[0]]) else found[0]
+
+
+def _alike_tokens(one: Model, two: Model) -> Array | None:
+    """The order of the tokens of two in which each has the sizes of that of one."""
+    from scipy.spatial import cKDTree
+
+    if not one.spec.vocab or one.spec.vocab != two.spec.vocab or one.spec.d != two.spec.d:
+        return None
+    x, y = (_sizes_of_tokens(model) for model in (one, two))
+    scale = x.std(axis=0)
+    if not scale.all():
+        return None
+    forth, back = cKDTree(y / scale).query(x / scale)[1], cKDTree(x / scale).query(y / scale)[1]
+    sure = back[forth] == np.arange(len(x))
+    if sure.mean() < MUTUAL:
+        return None
+    order = np.where(sure, forth, -1)
+    order[~sure] = np.setdiff1d(np.arange(len(x)), forth[sure])
+    return order
+
+
+def _sizes_of_tokens(model: Model) -> Array:
+    """Of every token: its length, and those of what the first layer reads of it."""
+    every = reduced(model)
+    table = next(every).tensors["tokens"]
+    w = next(every).tensors
+    names = [n for n in ("W_Q", "W_K", "W_V", "W_gate", "W_up") if n in w]
+    seen = [w[n].reshape(-1, w[n].shape[-1]) @ table for n in names if w[n].shape[-1] == len(table)]
+    return np.stack([np.linalg.norm(x, axis=0) for x in (table, *seen)], axis=1)
