@@ -196,7 +196,7 @@ def relayered(checkpoint: Checkpoint, order: Sequence[int]) -> Checkpoint:
             found = per.fullmatch(name)
             if found and int(found[2]) == source:
                 out[f"{found[1]}{at}{found[3]}"] = x
-    given = {key: x[: len(order)] for key, x in config.items() if key == "layer_types" and x}
+    given = {key: [x[i] for i in order] for key, x in config.items() if key == "layer_types" and x}
     return out, {**config, depth: len(order), **given}
 
 
@@ -231,7 +231,9 @@ def narrowed(checkpoint: Checkpoint, width: int = 24, seed: int = 0) -> Checkpoi
             tensors = model.part(part)
             shapes = part_shapes(spec, part)
             small = {
-                name: x[np.ix_(*(_kept(n, m, kept) for n, m in zip(x.shape, shapes[name], strict=True)))]
+                name: x[
+                    np.ix_(*(_kept(n, m, kept) for n, m in zip(x.shape, shapes[name], strict=True)))
+                ]
                 for name, x in tensors.items()
             }
             out |= {held.file: held.pack(small).astype(np.float32) for held in every}

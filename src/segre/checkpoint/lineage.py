@@ -52,7 +52,7 @@ Kind = Literal[
 # may differ: what has fewer may have lost some
 PRUNABLE = {"heads", "kv", "ff", "eff", "d", "head", "dv", "layers"}
 EXACT = 2.0**-24  # rounding errors of types that are not called rounded
-BETWEEN = 0.35  # a cosine: seen from a checkpoint between them, two others are this far apart
+BETWEEN = 0.1  # the cosine seen from a checkpoint between two others is smaller by this
 CLOSE = 0.05  # of the distance of two checkpoints: a third so near to one of them is a copy of it
 NEAR, UNITS = 2e-3, 32  # distance of relatives, or so many rounding errors: one function, perhaps
 SPACING = 1.0  # rounding changes a number by at most this, in spacings of the type
@@ -222,7 +222,7 @@ def related_checkpoints(one: Model, two: Model, progress: Progress = no_progress
     if not found.found or not out.related:
         return out
     rest = out.reason if out.verdict == "pruned" else f"apart from that: {out.verdict}"
-    reason = "; ".join([*(words for _, words in found.found), rest])
+    reason = "; ".join([*(words for _, words in found.found if words), rest])
     return replace(out, verdict=found.found[0][0], reason=reason)
 
 
@@ -342,8 +342,9 @@ def lineage_of(models: Sequence[Model], progress: Progress = no_progress) -> Lin
 def _among_others(pair: Relation, pairs: Sequence[Relation]) -> Relation:
     """The verdict on a pair that was trained, in view of all others.
 
-    If a third checkpoint lies between them, or none of the three between the two others, then
-    neither of the pair came directly from the other.
+    Seen from the origin of two models, or from one on the way between them, they are further apart
+    than any other two of the three. If a third lies between them in this sense, or none of the
+    three between the two others, then neither of the pair came directly from the other.
     """
     if pair.verdict != "fine-tuned":
         return pair
@@ -352,10 +353,13 @@ def _among_others(pair: Relation, pairs: Sequence[Relation]) -> Relation:
         a, b = (apart.get(frozenset((third, name)), 0.0) for name in (pair.one, pair.two))
         if min(a, b) <= CLOSE * pair.distance:
             continue
-        if _cosine(a, b, pair.distance) <= BETWEEN:
-            return replace(pair, verdict="common origin", reason=f"{third} lies between them")
-        if min(_cosine(a, pair.distance, b), _cosine(b, pair.distance, a)) > BETWEEN:
-            reason = f"neither of them, and not {third}, lies between the two others"
+        c = pair.distance
+        here, *there = _cosine(a, b, c), _cosine(a, c, b), _cosine(b, c, a)
+        least, second, _ = sorted((here, *there))
+        if here == least or second - least < BETWEEN:
+            reason = f"{third} lies between them"
+            if second - least < BETWEEN:
+                reason = f"of these two and {third}, none lies between the two others"
             return replace(pair, verdict="common origin", reason=reason)
     return pair
 

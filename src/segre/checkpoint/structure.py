@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from segre.checkpoint.alignment import StreamAlignment
-from segre.checkpoint.assignment import assignment, copied_rows
+from segre.checkpoint.assignment import copied_rows
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import unembedding_products
 from segre.checkpoint.model import Model
@@ -27,6 +27,7 @@ from segre.fields.interface import Array
 
 PROBES = 64  # directions in which the sums of a layer are seen
 TWIN = 0.5  # a cosine: layers this much alike are one layer
+UNLIKE = 0.1  # layers that were repeated are as much alike as those that were kept, less this
 BETTER = 0.2  # a layer is taken for another one only if it is so much more like it
 MUTUAL = 0.7  # of the tokens must find each other
 OPEN = 1e-5  # of the largest singular value: less determines nothing
@@ -38,7 +39,10 @@ Rebuilt = Literal[
 
 @dataclass(frozen=True)
 class Structure:
-    """Two checkpoints with layers and tokens in the same places, and what had to be undone."""
+    """Two checkpoints with layers and tokens in the same places, and what had to be undone.
+
+    Of streams of different widths, the sizes say all.
+    """
 
     one: Model
     two: Model
@@ -63,7 +67,7 @@ def rebuilt(one: Model, two: Model) -> Structure:
     one, two, layers = _with_layers_matched(one, two, alike)
     found += layers
     if one.spec.d != two.spec.d:
-        found.append(("width pruned", f"the stream has {one.spec.d} and {two.spec.d} dimensions"))
+        found.append(("width pruned", ""))
     return Structure(one, two, tuple(found))
 
 
@@ -74,24 +78,22 @@ def _with_layers_matched(
     one: Model, two: Model, alike: Array
 ) -> tuple[Model, Model, list[tuple[Rebuilt, str]]]:
     """Both with the layers that correspond to each other; the one that lost or repeats some."""
-    to_one, to_two = _twins(alike), _twins(alike.T)
-    if to_one is None and to_two is None:
-        if alike.shape[0] == alike.shape[1]:
-            return one, two, []
-        wide = alike.shape[0] > alike.shape[1]
-        own = np.sort(assignment(alike.T if wide else alike)).tolist()
-        return (_view(one, own), two, []) if wide else (one, _view(two, own), [])
-    if to_one is not None:
-        return _view(one, to_one), two, _said(to_one, len(alike), one.name, two.name)
-    assert to_two is not None
-    return one, _view(two, to_two), _said(to_two, alike.shape[1], two.name, one.name)
+    lost, again = (alike.T, alike) if alike.shape[0] < alike.shape[1] else (alike, alike.T)
+    sure = lost.max(axis=0).min()  # of a loss; it is none if all layers of the deeper have twins
+    if sure < TWIN and alike.shape[0] == alike.shape[1]:
+        return one, two, []
+    repeats = len(lost) > len(again) and again.max(axis=0).min() > max(TWIN, sure - UNLIKE)
+    of_one = (lost is alike) != repeats
+    order = _twins(again if repeats else lost)
+    said = _said(order, one, two) if of_one else _said(order, two, one)
+    if sure < TWIN:
+        said = []
+    return (_view(one, order), two, said) if of_one else (one, _view(two, order), said)
 
 
-def _twins(alike: Array) -> list[int] | None:
-    """For every column, the row that is most like it; None if one has nothing like it."""
+def _twins(alike: Array) -> list[int]:
+    """For every column, the row that is most like it."""
     best = alike.argmax(axis=0)
-    if (alike.max(axis=0) < TWIN).any():
-        return None
     if alike.shape[0] == alike.shape[1]:
         stays = alike.max(axis=0) - np.diag(alike) < BETTER
         best = np.where(stays, np.arange(len(best)), best)
@@ -112,10 +114,11 @@ def _view(model: Model, order: Sequence[int]) -> Model:
     )
 
 
-def _said(order: list[int], layers: int, source: str, other: str) -> list[tuple[Rebuilt, str]]:
-    """What leads from all layers of a source to these, in words."""
+def _said(order: list[int], one: Model, two: Model) -> list[tuple[Rebuilt, str]]:
+    """What leads from all layers of one to these, which two has, in words."""
     found: list[tuple[Rebuilt, str]] = []
-    if lost := [i + 1 for i in range(layers) if i not in order]:
+    source, other = one.name, two.name
+    if lost := [i + 1 for i in range(one.spec.layers) if i not in order]:
         found.append(("layers dropped", f"{other!r} lacks {_listed(lost)} of {source!r}"))
     if again := [i + 1 for i, count in Counter(order).items() if count > 1]:
         found.append(("layers duplicated", f"{other!r} repeats {_listed(again)} of {source!r}"))
