@@ -6,6 +6,7 @@ rounded to a grid: a fine grid, and a coarse one for coarse types.
 
 Equal hashes of functions mean that the two agree in every invariant to within a step of the grid.
 Copies of one function do; different models do not, unless one is a very small change of the other.
+A hash of a function begins with its version, which is raised when the invariants change.
 Unequal hashes mean different functions, unless a number lies so close to a boundary of the grid
 that rounding can move it across. The answer then says so and lists the other hashes that rounding
 can give, and `compare` decides by the numbers themselves.
@@ -29,7 +30,7 @@ from segre.files import shown
 from segre.finding import Status, Unbounded
 from segre.shown import Tabular
 
-VERSION = 1
+VERSION = 2  # of hashes of functions; 1 had fewer invariants
 STEPS = {"fine": 2.0**-8, "coarse": 2.0**-3}
 TOO_COARSE = 1 / 8  # of a step: an error beyond this makes most numbers lie near edges
 LISTED = 4  # numbers on edges, both of whose sides are listed
@@ -61,6 +62,7 @@ class ContentHash(Unbounded, Tabular):
     parts: Mapping[str, str] = field(default_factory=dict)  # part by part, on the finest grid
     numbers: tuple[Number, ...] = ()
     architecture: str = ""
+    version: int = VERSION
 
     @property
     def function(self) -> FunctionHash | None:
@@ -88,7 +90,7 @@ class ContentHash(Unbounded, Tabular):
         """As plain data, for JSON."""
         return {
             "model": self.name,
-            "version": VERSION,
+            "version": self.version,
             "values": self.values,
             "architecture": self.architecture,
             "functions": {level: x.document() for level, x in self.functions.items()},
@@ -100,10 +102,9 @@ class ContentHash(Unbounded, Tabular):
     def read(cls, document: Mapping[str, Any]) -> ContentHash:
         """Read what `document` wrote."""
         try:
-            if document["version"] != VERSION:
-                raise CheckpointError(
-                    f"hash version {document['version']!r} is not supported; allowed: 1"
-                )
+            version = document["version"]
+            if version not in (1, VERSION):
+                raise CheckpointError(f"hash version {version!r} is not supported; allowed: 1, 2")
             functions: dict[Level, FunctionHash] = {
                 level: FunctionHash(level, x["hash"], tuple(x["edges"]), tuple(x["others"]))
                 for level, x in document["functions"].items()
@@ -113,7 +114,8 @@ class ContentHash(Unbounded, Tabular):
                 for part, name, value, error in document["numbers"]
             )
             first = str(document["model"]), str(document["values"])
-            return cls(*first, functions, dict(document["parts"]), every, document["architecture"])
+            parts, architecture = dict(document["parts"]), document["architecture"]
+            return cls(*first, functions, parts, every, architecture, version)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f"no key {error}" if isinstance(error, KeyError) else error
             raise CheckpointError(
@@ -129,16 +131,19 @@ class ContentHash(Unbounded, Tabular):
         if self.architecture != other.architecture:
             said = f"the architectures differ: {self.architecture} and {other.architecture}"
             return Agreement("different", said)
-        ours, theirs = ([(x.part, x.name) for x in y.numbers] for y in (self, other))
-        if ours != theirs:
+        ours, theirs = ({(x.part, x.name): x for x in y.numbers} for y in (self, other))
+        common = [name for name in ours if name in theirs]
+        known = self.version == other.version
+        if not common or (known and ours.keys() != theirs.keys()):
             return Agreement("different", "some parts of one checkpoint are zero in the other")
         ratios = [
-            abs(a.value - b.value) / (a.error + b.error)
-            for a, b in zip(self.numbers, other.numbers, strict=True)
+            abs(ours[x].value - theirs[x].value) / (ours[x].error + theirs[x].error) for x in common
         ]
         worst = int(np.argmax(ratios))
-        where = _place(self.numbers[worst])
+        where = _place(ours[common[worst]])
         said = f"{where} differs by {ratios[worst]:.2g} times what rounding can explain"
+        if not known:
+            said += f"; only the {len(common)} numbers of both versions of the hash are compared"
         return Agreement("same function" if ratios[worst] <= 1 else "different", said)
 
 
@@ -148,6 +153,47 @@ class Agreement:
 
     verdict: Literal["same values", "same function", "different"]
     reason: str
+
+
+@dataclass(frozen=True)
+class Hashes(Unbounded, Tabular):
+    """The hashes of several checkpoints."""
+
+    each: tuple[ContentHash, ...]
+
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """Names of checkpoints that agree with the first of their group."""
+        found: list[list[ContentHash]] = []
+        for one in self.each:
+            own = next((x for x in found if x[0].compare(one).verdict != "different"), None)
+            if own is None:
+                found.append([one])
+            else:
+                own.append(one)
+        return tuple(tuple(x.name for x in group) for group in found)
+
+    @property
+    def value(self) -> tuple[tuple[str, ...], ...]:
+        """The groups."""
+        return self.groups
+
+    @property
+    def status(self) -> Status:
+        """Hashes of values are exact."""
+        return "exact" if all(x.status == "exact" for x in self.each) else "measured"
+
+    @property
+    def how(self) -> str:
+        """How it is known."""
+        return self.each[0].how
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "models": [x.document() for x in self.each],
+            "groups": [list(group) for group in self.groups],
+        }
 
 
 def hash_of(model: Model, progress: Progress = no_progress, *, exact: bool = False) -> ContentHash:
@@ -162,7 +208,7 @@ def hash_of(model: Model, progress: Progress = no_progress, *, exact: bool = Fal
     kept = [level for level in levels if typical <= TOO_COARSE * STEPS[level]] or levels[-1:]
     functions = {level: _on_grid(level, every, architecture) for level in kept}
     parts = {
-        part: _digest(part, [x for x in _places(kept[0], every) if x.startswith(f"{part}/")])[:12]
+        part: _digest(part, [x for x in _places(kept[0], every) if x.startswith(f"{part}/")], 12)
         for part in model.parts
     }
     return ContentHash(shown(model.name), values, functions, parts, every, architecture)
@@ -170,7 +216,7 @@ def hash_of(model: Model, progress: Progress = no_progress, *, exact: bool = Fal
 
 def _of_values(model: Model, architecture: str, progress: Progress) -> str:
     """All tensors by part and name, as the shortest type of single or double that holds them."""
-    whole = sha256(f"segre values {VERSION}\n{architecture}\n".encode())
+    whole = sha256(f"segre values 1\n{architecture}\n".encode())
     for done, part in enumerate(model.parts):
         progress("values", done, len(model.parts))
         tensors = model.part(part)
@@ -219,9 +265,9 @@ def _on_grid(level: Level, every: tuple[Number, ...], architecture: str) -> Func
     return FunctionHash(level, own, tuple(_place(every[i]) for i in edges), tuple(others))
 
 
-def _digest(title: str, places: list[str]) -> str:
+def _digest(title: str, places: list[str], length: int = LENGTH) -> str:
     text = "\n".join([f"segre function {VERSION}", title, *places])
-    return sha256(text.encode()).hexdigest()[:LENGTH]
+    return f"v{VERSION}:{sha256(text.encode()).hexdigest()[:length]}"
 
 
 def _place(number: Number) -> str:

@@ -4,25 +4,29 @@ Entries of a normal form are not suitable for a hash: units of nearly the same s
 and among millions of numbers some are always close to a rounding boundary. Sums over heads, units
 and rows are smooth; there are a few dozen for each part. Sizes measure heads, units and rows;
 probes, fixed combinations of token embeddings, capture how the parts are oriented relative to each
-other, including signs.
+other, including signs. Noise hardly changes a size, since its effects add up at random; it changes
+a sum of terms of both signs as much as the terms. So every matrix is in several such sums.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
 from segre.checkpoint.compare import WORDS, measures
 from segre.checkpoint.frame import weights
+from segre.checkpoint.latents import complex_rows
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.planes import planes, still
 from segre.checkpoint.reduce import Reduced, reduced
 from segre.checkpoint.rounding import Differences, Rounded, Touched
+from segre.checkpoint.units import SHARED, kinds
 from segre.fields.interface import Array
-from segre.geometry.gauge.wiring import stream_readers, stream_writers
+from segre.geometry.gauge.wiring import stream_readers
 from segre.transformer.spec import Transformer
 
 NAMED = (*WORDS, "W_U")  # whose members have names, so that their order counts
@@ -30,6 +34,7 @@ TURNED = ("A_Q", "A_K")  # whose rows have no sizes of their own: their basis is
 MARGIN = 20.0  # over the measured effect of rounding
 DRAWS = 2
 ARITHMETIC = 1e-9  # what double precision does, with room
+SUMS = 5  # of both signs, in which a matrix is; one of many experts is in more
 
 
 @dataclass(frozen=True)
@@ -73,24 +78,25 @@ def _rounded(model: Model, draw: int) -> Rounded:
 
 
 def _numbers(model: Model, progress: Progress, stage: str) -> Iterator[tuple[str, str, float]]:
-    probe = np.zeros((0, 1))
+    sums = SUMS * ceil(max(1, model.spec.experts) ** 0.5)
+    probes = np.zeros((0, 1))
     for done, found in enumerate(reduced(model)):
         progress(stage, done, len(model.parts))
         part, own = found.part, model.spec.at(found.part)
         if part == "embed":
-            probe = _probe(found.tensors)
-        for name, value in (*_sizes(own, found), *_probed(own, found, probe)):
+            probes = _probes(found.tensors, max(SUMS, ceil(sums**0.5)))
+        for name, value in (*_sizes(own, found), *_sums(own, found, probes, sums)):
             yield part, name, value
 
 
-def _probe(embed: Tensors) -> Array:
-    """One direction of the stream: a sum of the columns of a table, with fixed signs."""
+def _probes(embed: Tensors, count: int) -> Array:
+    """Directions of the stream, as columns: sums of the columns of a table, with fixed signs."""
     table = embed["tokens"] if "tokens" in embed else embed["W_P"]
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], table.shape[1])
+    signs = [np.random.default_rng(i).choice([-1.0, 1.0], table.shape[1]) for i in range(count)]
+    probes = table @ np.transpose(signs)
     if "W_E" in embed:
-        table = embed["W_E"] @ table
-    probe = table @ signs
-    return np.asarray(probe[:, None] / max(float(np.linalg.norm(probe)), 1e-300))
+        probes = embed["W_E"] @ probes
+    return np.asarray(probes / np.linalg.norm(probes, axis=0).clip(1e-300))
 
 
 def _sizes(spec: Transformer, found: Reduced) -> Iterator[tuple[str, float]]:
@@ -111,40 +117,60 @@ def _log(value: float) -> float:
     return float(np.log2(max(value, 1e-300)))
 
 
-def _probed(spec: Transformer, found: Reduced, probe: Array) -> Iterator[tuple[str, float]]:
-    w = found.tensors
-    if found.part == "embed":
-        return
-    width = len(probe)
+def _sums(
+    spec: Transformer, found: Reduced, probes: Array, count: int
+) -> Iterator[tuple[str, float]]:
+    """Sums of terms of both signs, each by the norm of its terms; units are in all of `count`."""
+    width = probes.shape[1]
+    # the first is of one probe alone, all others are of two
+    pairs = [(0, 0), *((i, (i + j) % width) for j in range(1, width) for i in range(width))]
+    for number, (i, j) in enumerate(pairs[:count], 1):
+        for name, terms in _signed(spec, found.tensors, probes[:, [i]], probes[:, [j]]):
+            scale = float(np.linalg.norm(terms))
+            if scale and (number <= SUMS or name == "units"):
+                yield f"{name}, signed{f' {number}' * (number > 1)}", float(terms.sum()) / scale
+
+
+def _signed(spec: Transformer, w: Tensors, p: Array, q: Array) -> Iterator[tuple[str, Array]]:
+    """Terms of sums that see signs: from one probe through heads, and units, to another.
+
+    What has names counts with fixed signs; other readers count by what they read of both probes.
+    """
+    seen = {"A_Q", "A_K"}
     for name in w:
-        if name in stream_readers(spec) and w[name].shape[-1] == width:
-            seen = w[name] @ probe
-        elif name in stream_writers(spec) and w[name].shape[-2] == width:
-            seen = w[name].swapaxes(-1, -2) @ probe
-        else:
+        table = w[name] if name == "W_U" else w[name].T
+        read = _through(w, "W_T", _through(w, "W_pool", p)) if name == "W_U" else p
+        if name in NAMED and table.shape[-1] == len(read):
+            seen.add(name)
+            first = spec.offset if name == "positions" else 0
+            signs = np.random.default_rng(0).choice([-1.0, 1.0], len(table) - first)
+            yield name, (table @ read)[first:, 0] * signs
+    if "W_V" in w:
+        seen |= {"W_V", "W_O", "W_Q", "W_K"}
+        read = w["W_V"] @ _through(w, "A_K", p)
+        written = w["W_O"].swapaxes(-1, -2) @ q
+        yield "OV", (read * written).sum(axis=(-1, -2))
+        asked, met = w["W_Q"] @ _through(w, "A_Q", p), w["W_K"] @ _through(w, "A_K", q)
+        turning = (planes(spec, asked) * np.conj(planes(spec, met))).real.sum(axis=(-1, -2))
+        yield "QK", turning + (still(spec, asked) * still(spec, met)).sum(axis=(-1, -2))
+    if "R_K" in w:
+        seen |= {"R_Q", "R_K"}
+        asked = complex_rows(spec, w["R_Q"] @ _through(w, "A_Q", p))
+        met = complex_rows(spec, w["R_K"] @ q)
+        yield "rotary QK", (asked * np.conj(met)).real.sum(axis=(-1, -2))
+    for kind in kinds(w):
+        up, down, gate = (f"{kind}_{name}" for name in ("up", "down", "gate"))
+        seen |= {up, down, gate}
+        read, written = w[up] @ p, w[down].swapaxes(-1, -2) @ q
+        terms = read * written * (w[gate] @ p if gate in w else 1.0)
+        yield "shared units" if kind == SHARED else "units", terms
+    for name in w:
+        if name in seen or w[name].shape[-1] != len(p):
             continue
-        if seen.any():
-            yield f"{name}, probed", _log(float(np.linalg.norm(seen)))
-    for name, terms in _signed(spec, w, probe):
-        scale = float(np.linalg.norm(terms))
-        if scale:
-            yield name, float(terms.sum()) / scale
+        if name in (*stream_readers(spec), "W_pool"):
+            yield name, (w[name] @ p) * (w[name] @ q)
 
 
-def _signed(spec: Transformer, w: Tensors, probe: Array) -> Iterator[tuple[str, Array]]:
-    """Terms of sums that see signs: from the probe through heads, and units, to the probe."""
-    width = len(probe)
-    if "W_V" in w and w["W_V"].shape[-1] == width:
-        read, written = (w["W_V"] @ probe)[..., 0], (w["W_O"].swapaxes(-1, -2) @ probe)[..., 0]
-        yield "OV, signed", np.asarray((read * written).sum(axis=-1))
-    if "W_Q" in w and w["W_Q"].shape[-1] == width and w["W_K"].shape[-1] == width:
-        q, k = (x @ probe for x in (w["W_Q"], w["W_K"]))
-        turning = (planes(spec, q) * np.conj(planes(spec, k))).real.sum(axis=(-1, -2))
-        yield (
-            "QK, signed",
-            np.asarray(turning + (still(spec, q) * still(spec, k)).sum(axis=(-1, -2))),
-        )
-    if "W_up" in w:
-        read, written = (w["W_up"] @ probe)[..., 0], (w["W_down"].swapaxes(-1, -2) @ probe)[..., 0]
-        gate = (w["W_gate"] @ probe)[..., 0] if "W_gate" in w else 1.0
-        yield "units, signed", np.asarray(read * written * gate)
+def _through(w: Tensors, name: str, probe: Array) -> Array:
+    """What a matrix makes of a probe, if a part has it."""
+    return np.asarray(w[name] @ probe) if name in w else probe

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from rich.table import Table
 from rich.text import Text
+from rich.tree import Tree
 
-from segre.checkpoint.content_hash import STEPS, ContentHash
+from segre.checkpoint.content_hash import STEPS, ContentHash, Hashes
 from segre.checkpoint.lineage import Lineage, Relation
 from segre.report.console import plain_console
 from segre.report.text import printed
@@ -21,7 +22,7 @@ def print_relation(found: Relation) -> None:
     """The verdict, its evidence, and how certain it is."""
     console = plain_console()
     style = f"bold {_COLOURS.get(found.verdict, 'green')}"
-    console.print(Text(found.verdict, style=style))
+    console.print(Text(found.said, style=style))
     console.print(found.reason)
     if found.kinship is not None:
         console.print(f"relatives: {_relatives(found)}; {found.calibration}")
@@ -56,8 +57,17 @@ def print_lineage(found: Lineage) -> None:
     for pair in found:
         share = "" if pair.kinship is None else f"{pair.kinship.share:.2f}"
         names = " - ".join(name[skipped:] for name in (pair.one, pair.two))
-        table.add_row(names, pair.verdict, share, f"{pair.distance:.3f}")
+        table.add_row(names, pair.verdict, share, f"{pair.distance:.2g}")
     console.print(table)
+    console.print("tree: the nearest relatives, from the middle of each group", style="dim")
+    roots = {group[0]: Tree(group[0][skipped:]) for group in found.groups if len(group) == 1}
+    nodes = dict(roots)
+    for near, far, distance in found.branches:
+        if near not in nodes:
+            nodes[near] = roots[near] = Tree(near[skipped:])
+        nodes[far] = nodes[near].add(f"{far[skipped:]}  {distance:.2g}")
+    for root in roots.values():
+        console.print(root)
     for number, group in enumerate(found.groups, 1):
         console.print(f"origin {number}: {', '.join(group)}", soft_wrap=True)
     calibration = next((pair.calibration for pair in found if pair.calibration), "")
@@ -101,3 +111,18 @@ def print_hash(found: ContentHash) -> None:
         )
         for other in own.others:
             console.print(f"{level}, or: {other}")
+
+
+@printed.register
+def print_hashes(found: Hashes) -> None:
+    """The hashes of each, and which agree."""
+    console = plain_console()
+    for one in found.each:
+        console.print(one.name, style="bold", soft_wrap=True)
+        print_hash(one)
+    what = "function" if found.each[0].function is not None else "values"
+    for group in found.groups:
+        if len(group) > 1:
+            console.print(f"same {what}: {', '.join(group)}", soft_wrap=True)
+    if len(found.groups) == len(found.each):
+        console.print(f"no two have the same {what}")

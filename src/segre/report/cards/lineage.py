@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segre.checkpoint.content_hash import ContentHash
+from segre.checkpoint.content_hash import ContentHash, Hashes
 from segre.checkpoint.lineage import Lineage, Relation
 from segre.report.cards import tabled
 from segre.report.page.blocks import Table
@@ -34,3 +34,12 @@ def table_of_numbers(found: ContentHash) -> Table:
     """Every number, and its rounding error."""
     rows = tuple((x.part, x.name, x.value, x.error) for x in found.numbers)
     return Table("numbers", "Numbers", ("part", "number", "value", "error"), rows)
+
+
+@tabled.register
+def table_of_hashes(found: Hashes) -> Table:
+    """Every checkpoint, and its hashes."""
+    rows = tuple(
+        (x.name, x.values, None if x.function is None else x.function.hash) for x in found.each
+    )
+    return Table("hashes", "Hashes", ("model", "values", "function"), rows)
