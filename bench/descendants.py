@@ -226,7 +226,7 @@ def narrowed(checkpoint: Checkpoint, width: int = 24, seed: int = 0) -> Checkpoi
         else:
             config["head_dim"] = model.spec.head
         spec = replace(from_config(config, "narrowed"), output=model.spec.output)
-        out = {}
+        out: dict[str, Array] = {}
         for part, every in layout(spec, model.family, config).items():
             tensors = model.part(part)
             shapes = part_shapes(spec, part)

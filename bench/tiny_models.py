@@ -32,19 +32,20 @@ GPT2: dict[str, Any] = {
 Checkpoint = tuple[dict[str, Any], dict[str, Any]]
 
 
-def new_model(family: str, seed: int) -> Any:
+def new_model(family: str, seed: int, layers: int = 2) -> Any:
     """A model of the transformers library with weights of its own, without dropout."""
     import torch
     import transformers as t
 
-    two: dict[str, Any] = {**SIZES, "num_key_value_heads": 2}
+    sizes = {**SIZES, "num_hidden_layers": layers}
+    two: dict[str, Any] = {**sizes, "num_key_value_heads": 2}
     makers: dict[str, Any] = {
-        "gpt2": lambda: t.GPT2Config(**GPT2),
-        "llama": lambda: t.LlamaConfig(**SIZES),
+        "gpt2": lambda: t.GPT2Config(**{**GPT2, "n_layer": layers}),
+        "llama": lambda: t.LlamaConfig(**sizes),
         "mistral": lambda: t.MistralConfig(**two, tie_word_embeddings=True),
         "qwen3": lambda: t.Qwen3Config(**two, head_dim=8),
-        "gpt_neox": lambda: t.GPTNeoXConfig(**SIZES),
-        "bert": lambda: t.BertConfig(**SIZES),
+        "gpt_neox": lambda: t.GPTNeoXConfig(**sizes),
+        "bert": lambda: t.BertConfig(**sizes),
     }
     config = makers[family]()
     for name in ("attn_pdrop", "embd_pdrop", "resid_pdrop", "hidden_dropout_prob"):
@@ -103,15 +104,17 @@ def taken(model: Any) -> Checkpoint:
         return arrays, store.config
 
 
-def trained(family: str, seed: int, steps: int = 400) -> Any:
+def trained(family: str, seed: int, steps: int = 400, layers: int = 2) -> Any:
     """A model trained from its own first weights."""
-    model = new_model(family, seed)
+    model = new_model(family, seed, layers)
     train(model, family, steps, RATE.get(family, 3e-3), seed)
     return model
 
 
-def fine_tuned(model: Any, family: str, steps: int, rate: float = 1e-3) -> Checkpoint:
+def fine_tuned(
+    model: Any, family: str, steps: int, rate: float = 1e-3, language: int = 1
+) -> Checkpoint:
     """A copy, trained on another language."""
     copy = deepcopy(model)
-    train(copy, family, steps, rate, seed=50, language=1)
+    train(copy, family, steps, rate, seed=49 + language, language=language)
     return taken(copy)
