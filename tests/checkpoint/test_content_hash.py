@@ -112,6 +112,54 @@ def test_other_functions_have_other_hashes(tmp_path: Path) -> None:
         assert other.value != one.value, what
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_noise_on_any_matrix_is_seen(seed: int, tmp_path: Path) -> None:
+    """1 % of noise on one matrix of a model, drawn at random."""
+    rng = np.random.default_rng(seed)
+    family = str(rng.choice(NAMES))
+    save_tiny(family, tmp_path / "model")
+    arrays, config = kept(tmp_path / "model")
+    one = content_hash((arrays, config))
+    matrices = [n for n, x in arrays.items() if min(x.shape) > 2 and x.ndim > 1 and "bias" not in n]
+    for name in rng.choice(matrices, 3):
+        x = arrays[name]
+        noisy = x + 0.01 * x.std() * rng.standard_normal(x.shape).astype(x.dtype)
+        other = content_hash(({**arrays, name: noisy}, config))
+        assert other.value != one.value, (family, name)
+        assert other.compare(one).verdict == "different", (family, name)
+
+
+def test_hashes_of_version_1_are_compared_by_what_they_have(tmp_path: Path) -> None:
+    save_tiny("llama", tmp_path / "model")
+    one, two = content_hash(tmp_path / "model"), content_hash(move(tmp_path / "model"))
+    assert one.value.startswith("v2:")
+    assert not one.values.startswith("v")
+    old = one.document() | {"version": 1}
+    old["numbers"] = [x for x in old["numbers"] if not x[1][-1].isdigit()]
+    old["numbers"].append(["1", "W_Q, probed", 1.0, 0.1])
+    found = ContentHash.read(old).compare(two)
+    assert found.verdict == "same function"
+    assert "both versions" in found.reason
+    old["numbers"][0][2] += 1
+    assert two.compare(ContentHash.read(old)).verdict == "different"
+
+
+def test_several_are_grouped(tmp_path: Path) -> None:
+    save_tiny("llama", tmp_path / "one")
+    save_tiny("mistral", tmp_path / "other")
+    move(tmp_path / "one", tmp_path / "moved", report=False)
+    done = run("weights", "hash", "one", "other", "moved", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "same function: one, moved" in done.stdout
+    said = json.loads(run("weights", "hash", "one", "other", "--json", cwd=tmp_path).stdout)
+    assert said["groups"] == [["one"], ["other"]]
+    (tmp_path / "one.json").write_text(json.dumps(said["models"][0]))
+    done = run("weights", "hash", "moved", "other", "--compare", "one.json", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "moved, compared: same function" in done.stdout
+    assert "other, compared: different" in done.stdout
+
+
 def test_an_edge_is_said_and_both_sides_are_listed(tmp_path: Path) -> None:
     """A gain is changed until one number lies on an edge of the grid."""
     save_tiny("llama", tmp_path / "model")

@@ -206,7 +206,10 @@ def test_several_models_have_a_tree(
     assert found.groups == (("base", "moved", "noisy"), ("stranger",))
     distances = found.distances
     assert (distances == distances.T).all()
-    assert distances[0, 1] == 0 < distances[0, 2] < distances[0, 3]
+    assert 0 < distances[0, 1] < 1e-6 < distances[0, 2] < distances[0, 3]
+    assert {"moved", "noisy"} & {far for _, far, _ in found.branches}
+    assert len(found.branches) == 2
+    assert "── noisy  0.0" in done.stdout
     assert found.tree[-1, 2] > 1
     assert len(found.to_pandas()) == 6
     assert json.loads(json.dumps(found.document()))["groups"][0] == ["base", "moved", "noisy"]
@@ -226,13 +229,13 @@ def test_bad_input_is_one_line(tmp_path: Path, bases: dict[str, Checkpoint]) -> 
     save((worse, config), tmp_path / "nan")
     less = {name: x for name, x in arrays.items() if name != "model.norm.weight"}
     save((less, config), tmp_path / "missing")
-    few = {name: x for name, x in arrays.items() if ".layers.1." not in name}
-    save((few, {**config, "num_hidden_layers": 1}), tmp_path / "short")
+    other = {**config, "rms_norm_eps": 0.5}
+    save((arrays, other), tmp_path / "design")
     said = {
         "other": "is a llama model and '.*other' is a gpt2 model",
         "nan": "tensor 'model.norm.weight' is nan",
         "missing": "tensor 'model.norm.weight' is missing",
-        "short": "layers is 2 and 1",
+        "design": "have different architectures: eps is",
         "nowhere": "nowhere",
     }
     for name, words in said.items():

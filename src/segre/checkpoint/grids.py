@@ -102,7 +102,7 @@ def _levels(lines: list[Array], matrix: Array, stored: DType) -> int | None:
                 continue
             found = [bits for x in groups if (bits := _bits(x, dtype)) is not None]
             if len(found) >= CLEAR * len(groups):
-                return max(found)
+                return max(set(found), key=found.count)
     return None
 
 
