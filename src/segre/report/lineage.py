@@ -97,7 +97,7 @@ def print_hash(found: ContentHash) -> None:
     facts.add_column()
     facts.add_row("values", found.values, "the same values, for any file layout and dtype")
     for level, own in found.functions.items():
-        words = f"{len(found.numbers)} numbers to within {STEPS[level]:.2g}"
+        words = f"{len(found.numbers)} numbers, step {STEPS[level]:.2g}"
         facts.add_row(f"function, {level}", own.hash, words)
     console.print(facts)
     for level, own in found.functions.items():
