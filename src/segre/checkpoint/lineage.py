@@ -213,7 +213,8 @@ def related_checkpoints(one: Model, two: Model, progress: Progress = no_progress
             f"{names[0]!r} is a {one.family} model and {names[1]!r} is a {two.family} model, "
             f"which cannot be compared; {in_words(one.spec, two.spec, sorted(keys))}"
         )
-    if not keys <= PRUNABLE or (keys and (one.spec.share or one.spec.embed)):
+    alone = one.spec.share or one.spec.embed or not one.spec.vocab
+    if not keys <= PRUNABLE or (keys - {"heads", "kv", "ff", "eff"} and alone):
         require_same_architecture(one, two)
     if not keys and (equal := _identical(one, two)) is not None:
         return equal
