@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from segre.checkpoint.function import differing_keys
 from segre.checkpoint.layout import Held, Tensors, layout
 from segre.checkpoint.model import Model, described
@@ -24,7 +22,7 @@ def in_one_form(one: Model, two: Model) -> tuple[Model, Model, int | None]:
     tokens = None
     if differing_keys(one.spec, two.spec) == ["vocab"]:
         tokens = min(one.spec.vocab, two.spec.vocab)
-        one, two = (some_tokens(model, slice(tokens)) for model in (one, two))
+        one, two = first_tokens(one, tokens), first_tokens(two, tokens)
     if labels(one) != labels(two):
         one, two = one_by_one(one), one_by_one(two)
     return one, two, tokens
@@ -35,23 +33,22 @@ def labels(model: Model) -> list[list[str]]:
     return [[held.label for held in every] for every in model.held.values()]
 
 
-def some_tokens(model: Model, which: slice | Array) -> Model:
-    """The model on some of its tokens, in that order: other tables, and a config that says so."""
+def first_tokens(model: Model, count: int) -> Model:
+    """The model on its first tokens: shorter tables, and a config that says so."""
     store = model.store
-    count = len(np.arange(model.spec.vocab)[which])
-    if isinstance(which, slice) and count == model.spec.vocab:
+    if model.spec.vocab == count:
         return model
-    longer = replace(model.spec, vocab=model.spec.vocab + 1)
+    shorter = replace(model.spec, vocab=count)
     files = {
         held.file
         for part, every in model.held.items()
         for held in every
         for name in held.names
-        if part_shapes(longer, part)[name] != part_shapes(model.spec, part)[name]
+        if part_shapes(shorter, part)[name] != part_shapes(model.spec, part)[name]
     }
     files |= {copy for copy, original in model.copies.items() if original in files}
     arrays = {
-        name: store.raw(name)[which] if name in files else store.raw(name)
+        name: store.raw(name)[:count] if name in files else store.raw(name)
         for name in store.entries
         if name not in model.unused
     }

@@ -20,10 +20,11 @@ from segre.checkpoint.assignment import copied_rows
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import unembedding_products
 from segre.checkpoint.model import Model
-from segre.checkpoint.one_form import some_tokens
 from segre.checkpoint.pairs import Centred, centred
 from segre.checkpoint.reduce import reduced
+from segre.checkpoint.store import Store
 from segre.fields.interface import Array
+from segre.transformer.tensors import part_shapes
 
 PROBES = 64  # directions in which the sums of a layer are seen
 TWIN = 0.5  # a cosine: layers this much alike are one layer
@@ -57,7 +58,7 @@ def rebuilt(one: Model, two: Model) -> Structure:
     if alike is not None and alike.max(initial=0.0) < TWIN:
         tokens = _alike_tokens(one, two)
     if tokens is not None:
-        two = some_tokens(two, tokens)
+        two = _permuted(two, tokens)
         again = layer_likeness(one, two)
         count = int((tokens != np.arange(len(tokens))).sum())
         if alike is None or again.max(initial=0.0) >= TWIN:
@@ -215,6 +216,25 @@ def _alike_tokens(one: Model, two: Model) -> Array | None:
     order = np.where(sure, forth, -1)
     order[~sure] = np.setdiff1d(np.arange(len(x)), forth[sure])
     return order
+
+
+def _permuted(model: Model, order: Array) -> Model:
+    """The model with its tokens in another order."""
+    store = model.store
+    longer = replace(model.spec, vocab=model.spec.vocab + 1)
+    files = {
+        held.file
+        for part, every in model.held.items()
+        for held in every
+        for name in held.names
+        if part_shapes(longer, part)[name] != part_shapes(model.spec, part)[name]
+    }
+    arrays = {
+        name: store.raw(name)[order] if name in files else store.raw(name)
+        for name in store.entries
+        if name not in (*model.unused, *model.copies)
+    }
+    return replace(model, store=Store.of(store.name, store.config, arrays), copies={})
 
 
 def _sizes_of_tokens(model: Model) -> Array:
