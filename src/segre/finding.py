@@ -3,7 +3,8 @@
 Every answer is a `Result`: it has a value, bounds, a status, a description of how it is known, and
 a document. The answer about a dimension is a `Finding`: `lower` and `upper` are bounds that hold,
 each with its evidence. If they meet, there is a `value`, and the status is `proved`; otherwise
-there is no value. A floating-point rank is an `estimate`, which is neither a value nor a bound.
+there is no value. A floating-point rank, or a count by formulas that are not proved for a design,
+is an `estimate`, which is neither a value nor a bound.
 """
 
 from __future__ import annotations
@@ -171,6 +172,12 @@ class Finding(Tabular):
         """Dimension of the weights with the same function: parameters - value; None without a
         value."""
         return None if self.value is None else self.parameters - self.value
+
+    @property
+    def redundant(self) -> int | None:
+        """Parameters minus the upper bound or, if there is none, minus the estimate."""
+        left = self.estimate if self.upper is None else self.upper
+        return None if left is None else self.parameters - left
 
     @property
     def redundancy(self) -> dict[str, Any] | None:

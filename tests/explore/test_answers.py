@@ -9,6 +9,7 @@ from segre.explore.stack_controls import NAMED_STACKS
 from segre.geometry.at_any_size import at_any_size
 from segre.geometry.closed_form import predicted
 from segre.geometry.explain import explain
+from segre.geometry.redundancy import formulas
 from segre.sequence.cost import cost
 from support.random_designs import random_design
 
@@ -18,7 +19,7 @@ def test_what_is_told_is_what_segre_says(seed: int) -> None:
     text = random_design(seed)
     told = answer("known", text)
     spec = design(text)
-    found = at_any_size(spec)
+    found = at_any_size(spec, formulas)
     assert told["spec"] == text
     assert int(told["parameters"]) == spec.parameters
     assert (told["status"] == "proved") == (found.value is not None)

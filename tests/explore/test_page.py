@@ -17,6 +17,7 @@ from segre.explore.stacks import known_of_stack
 from segre.finding import Finding
 from segre.geometry.at_any_size import at_any_size
 from segre.geometry.dimension import too_large
+from segre.geometry.redundancy import formulas
 from segre.transformer.spec import Transformer
 from support.browser import Opened, opened, running
 from support.terminal import run
@@ -120,7 +121,7 @@ def expected(spec: str) -> Finding | None:
     net = segre.architecture(spec)
     if not isinstance(net, Transformer):
         return known_of_stack(design(spec))  # type: ignore[arg-type]
-    return segre.dimension(spec) if too_large(net) else at_any_size(net)
+    return segre.dimension(spec) if too_large(net) else at_any_size(net, formulas)
 
 
 def same(state: dict[str, str], found: Finding) -> None:

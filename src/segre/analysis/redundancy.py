@@ -48,8 +48,8 @@ def what_is_redundant(bench: Workbench) -> Answer:
         "Every symmetry was checked to leave the function as it is: its generators lie in the "
         "kernel of the Jacobian. The bounds meet, so there are no others."
         if proved
-        else "All symmetries that segre knows are counted by formulas; nothing is measured. There "
-        "may be others, so the number is a lower bound."
+        else "All symmetries that segre knows are counted; nothing is measured. "
+        "There may be others."
     )
     choices = " The effect of a design choice is counted by formulas for the design without it."
     return Answer(
@@ -63,7 +63,7 @@ def what_is_redundant(bench: Workbench) -> Answer:
             "symmetries": [symmetry.document() for symmetry in symmetries],
             "discrete": [one.document() for one in explained.discrete] if explained else [],
             "choices": [one.document() for one in explained.choices] if explained else [],
-            "upper": found.parameters if found.upper is None else found.upper,
+            "upper": found.parameters - (found.redundant or 0),
             "fiber": None if fiber is None else fiber.document(),
         },
         notes=(f"Design choices are not compared: {unexplained}.",) if unexplained else (),
@@ -87,7 +87,7 @@ def _of_stack(bench: Workbench) -> Answer:
         data={
             "parameters": spec.parameters,
             **table.document(),
-            "upper": found.parameters if found.upper is None else found.upper,
+            "upper": found.parameters - (found.redundant or 0),
             "fiber": None if fiber is None else fiber.document(),
         },
         takeaways=_takeaways(fiber, found.symmetries),
@@ -137,13 +137,13 @@ def _lead(found: Finding, symmetries: tuple[Symmetry, ...]) -> str:
     total = sum(symmetry.dimension for symmetry in symmetries)
     if not total:
         return "No parameter is known to be redundant."
-    least = "" if found.status == "proved" else "At least "
+    least = {"proved": "", "estimate": "About "}.get(found.status, "At least ")
     named: dict[str, int] = {}
     for symmetry in symmetries:
         named[symmetry.name] = named.get(symmetry.name, 0) + symmetry.dimension
     largest = max(named, key=lambda name: named[name])
     share = percent(total, found.parameters, 3)
-    rest = found.parameters - (found.parameters if found.upper is None else found.upper) - total
+    rest = (found.redundant or 0) - total
     are = "is" if rest == 1 else "are"
     more = f" Another {rest:,} {are} redundant without a symmetry that segre lists." * (rest > 0)
     return (

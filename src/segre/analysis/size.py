@@ -34,7 +34,7 @@ def how_large(bench: Workbench) -> Answer:
 
 
 def _lead(found: Finding) -> str:
-    redundant = found.parameters - (found.parameters if found.upper is None else found.upper)
+    redundant = found.redundant or 0
     share = percent(redundant, found.parameters, 3)
     if found.value is not None:
         return (
@@ -51,6 +51,11 @@ def _lead(found: Finding) -> str:
             f"The functional dimension is at most {found.upper:,} of {found.parameters:,} "
             f"parameters: at least {redundant:,} ({share}) are redundant."
         )
+    if found.estimate is not None:
+        return (
+            f"The functional dimension is about {found.estimate:,} of {found.parameters:,} "
+            f"parameters: formulas count {redundant:,} ({share}) as redundant. This is not a bound."
+        )
     return f"The functional dimension is at least {found.lower:,}."
 
 
@@ -66,6 +71,17 @@ def _how(found: Finding) -> str:
         return (
             f"By theorem {found.theorem['name']} ({found.theorem['title']}), whose proof is in "
             f"{found.theorem['proof']}. For the upper bound, symmetries are counted by formulas."
+        )
+    if found.upper is None:
+        return (
+            "The number of parameters minus the symmetries of the design, which are counted by "
+            "formulas. The formulas are not proved for these choices and sizes."
+        )
+    at_a_point = found.upper_evidence is not None and found.upper_evidence.kind == "symmetries"
+    if found.lower is None and at_a_point:
+        return (
+            "The upper bound is the number of parameters minus the rank of the symmetries at a "
+            "random point. A lower bound is not computed at this size."
         )
     if found.lower is None:
         return (

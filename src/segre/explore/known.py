@@ -18,6 +18,7 @@ from segre.finding import GROUPS, Finding
 from segre.geometry.choice import Choice
 from segre.geometry.discrete import Discrete, discrete_of_hybrid
 from segre.geometry.explain import of_transformer
+from segre.geometry.redundancy import formulas
 from segre.report.dimensions import value_in_words
 from segre.sequence.cost import costs_of
 from segre.theorems import apply
@@ -57,7 +58,7 @@ def explained(
     """What is known of the dimension, the discrete symmetries, and what each choice costs."""
     if isinstance(spec, Transformer):
         try:
-            found = of_transformer("", spec, undo)
+            found = of_transformer("", spec, formulas, undo)
         except UnsupportedError as error:
             why = "they need d > 2, t > 1 and heads no wider than d"
             raise unknown(spec, f"the formulas do not cover these sizes ({why})") from error

@@ -164,7 +164,7 @@ def without_computing(spec: Architecture) -> Finding | None:
     """The answer of `auto` for an architecture that is too large: a theorem, or a count."""
     if not too_large(spec):
         return None
-    return at_any_size(spec) if isinstance(spec, Transformer) else _by_theorem(spec)
+    return at_any_size(spec, counted) if isinstance(spec, Transformer) else _by_theorem(spec)
 
 
 def _by_theorem(spec: Architecture) -> Finding | None:

@@ -26,7 +26,7 @@ def plot_comparison(found: Comparison, path: Path) -> None:
     with picture(path, 11, max(3.4, 1.6 + 0.4 * count)) as figure:
         left, right = figure.subplots(1, 2)
         places = range(count)
-        known = [one.finding.value or one.finding.upper or 0 for one in found.designs]
+        known = [one.finding.parameters - (one.redundant or 0) for one in found.designs]
         shares = [
             100 * dims / one.finding.parameters
             for dims, one in zip(known, found.designs, strict=True)

@@ -150,6 +150,8 @@ def known_by(found: Finding) -> str:
         return f"theorem {found.theorem['name']}"
     if found.lower_evidence is None and found.upper_evidence is not None:
         return "symmetries counted"
+    if counts(found):
+        return "count"
     return "estimate" if found.lower_evidence is None else "computed"
 
 
@@ -165,6 +167,14 @@ def status_in_words(found: Finding) -> str:
         "upper-bound": "a proved upper bound",
         "estimate": "an estimate, not proved",
     }
+    if counts(found):
+        return "a count by formulas, not a bound"
     if found.upper_evidence is not None and found.upper_evidence.kind == "counted-symmetries":
-        return "counted by formulas, not computed"
+        return "an upper bound, counted by formulas"
     return words[found.status]
+
+
+def counts(found: Finding) -> bool:
+    """Whether the estimate is a count of symmetries, not a floating-point rank."""
+    evidence = found.estimate_evidence
+    return evidence is not None and evidence.kind == "counted-symmetries"

@@ -30,9 +30,9 @@ def _tiles(found: Finding) -> Iterator[Tile]:
     remark = "both bounds meet" if words == found.status else words
     yield Tile("functional dimension", value, status, remark)
     yield Tile("parameters", f"{found.parameters:,}", "exact")
-    if found.upper is not None:
-        redundant = found.parameters - found.upper
+    if (redundant := found.redundant) is not None:
         least = "" if found.value is not None else "at least "
+        least = "about " if found.upper is None else least
         share = f"{percent(redundant, found.parameters, 3)} of all"
         yield Tile("redundant parameters", f"{least}{redundant:,}", status, share)
 
