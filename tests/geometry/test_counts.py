@@ -3,6 +3,7 @@
 import pytest
 from bench.random_specs import random_core, random_design, random_transformer
 
+from segre.analysis.run import analyze
 from segre.errors import UnsupportedError
 from segre.geometry.at_any_size import at_any_size
 from segre.geometry.dimension import dimension
@@ -11,6 +12,7 @@ from segre.geometry.rank import symmetry_rank
 from segre.geometry.redundancy import counted, formulas
 from segre.models import architecture
 from segre.models.registry import PRESETS
+from segre.report.analysis.page import tiles
 from segre.report.dimensions import status_in_words, value_in_words
 from segre.transformer.choices import KEYS
 from segre.transformer.spec import Transformer
@@ -62,6 +64,16 @@ def test_a_symmetry_rank_without_a_jacobian_is_the_same() -> None:
         found = symmetry_rank(point, checked=False)
         assert found.pieces == symmetry_rank(point).pieces
         assert "kernel" not in found.bound(point.spec.parameters).evidence.statement
+
+
+def test_a_report_says_about_where_a_count_is_no_bound() -> None:
+    found = analyze("albert-base-v2", only=["dimension", "redundancy"])
+    size, redundancy = found["dimension"], found["redundancy"]
+    assert size.status == redundancy.status == "estimated"
+    assert "is about 11,111,339 of" in size.lead
+    assert "not a bound" in size.lead
+    assert redundancy.lead.startswith("About 110,341 of")
+    assert [tile.value for tile in tiles(found)][1:3] == ["\u2248 11,111,339", "\u2248 110,341"]
 
 
 def test_of_the_presets_eight_have_counts_that_are_not_bounds() -> None:

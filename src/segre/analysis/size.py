@@ -16,6 +16,8 @@ def dimension_of(bench: Workbench) -> Finding:
 
 def known_by(found: Finding) -> Status:
     """How a dimension is known, and with it the number of redundant parameters."""
+    if found.upper is None:
+        return "estimated"
     return "bounded" if found.value is None else "proved"
 
 

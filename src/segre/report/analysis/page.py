@@ -100,13 +100,15 @@ def _size_tiles(part: Part) -> Iterator[Tile]:
     proved = data["dimension"] is not None
     if proved:
         value, remark = f"{data['dimension']:,}", "independent directions of the function"
+    elif data["upper"] is None:
+        value, remark = f"\u2248 {data['estimate']:,}", "a count by formulas, not a bound"
     elif data["lower"] is None:
         value, remark = f"\u2264 {data['upper']:,}", "parameters minus known symmetries"
     else:
         value, remark = f"{data['lower']:,} to {data['upper']:,}", "between proved bounds"
     yield Tile("Functional dimension", value, part.status, remark)
-    least = "" if proved else "\u2265 "
-    redundant = data["parameters"] - data["upper"]
+    least = "" if proved else "\u2248 " if data["upper"] is None else "\u2265 "
+    redundant = data["parameters"] - (data["estimate"] if data["upper"] is None else data["upper"])
     share = percent(redundant, data["parameters"], 3)
     remark = f"{share} of all; they do not change the function"
     yield Tile("Redundant parameters", f"{least}{redundant:,}", part.status, remark)
