@@ -34,7 +34,8 @@ def said_of(found: Analysis) -> dict[int, set[Status]]:
     """The labels under which each number of dimensions or of redundant parameters is shown."""
     size = found["dimension"].data
     assert size is not None, found["dimension"].reason
-    bounds = [bound for bound in (size["lower"], size["upper"]) if bound is not None]
+    numbers = (size["lower"], size["upper"], size["estimate"])
+    bounds = [bound for bound in numbers if bound is not None]
     asked = {*bounds, *(size["parameters"] - bound for bound in bounds)}
     places = [(found[key].lead, found[key].status) for key in SIZES if key in found]
     places += [(tile.value, tile.status) for tile in page_of(found).tiles if tile.label in TILES]
@@ -65,11 +66,14 @@ def test_one_number_of_a_large_model_has_one_label(name: str) -> None:
         return
     theorem = apply(found.target.spec)
     proved = theorem is not None and theorem.holds
-    label = "proved" if proved else "bounded"
+    estimated = found["dimension"].data["upper"] is None
+    label = "proved" if proved else "estimated" if estimated else "bounded"
     assert set(map(frozenset, said_of(found).values())) == {frozenset({label})}
     assert (found["dimension"].data["dimension"] is not None) == proved
-    assert ("t most" in found["dimension"].lead) == (not proved)
-    assert found["redundancy"].lead.startswith("At least") == (not proved)
+    assert ("t most" in found["dimension"].lead) == (label == "bounded")
+    assert found["redundancy"].lead.startswith("At least") == (label == "bounded")
+    assert ("not a bound" in found["dimension"].lead) == estimated
+    assert found["redundancy"].lead.startswith("About") == estimated
 
 
 def test_what_is_nearly_special_is_not_counted_as_special() -> None:

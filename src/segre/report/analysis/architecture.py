@@ -128,9 +128,9 @@ def _picture(part: Part, symmetries: list[dict[str, Any]]) -> Figure:
     pieces = {name: count for name, count in named.items() if count}
     redundant = sum(pieces.values())
     parameters: int = part.data["parameters"]
-    known = "functional dimension" if part.status == "proved" else "functional dimension, at most"
+    known = {"bounded": ", at most", "estimated": ", about"}.get(part.status, "")
     upper: int = part.data["upper"]
-    whole = {known: upper, "symmetries": redundant}
+    whole = {f"functional dimension{known}": upper, "symmetries": redundant}
     if parameters - upper > redundant:
         whole["redundant without a listed symmetry"] = parameters - upper - redundant
     return parts_of_a_whole(
