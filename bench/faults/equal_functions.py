@@ -28,8 +28,16 @@ SEEDS = 2
 Weights = dict[str, torch.Tensor]
 Values = dict[str, Any]
 
-WRITES = ("o_proj", "down_proj", "c_proj", "fc2", "out_proj", "dense_4h_to_h")
-WRITES += ("output.dense", "attention.dense")
+WRITES = (
+    "o_proj",
+    "down_proj",
+    "c_proj",
+    "fc2",
+    "out_proj",
+    "dense_4h_to_h",
+    "output.dense",
+    "attention.dense",
+)
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "granite", "olmo2", "smollm3")
 TIES = ("llama", "mistral", "qwen2", "qwen3", "granite", "gpt2", "gemma2", "gpt_neox", "bert")
 UNITS = (*LLAMAS, "gpt2", "gpt_neox", "bert", "opt", "gemma2")
@@ -100,7 +108,10 @@ def _filled(small: Any, said: Any, seed: int) -> tuple[Weights, Weights]:
 
 
 def padded(family: str, seed: int, way: str) -> tuple[Any, Any]:
-    """MLPs of 52 units, and of 64 in another order: the others write nothing, or read nothing."""
+    """MLPs of 52 units, and of 64 in another order: the others write nothing, or read nothing.
+
+    Or 12 of them are two halves each.
+    """
     small = fresh(config(family), seed)
     width = {"gpt2": "n_inner", "opt": "ffn_dim"}.get(family, "intermediate_size")
     said = _of(small.config, **{width: 64})
@@ -110,9 +121,13 @@ def padded(family: str, seed: int, way: str) -> tuple[Any, Any]:
         if value.shape != own[key].shape:
             axis = next(i for i, n in enumerate(value.shape) if n != own[key].shape[i])
             writes = any(name in key for name in WRITES)
-            if writes == (way == "writes"):
+            if way != "halves" and writes == (way == "writes"):
                 value.zero_()
             value.narrow(axis, 0, 52).copy_(own[key])
+            if way == "halves":
+                value.narrow(axis, 52, 12).copy_(own[key].narrow(axis, 0, 12))
+                for start in (0, 52) if writes else ():
+                    value.narrow(axis, start, 12).mul_(0.5)
             large[key] = value.index_select(axis, order)
         else:
             large[key] = own[key]
@@ -243,6 +258,7 @@ _BIASED = (
 KINDS = (
     Kind(f"{_DEAD} that write nothing", UNITS, lambda f, s: padded(f, s, "writes")),
     Kind(f"{_DEAD} that read nothing", UNITS, lambda f, s: padded(f, s, "reads")),
+    Kind("MLP units in two halves", UNITS, lambda f, s: padded(f, s, "halves")),
     Kind("copied key-value heads", (*LLAMAS, "gemma2"), copied_heads),
     Kind("a layer that writes nothing", LAYERS, deeper),
     Kind("biases of zero", _BIASED, biased),
