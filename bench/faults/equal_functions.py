@@ -24,7 +24,7 @@ from bench.faults.tally import Tally
 from segre.checkpoint.commands import move, same
 
 EQUAL = 1e-6  # outputs of the library this near are equal: some of its norms are in float32
-SEEDS = 2
+SEEDS = 1
 Weights = dict[str, torch.Tensor]
 Values = dict[str, Any]
 
@@ -107,7 +107,7 @@ def _filled(small: Any, said: Any, seed: int) -> tuple[Weights, Weights]:
 # --- equal functions ------------------------------------------------------------------------------
 
 
-def padded(family: str, seed: int, way: str) -> tuple[Any, Any]:
+def padded(family: str, seed: int, way: str, draw: int = 1) -> tuple[Any, Any]:
     """MLPs of 52 units, and of 64 in another order: the others write nothing, or read nothing.
 
     Or 12 of them are two halves each.
@@ -115,8 +115,8 @@ def padded(family: str, seed: int, way: str) -> tuple[Any, Any]:
     small = fresh(config(family), seed)
     width = {"gpt2": "n_inner", "opt": "ffn_dim"}.get(family, "intermediate_size")
     said = _of(small.config, **{width: 64})
-    large, own = _filled(small, said, seed + 1)
-    order = torch.randperm(64, generator=torch.Generator().manual_seed(seed))
+    large, own = _filled(small, said, seed + draw)
+    order = torch.randperm(64, generator=torch.Generator().manual_seed(seed + draw))
     for key, value in large.items():
         if value.shape != own[key].shape:
             axis = next(i for i, n in enumerate(value.shape) if n != own[key].shape[i])
@@ -132,6 +132,11 @@ def padded(family: str, seed: int, way: str) -> tuple[Any, Any]:
         else:
             large[key] = own[key]
     return small, rebuilt(said, large)
+
+
+def padded_twice(family: str, seed: int) -> tuple[Any, Any]:
+    """Both with 12 dead units among 64, in different places and dead in different ways."""
+    return padded(family, seed, "writes", 1)[1], padded(family, seed, "reads", 2)[1]
 
 
 def copied_heads(family: str, seed: int) -> tuple[Any, Any]:
@@ -258,6 +263,7 @@ _BIASED = (
 KINDS = (
     Kind(f"{_DEAD} that write nothing", UNITS, lambda f, s: padded(f, s, "writes")),
     Kind(f"{_DEAD} that read nothing", UNITS, lambda f, s: padded(f, s, "reads")),
+    Kind(f"{_DEAD} in both", UNITS, padded_twice),
     Kind("MLP units in two halves", UNITS, lambda f, s: padded(f, s, "halves")),
     Kind("copied key-value heads", (*LLAMAS, "gemma2"), copied_heads),
     Kind("a layer that writes nothing", LAYERS, deeper),

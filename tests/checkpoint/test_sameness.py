@@ -346,3 +346,13 @@ def test_files_that_are_no_witness(witnessed: tuple[Path, Path, Path], tmp_path:
     file.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(CheckpointError, match="cannot be read"):
         check(one, two, file)
+
+
+def test_a_witness_of_a_moved_copy_does_not_hold_for_the_files_themselves(
+    witnessed: tuple[Path, Path, Path],
+) -> None:
+    """Files that share a basis: rounding must not be measured in another one."""
+    one, two, file = witnessed
+    assert check(one, two, file).value
+    assert not check(one, one, file).value
+    assert not check(two, two, file).value

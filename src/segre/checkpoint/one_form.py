@@ -170,7 +170,8 @@ def _leave_out(given: Parts) -> None:
     if kept and len(kept) < len(layers):
         gone = [part for part in layers if part not in kept]
         given.said.append(
-            f"has {len(gone)} layer{'s' * (len(gone) > 1)} that write nothing ({', '.join(gone)})"
+            f"has {len(gone)} {'layers that write' if gone[1:] else 'layer that writes'} nothing "
+            f"({', '.join(gone)})"
         )
         _keep(given, kept)
     widths = [w["W_up"].shape[0] for w in given.tensors.values() if _dense(w)]

@@ -14,7 +14,8 @@ from segre.checkpoint.sublayers import free_mean
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
-ROUNDINGS = 4.0  # rounding errors, relative to what was removed, that count as zero
+ROUNDINGS = 2.0  # rounding errors, relative to what was removed, that count as zero
+SUMMED = 4.0  # the same for a sum of many products
 
 
 def silent(spec: Transformer, part: str, w: Tensors, unit: float) -> bool:
@@ -53,6 +54,16 @@ def dead_units(spec: Transformer, w: Tensors, unit: float) -> Array:
     return np.asarray(out)
 
 
+def clear_dead_units(spec: Transformer, w: Tensors, unit: float) -> None:
+    """Set all weights of dead units to zero, in place."""
+    dead = dead_units(spec, w, unit)
+    if dead.any():
+        for name in ("W_gate", "b_gate", "W_up", "b_up"):
+            if name in w:
+                w[name] = w[name] * ~dead[:, None]
+        w["W_down"] = w["W_down"] * ~dead
+
+
 def _reads_nothing(spec: Transformer, w: Tensors, name: str, unit: float) -> Array:
     """Units for which one of their linear maps is always 0, where the activation is 0 too."""
     rows, bias = w[f"W_{name}"], w.get(f"b_{name}", np.zeros((len(w[f"W_{name}"]), 1)))
@@ -63,7 +74,7 @@ def _reads_nothing(spec: Transformer, w: Tensors, name: str, unit: float) -> Arr
     added = rows * w[f"{norm}.bias"].T if f"{norm}.bias" in w else 0 * rows
     total, sizes = bias + added.sum(axis=1, keepdims=True), np.concatenate([added, bias], axis=1)
     alone = _zero(read - read.mean(axis=1, keepdims=True), read, -1, unit)
-    return np.asarray(alone & _zero(total, sizes, -1, unit))
+    return np.asarray(alone & _zero(total, sizes, -1, SUMMED / ROUNDINGS * unit))
 
 
 def _centred(spec: Transformer, x: Array) -> Array:
