@@ -20,8 +20,10 @@ from segre.checkpoint.dtypes import as_floats
 from segre.checkpoint.function import differing_keys
 from segre.checkpoint.layout import Held, Tensors
 from segre.checkpoint.model import Model
+from segre.checkpoint.served import require_normal_form
 from segre.checkpoint.store import Store
 from segre.checkpoint.without_effect import dead_units, silent
+from segre.errors import CheckpointError, UnsupportedError
 from segre.fields.interface import Array
 from segre.models.family import Stored
 from segre.transformer.choices import Bias
@@ -128,7 +130,7 @@ def in_one_design(one: Model, two: Model) -> OneForm:
         if both[0].spec.layers != both[1].spec.layers:
             return OneForm(one, two)
     specs = [_common(own.spec, other.spec) for own, other in (both, both[::-1])]
-    if differing_keys(*specs):
+    if differing_keys(*specs) or (keys - {"vocab"} and not _served(specs[0])):
         return OneForm(one, two)
     said = []
     for name, each, spec in zip(("the first", "the second"), both, specs, strict=True):
@@ -136,6 +138,15 @@ def in_one_design(one: Model, two: Model) -> OneForm:
         said += [f"{name} {what}" for what in each.said]
     tokens = specs[0].vocab if "vocab" in keys else None
     return OneForm(both[0].as_model(), both[1].as_model(), tokens, tuple(said))
+
+
+def _served(spec: Transformer) -> bool:
+    """Whether a design has a normal form."""
+    try:
+        require_normal_form(spec)
+    except (CheckpointError, UnsupportedError):
+        return False
+    return True
 
 
 def _tensors(model: Model) -> list[list[str]]:
@@ -196,7 +207,6 @@ def _counted(dead: Mapping[str, int]) -> str:
 def _keep(given: Parts, kept: list[str]) -> None:
     """Only some of the layers, under their new numbers."""
     spec, old = given.spec, [int(part) - 1 for part in kept]
-
     lists: dict[str, Any] = {}
     for key in ("window", "base", "rescale", "attn"):
         values: Any = getattr(spec, key)
@@ -247,7 +257,7 @@ def _fit(given: Parts, spec: Transformer) -> None:
         given.said.append(f"has {_BIASES[before.bias]}; the missing ones count as zero")
     for part in parts(spec):
         own = given.tensors[part]
-        some = next(iter(own.values())).dtype
+        some = next((x.dtype for x in own.values()), np.dtype(np.float32))
         for name, shape in part_shapes(spec, part).items():
             if name not in own:
                 own[name] = np.zeros(shape, some)
