@@ -115,7 +115,7 @@ def test_a_limit_is_printed_beside_every_ratio(tmp_path: Path) -> None:
     said = run("weights", "same", one, tmp_path / "two").stdout
     heading = next(line for line in said.splitlines() if line.startswith("block "))
     assert heading.split()[:5] == ["block", "difference", "rounding", "ratio", "limit"]
-    assert len(re.findall(r": [\d.e+-]+, limit [\d.e+-]+", said)) >= 1
+    assert len(re.findall(r"\([\d.e+-]+ of [\d.e+-]+\)", said)) >= 1
 
 
 def test_the_sentence_on_agreement_follows_from_the_blocks() -> None:

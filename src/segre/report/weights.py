@@ -119,9 +119,10 @@ def print_sameness(found: Comparison) -> None:
 
 def block_table(blocks: list[Block]) -> Table:
     """Differences compared with the effect of rounding, and the member that differs most."""
-    table = _table("block", "difference", "rounding", "ratio", "limit", "largest ratio in it")
+    table = _table("block", "difference", "rounding", "ratio", "limit", "largest in it")
     for block in blocks:
-        most = f"{block.name}: {block.ratios[block.worst]:.2g}, limit {block.limit_of_one:.2g}"
+        name = block.name.removesuffix(f", {block.kind}").removeprefix(f"{block.kind}, ")
+        most = f"{name} ({block.ratios[block.worst]:.2g} of {block.limit_of_one:.2g})"
         table.add_row(
             f"{block.place}, {block.kind}",
             f"{block.difference:.2g}",
