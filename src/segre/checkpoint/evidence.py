@@ -153,7 +153,7 @@ class Block:
         }
 
 
-def agreed(blocks: Sequence[Block], where: str = "") -> str:
+def agreed(blocks: Sequence[Block]) -> str:
     """That all blocks agree, in words, with what comes nearest to its limit."""
     nearest = max(blocks, key=lambda block: block.excess)
     ratio, limit = nearest.ratio, nearest.limit
@@ -161,7 +161,7 @@ def agreed(blocks: Sequence[Block], where: str = "") -> str:
     if ratio / limit < nearest.excess:  # one member is nearer to its limit than all together
         name, ratio, limit = nearest.title, nearest.ratios[nearest.worst], nearest.limit_of_one
     return (
-        f"all {len(blocks)} blocks agree to within rounding{where}; nearest to its limit is "
+        f"all {len(blocks)} blocks agree to within rounding; nearest to its limit is "
         f"{name}: {ratio:.2g} times the effect of rounding, where {limit:.2g} is allowed"
     )
 
