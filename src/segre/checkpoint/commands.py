@@ -35,7 +35,6 @@ from segre.checkpoint.same import (
 )
 from segre.checkpoint.shrunk import expand, shrink
 from segre.checkpoint.sizes import apart, inner
-from segre.checkpoint.witness import Witness
 from segre.checkpoint.writer import converted
 from segre.fields.interface import Array
 from segre.files import shown
@@ -218,7 +217,7 @@ def check(one: Source, two: Source, witness: Where, *, progress: Progress = no_p
     True
     """
     with Model.open(one) as a, Model.open(two) as b:
-        return Check(check_blocks(a, b, Witness.read(witness, a.spec), progress))
+        return Check(check_blocks(a, b, witness, progress))
 
 
 @within_float64(2)

@@ -235,7 +235,8 @@ Exit code 3: outputs differ by more than rounding can explain.""",
     segre weights same one two
     segre weights same one two --witness turn.safetensors --json
 
-Exit code 0: identical, same function or same on common tokens; 1: different; 3: undecided.""",
+Exit code 0: identical, same function, same up to rounding to a half type or less (the verdict
+names it), or same on common tokens; 1: different; 3: undecided.""",
     ),
     (
         "check",
