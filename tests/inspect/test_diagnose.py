@@ -244,7 +244,7 @@ def test_smollm2(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> No
     assert (large.channel, large.depth, large.text) == (507, 12, "The")
     assert large.size == pytest.approx(22_552, rel=0.01)
     assert found.values["spikes"].max() == pytest.approx(13_156, rel=0.01)
-    assert "depths 12 to 28" in large.what
+    assert "depths 12–28" in large.what and large.start == 12
     assert (spikes[17].channel, spikes[17].depth) == (507, 3)
     assert spikes[17].size == pytest.approx(682, rel=0.01)
     assert found.values["stable-rank"][12:21] == pytest.approx(1.0, abs=0.01)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from segre.report.inspection import control_in_words, head_of, terms_in_words, t
 from segre.report.inspection_blocks import findings_block, heads_block
 from segre.report.page.blocks import Figure, Page, Row, Section, Table, Tile
 from segre.report.page.render import write_page
+from segre.values import listed
 
 
 def write_diagnosis(found: Diagnosis, path: Path, made: str = "") -> None:
@@ -147,12 +149,13 @@ def _course(title: str, series: Mapping[str, Sequence[float]]) -> str:
 
 
 def _agreement(found: Trace, labels: list[int | str]) -> str:
-    """Which token most of the methods name."""
-    tops = [int(np.abs(found.scores[way]).argmax()) for way in WAYS]
-    token = max(set(tops), key=tops.count)
-    return (
-        f"{tops.count(token)} of {len(tops)} methods say that token {labels[token]} matters most."
-    )
+    """Which token most of the methods name, if there is one."""
+    tops = Counter(int(np.abs(found.scores[way]).argmax()) for way in WAYS)
+    (token, most), *others = tops.most_common()
+    if others and others[0][1] == most:
+        named = listed([str(labels[one]) for one, _ in sorted(tops.items())])
+        return f"Methods differ in which token matters most: tokens {named}."
+    return f"{most} of {len(WAYS)} methods say that token {labels[token]} matters most."
 
 
 def trace_page(found: Trace, made: str = "") -> Page:
@@ -169,7 +172,7 @@ def trace_page(found: Trace, made: str = "") -> Page:
         "Scores of tokens by every method, relative to the largest",
         "A map with a row for each method and a column for each token.",
         _agreement(found, labels),
-        ("way", list(WAYS)),
+        ("method", list(WAYS)),
         ("token", labels),
         cells,
         what="size",
