@@ -59,12 +59,12 @@ def claim_row(claim: Claim) -> tuple[str, ...]:
 # --- one page ---------------------------------------------------------------------------------
 
 
-def write_scoreboard(found: Scoreboard, path: Path, made: str = "") -> None:
+def write_scoreboard(found: Scoreboard, path: Path, made: str = "", command: str = "") -> None:
     """One HTML file with every table, every figure and every claim."""
-    write_page(page_of(found, made), path)
+    write_page(page_of(found, made, command), path)
 
 
-def page_of(found: Scoreboard, made: str = "") -> Page:
+def page_of(found: Scoreboard, made: str = "", command: str = "") -> Page:
     """The page: counts, a summary, then the experiments one by one."""
     counts = found.counts()
     tiles = tuple(
@@ -77,7 +77,7 @@ def page_of(found: Scoreboard, made: str = "") -> Page:
         f"{len(found.outcomes)} experiments, {sum(counts.values())} claims.",
         "A claim is reproduced if the measurement agrees with the expected value, for every seed "
         "unless the claim says otherwise.",
-        "segre reproduce --all -o results",
+        command,
         _page_table("summary", summary(found)),
         *(
             (Prose(tuple(f"Left out: `{name}`: {why}" for name, why in found.left_out)),)
@@ -91,7 +91,7 @@ def page_of(found: Scoreboard, made: str = "") -> Page:
         tiles=tiles,
         sections=(overview, *map(_section, found.outcomes)),
         document=found.document(),
-        command="segre reproduce --all -o results",
+        command=command,
         made=", ".join(word for word in (f"segre {__version__}", made) if word),
     )
 

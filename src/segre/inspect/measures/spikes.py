@@ -59,8 +59,8 @@ def find(recorded: Recorded, values: Array) -> Iterator[Finding]:
         yield Finding(
             measure="spikes",
             what=f"{kind}: {spoken(recorded, token)}, channel {channel} is {size:,.0f} at depth "
-            f"{depth}, {values[depth]:,.0f} times the median of its stream; "
-            f"{numbered('depth', span)}{last}. The squared norm of its token is concentrated in "
+            f"{depth}, {values[depth]:,.0f} times the median of its stream "
+            f"({numbered('depth', span)}){last}. The squared norm of its token is concentrated in "
             f"{participation(recorded.streams[depth][token]):.2f} channels.",
             means="One number dominates this token; norms turn it into a constant that later "
             "layers read.",
@@ -77,7 +77,7 @@ def find(recorded: Recorded, values: Array) -> Iterator[Finding]:
 
 def _after_norm(recorded: Recorded, token: int, channel: int) -> str:
     assert recorded.last is not None
-    return f", {abs(float(recorded.last[token, channel])):,.0f} after the final norm"
+    return f", and {abs(float(recorded.last[token, channel])):,.0f} after the final norm"
 
 
 MEASURES = (
