@@ -55,7 +55,12 @@ def compare(
     if output is not None:
         from segre.report.comparison_page import write_comparison
 
-        write_comparison(found, output, made=today(), command=again(context, specs=found.names))
+        write_comparison(
+            found,
+            output,
+            made=today(),
+            command=again(context, specs=specs if defaults else found.names),
+        )
     files = {"plot": plot, "page": output}
     out.emit(found, files={what: file for what, file in files.items() if file is not None})
 

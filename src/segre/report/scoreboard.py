@@ -52,7 +52,7 @@ def summary(found: Scoreboard) -> Table:
 
 def claim_row(claim: Claim) -> tuple[str, ...]:
     """A claim under the columns of `CLAIMS`."""
-    said = f"{claim.says} ({claim.reason})" if claim.reason else claim.says
+    said = f"{claim.says} ({claim.why})" if claim.why else claim.says
     return said, claim.source, expected(claim), measured(claim), claim.status
 
 
