@@ -115,16 +115,23 @@ def _lead(info: Info, values: Mapping[str, Array]) -> str:
     qk = [head.stable_rank for layer in info.layers for head in layer.qk]
     full = len(info.layers[0].ov[0].singular_values)
     most = len(info.layers[0].qk[0].singular_values)
+    there, they, look = f"There are {len(ov)} heads", "they move", "they look"
+    if len(ov) == 1:
+        there, they, look = "There is 1 head", "it moves", "it looks"
     said = (
-        f"There are {len(ov)} heads. What they move (OV) has stable rank {min(ov):.1f} to "
-        f"{max(ov):.1f} of {full}; what they look for (QK), {min(qk):.1f} to {max(qk):.1f} of "
+        f"{there}. What {they} (OV) has stable rank {min(ov):.1f} to {max(ov):.1f} of {full}; "
+        f"what {look} for (QK), {min(qk):.1f} to {max(qk):.1f} of "
         f"{most}."
     )
     sinks = int((values["sinks"] > SINK).sum()) if "sinks" in values else 0
     spread = int((values["entropy"] > EVEN).sum()) if "entropy" in values else 0
     parts = []
     if sinks:
-        parts.append(f"{sinks} give more than {100 * SINK:.0f}% of their attention to one token")
+        give, their = ("gives", "its") if sinks == 1 else ("give", "their")
+        parts.append(
+            f"{sinks} {give} more than {100 * SINK:.0f}% of {their} attention to one token"
+        )
     if spread:
-        parts.append(f"{spread} spread {'it' if sinks else 'their attention'} nearly evenly")
+        give, their = ("spreads", "its") if spread == 1 else ("spread", "their")
+        parts.append(f"{spread} {give} {'it' if sinks else f'{their} attention'} nearly evenly")
     return f"{said} On this input {' and '.join(parts)}." if parts else said

@@ -224,7 +224,10 @@ def curves(
             progress("below single precision", total, total)
             past = dict(zip(below, continued(loaded, below, inputs.batches[0][:1]), strict=True))
             every = [replace(curve, past=past.get(curve.variant)) for curve in every]
-        every = [replace(curve, sink=sink_of(curve.values, loaded, inputs)) for curve in every]
+        every = [
+            replace(curve, sink=sink_of(curve.values, loaded, inputs, curve.lost))
+            for curve in every
+        ]
     if fusion is not None:
         every = [
             replace(curve, fused=np.concatenate(parts))

@@ -101,8 +101,8 @@ def _print_sinks(found: Curves) -> None:
     for layer in shown_layers(found.layers):
         cells = []
         for curve, _ in shown:
-            factor = curve.mean("factor")[layer]
-            bracket = f" ({factor:.0f})" if factor >= DOMINANT else ""
+            factor, known = curve.mean("factor")[layer], curve.lost is None or layer < curve.lost
+            bracket = f" ({factor:.0f})" if known and factor >= DOMINANT else ""
             without = _number(curve.mean("without")[layer]) if bracket else ""
             cells += [_cell(curve, layer, found.floor) + bracket, without]
         table.add_row(str(layer), *cells)
