@@ -80,8 +80,11 @@ def _one(curve: Curve, curves: Curves, threshold: float) -> str:
     if lost is not None:
         before = f"{means[lost - 1]:.3g} after layer {lost - 1}, then " if lost else ""
         return f"{name} cannot be judged: {before}its numbers {_loss(curve)} at layer {lost}."
-    start = f"{means[0]:.3g} before the first layer, {means[-1]:.3g} after layer {last}"
-    return f"{name} does not collapse: {start}{_trend(curve, threshold)}."
+    if curve.past is None:
+        end = f"{means[-1]:.3g} after layer {last}{_trend(curve, threshold)}"
+    else:
+        end = f"{from_logarithm(curve.past[-1])} after layer {last} (the first input)"
+    return f"{name} does not collapse: {means[0]:.3g} before the first layer, {end}."
 
 
 def _past(curve: Curve, curves: Curves) -> str:
