@@ -391,6 +391,9 @@ def test_spikes() -> None:
             assert text[1] == f"{sizes[at]:,.0f}"
             assert text[2] == f"{sizes[at] / np.median(abs(streams[at])):,.0f}"
             assert layers_named(text[3]) == (massive or large)
+            norm = re.search(r", and (\S+) after the final norm", one.what)
+            assert (norm is None) == (last is None)
+            assert last is None or norm[1] == f"{abs(last[token, channel]):.3g}"  # type: ignore[index]
             assert one.start == (massive or large)[0]
             assert one.what.startswith("Massive") == bool(massive)
             seen_many += 1
@@ -467,7 +470,9 @@ def test_sinks_and_spectra_of_queries() -> None:
             mine = (attended.argmax(axis=-1) == one.token) & (values > 0.3)
             verb = "gives" if mine.sum() == 1 else "give"
             assert f"sink: {mine.sum()} of {mine.size} heads {verb} token {one.token}" in one.what
-            assert f"up to {100 * values[mine].max():.0f} %" in one.what
+            most = re.search(r"up to (\d+) %", one.what)
+            assert most or values[mine].max() < 0.306
+            assert not most or int(most[1]) == round(100 * values[mine].max()) > 30
             named = re.search(r"\(layers? ([\d–, ]+)[;)]", one.what)
             assert named
             assert layers_named(named[1]) == [int(n) + 1 for n in np.flatnonzero(mine.any(axis=1))]

@@ -45,11 +45,12 @@ def find(recorded: Recorded, values: Array) -> Iterator[Finding]:
         ]
         whole = f"; all heads of {numbered('layer', full)}" if full else ""
         size = float(max(values[layer, head] for layer, head in mine))
+        most = f", up to {100 * size:.0f} %" if round(100 * size) > 100 * SINK else ""
         yield Finding(
             measure="sinks",
             what=f"Attention sink: {count} of {every} heads {'gives' if count == 1 else 'give'} "
             f"{spoken(recorded, token)} more than {100 * SINK:.0f} % of "
-            f"{'its' if count == 1 else 'their'} attention on average, up to {100 * size:.0f} % "
+            f"{'its' if count == 1 else 'their'} attention on average{most} "
             f"({numbered('layer', [layer + 1 for layer in by_layer])}{whole}).",
             means="Such heads have little effect when there is nothing to attend to; their "
             "attention rests on this token.",

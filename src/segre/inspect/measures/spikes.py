@@ -77,7 +77,7 @@ def find(recorded: Recorded, values: Array) -> Iterator[Finding]:
 
 def _after_norm(recorded: Recorded, token: int, channel: int) -> str:
     assert recorded.last is not None
-    return f", and {abs(float(recorded.last[token, channel])):,.0f} after the final norm"
+    return f", and {abs(float(recorded.last[token, channel])):.3g} after the final norm"
 
 
 MEASURES = (
