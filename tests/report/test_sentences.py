@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from segre.analysis.depth import _with_depth
+from segre.analysis.heads import _lead, _takeaways
 from segre.analysis.paths import _by_head, _by_length, _largest, _largest_head
+from segre.checkpoint.info import Product
 from segre.collapse.curves import FLOOR, Curve, Curves
 from segre.collapse.mechanisms import MechanismStudy, Step, mechanism_advice
 from segre.collapse.sinks import DOMINANT, Sink
@@ -560,6 +562,55 @@ def test_paths_carry_what_is_said() -> None:
         found = [float(x) for x in re.findall(r"(-?\d+)%", _by_length(shares, bias))]
         assert found == pytest.approx([first, second], abs=1)
     assert _largest_head([[nan, nan]]) == ""
+
+
+def test_heads_and_their_spectra() -> None:
+    for seed in range(150):
+        rng = rng_of(seed)
+        number, own = int(rng.integers(1, 5)), int(rng.integers(1, 4))
+        equal = rng.random() < 0.3
+
+        def product(rng: np.random.Generator = rng, equal: bool = equal) -> Product:
+            sigma = np.array([1.0, 0.5]) if equal else np.sort(rng.random(2))[::-1]
+            return Product(tuple((sigma * (rng.random() > 0.1)).tolist()), 2)
+
+        layers = [
+            SimpleNamespace(
+                number=n + 1,
+                ov=tuple(product() for _ in range(own)),
+                qk=tuple(product() for _ in range(own)),
+            )
+            for n in range(number)
+        ]
+        info: Any = SimpleNamespace(layers=layers)
+        values = {
+            "sinks": rng.random((number, own)),
+            "entropy": 0.9 + rng.random((number, own)) / 5,
+        }
+        said = _lead(info, values)
+        count = number * own
+        assert said.startswith("There is 1 head." if count == 1 else f"There are {count} heads.")
+        ranks = [head.stable_rank for layer in layers for head in layer.ov]
+        assert f"stable rank {min(ranks):.1f} to {max(ranks):.1f} of 2;" in said
+        many = int((values["sinks"] > 0.3).sum())
+        assert (f"{many} give{'s' * (many == 1)} more than 30%" in said) == (many > 0)
+        for name in ("OV", "QK"):
+            last = {}
+            for layer in layers:
+                heads_ = [x.singular_values for x in (layer.ov if name == "OV" else layer.qk)]
+                known = [x[1] / x[0] for x in heads_ if x[0]]
+                if known:
+                    last[layer.number] = float(np.median(known))
+            text = _takeaways(info)[f"spectrum-{name}"]
+            if "falls most" in text:
+                where = [int(x) for x in re.findall(r"in layer (\d+)", text)]
+                assert last[where[0]] == min(last.values()) < max(last.values()) == last[where[1]]
+            elif last:
+                shown = f"{100 * min(last.values()):.2g}%"
+                assert f"{name} is {shown} of the largest" in text
+                assert shown == f"{100 * max(last.values()):.2g}%"
+            else:
+                assert text == f"{name} is zero in every layer."
 
 
 def test_the_cheapest_design() -> None:

@@ -87,17 +87,18 @@ def _described(spec: Architecture) -> str:
 
 @_described.register(Network)
 def _stack_described(spec: Network) -> str:
-    heads = max(spec.heads_by_layer)
-    of_heads = f" of {heads} heads" if heads > 1 else ""
+    fewest, most = min(spec.heads_by_layer), max(spec.heads_by_layer)
+    some = f"{fewest} to {most}" if fewest < most else f"{most}"
+    of_heads = f" of {some} heads" if most > 1 else ""
     layers = counted(spec.depth, "layer")
-    return f"A stack of {layers} of {spec.score} attention{of_heads} on {spec.t} tokens"
+    return f"A stack of {layers} of {spec.score} attention{of_heads} on {counted(spec.t, 'token')}"
 
 
 @_described.register(Hybrid)
 def _hybrid_described(spec: Hybrid) -> str:
     kinds = ", ".join(one.text for one in spec.mechanisms)
     layers = counted(spec.depth, "layer")
-    return f"A stack of {layers} of attention on {spec.t} tokens; heads: {kinds}"
+    return f"A stack of {layers} of attention on {counted(spec.t, 'token')}; heads: {kinds}"
 
 
 @_described.register(Polynomial)

@@ -100,7 +100,10 @@ def _takeaways(info: Info) -> dict[str, str]:
             continue
         (least, steep), (most, flat) = min(falls), max(falls)
         end = f"is {_share(least)} of the largest"
-        if len(falls) > 1:
+        if len(falls) > 1 and _share(least) == _share(most):
+            every = "every layer" if len(falls) == len(info.layers) else f"{len(falls)} layers"
+            end += f" in {every}"
+        elif len(falls) > 1:
             end += f" in layer {steep}, where it falls most, and {_share(most)} in layer {flat}"
         said[f"spectrum-{name}"] = f"The smallest singular value of {name} {end}."
     return said

@@ -16,6 +16,7 @@ from segre.report.text import printed
 from segre.reproduce.claim import Claim
 from segre.reproduce.experiment import Cell, Mark, Outcome, Panel, Series, Table
 from segre.reproduce.scoreboard import Scoreboard
+from segre.values import counted
 
 _MODES: dict[Mark, dict[str, Any]] = {
     "line": {"mode": "lines"},
@@ -74,7 +75,7 @@ def page_of(found: Scoreboard, made: str = "", command: str = "") -> Page:
     overview = Section.measured(
         "overview",
         "All experiments",
-        f"{len(found.outcomes)} experiments, {sum(counts.values())} claims.",
+        f"{counted(len(found.outcomes), 'experiment')}, {counted(sum(counts.values()), 'claim')}.",
         "A claim is reproduced if the measurement agrees with the expected value, for every seed "
         "unless the claim says otherwise.",
         command,
