@@ -260,3 +260,16 @@ def test_every_theorem_has_its_section_and_its_hypotheses_in_the_page() -> None:
         kind = name.partition(".")[2]
         if kind not in {"rope", "eps", "positions", "cap", "logitcap", "t"}:
             assert f"`{name.replace('F2.', 'F1.')}`" in page, name
+
+
+@pytest.mark.parametrize("name", [name for name in PLANS if not plan_of(name).sort.layered])
+def test_a_hypothesis_compares_counts(name: str) -> None:
+    """No side of a condition is below zero, also where sizes are far too small for it."""
+    rng = random.Random(name)
+    for spec in drawn(name):
+        assert isinstance(spec, Transformer)
+        vocab = spec.vocab and rng.randint(1, 2 * spec.vocab)
+        applied = apply(replace(spec, vocab=vocab, t=rng.randint(1, 40)))
+        for one in applied.hypotheses if applied is not None else ():
+            assert min(one.left, one.right) >= 0, one
+            assert one.holds == (one.left >= one.right + (one.relation == ">"))

@@ -197,7 +197,7 @@ def all_experiments(
             )
         print(context.get_help())
         return
-    from segre.cli.pages import require_writable, today
+    from segre.cli.pages import again, require_writable, today
     from segre.report.outcome_plots import plot_outcome
     from segre.report.scoreboard import write_scoreboard
     from segre.reproduce.registry import experiment
@@ -215,7 +215,7 @@ def all_experiments(
         )
         for one in found.outcomes:
             plot_outcome(one, folder / f"{one.experiment}.png")
-        write_scoreboard(found, page, today())
+        write_scoreboard(found, page, today(), again(context))
     out.emit(found, files={"page": page})
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,9 +62,9 @@ def plot_comparison(found: Comparison, path: Path) -> None:
             axes.spines[["top", "right"]].set_visible(False)
 
 
-def write_comparison(found: Comparison, path: Path, made: str = "") -> None:
+def write_comparison(found: Comparison, path: Path, made: str = "", command: str = "") -> None:
     """The comparison as one HTML file."""
-    write_page(page_of(found, made), path)
+    write_page(page_of(found, made, command), path)
 
 
 def _operations(found: Comparison) -> Figure:
@@ -106,7 +105,7 @@ def _cheapest(found: Comparison) -> str:
     )
 
 
-def page_of(found: Comparison, made: str = "") -> Page:
+def page_of(found: Comparison, made: str = "", command: str = "") -> Page:
     """The page: the table, and operations against tokens."""
     proved = sum(one.finding.value is not None for one in found.designs)
     section = Section(
@@ -117,7 +116,7 @@ def page_of(found: Comparison, made: str = "") -> Page:
         how="Dimensions are computed or known by a theorem, and bounds are labelled. Exponents "
         "follow from how attention weights are normalised, masked and gated. Operations and "
         "state are counted.",
-        command="segre compare " + shlex.join(found.names),
+        command=command,
         data={},
         blocks=(
             lines_of(found),
@@ -142,6 +141,6 @@ def page_of(found: Comparison, made: str = "") -> Page:
         tiles=tiles,
         sections=(section,),
         document=found.document(),
-        command=section.command,
+        command=command,
         made=words,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -111,15 +110,13 @@ def _draw_spectra(ax: Axes, found: Diff) -> None:
         ax.annotate("no matrix changed", (0.5, 0.5), xycoords="axes fraction", ha="center")
 
 
-def write_diff(found: Diff, path: Path, made: str = "") -> None:
+def write_diff(found: Diff, path: Path, made: str = "", command: str = "") -> None:
     """The difference as one HTML file."""
-    write_page(page_of(found, made), path)
+    write_page(page_of(found, made, command), path)
 
 
-def page_of(found: Diff, made: str = "") -> Page:
+def page_of(found: Diff, made: str = "", command: str = "") -> Page:
     """The page: what changed, where, and in how many directions."""
-    command = shlex.join(["segre", "diff", shown(found.one), shown(found.two)])
-
     facts = dict(facts_of(found))
     sections = (
         Section.measured(

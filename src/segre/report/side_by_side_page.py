@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -65,7 +64,6 @@ def _tiles(found: SideBySide) -> Iterator[Tile]:
 
 def _sections(found: SideBySide) -> Iterator[Section]:
     proved = all(one.finding.value is not None for one in found.designs.designs)
-    names = [each.target.shown for each in found.both]
     yield Section(
         key="sizes",
         title="Sizes",
@@ -75,7 +73,7 @@ def _sections(found: SideBySide) -> Iterator[Section]:
         else "At least one of the two dimensions is not proved.",
         how="As in segre compare, dimensions are computed or known by a theorem, and bounds are "
         "labelled. Operations and state are counted.",
-        command="segre compare " + shlex.join(names),
+        command=found.commands.get("sizes", ""),
         data={},
         blocks=(
             table_of_rows("sizes", "Sizes", size_rows(found), exponents_explained(found.designs)),
@@ -101,7 +99,7 @@ def _sections(found: SideBySide) -> Iterator[Section]:
             blocks=blocks,
             seconds=sum(part.seconds for part in parts),
         )
-    yield _changed(found, shlex.join(["segre", "diff", *names]))
+    yield _changed(found, found.commands.get("diff", ""))
 
 
 def _findings(found: SideBySide) -> Iterator[Block]:
