@@ -170,11 +170,12 @@ def certify(
             progress=progress,
         )
     write_certificate(document, output)
-    claim = document["claim"]
+    claim, theorem = document["claim"], document.get("theorem", {}).get("name")
+    by = {"kind": "computation" if theorem is None else "theorem", "theorem": theorem}
     out.emit(
-        data={"file": shown(output), "digest": document["digest"], **claim},
+        data={"file": shown(output), "digest": document["digest"], **claim, **by},
         lines=(
-            f"{output}: {claim_in_words(claim)}",
+            f"{output}: {claim_in_words(claim, theorem)}",
             f"check it with: {shlex.join(('segre', 'verify', str(output)))}",
         ),
     )

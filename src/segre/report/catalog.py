@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.table import Table
 from rich.text import Text
 
 from segre.discovery import QUESTIONS, Catalog, Entry
+from segre.finding import Finding, proved
 from segre.report.console import Lines, plain_console, print_lines
+from segre.report.dimensions import trusted
 from segre.report.text import printed
 
 
@@ -33,8 +37,13 @@ def print_catalog(found: Catalog) -> None:
         f"{_count(found.families, 'family', 'families')} and "
         f"{_count(found.presets, 'preset', 'presets')}. The line of a family shows the defaults "
         "of its config class, and what any of its models supports. Families can be used in "
-        "inline specs (llama/d=8/heads=2/ff=16/t=3). For details: segre models NAME."
+        f"inline specs (llama/d=8/heads=2/ff=16/t=3). {trusted(_known(found))} For details: segre "
+        "models NAME."
     )
+
+
+def _known(found: Catalog) -> Iterator[Finding]:
+    return (entry.found for entry in found.entries if entry.found is not None)
 
 
 def _count(entries: tuple[Entry, ...], one: str, several: str) -> str:
@@ -66,7 +75,7 @@ def _print_entry(entry: Entry) -> None:
     if row["redundant"] is not None:
         lines.append(("redundant", f"{row['redundant']:,}", f"{row['percent']:.3f} %"))
     if row["dimension"] is not None:
-        lines.append(("dimension", f"{row['dimension']:,}", f"proved, theorem {entry.theorem}"))
+        lines.append(("dimension", f"{row['dimension']:,}", proved(entry.theorem)))
     for question, (_, said) in QUESTIONS.items():
         reason = entry.refusals[question]
         lines.append((question, "no" if reason else "yes", reason or said))

@@ -11,7 +11,7 @@ from segre.analysis.comparison import GUARANTEES, Comparison, Design
 from segre.analysis.part import percent
 from segre.finding import GROUPS
 from segre.report.console import plain_console
-from segre.report.dimensions import known_by, value_in_words
+from segre.report.dimensions import known_by, trusted, value_in_words
 from segre.report.text import printed
 
 _AT_ONCE = 6  # designs beside each other
@@ -61,10 +61,11 @@ def exponent_in_words(one: Design) -> str:
     return words[0] if len(set(words)) == 1 else ",".join(words)
 
 
-def exponents_explained(found: Comparison) -> str:
-    """What the line of exponents means, and why some designs have none."""
+def explained(found: Comparison) -> str:
+    """What a proof by a theorem is, what exponents mean, and why some designs have none."""
     known = [one.exponents is not None for one in found.designs]
-    return " ".join([EXPONENT + "."] * any(known) + [UNKNOWN] * (not all(known)))
+    said = [trusted(found.found), *[EXPONENT + "."] * any(known), *[UNKNOWN] * (not all(known))]
+    return " ".join(filter(None, said))
 
 
 def _state(one: Design, tokens: int) -> str:
@@ -107,4 +108,4 @@ def print_comparison(found: Comparison) -> None:
             grid.add_row(title, *(words[number] for number in shown))
         console.print()
         console.print(grid)
-    console.print(f"\n{exponents_explained(found)}")
+    console.print(f"\n{explained(found)}")
