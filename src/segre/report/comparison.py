@@ -101,7 +101,7 @@ def print_comparison(found: Comparison) -> None:
     for start in range(0, len(found.designs), _AT_ONCE):
         shown = range(start, min(start + _AT_ONCE, len(found.designs)))
         grid = Grid(box=None, pad_edge=False)
-        grid.add_column("")
+        grid.add_column("", no_wrap=True)
         for number in shown:
             grid.add_column(letter(number), justify="right", no_wrap=True)
         for title, words in every:
