@@ -30,7 +30,13 @@ def rows(found: Comparison) -> Iterator[tuple[str, list[str]]]:
     designs = found.designs
     yield "parameters", [f"{one.finding.parameters:,}" for one in designs]
     yield "dimension", [value_in_words(one.finding, "{:,}".format) for one in designs]
-    yield "known by", [known_by(one.finding) for one in designs]
+    known = [known_by(one.finding) for one in designs]
+    met = [one.finding.value is not None for one in designs]
+    if any(met):
+        by = (words.removeprefix("proved by ") for words in known)
+        yield "proved by", [words if ok else "-" for words, ok in zip(by, met, strict=True)]
+    if not all(met):
+        yield "known by", ["-" if ok else words for words, ok in zip(known, met, strict=True)]
     yield "redundant", [_number(one.redundant) for one in designs]
     yield "  share", [_share(one) for one in designs]
     for group in GROUPS:
