@@ -18,10 +18,15 @@ from segre.shown import Shown, Tabular
 
 GROUPS = ("QK", "VO", "MLP", "norms and biases", "shifts", "residual")
 HOLDS = ("exact", "eps=0", "softmax")
+ProvedBy = Literal["computation", "theorem"]
+OWN = "segre's own, docs/theorems.md; hypotheses checked"  # of every theorem that is applied
 # How surely an answer is known: what is proved or computed exactly, what is computed at random
-# points of a finite field, then bounds, numbers that were measured or fitted, and guesses.
+# points of a finite field, then bounds, numbers that were measured or fitted, and guesses. A page
+# labels what is proved by what proves it.
 Status = Literal[
     "proved",
+    "proved by computation",
+    "proved by theorem",
     "exact",
     "computed",
     "bounded",
@@ -34,6 +39,24 @@ Status = Literal[
     "estimate",
     "not run",
 ]
+
+
+def labelled(status: Status, by: ProvedBy | None) -> Status:
+    """The label of an answer: a proof by computation and one by a theorem have different ones."""
+    if status != "proved" or by is None:
+        return status
+    return "proved by computation" if by == "computation" else "proved by theorem"
+
+
+def proved(theorem: str | None, *, full: bool = True) -> str:
+    """The label in words: what proves a dimension; in full, with what has to be trusted.
+
+    >>> proved(None), proved("C", full=False)
+    ('proved by computation', 'proved by theorem C')
+    """
+    if theorem is None:
+        return "proved by computation"
+    return f"proved by theorem {theorem} ({OWN})" if full else f"proved by theorem {theorem}"
 
 
 @runtime_checkable
@@ -144,6 +167,7 @@ class Finding(Tabular):
     symmetries: tuple[Symmetry, ...] = ()
     notes: tuple[str, ...] = ()
     seed: int = 0
+    regions: tuple[str, ...] = ()  # what makes the function piecewise: the largest over its regions
 
     @property
     def parameters(self) -> int:
@@ -166,6 +190,26 @@ class Finding(Tabular):
         """The theorem behind the lower bound, with its hypotheses; None if no theorem was used."""
         known = self.lower_evidence
         return known.data if known is not None and known.kind == "theorem" else None
+
+    @property
+    def proved_by(self) -> ProvedBy | None:
+        """What proves the value; None without a value."""
+        if self.value is None:
+            return None
+        return "computation" if self.theorem is None else "theorem"
+
+    @property
+    def label(self) -> Status:
+        """The label that pages show beside it."""
+        if self.value is None:
+            return "bounded" if self.estimate is None else "estimated"
+        return labelled("proved", self.proved_by)
+
+    def proof(self, *, full: bool = True) -> str:
+        """The same in words; empty without a value."""
+        if self.value is None:
+            return ""
+        return proved(None if self.theorem is None else self.theorem["name"], full=full)
 
     @property
     def fiber_dimension(self) -> int | None:
@@ -245,6 +289,8 @@ class Finding(Tabular):
             "dimension": self.value,
             "fiber_dimension": self.fiber_dimension,
             "status": self.status,
+            "proved_by": self.proved_by,
+            "regions": list(self.regions),
             "lower": self.lower,
             "upper": self.upper,
             "estimate": self.estimate,

@@ -15,6 +15,7 @@ import pytest
 
 import segre
 from segre.errors import CertificateError, SpecError
+from segre.finding import OWN
 from segre.referee import Verdict, verify
 from segre.referee.by_theorem.check import trusted
 from segre.referee.by_theorem.designs import NAMES, uncovered
@@ -425,7 +426,7 @@ def test_what_it_says() -> None:
     assert "C.contexts (953757900156 > 70553706496)" in text
     assert verdict.checks[-1].startswith("Trusted, and not checked: the proof of theorem C")
     assert verdict.document()["kind"] == "theorem"
-    assert str(verdict).splitlines()[-1].endswith("parameters, proved by theorem")
+    assert str(verdict).splitlines()[-1].endswith(f"parameters, proved by theorem C ({OWN})")
 
 
 @pytest.mark.parametrize("theorem", THEOREMS)

@@ -28,6 +28,14 @@ IN_WORDS = {
 }
 
 
+_HOW = {
+    "computation": "Every symmetry was checked to leave the function as it is: its generators lie "
+    "in the kernel of the Jacobian. The bounds meet, so there are no others.",
+    "theorem": "The symmetries are counted by formulas. By the theorem there are no others.",
+    None: "All symmetries that segre knows are counted; nothing is measured. There may be others.",
+}
+
+
 def what_is_redundant(bench: Workbench) -> Answer:
     """The symmetries by piece; of a transformer also what each design choice does to them."""
     spec = bench.target.spec
@@ -43,17 +51,12 @@ def what_is_redundant(bench: Workbench) -> Answer:
             symmetries = answer.finding.symmetries  # the same, layers alike together
     except UnsupportedError as error:  # sizes for which the formulas do not hold
         explained, unexplained = None, str(error)
-    proved, fiber = found.status == "proved", fiber_of(bench)
-    how = (
-        "Every symmetry was checked to leave the function as it is: its generators lie in the "
-        "kernel of the Jacobian. The bounds meet, so there are no others."
-        if proved
-        else "All symmetries that segre knows are counted; nothing is measured. "
-        "There may be others."
-    )
+    fiber = fiber_of(bench)
+    how = _HOW[found.proved_by]
     choices = " The effect of a design choice is counted by formulas for the design without it."
     return Answer(
         status=known_by(found),
+        proved_by=found.proved_by,
         lead=_lead(found, symmetries),
         how=how + choices * (explained is not None),
         command=f"segre explain {bench.target.argument}",
@@ -79,6 +82,7 @@ def _of_stack(bench: Workbench) -> Answer:
     fiber = fiber_of(bench)
     return Answer(
         status=known_by(found),
+        proved_by=found.proved_by,
         lead=_lead(found, found.symmetries),
         how="Each symmetry is written down and checked to leave the function as it is: it lies in "
         "the kernel of the Jacobian. Conserved quantities are checked exactly against the "

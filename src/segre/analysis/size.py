@@ -27,6 +27,7 @@ def how_large(bench: Workbench) -> Answer:
     options = bench.options(seed=bench.seed, memory=bench.memory)
     return Answer(
         status=known_by(found),
+        proved_by=found.proved_by,
         lead=_lead(found),
         how=_how(found),
         command=f"segre dim {bench.target.argument}{options}",
@@ -41,12 +42,13 @@ def _lead(found: Finding) -> str:
     if found.value is not None:
         return (
             f"The functional dimension is {found.value:,} of {found.parameters:,} parameters: "
-            f"{redundant:,} ({share}) are redundant. {_proved(found)}"
+            f"{redundant:,} ({share}) are redundant. The dimension is {found.proof()}."
         )
     if found.lower is not None and found.upper is not None:
         return (
             f"The functional dimension is between {found.lower:,} and {found.upper:,} of "
-            f"{found.parameters:,} parameters. Both bounds are proved; they do not meet."
+            f"{found.parameters:,} parameters. Both bounds are proved by computation; they do not "
+            "meet."
         )
     if found.upper is not None:
         return (
@@ -61,18 +63,14 @@ def _lead(found: Finding) -> str:
     return f"The functional dimension is at least {found.lower:,}."
 
 
-def _proved(found: Finding) -> str:
-    if found.theorem is None:
-        return "Both bounds are proved, and they meet."
-    count = len(found.theorem["hypotheses"])
-    return f"This follows from a theorem, whose {count} hypotheses hold."
-
-
 def _how(found: Finding) -> str:
     if found.theorem is not None:
+        number = len(found.theorem["hypotheses"])
+        hold = "hypothesis was" if number == 1 else f"{number} hypotheses were"
         return (
-            f"By theorem {found.theorem['name']} ({found.theorem['title']}), whose proof is in "
-            f"{found.theorem['proof']}. For the upper bound, symmetries are counted by formulas."
+            f"By theorem {found.theorem['name']} ({found.theorem['title']}), whose {hold} checked. "
+            f"Its proof, in {found.theorem['proof']}, has to be trusted. For the upper bound, "
+            "symmetries are counted by formulas."
         )
     if found.upper is None:
         return (

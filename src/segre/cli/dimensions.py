@@ -57,7 +57,11 @@ def dim(
     memory: Memory = "8G",
     out: TableOut = TableOut(),
 ) -> None:
-    """The functional dimension of an architecture, and how it is known."""
+    """The functional dimension of an architecture, and how it is known.
+
+    It is the generic local dimension over the reals, at exactly this t, with all V ids as inputs;
+    it says nothing about trained weights, discrete symmetries or global fibers.
+    """
     from segre.finding import Findings
     from segre.geometry.compare import compare as side_by_side
     from segre.geometry.dimension import dimension
@@ -170,11 +174,12 @@ def certify(
             progress=progress,
         )
     write_certificate(document, output)
-    claim = document["claim"]
+    claim, theorem = document["claim"], document.get("theorem", {}).get("name")
+    by = {"kind": "computation" if theorem is None else "theorem", "theorem": theorem}
     out.emit(
-        data={"file": shown(output), "digest": document["digest"], **claim},
+        data={"file": shown(output), "digest": document["digest"], **claim, **by},
         lines=(
-            f"{output}: {claim_in_words(claim)}",
+            f"{output}: {claim_in_words(claim, theorem)}",
             f"check it with: {shlex.join(('segre', 'verify', str(output)))}",
         ),
     )

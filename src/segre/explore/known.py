@@ -104,6 +104,7 @@ def of_finding(found: Finding) -> dict[str, Any]:
         "bound": str(upper),
         "redundant": str(spec.parameters - (upper or 0)),
         "status": _status(found),
+        "label": found.label,
         "known": _known_by(found),
         "how": found.how,
         "notes": list(found.notes),
@@ -128,10 +129,8 @@ def _status(found: Finding) -> str:
 
 def _known_by(found: Finding) -> str:
     """How the dimension is known, in a few words; what is not proved says so."""
-    if found.value is not None and found.theorem is not None:
-        return f"proved by theorem {found.theorem['name']}"
     if found.value is not None:
-        return "proved by computation"
+        return found.proof()
     if found.estimate is not None:
         return "predicted by a formula; neither proved nor a bound"
     if found.lower is not None:

@@ -17,6 +17,7 @@ from segre.architectures import Architecture
 from segre.errors import SegreError, UnluckyError
 from segre.fields.threads import threads_for
 from segre.finding import Bound, Evidence, Finding
+from segre.geometry.alive import piecewise
 from segre.geometry.at_any_size import at_any_size, by_theorem, proved_by_theorem
 from segre.geometry.balls import BallMinor, ball_minor
 from segre.geometry.closed_form import ambient, closed_form
@@ -144,6 +145,13 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
         )
         if features := suspects(proof.spec):
             notes.append(f"gaps are known to occur with: {features}")
+    regions = piecewise(proof.spec) if isinstance(proof.minor, BallMinor) else ()
+    if regions:
+        notes.append(
+            f"the function is only piecewise analytic ({' and '.join(regions)}): the dimension is "
+            "the largest over its regions; it is reached on an open set of weights, and may be "
+            "smaller in other regions (docs/soundness.md)"
+        )
     found = Finding.from_bounds(
         proof.spec,
         proof.lower,
@@ -152,7 +160,7 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
         notes=tuple(notes),
         seed=seed,
     )
-    return with_defect(found)
+    return with_defect(replace(found, regions=regions))
 
 
 def too_large(spec: Architecture) -> bool:

@@ -142,7 +142,7 @@ def _said(found: Finding) -> tuple[str, ...]:
     if found.value is None:
         known = f"the dimension is between {found.lower:,} and {found.upper:,}"
     else:
-        known = f"the dimension is {found.value:,}, proved"
+        known = f"the dimension is {found.value:,}, {found.proof()}"
     assert found.upper_evidence is not None
     return (f"{known}; upper bound: {found.upper_evidence.statement}", *found.notes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from segre.analysis.comparison import Comparison
 from segre.report.analysis.charts import lines
 from segre.report.cards.comparison import lines_of
 from segre.report.comparison import letter, short
-from segre.report.dimensions import value_in_words
+from segre.report.dimensions import known_by, value_in_words, weakest
 from segre.report.drawing import picture
 from segre.report.page.blocks import Figure, Page, Section, Tile
 from segre.report.page.render import write_page
@@ -107,12 +108,13 @@ def _cheapest(found: Comparison) -> str:
 
 def page_of(found: Comparison, made: str = "", command: str = "") -> Page:
     """The page: the table, and operations against tokens."""
-    proved = sum(one.finding.value is not None for one in found.designs)
+    counts = Counter(known_by(one) for one in found.found)
+    known = ", ".join(f"{count} {words}" for words, count in counts.items())
     section = Section(
         key="comparison",
         title="Side by side",
-        status="proved" if proved == len(found.designs) else "bounded",
-        lead=f"{len(found.designs)} designs; the dimension of {proved} is proved.",
+        status=weakest(found.found),
+        lead=f"{len(found.designs)} designs. Dimensions: {known}.",
         how="Dimensions are computed or known by a theorem, and bounds are labelled. Exponents "
         "follow from how attention weights are normalised, masked and gated. Operations and "
         "state are counted.",
@@ -129,7 +131,7 @@ def page_of(found: Comparison, made: str = "", command: str = "") -> Page:
             if len(one.name) < 48
             else f"{letter(number)}  {one.name[:47]}…",
             value_in_words(one.finding, "{:,}".format),
-            "proved" if one.finding.value is not None else "bounded",
+            one.finding.label,
             f"of {one.finding.parameters:,} parameters",
         )
         for number, one in enumerate(found.designs[:8])

@@ -12,9 +12,9 @@ from segre.collapse.variants import FULL, variant
 from segre.report.analysis.charts import Number, lines
 from segre.report.cards.diff import pieces_of, tiles_of
 from segre.report.cards.side_by_side import table_of_rows
-from segre.report.comparison import exponents_explained, letter
+from segre.report.comparison import explained, letter
 from segre.report.diff import facts_of
-from segre.report.dimensions import value_in_words
+from segre.report.dimensions import known_by, value_in_words, weakest
 from segre.report.inspection_blocks import findings_block, heads_block
 from segre.report.page.blocks import Block, Facts, Figure, Items, Page, Row, Section, Tile
 from segre.report.page.render import write_page
@@ -51,7 +51,7 @@ def _tiles(found: SideBySide) -> Iterator[Tile]:
         yield Tile(
             f"{letter(number)}: functional dimension",
             value_in_words(one.finding, "{:,}".format),
-            "bounded" if one.finding.value is None else "proved",
+            one.finding.label,
             f"of {one.finding.parameters:,} parameters",
         )
     for number, diagnosis in enumerate(found.diagnoses):
@@ -63,21 +63,17 @@ def _tiles(found: SideBySide) -> Iterator[Tile]:
 
 
 def _sections(found: SideBySide) -> Iterator[Section]:
-    proved = all(one.finding.value is not None for one in found.designs.designs)
+    first, second = (known_by(one) for one in found.designs.found)
     yield Section(
         key="sizes",
         title="Sizes",
-        status="proved" if proved else "bounded",
-        lead="Both dimensions are proved."
-        if proved
-        else "At least one of the two dimensions is not proved.",
+        status=weakest(found.designs.found),
+        lead=f"The dimension of A: {first}; of B: {second}.",
         how="As in segre compare, dimensions are computed or known by a theorem, and bounds are "
         "labelled. Operations and state are counted.",
         command=found.commands.get("sizes", ""),
         data={},
-        blocks=(
-            table_of_rows("sizes", "Sizes", size_rows(found), exponents_explained(found.designs)),
-        ),
+        blocks=(table_of_rows("sizes", "Sizes", size_rows(found), explained(found.designs)),),
     )
     for key, title, blocks in (
         ("findings", "What stands out", tuple(_findings(found))),

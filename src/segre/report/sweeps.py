@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from segre.finding import proved
 from segre.report.console import plain_console
 from segre.report.text import printed
 from segre.sweep.builtin import Builtin
@@ -57,7 +58,9 @@ def print_standing(found: Standing) -> None:
     console.print(f"done        {found.done:,}{planned} architectures")
     if found.claim is not None:
         console.print(f"claim       {_counts(found.verdicts)}")
-    console.print(f"dimensions  {_counts(found.statuses)}")
+    # a sweep computes: no dimension in it is known by a theorem
+    known = {proved(None) if one == "proved" else one: n for one, n in found.statuses.items()}
+    console.print(f"dimensions  {_counts(known)}")
     if not found.checked:
         console.print(
             "checksums   none: the store was written by an older segre; the next run adds them"
@@ -104,9 +107,9 @@ def _console() -> Console:
     return plain_console(_WIDE)
 
 
-def _agree(proved: int, ranked: int, allowed: int) -> str:
+def _agree(met: int, ranked: int, allowed: int) -> str:
     """How many rows agree with a formula, and how that is known."""
-    said = {"proved": proved, "by exact rank": ranked, "between their bounds": allowed}
+    said = {proved(None): met, "by exact rank": ranked, "between their bounds": allowed}
     return ", ".join(f"{count:,} {how}" for how, count in said.items() if count)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from segre.analysis.part import Part
 from segre.analysis.redundancy import IN_WORDS
-from segre.finding import GROUPS
+from segre.finding import GROUPS, labelled
 from segre.report.analysis.charts import bars
 from segre.report.analysis.shapes import closed_curve, parts_of_a_whole
 from segre.report.page.blocks import (
@@ -238,7 +238,7 @@ def of_certificates(part: Part) -> Iterator[Block]:
                     one["parameters"],
                     one["lower"],
                     one["upper"],
-                    one["status"],
+                    labelled(one["status"], one["proved_by"]),
                     "valid" if one["valid"] else "invalid",
                 )
                 for one in instances

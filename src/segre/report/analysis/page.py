@@ -69,6 +69,7 @@ def section_of(part: Part) -> Section:
         notes = (_notes(part.notes),) if part.notes and not own else ()
         blocks = (*_BLOCKS[part.key](part), *notes)
     shown = {
+        "status": part.label,
         "blocks": blocks,
         "reason": f"{part.reason[:1].upper()}{part.reason[1:]}",
         "seconds": 0.0 if part.data is None else part.seconds,
@@ -105,19 +106,24 @@ def _size_tiles(part: Part) -> Iterator[Tile]:
     elif data["lower"] is None:
         value, remark = f"\u2264 {data['upper']:,}", "parameters minus known symmetries"
     else:
-        value, remark = f"{data['lower']:,} to {data['upper']:,}", "between proved bounds"
-    yield Tile("Functional dimension", value, part.status, remark)
+        value, remark = (
+            f"{data['lower']:,} to {data['upper']:,}",
+            "between bounds proved by computation",
+        )
+    yield Tile("Functional dimension", value, part.label, remark)
     least = "" if proved else "\u2248 " if data["upper"] is None else "\u2265 "
     redundant = data["parameters"] - (data["estimate"] if data["upper"] is None else data["upper"])
     share = percent(redundant, data["parameters"], 3)
     remark = f"{share} of all; they do not change the function"
-    yield Tile("Redundant parameters", f"{least}{redundant:,}", part.status, remark)
+    yield Tile("Redundant parameters", f"{least}{redundant:,}", part.label, remark)
 
 
 def _proof_tile(part: Part) -> Iterator[Tile]:
     assert part.data is not None
     if part.data["of"] == "itself":
-        yield Tile("Certificate", "valid", part.status, "checked by independent code")
+        computed = part.proved_by != "theorem"
+        checked = "the computation" if computed else "hypotheses and count, not the theorem,"
+        yield Tile("Certificate", "valid", part.label, f"{checked} checked by independent code")
         return
     valid = sum(one["valid"] for one in part.data["instances"])
     networks = "network" if valid == 1 else "networks"
