@@ -23,6 +23,7 @@ from segre.referee.claims import (
 from segre.referee.document import KEYS
 from segre.referee.hybrid.counts import facts_of
 from segre.referee.hybrid.weights import Layout, parameter_count
+from segre.referee.meter import meter
 from segre.referee.rejection import RejectionError
 from segre.referee.residues import WORD
 from segre.referee.shapes import items, keys, quote, whole
@@ -30,7 +31,6 @@ from segre.referee.transformers.content import (
     Evidence,
     Symmetries,
 )
-from segre.referee.transformers.limits import check_bytes
 from segre.referee.transformers.reader import Reader
 
 _SPEC_KEYS = ("version", "kind", "d", "a", "heads", "dv", "t")
@@ -61,7 +61,7 @@ def examine(document: Mapping[str, Any]) -> Certificate:
     claim = read_claim(document["claim"], parameter_count(spec))
     # The weights of every head are a table, which is needed in any case.
     heads = sum(group.heads for layer in spec.layers for group in layer.groups)
-    check_bytes(8 * heads * spec.t * spec.t)
+    meter().require_bytes(8 * heads * spec.t * spec.t)
     prime = read_prime(document["prime"])
     if prime % 4 != 3:
         raise RejectionError(f"prime: {prime} is not 3 mod 4")
