@@ -119,7 +119,7 @@ class Echelon:
                 rows = rows - shares * block
         reduced, rank = echelon_form(rows)
         self._rank += rank
-        meter().require_bytes(8 * self._rank * rows.ncols())  # whatever rank is claimed
+        meter().require_bytes(16 * self._rank * rows.ncols())  # whatever rank is claimed
         if rank:
             self._blocks.append((_pivots(reduced, rank), top(reduced, rank)))
         return rank

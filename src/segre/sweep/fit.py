@@ -82,10 +82,10 @@ def fit(
 ) -> Fit:
     """Formulas for the dimensions in a store.
 
-    `fields` are the variables (by default all fields of the plan that vary); `where` restricts the rows;
-    `rational` allows fractional coefficients; `degree` is the largest degree that is tried. Each
-    formula is tested on so many `fresh` architectures. The exact rank mod p of a row counts as its
-    dimension; with `ranks`, so does a rank found in ball arithmetic at a few real points.
+    `fields` are the variables (by default all fields of the plan that vary); `where` restricts the
+    rows; `rational` allows fractional coefficients; `degree` is the largest degree that is tried.
+    Each formula is tested on so many `fresh` architectures. The exact rank mod p of a row counts as
+    its dimension; with `ranks`, so does a rank found in ball arithmetic at a few real points.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.sweep.run import run

@@ -33,6 +33,15 @@ from segre.referee.transformers.content import (
 )
 from segre.referee.transformers.reader import Reader
 
+_STEPS = {  # of a mechanism, and the values that sections H3 and H4 describe
+    "weigh": ("identity", "exp", "taylor"),
+    "normalise": ("none", "keys", "both", "centred"),
+    "feature": ("none", "square", "exp", "relu", "elu1", "silu"),
+    "unit": ("none", "sphere", "layer"),
+    "conv": ("none", "full", "depthwise", "shared"),
+    "gate": ("none", "head", "element"),
+    "bias": ("none", "key", "query", "both"),
+}
 _SPEC_KEYS = ("version", "kind", "d", "a", "heads", "dv", "t")
 _LONGEST_LAYER = 100_000
 _SEVERAL = re.compile(r"\*([0-9]{1,9})", re.ASCII)
@@ -85,6 +94,10 @@ def _spec(value: Any) -> Hybrid:
         spec = Hybrid.parse(value)
     except SpecError as error:
         raise RejectionError(_one_line(str(error))) from None
+    for one in spec.mechanisms:
+        for step, known in _STEPS.items():
+            if (found := getattr(one, step)) not in known:
+                raise RejectionError(f"spec: {step}={found} is not known to the referee")
     if canonical(value) != canonical(spec.document()):
         raise RejectionError(
             "spec: not in canonical form (one value for each layer, defaults left out)"

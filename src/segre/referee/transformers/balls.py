@@ -34,7 +34,7 @@ class Balls(Numbers):
     def matrix(self, rows: int, columns: int, entries: Iterable[Scalar] = ()) -> arb_mat:
         """The matrix with these entries, row-major; without any, the zero matrix."""
         given = list(entries)
-        return arb_mat(rows, columns, *([given] if given else []))
+        return arb_mat(rows, columns, given) if given else arb_mat(rows, columns)
 
     def _number(self, value: Fraction) -> arb:
         """A rational number."""

@@ -26,7 +26,7 @@ from segre.referee.transformers.weights import Layout, parts, routed
 from segre.transformer.spec import Transformer
 
 _ENTRY_BYTES = 8  # of a matrix
-_STEP_BYTES = 200  # an operation on the tape, however small its matrices are
+_STEP_BYTES = 700  # an operation on the tape, however small its matrices are
 _CONTEXT_BYTES = 200  # a token that is part of a context
 _COPIED = 20  # to read or write an entry takes as long as so many multiplications
 

@@ -103,7 +103,9 @@ class Modular(Numbers):
     def matrix(self, rows: int, columns: int, entries: Iterable[Scalar] = ()) -> nmod_mat:
         """The matrix with these entries, row-major; without any, the zero matrix."""
         given = list(entries)
-        return nmod_mat(rows, columns, *([given] if given else []), self.prime)
+        if not given:
+            return nmod_mat(rows, columns, self.prime)
+        return nmod_mat(rows, columns, given, self.prime)
 
     def _number(self, value: Fraction) -> int:
         """The residue of a rational number."""
