@@ -129,7 +129,7 @@ def tally(quick: bool) -> list[Tally]:
         if found is None:
             continue
         tried += 1
-        grown = growth(found, 0.7 if quick else 8)
+        grown = growth(found, 0.7 if quick else 4)
         wrong += grown > LIMIT + SLACK
         longest = max(longest, len(json.dumps(found)))
         if grown > worst:
