@@ -255,7 +255,7 @@ def test_every_theorem_has_its_section_and_its_hypotheses_in_the_page() -> None:
         assert theorem.page.partition("#")[2] in {anchor.strip("-") for anchor in anchors}
     specs = [spec for name in PLANS for spec in drawn(name)]
     names = {one.name for spec in specs for one in apply(spec).hypotheses}  # type: ignore[union-attr]
-    spelled_out = {"A'2", "A'3", "B.rope", "B.eps"}  # equal widths, and what a design says
+    spelled_out = {"B.rope", "B.eps"}  # what a design says
     for name in names - spelled_out:
         kind = name.partition(".")[2]
         if kind not in {"rope", "eps", "positions", "cap", "logitcap", "t"}:
@@ -273,3 +273,17 @@ def test_a_hypothesis_compares_counts(name: str) -> None:
         for one in applied.hypotheses if applied is not None else ():
             assert min(one.left, one.right) >= 0, one
             assert one.holds == (one.left >= one.right + (one.relation == ">"))
+
+
+def test_one_name_is_one_thing() -> None:
+    """Ids of conditions are no names of theorems, occur once, and are printed as they are."""
+    page = (Path(__file__).parents[2] / "docs" / "theorems.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\S+) \| .* \| ((?:`[^`]+`(?:, )?)+) \|$", page, re.MULTILINE)
+    ids = [name for name, _ in rows]
+    assert len(ids) > 40
+    assert len(set(ids)) == len(ids)
+    assert not set(ids) & {theorem.name for theorem in THEOREMS}
+    printed = [(own, name) for own, names in rows for name in re.findall("`([^`]+)`", names)]
+    assert len({name for _, name in printed}) == len(printed)
+    for own, name in printed:
+        assert own == name or name not in ids, f"{own} is printed as {name}, which is another one"

@@ -120,7 +120,7 @@ function renderProof(own, { prove, download }) {
 function statement(own, theorem) {
   if (!theorem) return [`From below and from above: ${own.how}.`];
   const counts = Object.entries(theorem.symmetries), total = counts.reduce((sum, [, n]) => sum + BigInt(n), 0n);
-  const rests = theorem.trusts.length ? ` It rests on ${theorem.trusts.map((one) => `${one}’s theorem`).join(" and ")}.` : "";
+  const rests = theorem.trusts.length ? ` It rests on ${theorem.trusts.map((one) => (one.includes(" ") ? one : `${one}’s theorem`)).join(" and ")}.` : "";
   const said = [`Theorem ${theorem.name} is about ${theorem.title}: if the hypotheses below hold, the dimension is the number of parameters minus the dimension of the symmetries.${rests}`];
   if (counts.length) said.push(`The symmetries it counts here: ${counts.map(([name, n]) => `${name} ${grouped(n)}`).join(", ")}; together ${grouped(total)}.`);
   if (own.theorem) said.push(`So the dimension is ${grouped(own.parameters)} − ${grouped(total)} = ${grouped(own.bound)}.`);

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from segre.architectures import Architecture
-from segre.errors import SegreError, UnluckyError
+from segre.errors import SegreError, UnluckyError, UnsupportedError
 from segre.fields.threads import threads_for
 from segre.finding import Bound, Evidence, Finding
 from segre.geometry.alive import piecewise
@@ -40,12 +40,14 @@ from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import JacobianRank, SymmetryRank, jacobian_rank, symmetry_rank
 from segre.geometry.redundancy import asked_for, counted
+from segre.geometry.undefined import undefined_stage
 from segre.geometry.wider import Wider, wider_bound
 from segre.models import Source, architecture
 from segre.spec import Network
 from segre.theorems import apply
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
+from segre.values import quote
 
 Method = Literal["auto", "theorem", "exact", "balls", "closed-form", "count", "estimate"]
 
@@ -208,6 +210,11 @@ def prove(
                 point = Point.draw(spec, seed, attempt)
                 found = _prove_at(point, formula, symmetries, balls, memory, progress)
         except UnluckyError:
+            if not attempt and (stage := undefined_stage(spec, seed)) is not None:
+                raise UnsupportedError(
+                    f"spec {quote(str(spec))}: the network is not defined for any weights: its "
+                    f"stage {stage!r} divides 0 by 0"
+                ) from None
             continue
         if best is None or found.lower.value > best.lower.value:
             best = found
