@@ -14,7 +14,7 @@ import shutil
 import stat
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,6 +31,7 @@ _held: list[tuple[Any, bytearray]] = []  # standard input, and what has been rea
 placed: deque[Path] = deque(maxlen=8)
 under_way: set[Path] = set()  # temporary files and directories that are not in place yet
 streamed: list[str] = []  # standard output, once a file was written to it
+before_writing: list[Callable[[], None]] = []  # called before a file gets its name
 
 _full_paths = [False]
 
@@ -81,7 +82,10 @@ def read_given(path: str | Path, most: int, *, cut: bool = False) -> bytes:
                     errno.EINVAL,
                     "not a regular file; to read from a pipe, give - and use standard input",
                 )
+            before = identity(handle)
             data = file.read(most + 1)
+            if identity(handle) != before:
+                raise OSError(errno.EBUSY, CHANGED)
     if len(data) > most and not cut:
         raise OSError(errno.EFBIG, f"larger than {_size(most)}")
     return data[:most]
@@ -185,6 +189,7 @@ def whole_file(path: str | Path, suffix: str | None = None) -> Iterator[Path]:
             with TemporaryDirectory() as folder:
                 temporary = Path(folder, f"output{suffix}")
                 yield temporary
+                _check()
                 _stream(temporary, target)
             return
         with temporary_beside(real, suffix) as temporary:
@@ -193,10 +198,16 @@ def whole_file(path: str | Path, suffix: str | None = None) -> Iterator[Path]:
                 yield temporary
                 ordinary_file(temporary, like=real)
                 sync(temporary)
+                _check()
                 placed.append(target)  # first: an interruption right after the next line finds it
                 temporary.replace(real)
         with suppress(OSError):  # the file is complete, and some file systems cannot do this
             sync(real.parent)
+
+
+def _check() -> None:
+    for check in before_writing:
+        check()
 
 
 def _stream(source: Path, target: Path) -> None:

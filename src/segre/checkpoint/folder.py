@@ -5,6 +5,7 @@ Everything goes to a temporary directory beside the target, which is renamed whe
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -13,9 +14,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from segre.checkpoint.reading import refusal
+from segre.checkpoint.store import OPEN
 from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
-from segre.files import locked, placed, sync, temporary_beside
+from segre.files import CHANGED, identity, locked, placed, sync, temporary_beside
 
 __all__ = ["TensorWriter", "carry_along", "new_directory"]
 
@@ -35,7 +37,7 @@ def new_directory(target: str | Path, inputs: Iterable[Path] = ()) -> Iterator[P
     same target removes what was left. `target` must be new or an empty directory, and must not
     overlap with `inputs`.
     """
-    given = Path(target)
+    given, inputs = Path(target), list(inputs)
     try:
         path = _require_new(given, inputs)
         with temporary_beside(path, ".partial") as temporary:
@@ -44,6 +46,9 @@ def new_directory(target: str | Path, inputs: Iterable[Path] = ()) -> Iterator[P
                 yield temporary
                 for each in (*temporary.rglob("*"), temporary):
                     sync(each)
+                for store in {*OPEN}:
+                    if not {*inputs}.isdisjoint(store.inputs):
+                        store.require_unchanged()
                 placed.append(given)
                 temporary.rename(path)
         with suppress(OSError):  # the directory is complete, and some file systems cannot do this
@@ -74,7 +79,11 @@ def carry_along(source: Path, folder: Path, *, alone: bool = False) -> list[str]
     for name in files:
         try:
             (folder / name.parent).mkdir(parents=True, exist_ok=True)
-            shutil.copyfile((source / name).resolve(), folder / name, follow_symlinks=False)
+            real = (source / name).resolve()
+            before = identity(real)
+            shutil.copyfile(real, folder / name, follow_symlinks=False)
+            if identity(real) != before:
+                raise OSError(errno.EBUSY, CHANGED)
         except OSError as error:
             path = source / name
             raise refusal(path, f"cannot be copied: {error.strerror or error}") from None

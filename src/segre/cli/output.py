@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from segre.files import shown, streamed
+from segre.files import before_writing, shown, streamed
 
 if TYPE_CHECKING:
     from segre.finding import Documented
@@ -72,6 +72,8 @@ def emit(
 
     If the command has written a file to standard output, the answer goes to standard error.
     """
+    for check in before_writing:
+        check()
     if streamed:
         sys.stdout = sys.stderr
     if format in TABLES and answer is not None:

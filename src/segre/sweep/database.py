@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from segre.errors import StoppedRunError, SweepError
+from segre.errors import SweepError
 from segre.files import place
 from segre.values import quote
 
@@ -34,7 +34,7 @@ def driving(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         advice = ADVICE.get(code, f"it may be damaged: {_GO_ON}")
-        raise StoppedRunError(f"store {quote(str(path))}: {error}; {advice}") from None
+        raise SweepError(f"store {quote(str(path))}: {error}; {advice}") from None
 
 
 @contextmanager
