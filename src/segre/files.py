@@ -241,8 +241,8 @@ def save_tensors(
 
 
 @contextmanager
-def temporary_beside(target: Path, suffix: str) -> Iterator[Path]:
-    """A free name beside the target, of which nothing is left if the block fails.
+def temporary_beside(target: Path, suffix: str, kind: int = stat.S_IFREG) -> Iterator[Path]:
+    """A free name for a file (or another kind) beside the target; if the block fails, it is gone.
 
     What killed processes have left under such names for the same target is removed first.
     """
@@ -251,7 +251,7 @@ def temporary_beside(target: Path, suffix: str) -> Iterator[Path]:
     with suppress(OSError):  # directories may be writable and not readable
         for other in target.parent.iterdir():
             match = name.fullmatch(other.name)
-            if match and _is_abandoned(other, int(match[1])):
+            if match and _is_abandoned(other, kind, int(match[1])):
                 discard(other)
     temporary = target.parent / f"{start}{os.getpid()}{own}"
     under_way.add(temporary)  # from before there is a file: an interruption may come at any moment
@@ -273,15 +273,15 @@ def discard(path: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _is_abandoned(path: Path, process: int) -> bool:
+def _is_abandoned(path: Path, kind: int, process: int) -> bool:
     """Whether it belongs to us and no process writes to it any more.
 
     The lock is asked too, since a process may be out of sight in another container.
     """
     try:
         status = path.lstat()
-        ordinary = stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)
-        if not ordinary or status.st_uid != os.geteuid() or _runs(process):
+        ours = stat.S_IFMT(status.st_mode) == kind and status.st_uid == os.geteuid()
+        if not ours or _runs(process):
             return False
         with locked(path) as held:
             return held

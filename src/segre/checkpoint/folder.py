@@ -9,6 +9,7 @@ import errno
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -40,7 +41,7 @@ def new_directory(target: str | Path, inputs: Iterable[Path] = ()) -> Iterator[P
     given, inputs = Path(target), list(inputs)
     try:
         path = _require_new(given, inputs)
-        with temporary_beside(path, ".partial") as temporary:
+        with temporary_beside(path, ".partial", stat.S_IFDIR) as temporary:
             temporary.mkdir()
             with locked(temporary):
                 yield temporary
