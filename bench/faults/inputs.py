@@ -224,12 +224,12 @@ def tally(quick: bool) -> list[Tally]:
     """Damage files beforehand, and while they are read."""
     commands = COMMANDS["model.safetensors"]
     found = [
-        try_changed(change, commands[:1] if quick else commands[:3], 1 if quick else 30)
+        try_changed(change, commands[:1] if quick else commands[:3], 1 if quick else 10)
         for change in (cut, overwritten, copied_over)
     ]
     for name, readers in COMMANDS.items():
         slow = name == "model.gguf"
         if not (quick and slow):
-            count = 3 if quick else 30 if slow else 200
+            count = 3 if quick else 10 if slow else 60
             found.append(try_damaged(name, readers, count))
     return found

@@ -14,6 +14,7 @@ import signal
 import sys
 import traceback
 from contextlib import suppress
+from functools import partial
 from typing import Any, NoReturn, TextIO
 
 INTERRUPTED = 130
@@ -89,14 +90,13 @@ def one_line(message: str) -> str:
     >>> len(one_line("x" * 10**5)), len(one_line("x " * 10**5))
     (403, 3003)
     """
-    for long, pattern in ((400, r"\S{401,}"), (3000, r"(?s).{3001,}")):
-        message = re.sub(
-            pattern,
-            lambda found, half=long // 2: f"{found[0][:half]}...{found[0][-half:]}",
-            message,
-        )
-        message = " ".join(message.split())
+    for half, pattern in ((200, r"\S{401,}"), (1500, r"(?s).{3001,}")):
+        message = " ".join(re.sub(pattern, partial(_ends, half), message).split())
     return message
+
+
+def _ends(half: int, found: re.Match[str]) -> str:
+    return f"{found[0][:half]}...{found[0][-half:]}"
 
 
 def leave(code: int) -> NoReturn:
