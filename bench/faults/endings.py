@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.faults.outputs import FILES, FOLDERS, SPEC, STORES, prepare, tree
+from bench.faults.outputs import FILES, FOLDERS, SPEC, STORES, Tree, prepare, tree
 from bench.faults.processes import Ended, ended
 from bench.faults.tally import Tally
 
@@ -94,7 +94,7 @@ def _problem(done: Ended, codes: Sequence[int], before: object, folder: Path) ->
     return None
 
 
-def _lasting(found: dict[str, tuple[int, object]]) -> dict[str, tuple[int, object]]:
+def _lasting(found: Tree) -> Tree:
     """Without what SQLite keeps beside a store that it cannot read, for the next one who does."""
     return {name: one for name, one in found.items() if not name.endswith((".db-wal", ".db-shm"))}
 

@@ -17,7 +17,7 @@ from random import Random
 
 import numpy as np
 
-from bench.faults.outputs import tree
+from bench.faults.outputs import Tree, tree
 from bench.faults.processes import Ended, Running
 from bench.faults.tally import Tally
 from bench.random_llama import TINY, written
@@ -130,7 +130,7 @@ def try_damaged(name: str, commands: tuple[str, ...], count: int) -> Tally:
     return Tally(f"damaged {name}", count, len(problems), problems[0] if problems else note)
 
 
-def _problem(ended: Ended, before: dict[str, tuple[int, object]], folder: Path) -> str | None:
+def _problem(ended: Ended, before: Tree, folder: Path) -> str | None:
     if ended.problem is None and ended.code == 2 and tree(folder) != before:
         return f"refused, and this is left: {sorted({*tree(folder)} - {*before})}"
     return ended.problem

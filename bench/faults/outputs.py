@@ -100,9 +100,12 @@ NAMES = {
 }
 
 
-def tree(folder: Path) -> dict[str, tuple[int, object]]:
+Tree = dict[str, tuple[int, object]]
+
+
+def tree(folder: Path) -> Tree:
     """Everything in a folder: its kind and permissions, and the content of files."""
-    found = {}
+    found: Tree = {}
     for path in sorted(folder.rglob("*")):
         mode = path.lstat().st_mode
         content: object = path.read_bytes() if stat.S_ISREG(mode) else None
@@ -141,7 +144,7 @@ def problem(command: str, name: str, expected: str, folder: Path) -> str | None:
     return None if new else "nothing was written"
 
 
-def _differences(before: dict[str, object], after: dict[str, object]) -> list[str]:  # type: ignore[misc]
+def _differences(before: Tree, after: Tree) -> list[str]:
     return [name for name in {**before, **after} if before.get(name) != after.get(name)]
 
 
