@@ -19,7 +19,7 @@ from segre.checkpoint.common_inputs import common_inputs
 from segre.checkpoint.inputs import longest, token_texts
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.one_form import in_one_form
-from segre.checkpoint.outputs import furthest, outputs, random_tokens
+from segre.checkpoint.outputs import furthest, outputs, random_tokens, relative
 from segre.checkpoint.overflow import within_float64
 from segre.checkpoint.same import require_same_architecture
 from segre.checkpoint.updates import Update
@@ -261,7 +261,7 @@ def _outputs_apart(
         sum(len(tokens.words) for tokens in batches),
         int(words.shape[-1]),
         max(far),
-        float(np.sqrt(sums[0] / sums[1])),
+        float(np.sqrt(relative(float(sums[0]), float(sums[1])))),
         max(0.0, float(sums[2] / sums[4])) if logits else None,
         float(sums[3] / sums[4]) if logits else None,
         None if every is None else (float(every[0]), float(every[1])),

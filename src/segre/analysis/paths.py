@@ -12,6 +12,7 @@ import numpy as np
 
 from segre.analysis.part import Answer, percent
 from segre.analysis.workbench import RECORDED_VARIANT, Workbench
+from segre.checkpoint.outputs import furthest
 from segre.collapse.paths import head_shares, path_sums
 from segre.collapse.residual import norm, relative_residual
 from segre.collapse.shares import counts_of, shares_of
@@ -65,7 +66,7 @@ def _paths(number: int) -> str:
 def _summed(bench: Workbench) -> Answer:
     done = bench.recorded
     sums, heads = path_sums(done), head_shares(done)
-    error = float(abs(sums.total - done.output).max() / abs(done.output).max())
+    error = furthest(done.output, sums.total)
     shares, bias = [float(one) for one in sums.shares], float(sums.bias_share)
     through = [[float(one) for one in layer] for layer in heads.shares]
     options = bench.options(

@@ -274,8 +274,16 @@ class Saving:
 
 
 @contextmanager
-def saving(model: Model, target: str | Path, inputs: Iterable[Path] = ()) -> Iterator[Saving]:
-    """Write a new model directory with the types, files and tokenizer of `model`."""
+def saving(
+    model: Model,
+    target: str | Path,
+    inputs: Iterable[Path] = (),
+    check: Callable[[Path], None] = lambda _: None,
+) -> Iterator[Saving]:
+    """Write a new model directory with the types, files and tokenizer of `model`.
+
+    `check` looks at the directory when it is complete; if it fails, there is none.
+    """
     store = model.store
     with new_directory(target, [*store.inputs, *inputs]) as folder:
         bring_along(store, folder)
@@ -283,6 +291,7 @@ def saving(model: Model, target: str | Path, inputs: Iterable[Path] = ()) -> Ite
             for name in model.carried:
                 writer.copy(name, store)
             yield Saving(model, writer)
+        check(folder)
 
 
 def bring_along(store: Store, folder: Path) -> None:

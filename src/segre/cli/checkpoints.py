@@ -23,7 +23,7 @@ from segre.cli.weight_options import (
     Text,
     Untie,
 )
-from segre.files import shown
+from segre.files import extension, place, shown
 
 
 def info(
@@ -97,6 +97,8 @@ def same(
     from segre.checkpoint.commands import same as compare
     from segre.errors import CheckpointError
 
+    if witness is not None and extension(witness, (".safetensors",)) and place(witness) is None:
+        raise CheckpointError(f"--witness {str(witness)!r}: name a file, since it is read back")
     with out.progress() as progress:
         found = compare(one, two, seed=seed, progress=progress)
         written = witness is not None and found.witness is not None and found.same

@@ -12,7 +12,7 @@ from segre.cli import completion
 from segre.cli.options import Defaults, Memory, Seed, Spec, Specs, meant, memory_bytes
 from segre.cli.output import Out, TableOut
 from segre.errors import SegreError
-from segre.files import shown
+from segre.files import extension, shown
 
 if TYPE_CHECKING:
     from segre.certificate import By
@@ -165,6 +165,7 @@ def certify(
     from segre.certificate import write_certificate
     from segre.report.proofs import claim_in_words
 
+    extension(output, (".json",))
     with out.progress() as progress:
         document = make_certificate(
             meant(spec, defaults),

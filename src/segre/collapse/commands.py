@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from segre.checkpoint.inputs import Inputs, random_tokens, read_text
+from segre.checkpoint.outputs import furthest
 from segre.collapse.curves import Curves, curves
 from segre.collapse.fusion import Fusion
 from segre.collapse.mechanisms import MechanismStudy, mechanism_advice, mechanism_study
@@ -243,7 +244,7 @@ def decompose(
         drawn = "" if loaded.seed is None else ", random weights"
         name = f"{loaded.name}{drawn} ({kept.words})"
     sums, heads = path_sums(done), head_shares(done)
-    error = float(abs(sums.total - done.output).max() / abs(done.output).max())
+    error = furthest(done.output, sums.total)
     return Paths(name, sums, heads, error, _drawn(done, sample, of_length, seed))
 
 

@@ -16,6 +16,7 @@ from segre.sweep.run import Ran, Swept
 from segre.sweep.search import CUT_SHORT
 from segre.sweep.status import Standing
 from segre.sweep.store import Row
+from segre.sweep.verify import Verified
 
 _WIDE = 400
 _FEW = 5
@@ -69,6 +70,25 @@ def print_standing(found: Standing) -> None:
         number = found.verdicts["undecided"]
         console.print(f"undecided, {min(number, len(found.undecided)):,} of {number:,}:")
         _print_rows(console, found.undecided, number)
+
+
+@printed.register
+def print_verified(found: Verified) -> None:
+    """What computing rows again has shown."""
+    console = _console()
+    wrong = len({one.spec for one in found.differences})
+    rest = f"; {found.without:,} rows have no result" if found.without else ""
+    said = f"{wrong:,} differ" if wrong else "all agree"
+    again = f"{found.checked:,} of {found.rows:,} rows computed again (seed {found.seed})"
+    console.print(
+        f"{again}: {said}{rest}",
+        style="bold red" if wrong else "green",
+    )
+    for one in found.differences[:_FEW]:
+        stored, computed = ("-" if x is None else x for x in (one.stored, one.computed))
+        console.print(f"  {one.spec}: {one.what} is {stored} in the store, computed: {computed}")
+    if len(found.differences) > _FEW:
+        console.print(f"  and {len(found.differences) - _FEW:,} more: --json lists them")
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -9,6 +9,7 @@ from segre import __version__
 from segre.analysis.part import Part, percent
 from segre.analysis.run import Analysis
 from segre.errors import SegreError
+from segre.files import extension
 from segre.report.analysis import architecture, depth, heads, paths, weights
 from segre.report.page.blocks import Block, Items, Page, Prose, Section, Tile
 from segre.report.page.render import write_page
@@ -30,12 +31,10 @@ _BLOCKS: dict[str, Callable[[Part], Iterator[Block]]] = {
 
 def require_report(path: Path) -> None:
     """Refuse a file that cannot be written, before anything is computed."""
-    if path.suffix.lower() not in _FORMATS:
+    if extension(path, _FORMATS) not in _FORMATS:
         raise SegreError(
             f"report {str(path)!r}: {path.suffix!r} is not a format; allowed: {', '.join(_FORMATS)}"
         )
-    if not path.parent.is_dir():
-        raise SegreError(f"report {str(path)!r}: there is no directory {str(path.parent)!r}")
 
 
 def write_report(analysis: Analysis, path: Path, made: str = "") -> None:
