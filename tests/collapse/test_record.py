@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from bench.double import Double
 
 from collapse.test_variants import streams
 from segre.collapse.models import load
@@ -10,7 +11,6 @@ from segre.collapse.paths import all_paths, head_shares, path_sums, path_term
 from segre.collapse.record import record
 from segre.collapse.variants import ALL, BARE, FULL, PUBLISHED, Variant
 from segre.errors import SpecError, TooLargeError, UnsupportedError
-from support.hugging_face import Double
 from support.small_models import CAUSAL, RECORDED, WHOLE, library, small, tokens
 
 EVERY = [*ALL, PUBLISHED[1]]

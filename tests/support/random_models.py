@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
+from bench.double import Double
 from torch import nn
 
 from segre.models.activations import GATES, UNITS
 from segre.models.registry import MODEL_TYPES
 from segre.transformer.spec import Transformer
-from support.hugging_face import Double
 
 WITH_CAPS = ("gemma2", "gemma3_text")
 # By family: its classes; the class without a head is the second.

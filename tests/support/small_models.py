@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
+from bench.double import Double
 
 from segre.collapse.models import Loaded
 from segre.models import from_config
 from segre.transformer.forward import query_factors
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors
-from support.hugging_face import Double, weights_of
+from support.hugging_face import weights_of
 
 _SIZES: dict[str, Any] = {
     "hidden_size": 24,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from bench.double import Double
 from flint import arb
 from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
@@ -19,7 +20,6 @@ from segre.models.rope import rope_config, rope_rescale
 from segre.transformer.rescale import rescale
 from segre.transformer.rotary import frequencies
 from segre.transformer.spec import Transformer
-from support.hugging_face import Double
 
 
 def random_rope(rng: random.Random, width: int = 8) -> dict[str, Any]:

@@ -85,6 +85,11 @@ def biases(config: Config) -> Values:
     return {"bias": names.get((attention, mlp), "none")}
 
 
+def attention_biases(config: Config) -> Values:
+    """Biases of attention, in families whose MLPs have none."""
+    return {"bias": "attn" if config.flag("attention_bias") else "none"}
+
+
 def write_biases(spec: Transformer) -> Values:
     """The inverse of `biases`; keys are left out if the library has no biases."""
     found = {"attention_bias": spec.output_bias, "mlp_bias": spec.mlp_bias}

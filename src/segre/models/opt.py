@@ -15,6 +15,7 @@ from segre.models.family import (
     Names,
     Stored,
     Values,
+    answers,
     fourfold,
     linear,
     norm,
@@ -128,7 +129,10 @@ FAMILY = Family(
     model_type="opt",
     base_class="OPTModel",
     head_classes=("OPTForCausalLM",),
-    label_classes=(Labelled("OPTForSequenceClassification", "score", "last", outbias=False),),
+    label_classes=(
+        Labelled("OPTForSequenceClassification", "score", "last", outbias=False),
+        answers("OPT"),
+    ),
     defaults={
         "vocab_size": 50272,
         "hidden_size": 768,

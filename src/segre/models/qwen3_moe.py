@@ -16,8 +16,7 @@ from segre.values import quote
 
 
 def _read(config: Config) -> Values:
-    out = llama.decoder(config)
-    out["bias"] = "attn" if config.flag("attention_bias") else "none"
+    out = llama.decoder(config) | llama.attention_biases(config)
     out["window"] = [window(config) if config.flag("use_sliding_window") else 0]
     return routing(config, out)
 
