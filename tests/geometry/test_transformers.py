@@ -173,8 +173,9 @@ CONFIGURATIONS = [
     "minimax/d=4/layers=3/heads=2/attn=lightning,lightning,softmax/mlp=none/eps=1e-5/t=3",
     "transformer/d=4/heads=2/mlp=swiglu/experts=3/active=2/eff=2/shared=2/sharedgate=true/norm=rms/t=3",
     "transformer/d=4/heads=2/mlp=swiglu/experts=3/active=2/eff=2/shared=2/sharedgate=true/norm=layer/t=3",
-    "qwen3-next/d=4/heads=2/kv=1/head=4/dv=2/rotary=2/ff=3/eps=1e-5/t=3",
-    "qwen3-next/d=4/heads=2/kv=1/head=4/dv=2/rotary=2/eps=1e-5/experts=3/active=2/eff=2/vocab=11/t=3",
+    "qwen3/d=4/heads=2/kv=1/head=4/dv=2/rotary=2/ff=3/eps=1e-5/gate=element/t=3",
+    "qwen3-moe/d=4/heads=2/kv=1/head=4/dv=2/rotary=2/eps=1e-5/experts=3/active=2/eff=2/vocab=11/t=3"
+    "/gate=element/shared=2/sharedgate=true",
     "transformer/d=4/heads=2/kv=1/gate=head/bias=all/mlp=gelu/ff=3/t=3",
     "transformer/d=4/layers=2/heads=2/kv=1/pos=rope/norm=rms/bias=attn/gate=element/causal=true/t=3",
     "transformer/d=4/heads=2/bias=all/gate=element/norm=layer/mlp=gelu/ff=3/eps=1e-5/t=3",

@@ -176,20 +176,9 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
             allowed = rng.randint(1, groups)
             out |= {"n_routed_experts": size * groups, "n_group": groups, "topk_group": allowed}
             out["num_experts_per_tok"] = rng.randint(1, size * allowed)
-    if model_type == "qwen3_next":
-        out["layer_types"] = ["full_attention"] * out["num_hidden_layers"]
-        part = rng.choice([1.0, 0.5])
-        out["head_dim"] = rng.choice([4, 8])
-        if rng.random() < 0.3:
-            out |= {"head_dim": 8, "rope_parameters": {"rope_type": "default", "rope_theta": 7.0}}
-        else:
-            out["rope_parameters"] |= {"partial_rotary_factor": part}
-            if out["rope_parameters"]["rope_type"] == "dynamic":
-                out["rope_parameters"]["partial_rotary_factor"] = 1.0
-        out["shared_expert_intermediate_size"] = rng.randint(2, 5)
     if model_type == "minimax":
         out |= random_minimax(out["num_hidden_layers"], rng)
-    if model_type in ("mixtral", "minimax", "qwen3_moe", "qwen3_next"):
+    if model_type in ("mixtral", "minimax", "qwen3_moe"):
         experts = rng.randint(2, 6)
         out |= {"num_experts_per_tok": rng.randint(1, experts)}
         local = model_type in ("mixtral", "minimax")
@@ -200,7 +189,7 @@ def random_config(model_type: str, rng: Random, head: str | None = None) -> dict
         out |= {"num_local_experts": experts, "num_experts_per_tok": rng.randint(1, experts)}
         out |= {"attention_bias": rng.random() < 0.7, "swiglu_limit": rng.choice([0.5, 1.0, 7.0])}
         out |= {"hidden_act": "silu", "intermediate_size": rng.randint(2, 5)}
-    if model_type in ("qwen3_moe", "qwen3_next"):
+    if model_type == "qwen3_moe":
         out |= {
             "moe_intermediate_size": rng.randint(2, 5),
             "attention_bias": rng.random() < 0.3,

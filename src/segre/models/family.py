@@ -126,7 +126,6 @@ class Family:
     related: int | None = None  # how many; None: as many as the config has labels
     pooler: bool = False  # the class without a head has a pooler
     defaults: Values  # what the library's config class has where a config is silent
-    needs: Values = field(default_factory=dict)  # without which its config is refused
     also: tuple[str, ...] = ()  # other names that the library has for keys
     only: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values that specs can say
     read: Callable[[Config], Values]  # the keys of a spec that a config gives
