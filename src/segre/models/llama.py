@@ -99,7 +99,7 @@ def write_biases(spec: Transformer) -> Values:
 def written_rotary(spec: Transformer, layer: int = 1) -> Values:
     """The inverse of `rotary` for one layer; other layers may differ."""
     first = spec.at(layer)
-    assert isinstance(first.base, int)
+    assert not isinstance(first.base, tuple)
     return {
         "max_position_embeddings": spec.t,
         "rope_parameters": rope_config(first.base, first.rescaling),

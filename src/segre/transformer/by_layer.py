@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TypeVar
 
 Windows = tuple[int, ...]
-Bases = int | tuple[int, ...]
+Base = int | Fraction
+Bases = Base | tuple[Base, ...]
 Rescales = str | tuple[str, ...]
 Attns = str | tuple[str, ...]  # names of mechanisms
-Item = TypeVar("Item", int, str)
+Item = TypeVar("Item", int, str, Base)
 
 
 def every(given: Item | tuple[Item, ...], layers: int) -> list[Item]:

@@ -29,7 +29,7 @@ from segre.transformer.choices import (
     Router,
 )
 from segre.transformer.rescale import rescale
-from segre.values import choice, flag, fraction, quote, require_keys, whole
+from segre.values import choice, flag, fraction, number, quote, require_keys, whole
 
 VERSION = 1
 
@@ -60,7 +60,7 @@ def _listed(key: str, value: Any) -> list[Any]:
 
 
 def _bases(key: str, value: Any) -> Bases:
-    given = tuple(whole(key, base, smallest=0) for base in _listed(key, value))
+    given = tuple(number(key, base) for base in _listed(key, value))
     return given[0] if len(given) == 1 else given
 
 

@@ -246,7 +246,7 @@ def _require_rotations(spec: Traits) -> None:
         raise SpecError("base: 0 in all layers means no rotary positions; write pos=none")
     for base, how in spec.rotations:
         if base < 2:
-            raise SpecError(f"base: {base} is not allowed; allowed: whole numbers from 2")
+            raise SpecError(f"base: {base} is not allowed; allowed: numbers from 2")
         if how.startswith("dynamic") and spec.rotary < 4:
             raise SpecError("rescale=dynamic needs rotary=4 or more")
         if how.startswith("longrope") and 2 * len(rescale(how).short) != spec.rotary:

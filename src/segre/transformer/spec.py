@@ -137,7 +137,7 @@ def _shown(value: Any) -> str:
 def _plain(value: Any) -> Any:
     """A value for JSON: fractions as decimals where possible, a list of one as its item."""
     if isinstance(value, tuple):
-        return value[0] if len(value) == 1 else list(value)
+        return _plain(value[0]) if len(value) == 1 else [_plain(item) for item in value]
     if not isinstance(value, Fraction):
         return value
     if value.denominator == 1:
