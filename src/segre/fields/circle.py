@@ -75,10 +75,11 @@ def commensurable(
 ) -> tuple[tuple[int, int], ...]:
     """For each angle factor_j base^(-j/planes): its class, and its multiple of the class's unit.
 
-    With base = b^g, b no power of a rational number, base^(1/planes) has degree m = planes / gcd(planes, g) over Q,
-    and angles j, j' are commensurable if and only if m divides j - j'. Then their quotient is a
-    power of base^(m/planes) = b^(g / gcd(planes, g)), times that of their factors. The unit is the
-    largest number of which all angles of the class are whole multiples.
+    With base = b^g, b no power of a rational number, base^(1/planes) has degree
+    m = planes / gcd(planes, g) over Q, and angles j, j' are commensurable if and only if m divides
+    j - j'. Then their quotient is a power of base^(m/planes) = b^(g / gcd(planes, g)), times that
+    of their factors. The unit is the largest number of which all angles of the class are whole
+    multiples.
 
     >>> commensurable(10_000, 2)  # 1 and 1/100
     ((0, 100), (0, 1))

@@ -10,7 +10,7 @@ from segre.attention import PLAIN as NAMES
 from segre.attention.mechanism import Gate
 from segre.errors import SpecError
 from segre.spec import DEEPEST
-from segre.transformer.by_layer import Attns, Bases, Rescales, Windows
+from segre.transformer.by_layer import Attns, Bases, Dense, Rescales, Windows
 from segre.transformer.choices import (
     DEFAULTS,
     KEYS,
@@ -57,6 +57,12 @@ def _listed(key: str, value: Any) -> list[Any]:
     if not 0 < len(given) <= DEEPEST:
         raise SpecError(f"{key}: {len(given)} values; allowed: 1, or at most one for each layer")
     return given
+
+
+def _dense(key: str, value: Any) -> Dense:
+    if not isinstance(value, list | tuple):
+        return _count(key, value)
+    return tuple(whole(key, one, 1, smallest=0) for one in _listed(key, value))
 
 
 def _bases(key: str, value: Any) -> Bases:
@@ -106,6 +112,7 @@ def _reader(annotation: str) -> Callable[[str, Any], Any]:
         "QkNorm": _qknorm,
         "Windows": _windows,
         "Bases": _bases,
+        "Dense": _dense,
         "Rescales": _rescales,
         "Attns": _mechanisms,
     }

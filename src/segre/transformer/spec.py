@@ -119,7 +119,7 @@ class Transformer(Traits):
     @classmethod
     def _built(cls, values: dict[str, Any]) -> Transformer:
         spec = cls(**completed(values))
-        for key in ("window", "base", "rescale", "attn"):
+        for key in ("window", "base", "rescale", "attn", "dense"):
             given = values.get(key, ())
             if isinstance(given, tuple) and len(given) > spec.layers:
                 raise SpecError(

@@ -32,6 +32,8 @@ def bilinear(spec: Transformer) -> bool:
 
 def routed(spec: Transformer, layer: int) -> bool:
     """Whether the MLP of a layer (of weights) chooses experts."""
+    if isinstance(spec.dense, tuple):
+        return spec.experts > 0 and spec.dense[(layer - 1) % len(spec.dense)] == 0
     return spec.experts > 0 and layer > spec.dense
 
 
