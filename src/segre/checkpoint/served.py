@@ -58,6 +58,8 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
     if spec.latent and max(spec.kvrank, spec.qrank) > spec.d:
         yield "kvrank", "latents wider than the stream"
     known = spec.norm == "layer" and spec.place == "post" and spec.embnorm and spec.bias == "all"
+    if spec.bias in ("norm", "mlp-norm"):
+        yield "bias", "norms with biases before linear maps without"
     if spec.share and not (spec.embed and known):
         yield "share", "layers that share their weights, except in ALBERT"
     if spec.sharedgate:

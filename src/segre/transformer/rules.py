@@ -27,6 +27,8 @@ def require(spec: Traits) -> None:
             f"rotary: {spec.rotary} is more than head={spec.head}; allowed: at most head"
         )
     _require_rotations(spec)
+    if spec.bias in ("norm", "mlp-norm"):
+        _require_norm_biases(spec)
     if not spec.firstnorm:
         _require_first_norm(spec)
     _require_absorbed(spec)
@@ -233,6 +235,17 @@ def _require_labels(spec: Traits) -> None:
             raise SpecError("relation needs pooler=true, transform=true and causal=false")
         if not 2 <= spec.relation <= spec.vocab:
             raise SpecError(f"relation: {spec.relation} is not allowed; allowed: 2 to vocab")
+
+
+def _require_norm_biases(spec: Traits) -> None:
+    """Biases of norms, while those of attention, or of all linear maps, are missing."""
+    if not spec.norm_bias or spec.place not in ("pre", "post"):
+        raise SpecError(f"bias={spec.bias} needs norm=layer, gain=true, and place=pre or post")
+    for key in ("transform", "patch", "experts", "share", "qknorm", "embnorm", "types"):
+        if getattr(spec, key):
+            raise SpecError(f"{key} cannot be combined with bias={spec.bias}")
+    if spec.embed and not spec.project:
+        raise SpecError(f"embed with bias={spec.bias} needs project=true")
 
 
 def _require_rotations(spec: Traits) -> None:

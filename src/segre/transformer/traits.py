@@ -230,12 +230,13 @@ class Traits(Choices):
     @property
     def mlp_bias(self) -> bool:
         """Whether the linear maps of MLPs have biases."""
-        return self.bias in ("mlp", "all")
+        return self.bias in ("mlp", "mlp-norm", "all")
 
     @property
     def norm_bias(self) -> bool:
-        """Whether norms have biases: only LayerNorms with bias=all."""
-        return self.norm == "layer" and self.gain and self.bias == "all"
+        """Whether norms have biases: only LayerNorms."""
+        biased = self.bias in ("norm", "mlp-norm", "all")
+        return self.norm == "layer" and self.gain and biased
 
     @property
     def gated(self) -> bool:
