@@ -8,10 +8,12 @@ import numpy as np
 
 from segre.attention.symmetries import SCALE, query_key, value_output
 from segre.fields.interface import Array
+from segre.geometry.gauge.absorb import inverse_gain
 from segre.geometry.gauge.latents import latent_pieces, latent_planes
 from segre.geometry.gauge.mixed_norm import mixed_norm_pieces
 from segre.geometry.gauge.piece import Group, ModularWeights, Piece
-from segre.geometry.gauge.wiring import has, where
+from segre.geometry.gauge.unreached import post_norm
+from segre.geometry.gauge.wiring import has, norm_before, where
 from segre.geometry.reach import annihilator
 from segre.transformer.layers import plane_dimensions
 from segre.transformer.spec import Transformer
@@ -32,8 +34,8 @@ def head_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
         yield _values(spec, part, at)
     if not spec.latent and spec.dv > spec.d and spec.group > 1 and spec.gate != "element":
         yield _unmet(spec, part, at, "W_V", "W_O", transpose=True)
+    yield from _key_bias(spec, part, at)
     if has(spec, part, "b_K"):
-        yield from _key_bias(spec, part, at)
         yield from _value_bias(spec, part, at)
     if spec.mechanism.scales and not spec.mixnorm:
         yield _scale(spec, part, at)
@@ -238,16 +240,24 @@ def _values(spec: Transformer, part: str, at: str) -> Piece:
 
 
 def _key_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
-    """A key bias shifts all scores of a query equally, which cancels in the softmax."""
-    if not spec.ignores_shifts or spec.qknorm or not spec.still:
+    """A key bias shifts all scores of a query equally, which cancels in the softmax.
+
+    So does what keys read of a LayerNorm's bias, by the form 1^T G^-1.
+    """
+    end = (part, "attention")
+    site = None if has(spec, part, "b_K") else norm_before(spec, end) or post_norm(spec, end)
+    if not spec.ignores_shifts or spec.qknorm or not spec.still or spec.latent:
+        return
+    if not has(spec, part, "b_K") and (site is None or site.bias is None):
         return
 
     def build(w: ModularWeights) -> Array:
         still = _still(spec)
         canvas = w.canvas(spec.kv * len(still))
-        view = canvas(part, "b_K")
+        view = canvas(part, "b_K" if site is None else "W_K")
+        form = 1 if site is None else inverse_gain(w, site)[:, 0]
         for row, (g, j) in enumerate((g, j) for g in range(spec.kv) for j in still):
-            view[row, g, 0, j] = 1
+            view[row, g, 0, j] = form
         return canvas.rows
 
     name = "key biases, which cancel in the softmax"

@@ -9,7 +9,7 @@ from flint import nmod_mat
 
 from segre.referee.linear import annihilator, beside, integers, total
 from segre.referee.transformers.attention import planes
-from segre.referee.transformers.stream import Norm, Reader
+from segre.referee.transformers.stream import Actor, Norm, Reader
 from segre.referee.transformers.tangents import Family, Point, Tangent, together
 from segre.referee.transformers.weights import Key, turning
 
@@ -168,12 +168,24 @@ class Heads:
             yield together(moved, outputs)
 
     def _key_bias(self) -> Iterator[Tangent]:
-        spec = self.spec
-        unbiased = not self.point.has((self.part, "b_K"))
-        if unbiased or spec.attn != "softmax" or spec.sinks or spec.cap or spec.qknorm:
+        spec, point = self.spec, self.point
+        if spec.attn != "softmax" or spec.sinks or spec.cap or spec.qknorm or spec.kvrank:
             return
+        norm = None if point.has((self.part, "b_K")) else self._norm_with_bias()
         for g, j in product(range(spec.kv), self.still):
-            yield self.point.filled((self.part, "b_K", g), row=j)
+            if point.has((self.part, "b_K")):
+                yield point.filled((self.part, "b_K", g), row=j)
+            elif norm is not None:
+                tall = point.field.unit(spec.head, 1, j, 0)
+                yield {(self.part, "W_K", g): tall * point.mean_form(norm)}
+
+    def _norm_with_bias(self) -> Norm | None:
+        """The norm with a bias whose output attention reads."""
+        stream, own = self.point.stream, Actor("attention", self.part)
+        norm, before = stream.norm_before(own), stream.producers_for(own)
+        if self.spec.place == "post" and len(before) == 1 and before[0].kind != "embedding":
+            norm = stream.norm_after(before[0])
+        return norm if norm is not None and self.point.has(norm.bias) else None
 
     def _value_bias(self) -> Iterator[Tangent]:
         spec, point = self.spec, self.point
