@@ -189,16 +189,19 @@ class Heads:
 
     def _value_bias(self) -> Iterator[Tangent]:
         spec, point = self.spec, self.point
-        if not point.has((self.part, "b_V")) or spec.attn != "softmax" or spec.sinks:
+        if spec.attn != "softmax" or spec.sinks or spec.gate != "none" or spec.kvrank:
             return
-        if spec.gate != "none":
+        norm = None if point.has((self.part, "b_V")) else self._norm_with_bias()
+        if norm is None and not point.has((self.part, "b_V")):
             return
         sums = [total([point.matrices[key] for key in self._outputs(g)]) for g in range(spec.kv)]
-        if point.has((self.part, "b_O")):
+        taker = "b_down" if norm is not None and spec.parallel else "b_O"
+        if point.has((self.part, taker)):
             for g, j in product(range(spec.kv), range(spec.dv)):
-                shift = point.filled((self.part, "b_V", g), row=j)
-                column = sums[g] * point.field.unit(spec.dv, 1, j, 0)
-                yield together(shift, {(self.part, "b_O", 0): -column})
+                tall = point.field.unit(spec.dv, 1, j, 0)
+                constant = 1 if norm is None else point.mean_value(norm)
+                column = sums[g] * tall * constant
+                yield together(self._values_moved(g, tall, norm), {(self.part, taker, 0): -column})
             return
         M = beside(sums)
         if spec.norm == "layer" and (spec.final or spec.place != "pre"):
@@ -207,10 +210,14 @@ class Heads:
             M = nmod_mat(spec.d - 1, M.ncols(), flat, point.p)
         for n in annihilator(M, f"what the values of layer {self.part} write"):
             parts = (n[g * spec.dv : (g + 1) * spec.dv] for g in range(spec.kv))
-            yield {
-                (self.part, "b_V", g): nmod_mat(spec.dv, 1, part, point.p)
-                for g, part in enumerate(parts)
-            }
+            tall = [nmod_mat(spec.dv, 1, part, point.p) for part in parts]
+            yield together(*(self._values_moved(g, one, norm) for g, one in enumerate(tall)))
+
+    def _values_moved(self, g: int, tall: nmod_mat, norm: Norm | None) -> Tangent:
+        """Values plus a constant: by their bias, or by what they read of the bias of a norm."""
+        if norm is None:
+            return {(self.part, "b_V", g): tall}
+        return {(self.part, "W_V", g): tall * self.point.mean_form(norm)}
 
     def _scale(self) -> Iterator[Tangent]:
         if self.spec.attn != "lightning":
