@@ -64,7 +64,7 @@ def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
         w = model.part(part)
         flips.apply(part, w, signs[part])
         if part == "embed":
-            names = ["normT.gain"] if spec.transform else []
+            names = ["normT.gain"] if spec.transform and spec.headnorm else []
             stream.tables = shiftable(spec, model.part("head", names))
             if joint(spec):
                 norm = model.part("1", ["post2.gain", "post2.bias"])
