@@ -57,7 +57,7 @@ def test_every_command_names_the_choice(model_type: str, tmp_path: Path) -> None
     [
         ("deepseek-v3/d=8/heads=2/ff=4/kvrank=4/vocab=11", "kvrank"),
         ("opt/d=8/heads=2/ff=4/vocab=11/embed=4/project=true/place=post", "project"),
-        ("electra/d=8/heads=2/ff=4/vocab=11/labels=2/transform=true/headnorm=false", "transform"),
+        ("opt/d=8/heads=2/bias=norm/vocab=11", "bias"),
         ("deepseek-v3/d=8/heads=2/ff=4/kvrank=9/eps=1e-6/vocab=11", "kvrank"),
         ("qwen3/d=8/heads=2/rotary=2/ff=4/vocab=11", "qknorm"),
         ("llama/d=8/heads=2/ff=4/gain=false/vocab=11", "norm"),

@@ -176,6 +176,12 @@ CONFIGURATIONS = [
     "qwen3/d=4/heads=2/kv=1/head=4/dv=2/rotary=2/ff=3/eps=1e-5/gate=element/t=3",
     "qwen3-moe/d=4/heads=2/kv=1/head=4/dv=2/rotary=2/eps=1e-5/experts=3/active=2/eff=2/vocab=11/t=3"
     "/gate=element/shared=2/sharedgate=true",
+    "opt/d=4/heads=2/layers=2/ff=3/mlp=gelu/eps=0.1/bias=norm/vocab=9/tied=true/t=3",
+    "gpt-neox/d=8/heads=2/ff=3/eps=0.1/bias=mlp-norm/rotary=2/t=3",
+    "gpt-neox/d=4/heads=2/ff=3/eps=0.1/bias=mlp-norm/parallel=false/final=true/t=3",
+    "transformer/d=4/heads=2/kv=1/norm=layer/bias=mlp-norm/eps=0.1/mlp=gelu/ff=3/t=3",
+    "qwen3-moe/d=4/layers=3/heads=2/eps=0.1/experts=3/active=2/eff=2/ff=2/dense=0,1,0/t=3",
+    "llama/d=4/heads=1/ff=3/eps=0.1/base=9/4/t=3",
     "transformer/d=4/heads=2/kv=1/gate=head/bias=all/mlp=gelu/ff=3/t=3",
     "transformer/d=4/layers=2/heads=2/kv=1/pos=rope/norm=rms/bias=attn/gate=element/causal=true/t=3",
     "transformer/d=4/heads=2/bias=all/gate=element/norm=layer/mlp=gelu/ff=3/eps=1e-5/t=3",

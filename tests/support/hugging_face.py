@@ -39,6 +39,8 @@ def library_output(model: nn.Module, spec: Transformer, inputs: Any) -> Tensor:
         if spec.pooler:
             columns = torch.cat([columns, found.pooler_output[:, None]], dim=1)
         return columns.transpose(1, 2)
+    if "start_logits" in found:  # question answering
+        return torch.stack([found.start_logits, found.end_logits], dim=1)
     logits = found.logits
     if spec.labels == 1 and spec.read == "all" and logits.ndim == 2:  # ElectraForPreTraining
         logits = logits[..., None]
