@@ -590,6 +590,7 @@ def llama(**rest: Any) -> dict[str, Any]:
         ({"model_type": "minimax", "layer_types": ["sliding_attention"] * 32}, "layer_types"),
         ({"model_type": "minimax", "hidden_act": "gelu"}, "hidden_act"),
         ({"model_type": "qwen3_next"}, "model_type"),
+        ({"model_type": "llava", "text_config": {"model_type": "llama"}}, "text_config"),
         ({"model_type": "qwen3_moe", "mlp_only_layers": "all"}, "mlp_only_layers"),
         ({"model_type": "qwen3_moe", "decoder_sparse_step": 0}, "decoder_sparse_step"),
         ({"model_type": "mixtral", "num_experts_per_tok": 9}, "num_experts_per_tok"),
