@@ -286,7 +286,7 @@ def _value_bias(spec: Transformer, part: str, at: str, site: Norm | None) -> Ite
             written = w.field.reduce(w(part, "W_O").sum(axis=1))  # (kv, d, v)
             form = np.ones(1) if site is None else inverse_gain(w, site)[:, 0]
             if site is not None:
-                read = w.field.mul(form[:, None], w(part, str(site.bias)))
+                read = w.field.mul(form[:, None], w(site.part, str(site.bias)))
                 written = w.field.mul(written, w.field.sum(read, axis=-2)[0])
             for row, (g, j) in enumerate((g, j) for g in range(spec.kv) for j in range(spec.dv)):
                 dV[row, g, 0, j] = form
