@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 import torch
 
-from segre.checkpoint.commands import canonical, move, same
+from segre.checkpoint.commands import canonical, info, move, same
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
+from segre.geometry.redundancy import counted as dimension_counted
+from segre.models import architecture
 from support.random_models import library_model
 
 _SIZES = {
@@ -67,3 +69,6 @@ def test_moved_copies_are_the_same_function(name: str, tmp_path: Path) -> None:
             assert same(model, place / copy).verdict == "same function"
         assert same(place / "normal", place / "again").verdict in ("identical", "same function")
         assert same(model, other).verdict == "different"
+        counted, asked = info(model).redundancy, architecture(model)
+        assert counted is not None
+        assert counted.upper == dimension_counted(asked).upper  # what `segre dim` says
