@@ -20,11 +20,11 @@ class Double(TorchFunctionMode):
     def __enter__(self) -> Double:
         self._before = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
         torch.set_default_dtype(self._before)
 
     def __torch_function__(

@@ -319,13 +319,13 @@ def _arranged(model: Any, inputs: dict[str, Any]) -> np.ndarray | None:
         return torch.cat([one[key] for one in every]) if key in every[0] else None
 
     if "start_logits" in every[0]:
-        return torch.stack([joined("start_logits"), joined("end_logits")], dim=1).numpy()
+        return np.asarray(torch.stack([joined("start_logits"), joined("end_logits")], dim=1))
     found = next((x for key in OUTPUTS if (x := joined(key)) is not None), None)
     if found is None:
         return None
     if found.ndim == 2:  # one label for every token, or labels of one token
         per_token = "input_ids" in inputs and found.shape[1] == LENGTH
-        return (found[:, None] if per_token else found[..., None]).numpy()
+        return np.asarray(found[:, None] if per_token else found[..., None])
     columns = found.transpose(1, 2)
     pooled = joined("pooler_output")
     if pooled is not None and not torch.equal(pooled, columns[..., 0]):  # weights of its own

@@ -197,6 +197,7 @@ def random_config(model_type: str, rng: Random) -> dict[str, Any]:
         kinds = ["full_attention", "linear_attention"]
         every = [rng.choice(kinds) for _ in range(sizes["num_hidden_layers"])]
         extra["layer_types"] = rng.choice([None, every])
+        sizes["max_position_embeddings"] = rng.randint(2, 20)
         extra["hidden_act"] = "silu"
     if model_type in ("mixtral", "minimax", "qwen3_moe"):
         experts = rng.randint(1, 6)

@@ -188,7 +188,7 @@ class Ball(Operators):
             return not exact.det().contains(0)
 
 
-def _number(value: Fraction) -> arb:
+def _number(value: int | Fraction) -> arb:
     return arb(value.numerator) / arb(value.denominator)
 
 
