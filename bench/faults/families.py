@@ -334,4 +334,4 @@ def _arranged(model: Any, inputs: dict[str, Any]) -> np.ndarray | None:
         room = torch.zeros(len(columns), columns.shape[1], 1, dtype=columns.dtype)
         room[:, : labels.shape[1], 0] = labels
         columns = torch.cat([columns, room], dim=2)
-    return columns.numpy()
+    return np.asarray(columns)
