@@ -114,8 +114,9 @@ def _counted(name: str, every: list[tuple[str, dict[str, Any]]], quick: bool) ->
         if kind not in before:
             before[kind] = run(kind, {}, [])
         attempt(kind, change, before[kind], counts)
+    other = "" if quick else f" ({counts.changed:,} with other outputs)"
     note = (
-        f"{counts.equal:,} as the library ({counts.changed:,} with other outputs), "
+        f"{counts.equal:,} as the library{other}, "
         f"{counts.refused:,} refused by name, {counts.impossible:,} the library refuses"
     )
     tried = counts.equal + counts.refused + len(counts.wrong)
