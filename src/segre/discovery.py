@@ -267,7 +267,7 @@ def catalog(name: str | None = None, *, match: str = "", supports: str = "") -> 
 
 def _entries() -> list[Entry]:
     families = [
-        Entry(name, "family", family, {"model_type": family.model_type, **family.needs})
+        Entry(name, "family", family, {"model_type": family.model_type})
         for name, family in FAMILIES.items()
     ]
     presets = [preset for family in FAMILIES.values() for preset in _presets(family)]

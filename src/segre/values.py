@@ -70,6 +70,16 @@ def fraction(key: str, value: Any) -> Fraction:
     return number
 
 
+def number(key: str, value: Any, smallest: int = 0) -> int | Fraction:
+    """A number in a range, exactly; whole ones are integers."""
+    found = fraction(key, value)
+    if not smallest <= found <= LARGEST:
+        raise SpecError(
+            f"{key}: {quote(str(value))} is not allowed; allowed: numbers {smallest} to {LARGEST}"
+        )
+    return found.numerator if found.denominator == 1 else found
+
+
 def require_keys(
     given: Mapping[str, Any], keys: Iterable[str], version: int, elsewhere: str = ""
 ) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from bench.double import Double
 from typer.testing import CliRunner
 
 import segre
@@ -24,7 +25,6 @@ from segre.inspect.recorded import recorded
 from segre.inspect.subject import subject
 from segre.transformer.layers import root_mean_square
 from support.checkpoints import minilm, rewritten, save_tokenizer, smollm2
-from support.hugging_face import Double
 from support.zoo import save_tiny
 
 FAMILIES = ("llama", "gpt2", "bert-mlm", "qwen3", "mixtral", "gpt-neox", "gemma2", "opt")

@@ -13,7 +13,7 @@ from segre.architectures import Architecture
 from segre.hybrid.spec import Hybrid
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
-from segre.transformer.by_layer import every
+from segre.transformer.by_layer import Base, every
 from segre.transformer.spec import Transformer
 from segre.values import counted
 
@@ -251,10 +251,17 @@ def _head_sizes(spec: Transformer) -> str:
     return f"of {spec.head} dimensions, values of {spec.dv}"
 
 
+def _thousands(base: Base) -> str:
+    return f"{base:,}" if isinstance(base, int) else f"{float(base):,}"
+
+
 def _positions(spec: Transformer) -> tuple[str, str]:
     if spec.pos == "rope":
         turned = "" if spec.rotary_dim == spec.head else f"{spec.rotary_dim} dimensions of a head, "
-        ways = [f"base {base:,}{f', rescaled: {how}' * bool(how)}" for base, how in spec.rotations]
+        ways = [
+            f"base {_thousands(base)}{f', rescaled: {how}' * bool(how)}"
+            for base, how in spec.rotations
+        ]
         still = isinstance(spec.base, tuple) and 0 in spec.base
         return "rotary", turned + "; ".join([*ways, *["none in some layers"] * still])
     if spec.pos == "learned":

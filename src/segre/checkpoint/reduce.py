@@ -66,7 +66,7 @@ def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
         clear_dead_units(spec.at(part), w, model.roundoff())
         flips.apply(part, w, signs[part])
         if part == "embed":
-            names = ["normT.gain"] if spec.transform else []
+            names = ["normT.gain"] if spec.transform and spec.headnorm else []
             stream.tables = shiftable(spec, model.part("head", names))
             if joint(spec):
                 norm = model.part("1", ["post2.gain", "post2.bias"])

@@ -139,8 +139,8 @@ def _checked_stream(take: Any, spec: Transformer) -> StreamAlignment:
         freedom = embedding_freedom(spec)
         out.embed = _checked_basis(take, "embeddings", freedom, spec.embed, centred=centred)
     if spec.transform and not spec.tied:
-        width = spec.embed or spec.d
-        out.transform = _permutation(take("stream.transform", (width,)), "stream.transform")
+        width = (spec.head_width,)
+        out.transform = _permutation(take("stream.transform", width), "stream.transform")
     if free_pooler(spec):
         d = spec.d
         out.pooled = _permutation(take("stream.pooled", (d,)), "stream.pooled")
