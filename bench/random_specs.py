@@ -25,6 +25,7 @@ RESCALES = (
     "llama3:8:1:4:64",
     "dynamic:2:2",
 )
+NORM_BIASES = ("norm", "mlp-norm")
 SPECIAL = ("generic", "zero", "zero values", "sparse", "ones")
 
 
@@ -243,7 +244,7 @@ def _sizes_and_choices(chance: random.Random) -> dict[str, Any]:
         **{"d": d, "heads": pick([1, 1, 2, 2, 3]), "head": pick([1, 2, 2, 3, d, d, d + 1])},
         **{"layers": pick([1, 1, 1, 2]), "kv": pick([0, 0, 1]), "dv": pick([0, 0, 0, 1, 2, d + 1])},
         **{"mlp": mlp, "norm": norm, "pos": pick(["none", "rope", "learned"])},
-        **{"bias": pick(["none", "none", "qkv", "attn", "mlp", "all", "all"])},
+        **{"bias": pick(["none", "none", "qkv", "attn", "mlp", "all", "all", *NORM_BIASES])},
         **{"causal": pick([True, False]), "residual": pick([True, True, True, False])},
         **{"attn": pick(["softmax"] * 5 + ["lightning"]), "share": pick([False] * 7 + [True])},
         **{"scale": pick([0, 0, 0, 1, "2.5"]), "t": pick([1, 2, 2, 2, 3, 3, 4, 6, 17, 20])},
@@ -294,7 +295,13 @@ def _themes(chance: random.Random, given: dict[str, Any]) -> dict[str, dict[str,
         "experts": gated_mlp
         | {"experts": pick([2, 3, 4]), "active": pick([1, 2]), "eff": pick([1, 2])}
         | {"router": pick(["sigmoid", "softmax", "softmax-raw", "sigmoid-raw"]), "ff": 0}
-        | pick([{}, {"shared": 2, "sharedgate": pick([True, False])}, {"ff": 2, "dense": 1}])
+        | pick(
+            [
+                {},
+                {"shared": 2, "sharedgate": pick([True, False])},
+                {"ff": 2, "dense": pick([1, [0, 1]])},
+            ]
+        )
         | pick([{}, {"groups": 2, "within": 1, "experts": 4, "router": "sigmoid"}])
         | pick([{}, {"expbias": True, "norm": "rms", "shared": 0, "sharedgate": False}]),
         "latent": one_way

@@ -208,12 +208,13 @@ def _keep(given: Parts, kept: list[str]) -> None:
     """Only some of the layers, under their new numbers."""
     spec, old = given.spec, [int(part) - 1 for part in kept]
     lists: dict[str, Any] = {}
-    for key in ("window", "base", "rescale", "attn"):
+    for key in ("window", "base", "rescale", "attn", "dense"):
         values: Any = getattr(spec, key)
         if values and isinstance(values, tuple):
             lists[key] = tuple(values[i % len(values)] for i in old)
-    dense = sum(i < spec.dense for i in old)
-    given.spec = replace(spec, layers=len(old), dense=dense, **lists)
+    if not isinstance(spec.dense, tuple):
+        lists["dense"] = sum(i < spec.dense for i in old)
+    given.spec = replace(spec, layers=len(old), **lists)
     names = {"embed": "embed", **{str(i): part for i, part in enumerate(kept, 1)}, "head": "head"}
     given.tensors = {new: given.tensors[part] for new, part in names.items()}
     given.ways = {new: given.ways[part] for new, part in names.items()}
