@@ -26,6 +26,7 @@ RESCALES = (
     "dynamic:2:2",
 )
 NORM_BIASES = ("norm", "mlp-norm")
+DENSE: tuple[Any, ...] = (1, [0, 1])
 SPECIAL = ("generic", "zero", "zero values", "sparse", "ones")
 
 
@@ -299,7 +300,7 @@ def _themes(chance: random.Random, given: dict[str, Any]) -> dict[str, dict[str,
             [
                 {},
                 {"shared": 2, "sharedgate": pick([True, False])},
-                {"ff": 2, "dense": pick([1, [0, 1]])},
+                {"ff": 2, "dense": pick(DENSE)},
             ]
         )
         | pick([{}, {"groups": 2, "within": 1, "experts": 4, "router": "sigmoid"}])
