@@ -15,6 +15,7 @@ from segre.report.dimensions import known_by, value_in_words, weakest
 from segre.report.drawing import picture
 from segre.report.page.blocks import Figure, Page, Section, Tile
 from segre.report.page.render import write_page
+from segre.values import counted
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#777777")
 
@@ -114,7 +115,7 @@ def page_of(found: Comparison, made: str = "", command: str = "") -> Page:
         key="comparison",
         title="Side by side",
         status=weakest(found.found),
-        lead=f"{len(found.designs)} designs. Dimensions: {known}.",
+        lead=f"{counted(len(found.designs), 'design')}. Dimensions: {known}.",
         how="Dimensions are computed or known by a theorem, and bounds are labelled. Exponents "
         "follow from how attention weights are normalised, masked and gated. Operations and "
         "state are counted.",

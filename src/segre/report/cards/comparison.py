@@ -9,6 +9,7 @@ from segre.report.cards.card import Card
 from segre.report.comparison import explained, exponent_in_words, letter, rows
 from segre.report.dimensions import known_by
 from segre.report.page.blocks import Cell, Items, Table
+from segre.values import counted
 
 
 @tabled.register
@@ -51,7 +52,7 @@ def table_of_comparison(found: Comparison) -> Table:
 @carded.register
 def card_of_comparison(found: Comparison) -> Card:
     """The table, with a row for each quantity."""
-    title = f"{len(found.designs)} designs side by side"
+    title = f"{counted(len(found.designs), 'design')} side by side"
     named = tuple(f"{letter(number)}: `{name}`" for number, name in enumerate(found.names))
     return Card(title=title, tiles=(), blocks=(Items("", named), lines_of(found)))
 
