@@ -128,6 +128,7 @@ class Alignment:
             target = self.one.part(b.part)
             flips.apply(b.part, signed := dict(target), a.choice.signs)
             restore.part(b, self._choice(a, b, signed))
+            self._restored(b.part, b.tensors, target)
             self._measure(b.part, b.tensors, target)
             yield b.part, b.tensors
         for block in self.blocks.values():
@@ -140,6 +141,9 @@ class Alignment:
         """The free choices that the second is given; of the first, only choices are needed."""
         one.tensors.clear()
         return nearest_choice(self.two.spec, two, one.choice, target)
+
+    def _restored(self, part: str, new: Tensors, target: Tensors) -> None:
+        """What else is done to a part of the second, in place."""
 
     def unchanged(self) -> Iterator[tuple[str, Tensors]]:
         """The unchanged parts of the second checkpoint."""

@@ -63,7 +63,9 @@ def nearest_choice(
         w[name] = w[name] + read * spec.d**-0.5
     free = (*SUBLAYERS, *normed_readers(spec), *(("norm",) if spec.norm == "rms" else ()))
     gains = {
-        norm: _gains(norm_readers(spec, found.part, norm), gain, w, target) if norm in free else gain
+        norm: _gains(norm_readers(spec, found.part, norm), gain, w, target)
+        if norm in free
+        else gain
         for norm, gain in like.norms.gains.items()
     }
     flips = {norm: _signs(spec, norm, w, target) for norm in like.norms.signs}

@@ -15,27 +15,28 @@ import numpy as np
 
 from segre.checkpoint.align import NEAR, Alignment, Known
 from segre.checkpoint.alignment import StreamAlignment, stream_freedom
+from segre.checkpoint.fits import Rows, common, rounding_noise, spectrum, unlike
 from segre.checkpoint.heads import unbalance
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import best_stream, stream_rows
 from segre.checkpoint.nearest import norm_readers
+from segre.checkpoint.norm_gauge import away_from
 from segre.checkpoint.pairs import Centred, Finder, aligned_pairs
-from segre.checkpoint.planes import keys, met_keys, planes, queries, still, turning
+from segre.checkpoint.planes import free_key_biases, keys, met_keys, planes, queries, still, turning
 from segre.checkpoint.reduce import GaugeChoice, Reduced
-from segre.checkpoint.units import DEGREE, SHARED, UNITS, kinds, scale_units, scaled
+from segre.checkpoint.sublayers import SUBLAYERS, free_mean
+from segre.checkpoint.units import DEGREE, kinds, scale_units, scaled
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
-_ROUNDS, _FITS = 12, 100  # at most: of fitting the basis of the stream; of heads and units
+_ROUNDS = 12  # of fitting, at most
 _ENOUGH = 2  # times as many rows as coordinates determine the basis
-_STEP = 0.9  # a fit helps if it leaves less of the squares than this
-_MOST = 128  # columns are enough for one scale; of more, random combinations are compared
-
-Rows = tuple[Array, Array]  # of both: (blocks, group, n, m), where each block has a basis of its own
 
 
 class Steady(Alignment):
     """Moves `two` into the gauge of `one`, by what is the same in both."""
+
+    normed: tuple[Array | None, Array | None] = (None, None)  # of the stream: gain and bias
 
     @property
     def _near(self) -> float:
@@ -100,13 +101,89 @@ class Steady(Alignment):
                 break
         nearest = super()._choice(one, two, target)
         own = {norm: gain * gains.get(norm, 1.0) for norm, gain in like.norms.gains.items()}
-        reads = dict(nearest.norms.reads)
-        for norm in gains:
-            for name in readers[norm]:
-                if name in reads:
-                    reads[name] = (target[name] * own[norm].T).sum(-1, keepdims=True) / spec.d**0.5
-        norms = replace(nearest.norms, gains=own, reads=reads)
+        norms = replace(nearest.norms, gains=own)
         return replace(nearest, norms=norms, heads=like.heads, units=like.units, shared=like.shared)
+
+    def _restored(self, part: str, new: Tensors, target: Tensors) -> None:
+        spec = self.two.spec.at(part)
+        if spec.norm == "layer" and not spec.embed and part not in ("embed", "head"):
+            for norm in SUBLAYERS:
+                gain, shift = (new.get(f"{norm}.{kind}") for kind in ("gain", "bias"))
+                if gain is None:  # the stream was normed before
+                    gain, shift = self.normed if norm == "norm1" else _norm(new, "post1")
+                if gain is not None:
+                    _steady_reads(spec, part, norm, away_from(gain), shift, new, target, self._near)
+        self.normed = _norm(new, "norm" if part == "embed" else "post2")
+
+
+def _norm(w: Tensors, name: str) -> tuple[Array | None, Array | None]:
+    """The gain and the bias of a norm."""
+    return w.get(f"{name}.gain"), w.get(f"{name}.bias")
+
+
+def _steady_reads(
+    spec: Transformer,
+    part: str,
+    norm: str,
+    unseen: Array,
+    shift: Array | None,
+    new: Tensors,
+    target: Tensors,
+    near: float,
+) -> None:
+    """Along what a LayerNorm passes on only as a constant, biases as they were, or else readers.
+
+    Biases only where the readers then differ in no more directions than before. Biases of values
+    are carried on by those of outputs; biases of keys may have no effect.
+    """
+    constant = 0.0 if shift is None else (unseen.T @ shift).item()
+    centred = float(free_mean(spec, "b_O", last=True))
+    for name, bias in norm_readers(spec, part, norm).items():
+        rows = (new[name] - target[name]).reshape(-1, spec.d)
+        effect: Array = np.full((len(rows), 1), constant)  # on biases, row by row ...
+        if name == "W_K" and free_key_biases(spec, new):
+            kept = (np.arange(len(rows)) % spec.head < turning(spec)).reshape(new["b_K"].shape)
+            new["b_K"] = np.where(kept, new["b_K"], target["b_K"])
+            effect = effect * kept.reshape(-1, 1)
+        through = name == "W_V" and "b_O" in new and spec.sums_to_one
+        if through:
+            bias = "b_down" if spec.parallel else "b_O"
+            carried = (new["W_O"] @ (new["b_V"] - target["b_V"])).sum(axis=(0, 1))
+            carried = carried + (new["b_O"] - target["b_O"]) * spec.parallel
+            new["b_V"], new[bias] = target["b_V"], new[bias] + carried
+            new["b_O"] = target["b_O"] if spec.parallel else new["b_O"]
+            joined = new["W_O"].sum(axis=1).swapaxes(0, 1).reshape(spec.d, -1)
+            effect = constant * (joined - joined.mean(axis=0) * centred)  # ... or all together
+        offset = np.zeros((len(effect), 1))
+        if bias is not None:
+            offset = (new[bias] - target[bias]).reshape(-1, 1)
+            offset = offset - offset.mean() * centred * through
+        size = near * float(np.linalg.norm(target[name]))
+        noise = rounding_noise(rows, near, target[name]) ** 2
+        squares, directions = spectrum(rows)
+        if squares[-1] <= noise and np.linalg.norm(offset) <= size:
+            continue
+        left = rows @ (directions / np.sqrt(np.maximum(squares, 1e-300)))[:, squares > noise]
+        known = [0 * rows[:, :1], -rows @ unseen]
+        if left.shape[1] < spec.d - 1:  # whatever explains biases lies in these directions
+            found = left @ np.linalg.lstsq(effect @ left if through else effect * left, offset)[0]
+        elif through:
+            found = np.linalg.lstsq(effect, offset)[0]
+        else:
+            found = np.divide(offset, effect, out=0 * offset, where=effect != 0)
+        usual = float(np.linalg.norm(rows)) / max(1, left.shape[1]) ** 0.5
+        if np.linalg.norm(found) <= 3 * usual:  # no more than in other directions
+            known.append(found)
+        best, by, left = (spec.d, True), known[0], offset
+        for one in known:
+            rest = offset - (effect @ one if through else effect * one)
+            rank = int((spectrum(rows + one * unseen.T)[0] > noise).sum())
+            score = min(rank, spec.d - 1), float(np.linalg.norm(rest)) > size
+            if score < best:
+                best, by, left = score, one, rest
+        new[name] = new[name] + (by * unseen.T).reshape(new[name].shape)
+        if bias is not None:
+            new[bias] = target[bias] + left.reshape(new[bias].shape)
 
 
 def _apart(one: Array, two: Array) -> Array:
@@ -130,9 +207,11 @@ def _with_means(
     for norm, names in readers.items():
         out |= {name: out[name] * like.norms.gains[norm].T for name in names}
     if like.heads is not None:
-        vo, basis = (None if g is None else np.linalg.inv(g) for g in (like.heads.vo, like.heads.basis))
-        scales = None if like.heads.planes is None else 1 / like.heads.planes
-        unbalance(spec, out, replace(like.heads, vo=vo, basis=basis, planes=scales, bias=None))
+        vo, basis, scales = like.heads.vo, like.heads.basis, like.heads.planes
+        inverse = replace(like.heads, vo=np.linalg.inv(vo), bias=None)
+        inverse.basis = None if basis is None else np.linalg.inv(basis)
+        inverse.planes = None if scales is None else 1 / scales
+        unbalance(spec, out, inverse)
     if like.units is not None:
         scale_units(spec, out, 1 / like.units)
     return out
@@ -148,18 +227,21 @@ def _changed_gain(
     if not names:
         return None
     x, y, z = (np.concatenate([w[n].reshape(-1, spec.d) for n in names]) for w in (whole, one, two))
-    before = _unlike(z - y, y, near)
+    if np.linalg.norm(z - y) <= near * np.linalg.norm(y):
+        return None
     mean = 1 / spec.d if spec.norm == "layer" else 0.0
     weights = np.ones(len(x))
     for _ in range(_ROUNDS):
         seen = x * weights[:, None]
-        square = np.diag((seen * x).sum(axis=0)) - mean * seen.T @ x
-        gain = np.linalg.lstsq(square, (seen * z).sum(axis=0), rcond=None)[0]
+        inner, square = (seen * z).sum(axis=0), (seen * x).sum(axis=0) + 1e-300
+        gain = (
+            np.linalg.solve(np.diag(square) - mean * seen.T @ x, inner) if mean else inner / square
+        )
         scaled = x * gain
         scaled -= mean * scaled.sum(axis=1, keepdims=True)
         weights = 1 / (1 + _apart(z, scaled) / near**2)
-    after = _unlike(z - scaled, y, near) + np.log1p(((gain - 1) ** 2).mean() / near**2)
-    return gain[:, None] if after < before else None
+    after = unlike(z - scaled, y, near) + np.log1p(((gain - 1) ** 2).mean() / near**2)
+    return gain[:, None] if after < unlike(z - y, y, near) else None
 
 
 def _steady_layer(
@@ -171,24 +253,25 @@ def _steady_layer(
         if gauge.gains is not None and gauge.signs is not None:
             signs = np.ones_like(gauge.signs[0]), np.ones_like(gauge.signs[1])
             gauge = replace(gauge, gains=np.ones_like(gauge.gains), signs=signs)
-        gauge.vo = _common(
+        gauge.vo = common(
             (one["W_V"], two["W_V"]),
             (one["W_O"].swapaxes(-1, -2), two["W_O"].swapaxes(-1, -2)),
             near,
         )
         if turning(spec) and not spec.qknorm:
-            by = _common(*(_by_plane(spec, of(one), of(two)) for of in (keys, queries)), near)
+            met, asked = (_by_plane(spec, of(one), of(two)) for of in (keys, queries))
+            by = common(met, asked, near)
             gauge.planes = by.reshape(len(gauge.vo), -1)
         if spec.still and not spec.qknorm and not spec.latent:
             met = still(spec, met_keys(spec, one)), still(spec, met_keys(spec, two))
             asked = still(spec, queries(one)), still(spec, queries(two))
-            gauge.basis = _common(met, asked, near)
+            gauge.basis = common(met, asked, near)
         unbalance(spec, two, gauge)
     for kind in kinds(two) if scaled(spec) else ():
         up = one[f"{kind}_up"], two[f"{kind}_up"]
         down = (w[f"{kind}_down"].swapaxes(-1, -2) for w in (one, two))
-        rows = [tuple(x.reshape(-1, 1, 1, x.shape[-1]) for x in pair) for pair in (up, down)]
-        found = _common(rows[0], rows[1], near, DEGREE.get(spec.mlp, 1))
+        a, b, c, d = (x.reshape(-1, 1, 1, x.shape[-1]) for x in (*up, *down))
+        found = common((a, b), (c, d), near, DEGREE.get(spec.mlp, 1))
         scale_units(spec, two, found.reshape(up[0].shape[:-1]), kind)
 
 
@@ -197,87 +280,3 @@ def _by_plane(spec: Transformer, one: Array, two: Array) -> Rows:
     both = (planes(spec, x).swapaxes(1, 2) for x in (one, two))
     a, b = (x.reshape(-1, x.shape[2], 1, x.shape[3]) for x in both)
     return a, b
-
-
-def _common(read: Rows, written: Rows, near: float, degree: int = 1) -> Array:
-    """Bases (blocks, n, n) in which what is read and written agrees in most directions.
-
-    What is read is multiplied by them, and what is written (as rows) by inverse conjugates.
-    """
-
-    def other(g: Array) -> Array:
-        if degree != 1:
-            return np.asarray(np.abs(g) ** -float(degree))
-        return np.linalg.inv(g).conj().swapaxes(-1, -2)
-
-    def one(g: Array) -> Array:
-        return other(g) if degree == 1 else np.asarray(np.abs(g) ** (-1 / degree))
-
-    same = np.broadcast_to(np.eye(read[0].shape[2]), (len(read[0]), *2 * read[0].shape[2:3]))
-    known = [same]
-    for pair, to in ((read, lambda g: g), (written, one)):
-        if (found := _fitted(*pair, near)) is not None:
-            known.append(to(found))
-    if len(known) == 1:
-        return np.array(same)
-    unlike = [
-        _unlike(g[:, None] @ read[1] - read[0], read[0], near)
-        + _unlike(other(g)[:, None] @ written[1] - written[0], written[0], near)
-        for g in known
-    ]
-    return np.array(known[int(np.argmin(unlike))])
-
-
-def _fitted(one: Array, two: Array, near: float) -> Array | None:
-    """Bases in which `two` is `one` but for a few directions; None if there are none.
-
-    The directions in which both differ most are left out, and the bases fitted to the rest: as
-    often as this helps, with twice as many directions each time.
-    """
-    n, m = one.shape[2:]
-    if m > (most := max(4 * n, _MOST)):
-        drawn = np.random.default_rng(0).standard_normal((m, most)) / most**0.5
-        one, two, m = one @ drawn, two @ drawn, most
-    directions, noise = np.zeros((m, 0)), _noise(one, near)
-    for rank in (0, *(2**k for k in range(m.bit_length()) if 2 ** (k + 1) <= m - n)):
-        last = np.inf
-        for _ in range(_FITS if rank else 1):
-            basis = _least_squares(*(x - (x @ directions) @ directions.T for x in (one, two)))
-            squares, every = _spectrum(basis[:, None] @ two - one)
-            directions, rest = every[:, m - rank :], float(squares[m - rank - 1])
-            if rest > _STEP * last:
-                break
-            last = rest
-        if rest <= noise**2:
-            return basis
-        directions = every[:, m - max(1, 2 * rank) :]
-    return None
-
-
-def _least_squares(one: Array, two: Array) -> Array:
-    """Bases that bring `two` nearest to `one`; what is 0 stays as it is."""
-    seen = two.conj().swapaxes(-1, -2)
-    inner, square = (one @ seen).sum(axis=1), (two @ seen).sum(axis=1)
-    trace = np.trace(square, axis1=-1, axis2=-2).real[:, None, None]
-    ridge = (1e-14 * trace + 1e-300) * np.eye(square.shape[-1])
-    return np.asarray((inner + ridge) @ np.linalg.inv(square + ridge))
-
-
-def _spectrum(difference: Array) -> tuple[Array, Array]:
-    """Squares of singular values of (blocks, group, n, m), as one matrix, and directions (m, m)."""
-    rows = difference.reshape(-1, difference.shape[-1])
-    if np.iscomplexobj(rows):
-        rows = np.concatenate([rows.real, rows.imag])
-    squares, directions = np.linalg.eigh(rows.T @ rows)
-    return squares.clip(0), directions
-
-
-def _noise(of: Array, near: float) -> float:
-    """The largest singular value that rounding gives, as a matrix."""
-    rows, columns = of[..., 0].size * (1 + np.iscomplexobj(of)), of.shape[-1]
-    return float(near * np.linalg.norm(of) * (rows**-0.5 + columns**-0.5))
-
-
-def _unlike(difference: Array, of: Array, near: float) -> float:
-    """In how many directions, weighed by the logarithm of their size, something differs."""
-    return float(np.log1p(_spectrum(difference)[0] / _noise(of, near) ** 2).sum())
