@@ -113,7 +113,8 @@ class Diff(Unbounded, Tabular):
     def others(self) -> list[str]:
         """What else changed by more than rounding: tables, norms, biases."""
         found = self.changes
-        return sorted({kind for (_, kind), one in found.others.items() if found.beyond(one)})
+        kinds = {kind for (_, kind), one in found.others.items() if found.beyond(one)}
+        return sorted(kinds | ({"tables"} if found.tokens else set()))
 
     @property
     def largest(self) -> dict[str, Update]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from segre.fields.interface import Array
 
-_FITS = 100  # at most, for each number of directions
-_STEP = 0.9  # a fit helps if it leaves less of the squares than this
+_FITS = 400  # at most, for each number of directions
+_STEP = 0.97  # a fit helps if it leaves less of the squares than this
 _MOST = 128  # columns are enough for one scale; of more, random combinations are compared
 
 Rows = tuple[Array, Array]  # of both: (blocks, group, n, m); each block has a basis of its own
@@ -48,28 +48,35 @@ def common(read: Rows, written: Rows, near: float, degree: int = 1) -> Array:
 
 
 def _fitted(one: Array, two: Array, near: float) -> Array | None:
-    """Bases in which `two` is `one` but for a few directions; None if there are none.
-
-    The directions in which both differ most are left out, and the bases fitted to the rest: as
-    often as this helps, with twice as many directions each time.
-    """
-    n, m = one.shape[2:]
+    """Bases in which `two` is `one` but for the fewest directions; None if those are many."""
+    n = one.shape[2]
     one, two = (combined(x, max(4 * n, _MOST)) for x in (one, two))
-    m = one.shape[-1]
-    directions, noise = np.zeros((m, 0)), rounding_noise(one, near, one)
-    for rank in (0, *(2**k for k in range(m.bit_length()) if 2 ** (k + 1) <= m - n)):
-        last = np.inf
-        for _ in range(_FITS if rank else 1):
-            basis = _least_squares(*(x - (x @ directions) @ directions.T for x in (one, two)))
-            squares, every = spectrum(basis[:, None] @ two - one)
-            directions, rest = every[:, m - rank :], float(squares[m - rank - 1])
-            if rest > _STEP * last:
-                break
-            last = rest
-        if rest <= noise**2:
-            return basis
-        directions = every[:, m - max(1, 2 * rank) :]
-    return None
+    m, noise = one.shape[-1], rounding_noise(one, near, one) ** 2
+    low, rank, high, best = -1, 0, m, None
+    every = np.eye(m)
+    while low + 1 < high and 2 * rank <= m - n:
+        basis, rest, every = _but_for(one, two, every[:, m - rank :])
+        low, high, best = (low, rank, basis) if rest <= noise else (rank, high, best)
+        rank = (low + high) // 2 if best is not None else max(1, 2 * rank)
+    return best
+
+
+def _but_for(one: Array, two: Array, directions: Array) -> tuple[Array, float, Array]:
+    """Bases, the largest square that is left, and directions by what is left in them.
+
+    As many directions as are given are left out, those in which both differ most, and the bases are
+    fitted to the rest; as often as this helps.
+    """
+    m, rank = directions.shape
+    last = np.inf
+    for _ in range(_FITS if rank else 1):
+        basis = _least_squares(*(x - (x @ directions) @ directions.T for x in (one, two)))
+        squares, every = spectrum(basis[:, None] @ two - one)
+        directions, rest = every[:, m - rank :], float(squares[m - rank - 1])
+        if rest > _STEP * last:
+            break
+        last = rest
+    return basis, rest, every
 
 
 def combined(rows: Array, most: int) -> Array:

@@ -76,7 +76,9 @@ class Steady(Alignment):
     def _rows(self, basis: StreamAlignment) -> Iterator[Rows]:
         for done, (a, b) in enumerate(aligned_pairs(self.one, self.two, Known(basis))):
             self.progress("basis of the stream", done, len(self.one.parts))
-            yield from stream_rows(self.one.spec, a.tensors, b.tensors, gains=False)
+            free = "QKVO" if self.one.spec.mlp != "none" else ""  # heads have bases of their own
+            own = {name: value for name, value in a.tensors.items() if name[2:] not in {*free}}
+            yield from stream_rows(self.one.spec, own, b.tensors, gains=False)
 
     def _choice(self, one: Reduced, two: Reduced, target: Tensors) -> GaugeChoice:
         a, b, like = dict(one.tensors), two.tensors, one.choice
@@ -85,13 +87,13 @@ class Steady(Alignment):
         whole = a if spec.norm == "rms" else _with_means(spec, target, like, readers)
         gains: Tensors = {}
         for _ in range(2):  # heads that read a norm can be compared once its gain is known
-            divided = {**b}
+            seen = dict(b)
             for norm, gain in gains.items():
-                divided |= {name: b[name] / gain.T for name in readers[norm]}
-            _steady_layer(spec, a, divided, like, self._near)
-            for norm, gain in gains.items():
-                divided |= {name: divided[name] * gain.T for name in readers[norm]}
-            b.update(divided)
+                for name in readers[norm]:
+                    seen[name] = b[name] / gain.T
+                    if spec.norm == "layer":
+                        seen[name] = seen[name] - seen[name].mean(axis=-1, keepdims=True)
+            _steady_layer(spec, a, seen, b, like, self._near)
             gains = {}
             for norm, names in readers.items():
                 found = _changed_gain(spec, names, whole, a, b, self._near)
@@ -245,38 +247,34 @@ def _changed_gain(
 
 
 def _steady_layer(
-    spec: Transformer, one: Tensors, two: Tensors, like: GaugeChoice, near: float
+    spec: Transformer, one: Tensors, seen: Tensors, two: Tensors, like: GaugeChoice, near: float
 ) -> None:
-    """Bases of heads and scales of units of `two`, in place, fitted to what agrees with `one`."""
+    """Bases of heads and scales of units of `two`, in place, in which `seen` agrees with `one`."""
+    both = one, seen
     if like.heads is not None:
         gauge = replace(like.heads, bias=None, planes=None, basis=None)
         if gauge.gains is not None and gauge.signs is not None:
             signs = np.ones_like(gauge.signs[0]), np.ones_like(gauge.signs[1])
             gauge = replace(gauge, gains=np.ones_like(gauge.gains), signs=signs)
-        gauge.vo = common(
-            (one["W_V"], two["W_V"]),
-            (one["W_O"].swapaxes(-1, -2), two["W_O"].swapaxes(-1, -2)),
-            near,
-        )
+        a, b, c, d = (*(w["W_V"] for w in both), *(w["W_O"].swapaxes(-1, -2) for w in both))
+        gauge.vo = common((a, b), (c, d), near)
         if turning(spec) and not spec.qknorm:
-            met, asked = (_by_plane(spec, of(one), of(two)) for of in (keys, queries))
-            by = common(met, asked, near)
-            gauge.planes = by.reshape(len(gauge.vo), -1)
+            a, b, c, d = (_by_plane(spec, of(w)) for of in (keys, queries) for w in both)
+            gauge.planes = common((a, b), (c, d), near).reshape(len(gauge.vo), -1)
         if spec.still and not spec.qknorm and not spec.latent:
-            met = still(spec, met_keys(spec, one)), still(spec, met_keys(spec, two))
-            asked = still(spec, queries(one)), still(spec, queries(two))
-            gauge.basis = common(met, asked, near)
+            a, b = (still(spec, met_keys(spec, w)) for w in both)
+            c, d = (still(spec, queries(w)) for w in both)
+            gauge.basis = common((a, b), (c, d), near)
         unbalance(spec, two, gauge)
     for kind in kinds(two) if scaled(spec) else ():
-        up = one[f"{kind}_up"], two[f"{kind}_up"]
-        down = (w[f"{kind}_down"].swapaxes(-1, -2) for w in (one, two))
-        a, b, c, d = (x.reshape(-1, 1, 1, x.shape[-1]) for x in (*up, *down))
+        up, down = f"{kind}_up", f"{kind}_down"
+        every = (*(w[up] for w in both), *(w[down].swapaxes(-1, -2) for w in both))
+        a, b, c, d = (x.reshape(-1, 1, 1, x.shape[-1]) for x in every)
         found = common((a, b), (c, d), near, DEGREE.get(spec.mlp, 1))
-        scale_units(spec, two, found.reshape(up[0].shape[:-1]), kind)
+        scale_units(spec, two, found.reshape(two[up].shape[:-1]), kind)
 
 
-def _by_plane(spec: Transformer, one: Array, two: Array) -> Rows:
+def _by_plane(spec: Transformer, rows: Array) -> Array:
     """Complex rows (kv, group, planes, d), each plane as a block."""
-    both = (planes(spec, x).swapaxes(1, 2) for x in (one, two))
-    a, b = (x.reshape(-1, x.shape[2], 1, x.shape[3]) for x in both)
-    return a, b
+    x = planes(spec, rows).swapaxes(1, 2)
+    return x.reshape(-1, x.shape[2], 1, x.shape[3])
