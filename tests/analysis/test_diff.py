@@ -235,7 +235,7 @@ def gains(part: str, w: Tensors) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "name"), enumerate(["llama", "gpt2", "qwen3", "gpt-neox", "bert-mlm"])
+    ("seed", "name"), [*enumerate(["llama", "gpt2", "qwen3", "gpt-neox", "bert-mlm"])]
 )
 def test_a_moved_change_is_the_change_that_was_made(name: str, seed: int, tmp_path: Path) -> None:
     """The gauge is fitted to what did not change: the answer does not depend on the move."""
