@@ -26,7 +26,7 @@ from segre.transformer.tensors import of_mlp
 PIECES = ("QK", "VO", "MLP", "norms", "tables")
 MOST = 20  # heads, units and tokens that are listed
 _ROUNDING = 8.0  # times the unit roundoff: what moves less is not listed
-_MOVED = 2.0  # times the rounding of a matrix: it was rounded in another basis
+_MOVED = 2.0  # times the roundoff: what was moved was rounded in another basis
 _FAR = 0.5  # relative distance of a tensor that says that it may have been moved
 _GAUGE = 0.5  # share of the squared difference of a part that says that it was moved
 
@@ -145,7 +145,7 @@ def _compared(
     listed: bool = True,
 ) -> Changes:
     """Count the squares of all parts, and list what changed in them."""
-    found.roundoff = max(one.roundoff(), two.roundoff())
+    found.roundoff = max(one.roundoff(), two.roundoff()) * (_MOVED if found.moved else 1)
     for done, (part, after) in enumerate(parts):
         progress("differences", done, len(one.parts))
         before, raw = one.part(part), two.part(part)
@@ -183,8 +183,7 @@ def _list(found: Changes, spec: Transformer, part: str, before: Tensors, after: 
     for name, value in before.items():
         difference = after[name] - value
         if is_matrix(part, name):
-            rounding = roundoff * (_MOVED if found.moved else 1)
-            found.updates.append(matrix_update(part, name, value, difference, rounding))
+            found.updates.append(matrix_update(part, name, value, difference, roundoff))
         if name in ("W_up", "W_gate", "W_down"):
             axis = -2 if name == "W_down" else -1
             squares = (value**2).sum(axis), (difference**2).sum(axis)
