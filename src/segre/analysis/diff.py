@@ -101,26 +101,24 @@ class Diff(Unbounded, Tabular):
 
     @property
     def updates(self) -> list[Update]:
-        """Updates of matrices and of the products of heads, the largest first."""
+        """Updates of the matrices of layers, the largest first."""
         return sorted(self.changes.updates, key=lambda update: -update.distance)
-
-    @property
-    def telling(self) -> list[Update]:
-        """Those whose rank tells something: all matrices as stored, or what no gauge changes.
-
-        If files were moved, norms are folded in, and heads are seen through their products.
-        """
-        hidden = {"W_Q", "W_K", "W_V", "W_O"} if self.changes.moved else {"QK", "VO"}
-        return [update for update in self.updates if update.name not in hidden]
 
     @property
     def changed(self) -> list[Update]:
         """Those of them that are more than rounding."""
-        return [update for update in self.telling if update.rank]
+        return [update for update in self.updates if update.rank]
+
+    @property
+    def others(self) -> list[str]:
+        """What else changed by more than rounding: tables, norms, biases."""
+        found = self.changes
+        kinds = {kind for (_, kind), one in found.others.items() if found.beyond(one)}
+        return sorted(kinds | ({"tables"} if found.tokens else set()))
 
     @property
     def largest(self) -> dict[str, Update]:
-        """For every kind of matrix, or product of heads, that changed: where it changed most."""
+        """For every kind of matrix that changed: where it changed most."""
         out: dict[str, Update] = {}
         for update in self.changed:
             out.setdefault(update.name, update)
@@ -129,12 +127,7 @@ class Diff(Unbounded, Tabular):
     @property
     def low_rank(self) -> int | None:
         """The largest rank of an update, if only matrices changed, and each in few directions."""
-        if not self.changed or not all(update.low_rank for update in self.changed):
-            return None
-        moved = self.changes.moved
-        others = ("tables",) if moved else ("norms", "tables")
-        rest = [c for (_, piece), c in self.changes.grid.items() if piece in others]
-        if any((c.after if moved else c.raw) > (64 * self.roundoff) ** 2 * c.size for c in rest):
+        if self.others or not self.changed or not all(one.low_rank for one in self.changed):
             return None
         return max(update.rank for update in self.changed)
 
